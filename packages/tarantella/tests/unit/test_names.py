@@ -1,0 +1,30 @@
+"""The names of the meta-package are those of its parts."""
+
+from importlib.metadata import version
+
+import tarantella as tnt
+import tnt_comm
+import tnt_data
+import tnt_keras
+
+
+def test_every_name_of_tnt_keras_is_a_name_of_tarantella():
+    differing = [
+        name
+        for name in tnt_keras.__all__
+        if getattr(tnt, name, None) is not getattr(tnt_keras, name)
+    ]
+    assert differing == []
+
+
+def test_the_parts_are_reachable_under_their_short_names():
+    assert tnt.comm is tnt_comm
+    assert tnt.data is tnt_data
+
+
+def test_every_name_in_all_exists():
+    assert [name for name in tnt.__all__ if not hasattr(tnt, name)] == []
+
+
+def test_the_version_is_that_of_the_installed_distribution():
+    assert tnt.__version__ == version("tarantella")

@@ -1,0 +1,74 @@
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <string>
+#include <tuple>
+
+#include "bindings.hpp"
+#include "interrupt.hpp"
+#include "tnt/comm/capi/registry.hpp"
+#include "tnt/comm/fusion/gradient_reducer.hpp"
+
+namespace py = pybind11;
+
+namespace tnt::comm::bindings {
+namespace {
+
+using PlainTensor = std::tuple<std::string, std::string, std::size_t>;  // name, dtype, elements
+
+FusionPlan make_plan(const std::vector<PlainTensor>& tensors, std::size_t threshold_bytes) {
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, dtype, num_elements] : tensors) {
+    specs.push_back({name, parse_dtype(dtype), num_elements});
+  }
+  return {std::move(specs), threshold_bytes};
+}
+
+std::string dtype_of(const Bucket& bucket) { return std::string(name_of(bucket.dtype)); }
+
+std::int64_t create_reducer(const std::shared_ptr<Group>& group, const FusionPlan& plan,
+                            const std::string& name) {
+  const py::gil_scoped_release unlocked;
+  return reducers().add(std::make_shared<GradientReducer>(group, plan, name));
+}
+
+void close_reducer(std::int64_t handle) {
+  reducers().find(handle)->close();
+  reducers().remove(handle);
+}
+
+void start(std::int64_t handle, std::size_t tensor, const py::array& array, double scale) {
+  const void* data = array.data();
+  const py::gil_scoped_release unlocked;
+  reducers().find(handle)->start(tensor, data, scale);
+}
+
+void finish(std::int64_t handle, std::size_t tensor, py::array out, double timeout_s) {
+  void* data = out.mutable_data();
+  const py::gil_scoped_release unlocked;
+  reducers().find(handle)->finish(tensor, data, timeout_s, python_signals());
+}
+
+}  // namespace
+
+void bind_fusion(py::module_& module) {
+  py::class_<Bucket>(module, "Bucket")
+      .def_property_readonly("dtype", &dtype_of)
+      .def_readonly("tensor_ids", &Bucket::tensor_ids)
+      .def_readonly("offsets", &Bucket::offsets)
+      .def_readonly("num_elements", &Bucket::num_elements);
+
+  py::class_<FusionPlan>(module, "FusionPlan")
+      .def(py::init(&make_plan), py::arg("tensors"), py::arg("threshold_bytes"))
+      .def_property_readonly("buckets", &FusionPlan::buckets);
+
+  module.def("create_reducer", &create_reducer, py::arg("group"), py::arg("plan"),
+             py::arg("name"));
+  module.def("close_reducer", &close_reducer, py::arg("handle"));
+  module.def("start_tensor", &start, py::arg("handle"), py::arg("tensor"), py::arg("array"),
+             py::arg("scale"));
+  module.def("finish_tensor", &finish, py::arg("handle"), py::arg("tensor"), py::arg("out"),
+             py::arg("timeout_s"));
+}
+
+}  // namespace tnt::comm::bindings

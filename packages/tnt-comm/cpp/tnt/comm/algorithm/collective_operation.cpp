@@ -1,0 +1,120 @@
+#include "tnt/comm/algorithm/collective_operation.hpp"
+
+#include <utility>
+
+#include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+namespace {
+
+// Engines show a sign of life four times per second; this many missed ones
+// mean that the process does not get to run.
+constexpr double kSilenceMeansStoppedS = 2.0;
+
+std::string describe(int rank, const PeerStatus& status) {
+  return text("rank ", rank, " (host ", status.host, ", pid ", status.pid, ")");
+}
+
+std::string fate_of(const PeerStatus& status) {
+  switch (status.state) {
+    case PeerState::starting: return "has not started";
+    case PeerState::running: return "is running";
+    case PeerState::finished: return "has finished: it ended without making this call";
+    case PeerState::failed: return text("has failed: ", status.reason);
+    case PeerState::dead: return "is dead: its process was killed or crashed";
+  }
+  return {};
+}
+
+}  // namespace
+
+CollectiveOperation::CollectiveOperation(std::shared_ptr<Health> health, double stall_report_s)
+    : health_(std::move(health)), stall_report_s_(stall_report_s), next_report_s_(stall_report_s) {}
+
+Progress CollectiveOperation::advance() {
+  health_->rethrow_if_broken();
+  try {
+    const Progress progress = step();
+    if (progress != Progress::pending) restart_wait();
+    return progress;
+  } catch (const Error& error) {
+    health_->fail(error);
+    throw;
+  }
+}
+
+void CollectiveOperation::supervise() {
+  health_->rethrow_if_broken();
+  try {
+    require_alive();
+    health_->check_failures_of_others();
+    if (seconds_since(wait_start_) > next_report_s_) report_stall();
+  } catch (const Error& error) {
+    // Whatever arrived in the meantime may tell more (a mismatch).
+    if (advance() != Progress::pending) return;
+    health_->fail(error);
+    throw;
+  }
+}
+
+void CollectiveOperation::require_alive() const {
+  for (const int member : missing()) {
+    const PeerStatus status = health_->status_of(member);
+    if (status.state == PeerState::running || status.state == PeerState::starting) continue;
+    // It may have done its part just before it ended.
+    bool is_still_missing = false;
+    for (const int other : missing()) is_still_missing |= other == member;
+    if (!is_still_missing) continue;
+    throw Error(ErrorKind::peer_lost,
+                text("rank ", health_->world_rank(), ": ", describe(), " of group '",
+                     health_->group_name(), "' needs ",
+                     comm::describe(health_->world_rank_of(member), status), ", which ",
+                     fate_of(status), ". Look at the output of that rank first."));
+  }
+}
+
+void CollectiveOperation::report_stall() {
+  const double waited_s = seconds_since(wait_start_);
+  next_report_s_ = 2 * waited_s;  // reports become rarer
+  log_warning(health_->world_rank(), text(describe(), " of group '", health_->group_name(),
+                                          "' has waited ", waited_s, " s for ", awaited(), "."));
+}
+
+std::string CollectiveOperation::awaited() const {
+  const std::vector<int> members = missing();
+  if (members.empty()) return own_part();
+  std::string result;
+  for (const int member : members) {
+    const PeerStatus status = health_->status_of(member);
+    const bool is_silent = status.heartbeat_age_s > kSilenceMeansStoppedS;
+    result += text(result.empty() ? "" : "; ",
+                   comm::describe(health_->world_rank_of(member), status),
+                   is_silent ? ", which does not respond: stopped or swapped out (last sign of life "
+                             : ", which runs but has not called it yet (last sign of life ",
+                   status.heartbeat_age_s, " s ago)");
+  }
+  return result;
+}
+
+void CollectiveOperation::expire(double timeout_s) {
+  break_group(Error(ErrorKind::timeout,
+                    text("rank ", health_->world_rank(), ": ", describe(), " of group '",
+                         health_->group_name(), "' was not complete after ", timeout_s,
+                         " s; it waits for ", awaited(),
+                         ". Check that every member makes the same calls in the same order, or"
+                         " allow more time (timeout_s, TNT_TIMEOUT_S).")));
+}
+
+void CollectiveOperation::abandon(const std::string& reason) {
+  break_group(Error(ErrorKind::comm, text("rank ", health_->world_rank(), ": ", describe(),
+                                          " of group '", health_->group_name(), "' was abandoned: ",
+                                          reason, ".")));
+}
+
+void CollectiveOperation::break_group(const Error& error) {
+  health_->fail(error);
+  fail(std::make_exception_ptr(error));
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tnt/comm/algorithm/health.hpp"
+#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/engine/completion.hpp"
+#include "tnt/comm/engine/operation.hpp"
+
+namespace tnt::comm {
+
+/// What all operations of a group share: errors break the group, waits are
+/// watched, reported when they get long, and ended when the awaited rank is
+/// gone.
+class CollectiveOperation : public Operation {
+ public:
+  CollectiveOperation(std::shared_ptr<Health> health, double stall_report_s);
+
+  Progress advance() final;
+  void supervise() final;
+  void complete() override { completion_.complete(); }
+  void fail(std::exception_ptr error) override { completion_.fail(std::move(error)); }
+
+  const Completion& completion() const { return completion_; }
+
+  /// Breaks the group because a wait for this operation took too long, and
+  /// fails it. While the engine is paused only.
+  void expire(double timeout_s);
+
+  /// Breaks the group because the caller will not wait any longer.
+  void abandon(const std::string& reason);
+
+ protected:
+  /// One step of the work; see Operation::advance.
+  virtual Progress step() = 0;
+
+  /// For messages: "allreduce #3 (float32, 100 elements, sum)".
+  virtual std::string describe() const = 0;
+
+  /// Members whose next act this operation waits for; empty if it is this
+  /// rank's own.
+  virtual std::vector<int> missing() const = 0;
+
+  /// What is missing if it is this rank's own act.
+  virtual std::string own_part() const { return "this rank itself"; }
+
+  const std::shared_ptr<Health>& health() const { return health_; }
+
+  /// Call when the wait that stall reports are about begins anew.
+  void restart_wait() { wait_start_ = Clock::now(); next_report_s_ = stall_report_s_; }
+
+ private:
+  std::string awaited() const;
+  void require_alive() const;
+  void report_stall();
+  void break_group(const Error& error);
+
+  std::shared_ptr<Health> health_;
+  double stall_report_s_;
+  double next_report_s_;
+  Clock::time_point wait_start_ = Clock::now();
+  Completion completion_;
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tnt/comm/base/dtype.hpp"
+
+namespace tnt::comm {
+
+enum class CollectiveKind : std::uint32_t {
+  barrier,
+  allreduce,
+  broadcast,
+  allgather,
+  reduce_scatter,
+  creation,  ///< agreement before something is created together
+};
+
+/// What a rank says about the collective it takes part in, so that the others
+/// can see that they all mean the same. Travels as bytes.
+struct Descriptor {
+  std::uint64_t call_index = 0;  ///< how many collectives this channel had before
+  CollectiveKind kind = CollectiveKind::barrier;
+  DType dtype = DType::uint8;
+  ReduceOp op = ReduceOp::sum;
+  std::uint32_t root = 0;
+  std::uint64_t count = 0;  ///< elements of this rank's contribution
+  std::uint64_t shape = 0;  ///< digest of what must be equal in the shape
+
+  /// True if the two ranks take part in the same collective. The counts of
+  /// allgather may differ.
+  bool matches(const Descriptor& other) const;
+
+  /// For messages: "allreduce(float32, 100 elements, sum)".
+  std::string describe() const;
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,87 @@
+#include "tnt/comm/algorithm/health.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+
+// What one member tells another about why it gave up.
+struct Health::Report {
+  std::uint32_t kind;
+  char what[1020];
+};
+
+std::size_t Health::num_bytes(std::size_t num_members) { return num_members * sizeof(Report); }
+
+Health::Health(std::string group_name, std::vector<int> members,
+               std::shared_ptr<Segment> segment, Transport& transport)
+    : group_name_(std::move(group_name)),
+      members_(std::move(members)),
+      segment_(std::move(segment)),
+      transport_(transport) {}
+
+std::string Health::names_of(const std::vector<int>& members) const {
+  std::string result = members.size() == 1 ? "rank" : "ranks";
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    result += text(i == 0 ? " " : ", ", world_rank_of(members[i]));
+  }
+  return result;
+}
+
+void Health::rethrow_if_broken() const {
+  if (is_broken()) throw Error(kind_, what_);
+}
+
+void Health::require_intact() {
+  if (!is_broken()) {
+    try {
+      check_failures_of_others();
+      return;
+    } catch (const Error& error) {
+      fail(error);
+    }
+  }
+  throw Error(kind_, text("rank ", world_rank(), ": group '", group_name_,
+                          "' is broken since an earlier error and cannot be used any more; end the"
+                          " program or restart it from a checkpoint. The first error was: ",
+                          what_));
+}
+
+std::string Health::first_error() const { return is_broken() ? what_ : std::string(); }
+
+void Health::fail(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (is_broken()) return;
+  kind_ = error.kind();
+  what_ = error.what();
+  is_broken_.store(true, std::memory_order_release);
+  Report report{};
+  report.kind = static_cast<std::uint32_t>(kind_);
+  std::memcpy(report.what, what_.data(), std::min(what_.size(), sizeof report.what - 1));
+  const std::size_t offset = static_cast<std::size_t>(segment_->rank()) * sizeof(Report);
+  for (int member = 0; member < segment_->size(); ++member) {
+    if (member == segment_->rank()) continue;
+    segment_->put(member, offset, &report, sizeof report);
+    segment_->notify(member, kNotification, 1);
+  }
+  segment_->flush();
+}
+
+void Health::check_failures_of_others() const {
+  for (int member = 0; member < segment_->size(); ++member) {
+    if (member == segment_->rank() || segment_->poll(member, kNotification) == 0) continue;
+    Report report;
+    const std::size_t offset = static_cast<std::size_t>(member) * sizeof(Report);
+    std::memcpy(&report, segment_->local() + offset, sizeof report);
+    const auto kind = static_cast<ErrorKind>(report.kind);
+    // A mismatch is everybody's; for the rest, the other rank is what is lost.
+    throw Error(kind == ErrorKind::mismatch ? kind : ErrorKind::peer_lost,
+                text("rank ", world_rank(), ": group '", group_name_, "' was given up by rank ",
+                     world_rank_of(member), ", which reports: ", report.what));
+  }
+}
+
+}  // namespace tnt::comm

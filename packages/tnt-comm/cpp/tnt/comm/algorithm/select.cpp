@@ -1,0 +1,32 @@
+#include "tnt/comm/algorithm/select.hpp"
+
+#include <limits>
+
+#include "tnt/comm/algorithm/allreduce.hpp"
+#include "tnt/comm/algorithm/slices.hpp"
+
+namespace tnt::comm {
+namespace {
+
+template <typename Algorithm>
+std::shared_ptr<WindowedOperation> make(const AllreduceRequest& request) {
+  return std::make_shared<Algorithm>(request.health, request.stall_report_s, request.state,
+                                     request.descriptor, request.in, request.out);
+}
+
+std::size_t no_limit(int) { return std::numeric_limits<std::size_t>::max(); }
+
+constexpr AllreduceChoice kChoices[] = {
+    {"direct", direct_allreduce_limit_bytes, make<DirectAllreduce>},
+    {"sliced", no_limit, make<SlicedAllreduce>},
+};
+
+}  // namespace
+
+const AllreduceChoice& choose_allreduce(std::size_t num_bytes, int num_members) {
+  const AllreduceChoice* choice = kChoices;
+  while (num_bytes > choice->limit_bytes(num_members)) ++choice;
+  return *choice;
+}
+
+}  // namespace tnt::comm

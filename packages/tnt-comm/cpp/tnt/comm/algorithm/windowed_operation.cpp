@@ -1,0 +1,97 @@
+#include "tnt/comm/algorithm/windowed_operation.hpp"
+
+#include <map>
+#include <utility>
+
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+
+WindowedOperation::WindowedOperation(std::shared_ptr<Health> health, double stall_report_s,
+                                     std::shared_ptr<ChannelState> state,
+                                     const Descriptor& descriptor)
+    : CollectiveOperation(std::move(health), stall_report_s),
+      state_(std::move(state)),
+      descriptor_(descriptor) {}
+
+Progress WindowedOperation::step() {
+  if (!has_begun_) begin();
+  bool has_moved = try_post();
+  has_moved |= try_reduce();
+  has_moved |= try_finish();
+  if (finished_ == num_steps) {
+    state_->next_step = base_ + num_steps;
+    return Progress::done;
+  }
+  return has_moved ? Progress::advanced : Progress::pending;
+}
+
+void WindowedOperation::begin() {
+  has_begun_ = true;
+  base_ = state_->next_step;
+  descriptor_.call_index = state_->num_calls++;
+  state_->channel.describe(base_, descriptor_);
+}
+
+bool WindowedOperation::try_post() {
+  if (posted_ == num_steps || posted_ == finished_ + state_->channel.depth()) return false;
+  copy_in(posted_, own_window(posted_));
+  state_->channel.post(base_ + posted_);
+  ++posted_;
+  return true;
+}
+
+bool WindowedOperation::try_reduce() {
+  if (reduced_ == posted_ || !state_->channel.have_all_posted(base_ + reduced_)) return false;
+  if (reduced_ == 0) {
+    require_match();
+    on_match();
+  }
+  if (has_second_round) {
+    reduce(reduced_);
+    state_->channel.publish_reduced(base_ + reduced_);
+  }
+  ++reduced_;
+  return true;
+}
+
+bool WindowedOperation::try_finish() {
+  if (finished_ == reduced_) return false;
+  if (has_second_round && !state_->channel.have_all_reduced(base_ + finished_)) return false;
+  copy_out(finished_);
+  ++finished_;
+  return true;
+}
+
+void WindowedOperation::require_match() const {
+  bool is_equal = true;
+  std::map<std::string, std::vector<int>> callers;
+  for (int member = 0; member < channel().size(); ++member) {
+    const Descriptor other = member == channel().rank() ? descriptor_ : descriptor_of(member);
+    is_equal = is_equal && descriptor_.matches(other);
+    callers[other.describe()].push_back(member);
+  }
+  if (is_equal) return;
+  std::string calls;
+  for (const auto& [call, members] : callers) {
+    calls += text(calls.empty() ? "" : "; ", health()->names_of(members), " called ", call);
+  }
+  throw Error(ErrorKind::mismatch,
+              text("Collective call ", descriptor_.call_index, " of group '",
+                   health()->group_name(), "' differs between ranks: ", calls,
+                   ". All members must make the same calls with the same dtypes, sizes and"
+                   " operations, in the same order."));
+}
+
+std::string WindowedOperation::describe() const {
+  return text("call ", descriptor_.call_index, ", ", descriptor_.describe(), ",");
+}
+
+std::vector<int> WindowedOperation::missing() const {
+  if (!has_begun_) return {};
+  if (reduced_ < posted_) return channel().missing_posts(base_ + reduced_);
+  if (finished_ < reduced_) return channel().missing_reductions(base_ + finished_);
+  return {};
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,95 @@
+#include "tnt/comm/base/environment.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+namespace {
+
+[[noreturn]] void refuse(const char* name, const std::string& value, const std::string& rule) {
+  throw UsageError(text("Environment variable ", name, " ", rule, ". Received: ", name, "='", value,
+                        "'. It is set by the launcher; unset all TNT_* variables to run alone."));
+}
+
+int integer(const VariableLookup& lookup, const char* name, int fallback, int lowest, int highest) {
+  const auto value = lookup(name);
+  if (!value) return fallback;
+  int number = 0;
+  const char* end = value->data() + value->size();
+  const auto [stop, error] = std::from_chars(value->data(), end, number);
+  if (value->empty() || error != std::errc{} || stop != end || number < lowest || number > highest) {
+    refuse(name, *value, text("must be an integer in [", lowest, ", ", highest, "]"));
+  }
+  return number;
+}
+
+double seconds(const VariableLookup& lookup, const char* name, double fallback) {
+  const auto value = lookup(name);
+  if (!value) return fallback;
+  double number = 0;
+  const char* end = value->data() + value->size();
+  const auto [stop, error] = std::from_chars(value->data(), end, number);
+  if (error != std::errc{} || stop != end || !std::isfinite(number) || number <= 0) {
+    refuse(name, *value, "must be a number of seconds > 0");
+  }
+  return number;
+}
+
+std::string job_id(const VariableLookup& lookup, int size) {
+  const auto value = lookup("TNT_JOB_ID");
+  if (!value) {
+    if (size > 1) refuse("TNT_JOB_ID", "", "must be set when TNT_SIZE > 1");
+    return {};
+  }
+  const bool is_plain = std::all_of(value->begin(), value->end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  });
+  if (!is_plain || value->size() < 8 || value->size() > 32) {
+    refuse("TNT_JOB_ID", *value, "must be 8 to 32 letters and digits");
+  }
+  return *value;
+}
+
+std::string transport(const VariableLookup& lookup) {
+  const std::string value = lookup("TNT_TRANSPORT").value_or("auto");
+  if (value != "auto" && value != "shm" && value != "gpi2") {
+    refuse("TNT_TRANSPORT", value, "must be auto, shm or gpi2");
+  }
+  return value;
+}
+
+}  // namespace
+
+Environment parse_environment(const VariableLookup& lookup) {
+  constexpr int kMost = 1 << 20;
+  for (const auto& [one, other] : {std::pair{"TNT_RANK", "TNT_SIZE"}, std::pair{"TNT_SIZE", "TNT_RANK"}}) {
+    if (lookup(one) && !lookup(other)) refuse(other, "", text("must be set when ", one, " is"));
+  }
+  Environment result;
+  result.size = integer(lookup, "TNT_SIZE", 1, 1, kMost);
+  result.rank = integer(lookup, "TNT_RANK", 0, 0, result.size - 1);
+  result.local_size = integer(lookup, "TNT_LOCAL_SIZE", result.size, 1, result.size);
+  result.local_rank =
+      integer(lookup, "TNT_LOCAL_RANK", result.rank % result.local_size, 0, result.local_size - 1);
+  result.num_nodes = integer(lookup, "TNT_NUM_NODES", 1, 1, result.size);
+  result.node_rank = integer(lookup, "TNT_NODE_RANK", 0, 0, result.num_nodes - 1);
+  result.job_id = job_id(lookup, result.size);
+  result.transport = transport(lookup);
+  result.timeout_s = seconds(lookup, "TNT_TIMEOUT_S", result.timeout_s);
+  result.stall_report_s = seconds(lookup, "TNT_STALL_REPORT_S", result.stall_report_s);
+  return result;
+}
+
+Environment read_environment() {
+  return parse_environment([](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+}
+
+}  // namespace tnt::comm

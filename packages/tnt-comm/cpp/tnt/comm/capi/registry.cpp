@@ -1,0 +1,20 @@
+#include "tnt/comm/capi/registry.hpp"
+
+#include "tnt/comm/fusion/gradient_reducer.hpp"
+#include "tnt/comm/group/gatherer.hpp"
+
+namespace tnt::comm {
+
+// Never destroyed: other threads may be inside a call when the process ends.
+
+Registry<GradientReducer>& reducers() {
+  static auto* registry = new Registry<GradientReducer>("GradientReducer");
+  return *registry;
+}
+
+Registry<Gatherer>& gatherers() {
+  static auto* registry = new Registry<Gatherer>("Gatherer");
+  return *registry;
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/doorbell.hpp"
+#include "tnt/comm/engine/completion.hpp"
+#include "tnt/comm/engine/operation.hpp"
+#include "tnt/comm/engine/stream.hpp"
+
+namespace tnt::comm {
+
+/// How an engine behaves; see Engine.
+struct EngineSettings {
+  /// How long to poll before sleeping. Zero when there are more ranks than
+  /// cores: polling would then keep the others from working.
+  std::chrono::microseconds poll_time{20};
+  std::chrono::milliseconds supervision_interval{100};
+  /// Called at least every `heartbeat_interval` while the engine runs.
+  std::function<void()> heartbeat = [] {};
+  std::chrono::milliseconds heartbeat_interval{250};
+};
+
+/// Advances all operations of one process.
+///
+/// One thread does the work. It polls for a moment after progress was made and
+/// then sleeps at the doorbell, which peers and submitters ring. A caller who
+/// waits for a result helps first: as long as there is progress he advances
+/// operations himself, which saves two thread switches on short messages.
+///
+/// All member functions may be called from any thread.
+class Engine {
+ public:
+  Engine(Doorbell& doorbell, EngineSettings settings);
+  ~Engine();
+
+  /// Who is going to make progress with a submitted operation.
+  enum class Driver {
+    engine,  ///< the thread, woken now
+    caller,  ///< the caller, by wait() right after this call
+  };
+
+  /// Appends an operation to its stream.
+  void submit(const std::shared_ptr<Stream>& stream, std::shared_ptr<Operation> operation,
+              Driver driver = Driver::engine);
+
+  /// Waits until the completion has reached the count, or until `end`; says
+  /// which. Errors are left to the caller.
+  bool wait(const Completion& completion, std::uint32_t count, Clock::time_point end);
+
+  /// Runs a function while no operation is being advanced.
+  template <typename Function>
+  auto while_paused(Function&& function) {
+    const std::lock_guard lock(progress_mutex_);
+    return std::forward<Function>(function)();
+  }
+
+  /// Ends the thread and fails what is still in flight. Idempotent.
+  void stop(std::exception_ptr reason);
+
+ private:
+  void run();
+  void sleep(std::uint32_t seen);
+  bool help(const Completion& completion, std::uint32_t count, Clock::time_point end);
+  bool advance_all();                       // true if something moved
+  bool advance_stream(Stream& stream);      // likewise
+  void supervise_all();
+  void finish_head(Stream& stream, std::exception_ptr error);
+  void take_submitted();
+
+  Doorbell& doorbell_;
+  EngineSettings settings_;
+
+  std::mutex submit_mutex_;
+  std::vector<std::pair<std::shared_ptr<Stream>, std::shared_ptr<Operation>>> submitted_;
+  std::exception_ptr stopped_;  // set once by stop(), guarded by submit_mutex_
+
+  std::mutex progress_mutex_;  // held by whoever advances operations
+  std::vector<std::shared_ptr<Stream>> streams_;
+  Clock::time_point last_supervision_ = Clock::now();
+
+  std::atomic<int> num_unfinished_{0};  // submitted and not completed
+  std::atomic<bool> is_stopping_{false};
+  std::mutex stop_mutex_;
+  std::thread thread_;
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tnt/comm/algorithm/bucket_allreduce.hpp"
+#include "tnt/comm/base/export.hpp"
+#include "tnt/comm/fusion/plan.hpp"
+#include "tnt/comm/group/group.hpp"
+
+namespace tnt::comm {
+
+/// Sums the same list of tensors over all ranks, step after step.
+///
+/// start() copies a tensor into its bucket; the last tensor of a bucket sets
+/// the bucket's allreduce going. finish() waits for it and copies the sum out.
+/// Each tensor alternates between start and finish; different tensors in any
+/// order and from any threads. Buckets progress independently of each other,
+/// so ranks may start them in different orders.
+class TNT_COMM_EXPORT GradientReducer {
+ public:
+  /// Collective among the group, blocking. Mismatch error on all ranks if the
+  /// plans differ, naming the first tensor that does.
+  GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan, std::string name);
+  ~GradientReducer();
+
+  std::size_t num_tensors() const { return tensors_.size(); }
+  const TensorSpec& tensor(std::size_t id) const;
+
+  /// Packs scale * data. Never waits for another rank.
+  void start(std::size_t id, const void* data, double scale);
+
+  /// Waits, then writes the sum to `out`. `timeout_s` <= 0: the job's.
+  void finish(std::size_t id, void* out, double timeout_s = 0,
+              const InterruptCheck& check_interrupt = {});
+
+  /// Later calls are usage errors. Local; memory is freed when nobody uses it.
+  void close() { is_closed_.store(true); }
+
+ private:
+  enum class State : int { idle, packing, started, finishing };
+  struct Tensor;
+  struct FusedTensors;
+
+  void create_buckets(const FusionPlan& plan);
+  void require_usable(std::size_t id) const;
+  void enter(Tensor& tensor, State from, State to, const char* call);
+  void launch(FusedTensors& bucket);
+
+  std::shared_ptr<Group> group_;
+  std::string name_;
+  std::vector<std::unique_ptr<Tensor>> tensors_;
+  std::vector<std::unique_ptr<FusedTensors>> buckets_;
+  std::atomic<bool> is_closed_{false};
+};
+
+}  // namespace tnt::comm

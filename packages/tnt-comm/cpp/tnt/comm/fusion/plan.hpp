@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/export.hpp"
+
+namespace tnt::comm {
+
+/// One tensor that is reduced in every training step.
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::float32;
+  std::size_t num_elements = 0;
+};
+
+/// Tensors of one dtype that are reduced together.
+struct Bucket {
+  DType dtype = DType::float32;
+  std::vector<std::size_t> tensor_ids;  ///< indices into the plan's tensors
+  std::vector<std::size_t> offsets;     ///< in elements, one per tensor id
+  std::size_t num_elements = 0;
+};
+
+/// Which tensors share a bucket. Pure: depends on the arguments only, so all
+/// ranks that plan for the same tensors get the same plan.
+///
+/// Tensors are taken in reverse order of the list, since backpropagation
+/// produces gradients roughly from the last variable to the first. Each dtype
+/// has one open bucket. While the open bucket holds fewer than
+/// `threshold_bytes`, the next tensor is appended to it; otherwise it is
+/// closed and the tensor opens a new one. So every bucket but the last of its
+/// dtype reaches the threshold, and a threshold of 0 fuses nothing.
+class TNT_COMM_EXPORT FusionPlan {
+ public:
+  FusionPlan(std::vector<TensorSpec> tensors, std::size_t threshold_bytes);
+
+  const std::vector<TensorSpec>& tensors() const { return tensors_; }
+  std::size_t threshold_bytes() const { return threshold_bytes_; }
+
+  /// In the order in which they are opened.
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+
+ private:
+  std::vector<TensorSpec> tensors_;
+  std::size_t threshold_bytes_;
+  std::vector<Bucket> buckets_;
+};
+
+/// All that must be equal on all ranks, one line each.
+std::string describe(const FusionPlan& plan);
+
+/// For messages: "bucket 3 of 'gradients' ('dense/kernel', 'dense/bias')".
+std::string describe_bucket(const FusionPlan& plan, std::size_t bucket,
+                            const std::string& reducer_name);
+
+}  // namespace tnt::comm

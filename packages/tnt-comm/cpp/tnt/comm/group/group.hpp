@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tnt/comm/algorithm/allgather.hpp"
+#include "tnt/comm/algorithm/windowed_operation.hpp"
+#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/export.hpp"
+#include "tnt/comm/engine/engine.hpp"
+#include "tnt/comm/group/runtime.hpp"
+#include "tnt/comm/group/ticket.hpp"
+
+namespace tnt::comm {
+
+/// Some ranks of the job, and the collectives among them.
+///
+/// Collectives of one group run in the order of the calls, which must be the
+/// same on all members. Groups, GradientReducers and Gatherers are independent
+/// of each other.
+class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
+ public:
+  /// Collective among `ranks` (ascending, without repetition, with the
+  /// caller); blocking.
+  static std::shared_ptr<Group> create(Runtime& runtime, std::vector<int> ranks, std::string name);
+
+  /// As above for the process' runtime, after checking `ranks`.
+  static std::shared_ptr<Group> create(std::vector<int> ranks);
+  static std::shared_ptr<Group> world();
+
+  int rank() const { return segment_->rank(); }
+  int size() const { return segment_->size(); }
+  const std::vector<int>& ranks() const { return ranks_; }
+  const std::string& name() const { return health_->group_name(); }
+
+  // Non-blocking collectives. Arrays must stay as they are (inputs) or
+  // untouched (outputs) until the ticket is done. `driver`: caller, if the
+  // ticket is waited for right away. UsageError before anything is sent.
+  using Driver = Engine::Driver;
+  std::shared_ptr<Ticket> start_barrier(Driver driver = Driver::engine);
+  std::shared_ptr<Ticket> start_allreduce(const void* in, void* out, std::size_t count, DType dtype,
+                                          ReduceOp op, Driver driver = Driver::engine);
+  std::shared_ptr<Ticket> start_broadcast(const void* in, void* out, std::size_t count,
+                                          DType dtype, int root, Driver driver = Driver::engine);
+  /// Blocks may differ in `count`, not in `shape_id`. The result is the
+  /// operation's: ticket->operation<Allgather>().
+  std::shared_ptr<Ticket> start_allgather(const void* in, std::size_t count, DType dtype,
+                                          std::uint64_t shape_id, Driver driver = Driver::engine);
+  /// `num_rows` rows of `row_elements` are cut as numpy.array_split does.
+  std::shared_ptr<Ticket> start_reduce_scatter(const void* in, void* out, std::size_t num_rows,
+                                               std::size_t row_elements, DType dtype, ReduceOp op,
+                                               Driver driver = Driver::engine);
+
+  /// Gathers one text per rank, to agree on something before creating it
+  /// together. Collective, blocking.
+  std::vector<std::string> exchange(const std::string& own);
+
+  /// Memory for an object on this group. Collective, blocking.
+  std::shared_ptr<Segment> create_segment(std::size_t num_bytes, std::size_t num_notifications);
+
+  // For the objects that live on this group.
+  Engine& engine() const { return runtime_.engine(); }
+  const std::shared_ptr<Health>& health() const { return health_; }
+  double timeout_s() const { return runtime_.environment().timeout_s; }
+  double stall_report_s() const { return runtime_.environment().stall_report_s; }
+  std::string first_error() const { return health_->first_error(); }
+
+  /// Use create(): this is public for std::make_shared only.
+  Group(Runtime& runtime, std::vector<int> ranks, std::string name);
+
+ private:
+  std::shared_ptr<Ticket> start(std::shared_ptr<WindowedOperation> operation, Driver driver);
+
+  Runtime& runtime_;
+  std::vector<int> ranks_;
+  std::string key_;
+  std::shared_ptr<Segment> segment_;
+  std::shared_ptr<Health> health_;
+  std::shared_ptr<ChannelState> state_;
+  std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
+  std::mutex mutex_;
+  int num_objects_ = 0;
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,63 @@
+// The one runtime of a process: made lazily, ended at exit, refused in forked
+// children. It is never destroyed: threads of the program (TensorFlow's, say)
+// may still be inside a call when the process ends.
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/group/runtime.hpp"
+
+namespace tnt::comm {
+namespace {
+
+std::atomic<Runtime*> instance{nullptr};
+std::atomic<bool> was_finalized{false};
+std::atomic<bool> is_forked_child{false};
+std::mutex creation_mutex;
+
+void refuse_forked_child() {
+  if (!is_forked_child.load()) return;
+  throw UsageError("This process was forked from one that uses tnt_comm, whose progress thread and"
+                   " identity it does not have. Start processes with subprocess or"
+                   " multiprocessing's 'spawn' method instead.");
+}
+
+Runtime& create() {
+  const std::lock_guard lock(creation_mutex);
+  if (Runtime* existing = instance.load()) return *existing;
+  auto* created = new Runtime(read_environment());
+  pthread_atfork(nullptr, nullptr, [] { is_forked_child.store(true); });
+  std::atexit(finalize);
+  instance.store(created);
+  return *created;
+}
+
+}  // namespace
+
+Runtime& runtime() {
+  refuse_forked_child();
+  if (was_finalized.load()) {
+    throw UsageError("tnt_comm.finalize() was called; tnt_comm cannot be used after it.");
+  }
+  Runtime* existing = instance.load(std::memory_order_acquire);
+  return existing != nullptr ? *existing : create();
+}
+
+bool is_initialized() {
+  return instance.load() != nullptr && !was_finalized.load() && !is_forked_child.load();
+}
+
+void finalize() {
+  Runtime* existing = instance.load();
+  if (existing == nullptr || is_forked_child.load()) return;
+  was_finalized.store(true);
+  existing->finish();
+}
+
+const Environment& world_environment() { return runtime().environment(); }
+
+}  // namespace tnt::comm

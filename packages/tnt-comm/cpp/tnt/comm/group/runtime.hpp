@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tnt/comm/base/environment.hpp"
+#include "tnt/comm/base/export.hpp"
+#include "tnt/comm/engine/engine.hpp"
+#include "tnt/comm/transport/transport.hpp"
+
+namespace tnt::comm {
+
+class Group;
+
+/// What one rank has once: environment, transport, engine, and the group of
+/// all ranks. Tests make several in one process; programs use the shared one
+/// through the functions below.
+class Runtime {
+ public:
+  /// Collective among all ranks of the job, blocking.
+  explicit Runtime(const Environment& environment);
+  ~Runtime();
+
+  const Environment& environment() const { return environment_; }
+  Transport& transport() { return *transport_; }
+  Engine& engine() { return *engine_; }
+  const std::shared_ptr<Group>& world() const { return world_; }
+
+  /// Makes a group's failure known at the end; see finish().
+  void watch(const std::shared_ptr<Group>& group);
+
+  /// A number that is the same on all members of a group that create their
+  /// groups in the same order: how often this list of ranks was used before.
+  int next_use_of(const std::vector<int>& ranks);
+
+  /// Tells the other ranks that this one will not call any more (and why, if a
+  /// group is broken), and ends the engine. Local, idempotent, never hangs.
+  void finish();
+
+ private:
+  Environment environment_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Engine> engine_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Group>> groups_;
+  std::vector<std::vector<int>> used_ranks_;
+  std::shared_ptr<Group> world_;
+  bool is_finished_ = false;
+};
+
+/// The process' own runtime, made on first use. UsageError after finalize()
+/// and in forked children.
+TNT_COMM_EXPORT Runtime& runtime();
+
+TNT_COMM_EXPORT bool is_initialized();
+
+/// Ends the process' runtime, if there is one. Also runs at exit.
+TNT_COMM_EXPORT void finalize();
+
+/// Rank, size and so on of the process' runtime; makes it if needed.
+TNT_COMM_EXPORT const Environment& world_environment();
+
+}  // namespace tnt::comm

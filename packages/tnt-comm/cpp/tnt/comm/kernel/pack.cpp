@@ -1,0 +1,29 @@
+#include "tnt/comm/kernel/pack.hpp"
+
+#include <cstring>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/kernel/table.hpp"
+
+namespace tnt::comm {
+
+void require_scalable(DType dtype, double factor) {
+  if (is_floating(dtype) || factor == 0.0 || factor == 1.0) return;
+  throw UsageError(text("`scale` must be 0 or 1 for dtype ", name_of(dtype),
+                        ", which has no fractions. Received: scale=", factor, "."));
+}
+
+void pack_scaled(void* dst, const void* src, std::size_t count, DType dtype, double factor) {
+  if (count == 0) return;
+  const std::size_t num_bytes = count * size_of(dtype);
+  if (factor == 0.0) {
+    std::memset(dst, 0, num_bytes);
+  } else if (factor == 1.0) {
+    std::memcpy(dst, src, num_bytes);
+  } else {
+    kernels().scale[static_cast<std::size_t>(dtype)](dst, src, count, factor);
+  }
+}
+
+}  // namespace tnt::comm

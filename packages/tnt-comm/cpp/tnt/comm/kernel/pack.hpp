@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+
+#include "tnt/comm/base/dtype.hpp"
+
+namespace tnt::comm {
+
+/// UsageError unless `factor` can scale `dtype`: integers and bool only by 0
+/// or 1.
+void require_scalable(DType dtype, double factor);
+
+/// dst = factor * src in one pass. A factor of 0 writes zeros whatever the
+/// source holds (0 * NaN would be NaN), a factor of 1 copies the bits.
+/// 16-bit floats are multiplied as float32 and rounded once.
+void pack_scaled(void* dst, const void* src, std::size_t count, DType dtype, double factor);
+
+}  // namespace tnt::comm

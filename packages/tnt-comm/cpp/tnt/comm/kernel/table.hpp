@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tnt/comm/base/dtype.hpp"
+
+namespace tnt::comm {
+
+/// The element-wise loops, as compiled for one instruction set.
+///
+/// The same source is compiled once per instruction set and one table is
+/// chosen at run time. All variants give the same bits: the loops contain one
+/// rounding per element and the compiler may not contract or reorder them.
+struct KernelTable {
+  /// dst[i] = a[i] op b[i]. `dst` may be `a` or `b`, otherwise no overlap.
+  using Combine = void (*)(void* dst, const void* a, const void* b, std::size_t count);
+  /// dst[i] = factor * src[i]. No overlap.
+  using Scale = void (*)(void* dst, const void* src, std::size_t count, double factor);
+  using Widen = void (*)(float* dst, const std::uint16_t* src, std::size_t count);
+  using Narrow = void (*)(std::uint16_t* dst, const float* src, std::size_t count);
+
+  /// Null where the operation is not defined. 16-bit floats have no entries:
+  /// they are widened, combined as float32 and narrowed.
+  Combine combine[kNumDTypes][kNumReduceOps];
+  Scale scale[kNumDTypes];  ///< null for integers and bool
+  Widen widen[2];           ///< float16, bfloat16 to float32, exact
+  Narrow narrow[2];         ///< rounds to nearest, ties to even
+};
+
+const KernelTable& baseline_kernels();
+const KernelTable& avx2_kernels();
+
+/// The best variant for this processor.
+const KernelTable& kernels();
+
+}  // namespace tnt::comm

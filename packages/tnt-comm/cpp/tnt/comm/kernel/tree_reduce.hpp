@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "tnt/comm/base/dtype.hpp"
+
+namespace tnt::comm {
+
+/// Combines n vectors into one, in the one order that all algorithms share.
+///
+/// Let p be the smallest prime factor of n. Vectors at distance n/p are
+/// combined first, from the lowest up, which leaves n/p vectors; then the same
+/// again. So 4 vectors give (x0+x2)+(x1+x3), 6 give
+/// ((x0+x3)+(x1+x4))+(x2+x5), 3 give (x0+x1)+x2. An element's result depends
+/// on nothing but the n elements, so any cutting gives the same bits.
+/// float16 and bfloat16 are combined as float32 and rounded once at the end.
+///
+/// Works in blocks that stay in the first-level caches. Holds its scratch
+/// memory, so an object serves one thread at a time.
+class TreeReducer {
+ public:
+  /// `max_sources` vectors at most.
+  TreeReducer(DType dtype, ReduceOp op, std::size_t max_sources);
+
+  /// dst[i] = tree over sources[0..n-1][i]. `dst` may be one of the sources.
+  void reduce(void* dst, const std::byte* const* sources, std::size_t num_sources,
+              std::size_t count);
+
+ private:
+  void reduce_block(std::byte* dst, std::size_t num_sources, std::size_t count);
+  void reduce_half_block(std::byte* dst, std::size_t num_sources, std::size_t count);
+  std::byte* scratch(std::size_t index) { return scratch_.data() + index * kBlockBytes; }
+
+  static constexpr std::size_t kBlockBytes = 8192;
+
+  DType dtype_;
+  ReduceOp op_;
+  std::vector<const std::byte*> current_;  // operands of the level at hand
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,143 @@
+// Element-wise loops. Compiled once per instruction set with
+// TNT_KERNEL_TABLE naming the function that returns this variant's table.
+// Everything is in an unnamed namespace and nothing of the standard library's
+// inline code is used: the linker keeps one copy of such functions, which
+// would be one for the wrong instruction set.
+
+#include "tnt/comm/kernel/half.hpp"
+#include "tnt/comm/kernel/table.hpp"
+
+namespace tnt::comm {
+namespace {
+
+// Integers wrap around as numpy's do; unsigned arithmetic makes that defined.
+// The products of small types are formed in 32 bits at least, since uint16 *
+// uint16 would be promoted to int and could overflow.
+template <typename T> struct Wrapping { using type = T; };
+template <> struct Wrapping<std::int8_t> { using type = std::uint32_t; };
+template <> struct Wrapping<std::uint8_t> { using type = std::uint32_t; };
+template <> struct Wrapping<std::int16_t> { using type = std::uint32_t; };
+template <> struct Wrapping<std::int32_t> { using type = std::uint32_t; };
+template <> struct Wrapping<std::int64_t> { using type = std::uint64_t; };
+
+struct Sum {
+  template <typename T> static T apply(T a, T b) {
+    using W = typename Wrapping<T>::type;
+    return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
+  }
+};
+struct Prod {
+  template <typename T> static T apply(T a, T b) {
+    using W = typename Wrapping<T>::type;
+    return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
+  }
+};
+// A NaN on either side gives NaN, as in numpy.
+struct Min {
+  template <typename T> static T apply(T a, T b) { return (a < b || a != a) ? a : b; }
+};
+struct Max {
+  template <typename T> static T apply(T a, T b) { return (a > b || a != a) ? a : b; }
+};
+struct And {
+  template <typename T> static T apply(T a, T b) { return static_cast<T>(a & b); }
+};
+struct Or {
+  template <typename T> static T apply(T a, T b) { return static_cast<T>(a | b); }
+};
+
+template <typename T, typename Op>
+void combine(void* dst, const void* a, const void* b, std::size_t count) {
+  T* out = static_cast<T*>(dst);
+  const T* left = static_cast<const T*>(a);
+  const T* right = static_cast<const T*>(b);
+  // `out` may be `left` or `right` itself, which carries nothing from one
+  // element to another; without the hint the compiler would fall back to a
+  // scalar loop in exactly that case.
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) out[i] = Op::apply(left[i], right[i]);
+}
+
+template <typename T>
+void scale(void* dst, const void* src, std::size_t count, double factor) {
+  T* out = static_cast<T*>(dst);
+  const T* in = static_cast<const T*>(src);
+  const T by = static_cast<T>(factor);
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) out[i] = by * in[i];
+}
+
+template <float (*kWiden)(std::uint16_t)>
+void widen(float* dst, const std::uint16_t* src, std::size_t count) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) dst[i] = kWiden(src[i]);
+}
+
+template <std::uint16_t (*kNarrow)(float)>
+void narrow(std::uint16_t* dst, const float* src, std::size_t count) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) dst[i] = kNarrow(src[i]);
+}
+
+template <float (*kWiden)(std::uint16_t), std::uint16_t (*kNarrow)(float)>
+void scale_half(void* dst, const void* src, std::size_t count, double factor) {
+  auto* out = static_cast<std::uint16_t*>(dst);
+  const auto* in = static_cast<const std::uint16_t*>(src);
+  const float by = static_cast<float>(factor);
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) out[i] = kNarrow(by * kWiden(in[i]));
+}
+
+template <typename T>
+void fill_arithmetic(KernelTable::Combine* row) {
+  row[static_cast<std::size_t>(ReduceOp::sum)] = combine<T, Sum>;
+  row[static_cast<std::size_t>(ReduceOp::prod)] = combine<T, Prod>;
+  row[static_cast<std::size_t>(ReduceOp::min)] = combine<T, Min>;
+  row[static_cast<std::size_t>(ReduceOp::max)] = combine<T, Max>;
+}
+
+template <typename T>
+void fill_logical(KernelTable::Combine* row) {
+  row[static_cast<std::size_t>(ReduceOp::land)] = combine<T, And>;
+  row[static_cast<std::size_t>(ReduceOp::lor)] = combine<T, Or>;
+}
+
+template <typename T>
+void fill_integer(KernelTable& table, DType dtype) {
+  fill_arithmetic<T>(table.combine[static_cast<std::size_t>(dtype)]);
+  fill_logical<T>(table.combine[static_cast<std::size_t>(dtype)]);
+}
+
+KernelTable make_table() {
+  KernelTable table{};
+  fill_arithmetic<float>(table.combine[static_cast<std::size_t>(DType::float32)]);
+  fill_arithmetic<double>(table.combine[static_cast<std::size_t>(DType::float64)]);
+  fill_integer<std::int8_t>(table, DType::int8);
+  fill_integer<std::int16_t>(table, DType::int16);
+  fill_integer<std::int32_t>(table, DType::int32);
+  fill_integer<std::int64_t>(table, DType::int64);
+  fill_integer<std::uint8_t>(table, DType::uint8);
+  auto* boolean = table.combine[static_cast<std::size_t>(DType::boolean)];
+  fill_logical<std::uint8_t>(boolean);  // bytes 0 and 1
+  boolean[static_cast<std::size_t>(ReduceOp::min)] = combine<std::uint8_t, And>;
+  boolean[static_cast<std::size_t>(ReduceOp::max)] = combine<std::uint8_t, Or>;
+  table.scale[static_cast<std::size_t>(DType::float32)] = scale<float>;
+  table.scale[static_cast<std::size_t>(DType::float64)] = scale<double>;
+  table.scale[static_cast<std::size_t>(DType::float16)] = scale_half<widen_float16, narrow_float16>;
+  table.scale[static_cast<std::size_t>(DType::bfloat16)] =
+      scale_half<widen_bfloat16, narrow_bfloat16>;
+  table.widen[0] = widen<widen_float16>;
+  table.widen[1] = widen<widen_bfloat16>;
+  table.narrow[0] = narrow<narrow_float16>;
+  table.narrow[1] = narrow<narrow_bfloat16>;
+  return table;
+}
+
+}  // namespace
+
+const KernelTable& TNT_KERNEL_TABLE() {
+  static const KernelTable table = make_table();
+  return table;
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tnt::comm {
+
+/// Names one notification counter of a segment.
+using NotificationId = std::size_t;
+
+/// Memory that the members of a group registered together. Each member owns a
+/// part of the same size; others reach it one-sidedly.
+///
+/// A *notification* is a counter per (receiver, sender, id) that the sender
+/// sets and the receiver polls. Notifications from one sender arrive in order,
+/// and after everything this sender put or wrote before: who sees the
+/// notification sees the data. Values must grow and fit in 32 bits on
+/// transports that say so.
+///
+/// Threads: put/notify of one (member, id) pair from one thread at a time;
+/// everything else from any thread.
+class Segment {
+ public:
+  virtual ~Segment() = default;
+
+  virtual int rank() const = 0;  ///< the caller's index among the members
+  virtual int size() const = 0;  ///< number of members
+
+  /// This rank's part, 64-byte aligned, zeroed at creation.
+  virtual std::byte* local() = 0;
+
+  /// Another member's part, to be read. Only with the capability
+  /// `is_peer_memory_readable`; null otherwise.
+  virtual const std::byte* peer(int member) const = 0;
+
+  /// Starts writing `num_bytes` into the part of `member` at `offset`. `data`
+  /// must stay as it is until flush() on transports that are asynchronous.
+  virtual void put(int member, std::size_t offset, const void* data, std::size_t num_bytes) = 0;
+
+  /// Sets the counter `id` of this sender at `member` and wakes that rank.
+  virtual void notify(int member, NotificationId id, std::uint64_t value) = 0;
+
+  /// The newest value that `sender` set for this rank. Never blocks.
+  virtual std::uint64_t poll(int sender, NotificationId id) const = 0;
+
+  /// Returns when the sources of all earlier puts may be overwritten.
+  virtual void flush() = 0;
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,203 @@
+#include "tnt/comm/transport/shm/control_segment.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/transport/shm/process_lock.hpp"
+
+namespace tnt::comm {
+namespace {
+
+constexpr auto kStartPollInterval = std::chrono::microseconds(500);
+
+std::uint32_t encode(PeerState state) { return 1 + static_cast<std::uint32_t>(state); }
+
+std::uint64_t monotonic_ns() {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+          .count());
+}
+
+// Random, so that equal pids in different containers are not one process.
+std::uint64_t this_process_token() {
+  static const std::uint64_t token = [] {
+    std::random_device source;
+    return (static_cast<std::uint64_t>(source()) << 32) | source();
+  }();
+  return token;
+}
+
+template <std::size_t kSize>
+void store_text(std::array<char, kSize>& target, const std::string& value) {
+  const std::size_t length = std::min(value.size(), kSize - 1);
+  std::memcpy(target.data(), value.data(), length);
+  target[length] = '\0';
+}
+
+template <std::size_t kSize>
+std::string load_text(const std::array<char, kSize>& source) {
+  return {source.data(), ::strnlen(source.data(), kSize)};
+}
+
+}  // namespace
+
+ControlSegment::ControlSegment(const std::string& job_id, int rank, int size,
+                               const Deadline& deadline, double stall_report_s)
+    : name_(text("/tnt-", job_id, "-control")), rank_(rank), size_(size) {
+  const bool is_creator = rank == 0;
+  if (is_creator) {
+    create();
+  } else {
+    open(deadline, stall_report_s);
+  }
+  try {
+    join();
+    wait_for_all(deadline, stall_report_s);
+  } catch (...) {
+    if (is_creator) SharedMemory::unlink(name_);
+    throw;
+  }
+  if (is_creator) SharedMemory::unlink(name_);
+}
+
+std::size_t ControlSegment::num_bytes(int size) {
+  return sizeof(Header) + static_cast<std::size_t>(size) * sizeof(Record);
+}
+
+void ControlSegment::create() {
+  memory_ = SharedMemory::create(name_, num_bytes(size_));
+  if (const int error = memory_.reserve(0, memory_.size()); error != 0) {
+    SharedMemory::unlink(name_);
+    throw Error(ErrorKind::comm,
+                text("rank 0: ", describe_reserve_error(error, memory_.size()), "."));
+  }
+  header().size = static_cast<std::uint32_t>(size_);
+  header().is_ready.store(1, std::memory_order_release);
+}
+
+void ControlSegment::open(const Deadline& deadline, double stall_report_s) {
+  const auto start = Clock::now();
+  bool has_reported = false;
+  const std::string complaint =
+      text("rank ", rank_, " has waited for rank 0 to open the job '", name_, "' for ");
+  while (!SharedMemory::try_open(name_, num_bytes(size_), memory_) ||
+         header().is_ready.load(std::memory_order_acquire) == 0) {
+    if (deadline.is_over()) {
+      throw Error(ErrorKind::timeout,
+                  text(complaint, deadline.timeout_s(),
+                       " s (TNT_TIMEOUT_S). Check that rank 0 was started with the same TNT_JOB_ID"
+                       " on this host and calls tnt_comm.init()."));
+    }
+    if (!has_reported && seconds_since(start) > stall_report_s) {
+      log_warning(rank_, text(complaint, seconds_since(start), " s."));
+      has_reported = true;
+    }
+    std::this_thread::sleep_for(kStartPollInterval);
+  }
+}
+
+void ControlSegment::join() {
+  Record& own = record(rank_);
+  std::uint32_t nobody = 0;
+  const bool is_first =
+      own.state.compare_exchange_strong(nobody, encode(PeerState::starting));
+  if (!is_first || !try_lock_byte(memory_.descriptor(), rank_)) {
+    throw Error(ErrorKind::comm,
+                text("rank ", rank_, ": another process has joined job '", name_, "' as rank ",
+                     rank_, " already. Every process needs its own TNT_RANK, every job its own"
+                     " TNT_JOB_ID."));
+  }
+  std::array<char, 64> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  own.host = host;
+  own.pid = ::getpid();
+  own.process_token = this_process_token();
+  beat();
+  own.state.store(encode(PeerState::running), std::memory_order_release);
+}
+
+void ControlSegment::wait_for_all(const Deadline& deadline, double stall_report_s) const {
+  const auto start = Clock::now();
+  bool has_reported = false;
+  for (int rank = 0; rank < size_; ++rank) {
+    while (record(rank).state.load(std::memory_order_acquire) < encode(PeerState::running)) {
+      if (deadline.is_over()) {
+        throw Error(ErrorKind::timeout,
+                    text("rank ", rank_, ": ", absent_ranks(), " of ", size_, " did not join within ",
+                         deadline.timeout_s(), " s (TNT_TIMEOUT_S). Check that all ranks were"
+                         " started and call tnt_comm.init()."));
+      }
+      if (!has_reported && seconds_since(start) > stall_report_s) {
+        log_warning(rank_, text("init() has waited ", seconds_since(start), " s for ",
+                                absent_ranks(), " of ", size_, " to join."));
+        has_reported = true;
+      }
+      std::this_thread::sleep_for(kStartPollInterval);
+    }
+  }
+}
+
+std::string ControlSegment::absent_ranks() const {
+  std::string result = "rank(s)";
+  for (int rank = 0; rank < size_; ++rank) {
+    const bool is_here =
+        record(rank).state.load(std::memory_order_acquire) >= encode(PeerState::running);
+    if (!is_here) result += text(" ", rank);
+  }
+  return result;
+}
+
+ControlSegment::Record& ControlSegment::record(int rank) const {
+  auto* records = reinterpret_cast<Record*>(memory_.data() + sizeof(Header));
+  return records[rank];
+}
+
+bool ControlSegment::is_alive(const Record& record, int rank) const {
+  // A process does not see its own locks: ranks that are threads of one
+  // process live as long as it does.
+  return record.process_token == this_process_token() ||
+         is_byte_locked_by_other(memory_.descriptor(), rank);
+}
+
+PeerStatus ControlSegment::status_of(int rank) const {
+  const Record& peer = record(rank);
+  PeerStatus status;
+  const std::uint32_t state = peer.state.load(std::memory_order_acquire);
+  if (state < encode(PeerState::running)) {
+    status.state = PeerState::starting;
+    return status;
+  }
+  status.state = static_cast<PeerState>(state - 1);
+  status.host = load_text(peer.host);
+  status.pid = peer.pid;
+  const std::uint64_t now = monotonic_ns();
+  const std::uint64_t beat_ns = peer.heartbeat_ns.load(std::memory_order_relaxed);
+  status.heartbeat_age_s = now > beat_ns ? static_cast<double>(now - beat_ns) * 1e-9 : 0.0;
+  if (status.state == PeerState::failed) status.reason = load_text(peer.reason);
+  if (status.state == PeerState::running && !is_alive(peer, rank)) {
+    // It may have said goodbye between the two looks.
+    const std::uint32_t latest = peer.state.load(std::memory_order_acquire);
+    status.state = latest == state ? PeerState::dead : static_cast<PeerState>(latest - 1);
+  }
+  return status;
+}
+
+void ControlSegment::beat() {
+  record(rank_).heartbeat_ns.store(monotonic_ns(), std::memory_order_relaxed);
+}
+
+void ControlSegment::leave(PeerState state, const std::string& reason) {
+  Record& own = record(rank_);
+  store_text(own.reason, reason);
+  own.state.store(encode(state), std::memory_order_release);
+  for (int rank = 0; rank < size_; ++rank) ring(record(rank).doorbell);
+}
+
+}  // namespace tnt::comm

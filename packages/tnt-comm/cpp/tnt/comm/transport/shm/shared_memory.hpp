@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "tnt/comm/base/deadline.hpp"
+
+namespace tnt::comm {
+
+/// One mapped POSIX shared memory object, mode 0600.
+///
+/// Unmapped by the destructor; the name is removed by unlink() only, the
+/// memory lives on until the last process has unmapped it.
+class SharedMemory {
+ public:
+  /// Creates the object exclusively; an existing name is a CommError, since it
+  /// belongs to somebody else. The memory is zero but not yet reserved.
+  static SharedMemory create(const std::string& name, std::size_t num_bytes);
+
+  /// True and the mapped object if it exists and has its full size already.
+  /// Another size than `num_bytes` is a CommError.
+  static bool try_open(const std::string& name, std::size_t num_bytes, SharedMemory& result);
+
+  SharedMemory() = default;
+  SharedMemory(SharedMemory&& other) noexcept { swap(other); }
+  SharedMemory& operator=(SharedMemory&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~SharedMemory();
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  int descriptor() const { return descriptor_; }
+
+  /// Makes sure that the range has memory behind it. Returns an errno value;
+  /// without this a full /dev/shm would be a SIGBUS later.
+  int reserve(std::size_t offset, std::size_t num_bytes) const;
+
+  void close_descriptor();
+  static void unlink(const std::string& name) noexcept;
+
+ private:
+  void swap(SharedMemory& other) noexcept;
+  void map(const std::string& name, std::size_t num_bytes);
+
+  int descriptor_ = -1;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Text for a failed reserve(): what was asked for, what is free, what to do.
+std::string describe_reserve_error(int error_number, std::size_t num_bytes);
+
+}  // namespace tnt::comm

@@ -1,0 +1,144 @@
+#include "tnt/comm/transport/shm/shm_segment.hpp"
+
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+constexpr std::size_t kPage = 4096;
+constexpr auto kPollInterval = std::chrono::microseconds(200);
+
+}  // namespace
+
+struct ShmSegment::Header {
+  std::atomic<std::uint32_t> is_ready;
+  std::atomic<std::uint32_t> num_mapped;
+  std::atomic<std::int32_t> error_number;  // of the first member that could not reserve its part
+};
+
+ShmSegment::ShmSegment(const std::string& name, const SegmentRequest& request, int member,
+                       std::shared_ptr<ControlSegment> control, const Deadline& deadline)
+    : members_(request.members),
+      rank_(member),
+      size_(static_cast<int>(request.members.size())),
+      key_(request.key),
+      header_bytes_(kPage),
+      run_bytes_(round_up(request.num_notifications * sizeof(Counter), kCacheLine)),
+      member_bytes_(
+          round_up(static_cast<std::size_t>(size_) * run_bytes_ + request.num_bytes, kPage)),
+      control_(std::move(control)) {
+  try {
+    map(name, deadline);
+    reserve_own_part();
+    wait_for_members(deadline);
+  } catch (...) {
+    SharedMemory::unlink(name);
+    throw;
+  }
+  SharedMemory::unlink(name);  // whoever is first; the others find it gone
+  memory_.close_descriptor();
+}
+
+void ShmSegment::map(const std::string& name, const Deadline& deadline) {
+  const std::size_t num_bytes = header_bytes_ + static_cast<std::size_t>(size_) * member_bytes_;
+  if (rank_ == 0) {
+    memory_ = SharedMemory::create(name, num_bytes);
+    if (const int error = memory_.reserve(0, header_bytes_); error != 0) {
+      throw Error(ErrorKind::comm, text("rank ", members_[0], ": ",
+                                        describe_reserve_error(error, num_bytes), "."));
+    }
+    header().is_ready.store(1, std::memory_order_release);
+    return;
+  }
+  poll_until(
+      [&] {
+        return SharedMemory::try_open(name, num_bytes, memory_) &&
+               header().is_ready.load(std::memory_order_acquire) != 0;
+      },
+      "create", deadline);
+}
+
+void ShmSegment::reserve_own_part() {
+  const std::size_t begin = header_bytes_ + static_cast<std::size_t>(rank_) * member_bytes_;
+  if (const int error = memory_.reserve(begin, member_bytes_); error != 0) {
+    std::int32_t none = 0;
+    header().error_number.compare_exchange_strong(none, error);
+  }
+  header().num_mapped.fetch_add(1);
+}
+
+void ShmSegment::wait_for_members(const Deadline& deadline) const {
+  const auto everybody = static_cast<std::uint32_t>(size_);
+  poll_until([&] { return header().num_mapped.load() >= everybody; }, "map", deadline);
+  if (const int error = header().error_number.load(); error != 0) {
+    throw Error(ErrorKind::comm,
+                text("rank ", members_[static_cast<std::size_t>(rank_)], ": ",
+                     describe_reserve_error(error, memory_.size()), "."));
+  }
+}
+
+void ShmSegment::poll_until(const std::function<bool()>& is_reached, const char* what,
+                            const Deadline& deadline) const {
+  constexpr int kLooksBetweenLivenessChecks = 500;
+  for (int look = 1; !is_reached(); ++look) {
+    if (look % kLooksBetweenLivenessChecks == 0) {
+      for (int member = 0; member < size_; ++member) require_alive(member);
+    }
+    if (deadline.is_over()) {
+      throw Error(ErrorKind::timeout,
+                  text("rank ", members_[static_cast<std::size_t>(rank_)], " waited ",
+                       deadline.timeout_s(), " s for the other ranks to ", what, " '", key_,
+                       "' together. Every member of the group must create it, in the same order."));
+    }
+    std::this_thread::sleep_for(kPollInterval);
+  }
+}
+
+void ShmSegment::require_alive(int member) const {
+  const int peer = members_[static_cast<std::size_t>(member)];
+  const PeerStatus status = control_->status_of(peer);
+  if (status.state == PeerState::running || member == rank_) return;
+  throw Error(ErrorKind::peer_lost,
+              text("rank ", members_[static_cast<std::size_t>(rank_)], " creates '", key_,
+                   "' together with rank ", peer, " (host ", status.host, ", pid ", status.pid,
+                   "), which has ended", status.reason.empty() ? "" : ": ", status.reason,
+                   ". See the output of that rank."));
+}
+
+ShmSegment::Header& ShmSegment::header() const {
+  return *reinterpret_cast<Header*>(memory_.data());
+}
+
+std::byte* ShmSegment::part(int member) const {
+  return memory_.data() + header_bytes_ + static_cast<std::size_t>(member) * member_bytes_ +
+         static_cast<std::size_t>(size_) * run_bytes_;
+}
+
+ShmSegment::Counter& ShmSegment::counter(int receiver, int sender, NotificationId id) const {
+  std::byte* run = memory_.data() + header_bytes_ +
+                   static_cast<std::size_t>(receiver) * member_bytes_ +
+                   static_cast<std::size_t>(sender) * run_bytes_;
+  return reinterpret_cast<Counter*>(run)[id];
+}
+
+void ShmSegment::put(int member, std::size_t offset, const void* data, std::size_t num_bytes) {
+  if (num_bytes > 0) std::memcpy(part(member) + offset, data, num_bytes);
+}
+
+void ShmSegment::notify(int member, NotificationId id, std::uint64_t value) {
+  counter(member, rank_, id).store(value, std::memory_order_release);
+  ring(control_->doorbell_of(members_[static_cast<std::size_t>(member)]));
+}
+
+std::uint64_t ShmSegment::poll(int sender, NotificationId id) const {
+  return counter(rank_, sender, id).load(std::memory_order_acquire);
+}
+
+}  // namespace tnt::comm

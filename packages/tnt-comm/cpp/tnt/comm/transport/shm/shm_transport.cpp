@@ -1,0 +1,36 @@
+#include "tnt/comm/transport/shm/shm_transport.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/transport/heap_segment.hpp"
+#include "tnt/comm/transport/shm/shm_segment.hpp"
+
+namespace tnt::comm {
+
+ShmTransport::ShmTransport(std::string job_id, int rank, int size, const Deadline& deadline,
+                           double stall_report_s)
+    : job_id_(std::move(job_id)),
+      rank_(rank),
+      size_(size),
+      control_(std::make_shared<ControlSegment>(job_id_, rank, size, deadline, stall_report_s)),
+      doorbell_(control_->doorbell_of(rank)) {}
+
+std::unique_ptr<Segment> ShmTransport::create_segment(const SegmentRequest& request,
+                                                      const Deadline& deadline) {
+  if (request.members.size() == 1) return std::make_unique<HeapSegment>(request.num_bytes);
+  const auto self = std::find(request.members.begin(), request.members.end(), rank_);
+  const int member = static_cast<int>(self - request.members.begin());
+  const std::string name = text("/tnt-", job_id_, "-", request.key);
+  try {
+    return std::make_unique<ShmSegment>(name, request, member, control_, deadline);
+  } catch (const Error& error) {
+    // Members that still wait for this segment must not wait for the deadline.
+    leave(PeerState::failed, error.what());
+    throw;
+  }
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tnt/comm/transport/shm/control_segment.hpp"
+#include "tnt/comm/transport/transport.hpp"
+
+namespace tnt::comm {
+
+/// The ranks of one host, through POSIX shared memory.
+class ShmTransport final : public Transport {
+ public:
+  /// Collective among all ranks of the job, blocking.
+  ShmTransport(std::string job_id, int rank, int size, const Deadline& deadline,
+               double stall_report_s);
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  Capabilities capabilities() const override { return {.is_peer_memory_readable = true}; }
+  std::unique_ptr<Segment> create_segment(const SegmentRequest& request,
+                                          const Deadline& deadline) override;
+  Doorbell& doorbell() override { return doorbell_; }
+  PeerStatus status_of(int rank) const override { return control_->status_of(rank); }
+  void beat() override { control_->beat(); }
+  void leave(PeerState state, const std::string& reason) override {
+    control_->leave(state, reason);
+  }
+
+ private:
+  std::string job_id_;
+  int rank_;
+  int size_;
+  std::shared_ptr<ControlSegment> control_;  // shared with segments, which may live longer
+  FutexDoorbell doorbell_;
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/doorbell.hpp"
+#include "tnt/comm/transport/segment.hpp"
+
+namespace tnt::comm {
+
+/// What a transport can do beyond the interface's minimum; algorithms are
+/// chosen by it.
+struct Capabilities {
+  /// Segment::peer() works: a rank can compute straight from another's memory.
+  bool is_peer_memory_readable = false;
+};
+
+/// What is known about another rank's process.
+enum class PeerState {
+  starting,  ///< not yet joined
+  running,
+  finished,  ///< has called finalize(), or exited normally
+  failed,    ///< gave up, with a reason
+  dead,      ///< the process is gone without saying anything
+};
+
+/// One look at another rank.
+struct PeerStatus {
+  PeerState state = PeerState::running;
+  double heartbeat_age_s = 0;  ///< since the rank's engine last showed that it runs
+  std::string reason;          ///< of `failed`
+  std::string host;
+  int pid = 0;
+};
+
+/// What the members of a group agree on before they create a segment.
+struct SegmentRequest {
+  std::string key;           ///< the same on all members, unique in the job
+  std::vector<int> members;  ///< world ranks, ascending
+  std::size_t num_bytes = 0;          ///< of each member's part
+  std::size_t num_notifications = 0;  ///< ids 0 .. num_notifications-1
+};
+
+/// Connects the ranks of a job.
+///
+/// The interface is one-sided on purpose: what shared memory does with a copy
+/// and a store, GASPI does with a write and a notification. Ranks here are
+/// world ranks; inside a segment they are indices of its members.
+///
+/// Threads: all functions may be called from any thread.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual Capabilities capabilities() const = 0;
+
+  /// Collective among the request's members, blocking. PeerLostError,
+  /// timeout or CommError (for example: no memory left) on all of them.
+  virtual std::unique_ptr<Segment> create_segment(const SegmentRequest& request,
+                                                  const Deadline& deadline) = 0;
+
+  /// Where this rank's engine sleeps; Segment::notify rings it.
+  virtual Doorbell& doorbell() = 0;
+
+  /// Local and cheap enough for several calls per second and rank.
+  virtual PeerStatus status_of(int rank) const = 0;
+
+  /// Tells the others that this rank is alive.
+  virtual void beat() = 0;
+
+  /// Tells the others that this rank will take no further part.
+  virtual void leave(PeerState state, const std::string& reason) = 0;
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,64 @@
+"""Collective communication between the processes of a data-parallel training job.
+
+Start a script n times (`tarantella -n 4 -- script.py`) and every process is a
+*rank* that can sum, broadcast and gather numpy arrays with the others::
+
+    import numpy as np
+    import tnt_comm
+
+    total = tnt_comm.allreduce(np.arange(3.0) * tnt_comm.get_rank())
+
+`GradientReducer` sums the gradients of a model in the background of
+backpropagation; `Gatherer` does the same for sparse rows. All sums are formed
+in one fixed order, so results are bitwise reproducible.
+"""
+
+from importlib.metadata import version as _version
+
+from tnt_comm.collectives import allgather, allreduce, barrier, broadcast, reduce_scatter
+from tnt_comm.errors import CommError, CommTimeoutError, MismatchError, PeerLostError
+from tnt_comm.fusion_plan import Bucket, FusionPlan, TensorSpec
+from tnt_comm.gatherer import Gatherer
+from tnt_comm.gradient_reducer import GradientReducer
+from tnt_comm.group import Group
+from tnt_comm.job import (
+    finalize,
+    get_local_rank,
+    get_local_size,
+    get_rank,
+    get_size,
+    init,
+    is_initialized,
+)
+from tnt_comm.locations import include_path, library_path
+from tnt_comm.ticket import Ticket
+
+__version__ = _version("tnt-comm")
+
+__all__ = [
+    "Bucket",
+    "CommError",
+    "CommTimeoutError",
+    "FusionPlan",
+    "Gatherer",
+    "GradientReducer",
+    "Group",
+    "MismatchError",
+    "PeerLostError",
+    "TensorSpec",
+    "Ticket",
+    "allgather",
+    "allreduce",
+    "barrier",
+    "broadcast",
+    "finalize",
+    "get_local_rank",
+    "get_local_size",
+    "get_rank",
+    "get_size",
+    "include_path",
+    "init",
+    "is_initialized",
+    "library_path",
+    "reduce_scatter",
+]

@@ -1,0 +1,101 @@
+"""Checks and conversions of the numpy arrays that callers pass."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes  # noqa: F401  (makes numpy know bfloat16)
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+DTYPES: tuple[str, ...] = (
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "bool",
+)
+
+
+def dtype_name(dtype: npt.DTypeLike) -> str:
+    """The name of a dtype that can be communicated.
+
+    Args:
+        dtype: A numpy dtype or anything that makes one, such as "float32" or
+            "bfloat16".
+
+    Returns:
+        One of `DTYPES`.
+
+    Raises:
+        ValueError: If the dtype is none of them, or not in native byte order.
+    """
+    resolved = np.dtype(dtype)
+    if resolved.name not in DTYPES or not resolved.isnative:
+        raise ValueError(
+            f"The dtype must be one of {', '.join(DTYPES)}, in native byte order. "
+            f"Received: dtype={resolved!r}."
+        )
+    return resolved.name
+
+
+def as_input(array: npt.ArrayLike) -> Array:
+    """`array` as a C-contiguous array, copied only if it is not one already.
+
+    Raises:
+        ValueError: If its dtype cannot be communicated.
+    """
+    converted = np.asarray(array)
+    dtype_name(converted.dtype)
+    # Not np.ascontiguousarray, which turns scalars into vectors.
+    return converted if converted.flags.c_contiguous else converted.copy(order="C")
+
+
+def as_output(out: Array | None, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """`out` if it can take a result of this shape and dtype, or a new array.
+
+    Raises:
+        TypeError: If `out` is not a numpy array.
+        ValueError: If its shape or dtype differ, or if it is not contiguous
+            and writeable: the result is written in place.
+    """
+    if out is None:
+        return np.empty(tuple(shape), dtype)
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"`out` must be a numpy array. Received: {type(out).__name__}.")
+    if out.shape != tuple(shape) or out.dtype != dtype:
+        raise ValueError(
+            f"`out` must have shape {tuple(shape)} and dtype {dtype}. "
+            f"Received: shape={out.shape}, dtype={out.dtype}."
+        )
+    if not (out.flags.c_contiguous and out.flags.writeable):
+        raise ValueError(
+            "`out` must be C-contiguous and writeable, since the result is written in place. "
+            f"Received: c_contiguous={out.flags.c_contiguous}, writeable={out.flags.writeable}."
+        )
+    return out
+
+
+def without_partial_overlap(array: Array, out: Array) -> Array:
+    """`array`, or a copy if it shares memory with `out` without being the same elements."""
+    is_same = array.ctypes.data == out.ctypes.data and array.nbytes == out.nbytes
+    return array if is_same or not np.may_share_memory(array, out) else array.copy()
+
+
+def timeout_or_default(timeout_s: float | None) -> float:
+    """The timeout for the core, where 0 stands for the job's `TNT_TIMEOUT_S`.
+
+    Raises:
+        ValueError: If it is not positive.
+    """
+    if timeout_s is None:
+        return 0.0
+    if not timeout_s > 0:
+        raise ValueError(f"`timeout_s` must be > 0. Received: timeout_s={timeout_s}.")
+    return float(timeout_s)

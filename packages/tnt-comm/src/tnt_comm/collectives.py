@@ -1,0 +1,45 @@
+"""Blocking collectives among all ranks of the job; see `Group` for details."""
+
+import numpy.typing as npt
+
+from tnt_comm.arrays import Array
+from tnt_comm.group import Group
+
+
+def barrier(timeout_s: float | None = None) -> None:
+    """`Group.barrier` of all ranks. Collective."""
+    Group().barrier(timeout_s)
+
+
+def allreduce(
+    array: npt.ArrayLike,
+    op: str = "sum",
+    *,
+    out: Array | None = None,
+    timeout_s: float | None = None,
+) -> Array:
+    """`Group.allreduce` of all ranks. Collective."""
+    return Group().allreduce(array, op, out=out, timeout_s=timeout_s)
+
+
+def broadcast(
+    array: npt.ArrayLike,
+    root: int = 0,
+    *,
+    out: Array | None = None,
+    timeout_s: float | None = None,
+) -> Array:
+    """`Group.broadcast` of all ranks. Collective."""
+    return Group().broadcast(array, root, out=out, timeout_s=timeout_s)
+
+
+def allgather(array: npt.ArrayLike, *, timeout_s: float | None = None) -> list[Array]:
+    """`Group.allgather` of all ranks. Collective."""
+    return Group().allgather(array, timeout_s=timeout_s)
+
+
+def reduce_scatter(
+    array: npt.ArrayLike, op: str = "sum", *, timeout_s: float | None = None
+) -> Array:
+    """`Group.reduce_scatter` of all ranks. Collective."""
+    return Group().reduce_scatter(array, op, timeout_s=timeout_s)

@@ -1,0 +1,23 @@
+"""Errors of tnt_comm that concern other ranks.
+
+Wrong arguments and a wrong order of calls are `ValueError` or `TypeError`,
+raised before anything is sent. The errors here break the group they happen
+in: its data may be half exchanged, so every later call on it raises again,
+quoting the first error.
+"""
+
+
+class CommError(RuntimeError):
+    """Communication failed; the group cannot be used any more."""
+
+
+class CommTimeoutError(CommError, TimeoutError):
+    """A deadline (`timeout_s`, or `TNT_TIMEOUT_S`) passed while waiting for other ranks."""
+
+
+class PeerLostError(CommError):
+    """A rank that is needed is dead, has finished, or has given up."""
+
+
+class MismatchError(CommError):
+    """The ranks disagree about what they do together: size, dtype, operation or order."""

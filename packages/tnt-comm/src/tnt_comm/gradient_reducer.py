@@ -1,0 +1,117 @@
+"""Sums of the same tensors over all ranks, step after step."""
+
+import numpy as np
+import numpy.typing as npt
+
+from tnt_comm import _core
+from tnt_comm.arrays import Array, as_input, as_output, dtype_name, timeout_or_default
+from tnt_comm.fusion_plan import FusionPlan
+from tnt_comm.group import Group
+
+
+class GradientReducer:
+    """Sums a fixed list of tensors over the ranks of a group in every step.
+
+    In each step every tensor is started once and finished once, in any order
+    and from any threads. A bucket is reduced in the background as soon as all
+    its tensors were started. Ranks may start tensors in different orders.
+
+    Collective: every member of the group must create it, with an equal plan.
+
+    Args:
+        plan: Which tensors there are and how they are fused.
+        group: All ranks by default.
+        name: For messages; must be equal on all ranks.
+
+    Raises:
+        MismatchError: On all members, if the plans differ; names the first
+            tensor that does, with both ranks' values.
+        CommError: If there is not enough shared memory.
+
+    Example:
+        >>> plan = FusionPlan([TensorSpec("kernel", "float32", 3)], 32768)
+        >>> reducer = GradientReducer(plan)
+        >>> reducer.start(0, np.ones(3, np.float32), scale=0.5)
+        >>> reducer.finish(0)
+        array([0.5, 0.5, 0.5], dtype=float32)
+    """
+
+    def __init__(
+        self, plan: FusionPlan, group: Group | None = None, name: str = "gradients"
+    ) -> None:
+        self._plan = plan
+        self._group = group if group is not None else Group()
+        self._name = name
+        self._shapes: list[tuple[int, ...]] = [(t.num_elements,) for t in plan.tensors]
+        self._handle = _core.create_reducer(self._group.core, plan.core, name)
+
+    @property
+    def handle(self) -> int:
+        """Number of this object in the C interface (`tnt_reducer_start`...)."""
+        return self._handle
+
+    @property
+    def plan(self) -> FusionPlan:
+        """The plan it was created with."""
+        return self._plan
+
+    def start(self, i: int, array: npt.ArrayLike, scale: float = 1.0) -> None:
+        """Copies `scale * array` into the tensor's bucket.
+
+        Local: never waits for other ranks. `array` may be changed afterwards.
+
+        Args:
+            i: Index of the tensor in the plan.
+            array: Values of any shape, of the plan's dtype and size.
+            scale: Factor; 0 contributes zeros even where `array` holds NaN or
+                infinity. For integers and bool only 0 and 1.
+
+        Raises:
+            IndexError: If there is no such tensor.
+            ValueError: If dtype, size or scale are wrong, or the tensor was
+                started already and not finished.
+        """
+        spec = self._plan.tensors[i]
+        source = as_input(array)
+        if dtype_name(source.dtype) != spec.dtype or source.size != spec.num_elements:
+            raise ValueError(
+                f"Tensor {i} ('{spec.name}') of GradientReducer '{self._name}' has dtype "
+                f"{spec.dtype} and {spec.num_elements} elements. "
+                f"Received: dtype={source.dtype}, {source.size} elements."
+            )
+        self._shapes[i] = source.shape
+        _core.start_tensor(self._handle, i, source, scale)
+
+    def finish(self, i: int, out: Array | None = None, timeout_s: float | None = None) -> Array:
+        """Waits for the tensor's sum over the ranks.
+
+        Blocks until every rank has started all tensors of the bucket.
+
+        Args:
+            i: Index of the tensor in the plan.
+            out: Where to put the sum, C-contiguous, of the plan's dtype and
+                size; by default a new array of the shape given to `start`.
+            timeout_s: Longest wait in seconds, by default `TNT_TIMEOUT_S`.
+
+        Returns:
+            The sum, bitwise equal on all ranks; `out` if given.
+
+        Raises:
+            IndexError: If there is no such tensor.
+            ValueError: If the tensor was not started, or `out` does not fit.
+            CommTimeoutError: If the time is over; the group is broken then.
+            PeerLostError: If a member of the group has ended.
+        """
+        spec = self._plan.tensors[i]
+        shape = self._shapes[i]
+        if out is not None and out.size == spec.num_elements:
+            shape = out.shape
+        target = as_output(out, shape, np.dtype(spec.dtype))
+        _core.finish_tensor(self._handle, i, target, timeout_or_default(timeout_s))
+        return target
+
+    def close(self) -> None:
+        """Frees the buckets. Local. Later calls raise `ValueError`; closing again does not."""
+        if self._handle > 0:
+            handle, self._handle = self._handle, 0
+            _core.close_reducer(handle)

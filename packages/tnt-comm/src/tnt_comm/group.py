@@ -1,0 +1,245 @@
+"""Groups of ranks and the collectives among them."""
+
+import zlib
+from collections.abc import Sequence
+
+import numpy.typing as npt
+
+from tnt_comm import _core
+from tnt_comm.arrays import (
+    Array,
+    as_input,
+    as_output,
+    dtype_name,
+    timeout_or_default,
+    without_partial_overlap,
+)
+from tnt_comm.ticket import Ticket
+
+
+class Group:
+    """Some ranks of the job, and the collectives among them.
+
+    All members must make the same calls on a group in the same order, with
+    equal dtypes, sizes and operations; every call checks that. Different
+    groups, `GradientReducer` and `Gatherer` objects are independent of each
+    other. Sums are formed in an order that depends on the number of ranks
+    only, so results are bitwise equal on all ranks and from run to run.
+
+    Collective: every member must create the group, in the same order as other
+    groups of the same ranks. May be used from any thread.
+
+    Args:
+        ranks: World ranks, ascending, the caller's among them. All ranks of
+            the job by default.
+
+    Raises:
+        ValueError: If `ranks` is not as described.
+    """
+
+    def __init__(self, ranks: Sequence[int] | None = None) -> None:
+        if ranks is None:
+            self._core = _core.Group.world()
+        else:
+            self._core = _core.Group.create([int(rank) for rank in ranks])
+
+    @property
+    def rank(self) -> int:
+        """Rank of the caller inside the group, in `[0, size)`."""
+        return self._core.rank
+
+    @property
+    def size(self) -> int:
+        """Number of members."""
+        return self._core.size
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """World ranks of the members."""
+        return tuple(self._core.ranks)
+
+    @property
+    def core(self) -> _core.Group:
+        """The C++ object, for the classes of this package that live on a group."""
+        return self._core
+
+    def barrier(self, timeout_s: float | None = None) -> None:
+        """Returns when all members have called it.
+
+        Collective. `timeout_s` and errors as in `Ticket.wait`.
+        """
+        self._start_barrier(will_wait=True).wait(timeout_s)
+
+    def allreduce(
+        self,
+        array: npt.ArrayLike,
+        op: str = "sum",
+        *,
+        out: Array | None = None,
+        timeout_s: float | None = None,
+    ) -> Array:
+        """Combines the arrays of all members element by element.
+
+        Collective.
+
+        Args:
+            array: Array of any shape, equal on all members.
+            op: "sum", "prod", "min", "max"; for bool and integers also "and"
+                and "or" (bitwise). "sum" and "prod" are not defined for bool.
+            out: Where to put the result, C-contiguous; may be `array` itself.
+            timeout_s: As in `Ticket.wait`.
+
+        Returns:
+            The result, the same on all members; `out` if given.
+
+        Raises:
+            TypeError: If `out` is not an array.
+            ValueError: If dtype or `op` are not supported, or `out` does not
+                fit. CommError and its subclasses as in `Ticket.wait`.
+        """
+        timeout_or_default(timeout_s)
+        return self._start_allreduce(array, op, out, will_wait=True).wait(timeout_s)
+
+    def broadcast(
+        self,
+        array: npt.ArrayLike,
+        root: int = 0,
+        *,
+        out: Array | None = None,
+        timeout_s: float | None = None,
+    ) -> Array:
+        """Gives all members the array of one.
+
+        Collective.
+
+        Args:
+            array: Array of any shape; its values matter on the root only,
+                shape and dtype on all members.
+            root: Member whose array is sent, as rank inside the group.
+            out: Where to put the result, C-contiguous; may be `array` itself.
+            timeout_s: As in `Ticket.wait`.
+
+        Returns:
+            The root's array; `out` if given. Errors as in `allreduce`.
+        """
+        timeout_or_default(timeout_s)
+        return self._start_broadcast(array, root, out, will_wait=True).wait(timeout_s)
+
+    def allgather(self, array: npt.ArrayLike, *, timeout_s: float | None = None) -> list[Array]:
+        """Gives all members the arrays of all.
+
+        Collective.
+
+        Args:
+            array: Array whose first axis may differ between members (also 0);
+                dtype and the other axes may not.
+            timeout_s: As in `Ticket.wait`.
+
+        Returns:
+            The arrays in rank order. Errors as in `allreduce`.
+        """
+        timeout_or_default(timeout_s)
+        return self._start_allgather(array, will_wait=True).wait(timeout_s)
+
+    def reduce_scatter(
+        self, array: npt.ArrayLike, op: str = "sum", *, timeout_s: float | None = None
+    ) -> Array:
+        """Combines the arrays of all members and gives each member its part.
+
+        Collective.
+
+        Args:
+            array: Array with at least one axis, of equal shape on all members.
+            op: As in `allreduce`.
+            timeout_s: As in `Ticket.wait`.
+
+        Returns:
+            Part `rank` of the result, as `numpy.array_split` cuts it along the
+            first axis. Errors as in `allreduce`.
+        """
+        timeout_or_default(timeout_s)
+        return self._start_reduce_scatter(array, op, will_wait=True).wait(timeout_s)
+
+    def start_barrier(self) -> Ticket[None]:
+        """Non-blocking `barrier`: the ticket is done when all members have called it."""
+        return self._start_barrier(will_wait=False)
+
+    def start_allreduce(
+        self, array: npt.ArrayLike, op: str = "sum", *, out: Array | None = None
+    ) -> Ticket[Array]:
+        """Non-blocking `allreduce`."""
+        return self._start_allreduce(array, op, out, will_wait=False)
+
+    def start_broadcast(
+        self, array: npt.ArrayLike, root: int = 0, *, out: Array | None = None
+    ) -> Ticket[Array]:
+        """Non-blocking `broadcast`."""
+        return self._start_broadcast(array, root, out, will_wait=False)
+
+    def start_allgather(self, array: npt.ArrayLike) -> Ticket[list[Array]]:
+        """Non-blocking `allgather`."""
+        return self._start_allgather(array, will_wait=False)
+
+    def start_reduce_scatter(self, array: npt.ArrayLike, op: str = "sum") -> Ticket[Array]:
+        """Non-blocking `reduce_scatter`."""
+        return self._start_reduce_scatter(array, op, will_wait=False)
+
+    # `will_wait`: the caller waits at once and drives the operation himself,
+    # so the progress thread need not be woken.
+
+    def _start_barrier(self, *, will_wait: bool) -> Ticket[None]:
+        return Ticket(self._core.start_barrier(will_wait), (), lambda _: None)
+
+    def _start_allreduce(
+        self, array: npt.ArrayLike, op: str, out: Array | None, *, will_wait: bool
+    ) -> Ticket[Array]:
+        source = as_input(array)
+        target = as_output(out, source.shape, source.dtype)
+        source = without_partial_overlap(source, target)
+        dtype = dtype_name(source.dtype)
+        core = self._core.start_allreduce(source, target, dtype, op, will_wait)
+        return Ticket(core, (source, target), lambda _: target)
+
+    def _start_broadcast(
+        self, array: npt.ArrayLike, root: int, out: Array | None, *, will_wait: bool
+    ) -> Ticket[Array]:
+        source = as_input(array)
+        target = as_output(out, source.shape, source.dtype)
+        source = without_partial_overlap(source, target)
+        dtype = dtype_name(source.dtype)
+        core = self._core.start_broadcast(source, target, dtype, root, will_wait)
+        return Ticket(core, (source, target), lambda _: target)
+
+    def _start_allgather(self, array: npt.ArrayLike, *, will_wait: bool) -> Ticket[list[Array]]:
+        source = as_input(array)
+        row_shape = source.shape[1:]
+        # Members must agree on everything but the number of rows.
+        shape_id = zlib.crc32(repr((source.ndim, row_shape)).encode())
+        dtype = source.dtype
+
+        def blocks(core: _core.Ticket) -> list[Array]:
+            shape = (-1, *row_shape) if source.ndim > 0 else ()
+            return [_typed(block, dtype, shape) for block in core.take_blocks()]
+
+        core = self._core.start_allgather(source, dtype_name(dtype), shape_id, will_wait)
+        return Ticket(core, (source,), blocks)
+
+    def _start_reduce_scatter(
+        self, array: npt.ArrayLike, op: str, *, will_wait: bool
+    ) -> Ticket[Array]:
+        source = as_input(array)
+        if source.ndim == 0:
+            raise ValueError("`array` must have an axis to scatter. Received: a scalar.")
+        base, extra = divmod(source.shape[0], self.size)
+        target = as_output(None, (base + (self.rank < extra), *source.shape[1:]), source.dtype)
+        dtype = dtype_name(source.dtype)
+        core = self._core.start_reduce_scatter(source, target, dtype, op, will_wait)
+        return Ticket(core, (source, target), lambda _: target)
+
+
+def _typed(block: Array, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+    """Bytes as an array; numpy cannot infer -1 when another axis is 0."""
+    typed = block.view(dtype)
+    if -1 in shape and 0 in shape[1:]:
+        return typed.reshape((0, *shape[1:]))
+    return typed.reshape(shape)

@@ -1,0 +1,18 @@
+"""Run a function on several ranks, each in a process of its own, with a deadline and true reports.
+
+For tests of anything that communicates. Every rank is a fresh interpreter that finds the `TNT_*`
+variables of one job in its environment, so `tnt_comm.init()` works in it as under the launcher.
+
+    def sum_of_ranks(offset):
+        return int(tnt_comm.allreduce(np.array([tnt_comm.get_rank() + offset]))[0])
+
+    assert run_ranks(sum_of_ranks, 3, 10) == [33, 33, 33]
+
+No TensorFlow here. A rank imports nothing of ours unless the function under test does.
+"""
+
+from tnt_comm.testing.pool import RankPool
+from tnt_comm.testing.report import Outcome, RankReport, RanksFailed
+from tnt_comm.testing.run import observe_ranks, run_ranks
+
+__all__ = ["Outcome", "RankPool", "RankReport", "RanksFailed", "observe_ranks", "run_ranks"]

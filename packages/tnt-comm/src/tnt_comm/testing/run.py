@@ -1,0 +1,67 @@
+"""One call on fresh processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tnt_comm.testing.job import Job, pack_call
+from tnt_comm.testing.report import RankReport, RanksFailed
+
+DEFAULT_TIMEOUT_S = 60.0
+DEFAULT_GRACE_S = 3.0
+
+
+def run_ranks(
+    function: Callable[..., Any],
+    size: int,
+    *args: Any,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    env: Mapping[str, str] | None = None,
+    grace_s: float = DEFAULT_GRACE_S,
+) -> list[Any]:
+    """Call `function(*args)` on `size` ranks and return what each returned.
+
+    Args:
+        function: Defined at the top level of an importable module (a test module is one).
+        size: Number of ranks.
+        *args: Arguments, the same for every rank; pickled.
+        timeout_s: Seconds until the ranks that are not done are asked for their stacks and killed.
+        env: Environment variables to add or replace in every rank, over those of this process.
+        grace_s: Seconds that the other ranks have after the first failure, for errors of their own.
+
+    Returns:
+        The results in rank order.
+
+    Raises:
+        RanksFailed: If a rank raised, died or was not done in time.
+        ValueError: If the call cannot be sent to the ranks.
+    """
+    reports = observe_ranks(function, size, *args, timeout_s=timeout_s, env=env, grace_s=grace_s)
+    if any(report.has_failed for report in reports):
+        raise RanksFailed(reports, function.__qualname__)
+    return [report.value for report in reports]
+
+
+def observe_ranks(
+    function: Callable[..., Any],
+    size: int,
+    *args: Any,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    env: Mapping[str, str] | None = None,
+    grace_s: float = DEFAULT_GRACE_S,
+) -> list[RankReport]:
+    """Like `run_ranks`, but return what became of every rank, for tests of failures.
+
+    Returns:
+        One `RankReport` per rank, in rank order. No process is left.
+
+    Raises:
+        ValueError: If the call cannot be sent to the ranks. Never raises because ranks fail.
+    """
+    message = pack_call(function, args, is_last=True)
+    job = Job(size, env)
+    try:
+        return job.call(message, timeout_s=timeout_s, grace_s=grace_s, is_last=True)
+    finally:
+        job.close()

@@ -1,0 +1,142 @@
+"""Broadcast, allgather, reduce_scatter, barrier and groups of some ranks."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from tree_reference import assert_same_bits, tree, values
+
+import tnt_comm
+from tnt_comm.testing import RankPool
+
+Pools = Callable[[int], RankPool]
+
+
+def check_broadcast() -> None:
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    for root in range(size):
+        for dtype, count in [("float32", 0), ("bool", 1), ("bfloat16", 1009), ("int64", 300_007)]:
+            own = values(dtype, count, rank)
+            expected = values(dtype, count, root)
+            assert_same_bits(tnt_comm.broadcast(own, root), expected)
+            assert_same_bits(own, values(dtype, count, rank))  # the input is untouched
+            assert tnt_comm.broadcast(own, root, out=own) is own
+            assert_same_bits(own, expected)
+
+
+def check_allgather() -> None:
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    for base in (0, 1, 40_000):
+        rows = [base * (r % 3) + r for r in range(size)]
+        blocks = [values("float32", 3 * n, r).reshape(n, 3) for r, n in enumerate(rows)]
+        for received, expected in zip(tnt_comm.allgather(blocks[rank]), blocks, strict=True):
+            assert_same_bits(received, expected)
+    assert [int(x) for x in tnt_comm.allgather(rank)] == list(range(size))
+    assert [x.shape for x in tnt_comm.allgather(np.zeros((rank, 0)))] == [(0, 0)] * size
+
+
+def check_reduce_scatter() -> None:
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    for num_rows in (0, 1, size - 1, size, size + 1, 1009, 150_001):
+        for op in ("sum", "max"):
+            inputs = [values("float32", num_rows * 2, r).reshape(num_rows, 2) for r in range(size)]
+            received = tnt_comm.reduce_scatter(inputs[rank], op)
+            assert_same_bits(received, np.array_split(tree(inputs, op), size)[rank])
+
+
+def latest_arrival_and_earliest_return() -> tuple[float, float]:
+    time.sleep(0.05 * tnt_comm.get_rank())
+    arrived = time.monotonic()
+    tnt_comm.barrier()
+    return arrived, time.monotonic()
+
+
+def check_groups_of_some_ranks() -> None:
+    rank = tnt_comm.get_rank()
+    for _ in range(2):  # the same ranks may form several groups
+        for ranks in ([0, 2], [1, 3], [0, 1, 2, 3], [1, 2, 3]):
+            if rank not in ranks:
+                continue
+            group = tnt_comm.Group(ranks)
+            assert (group.ranks, group.size) == (tuple(ranks), len(ranks))
+            assert group.rank == ranks.index(rank)
+            inputs = [values("float64", 501, r) for r in ranks]
+            assert_same_bits(group.allreduce(inputs[group.rank]), tree(inputs, "sum"))
+            assert [int(x) for x in group.allgather(rank)] == ranks
+            assert int(group.broadcast(rank, root=1)) == ranks[1]
+    alone = tnt_comm.Group([rank])
+    assert int(alone.allreduce(rank)) == rank
+
+
+def check_independent_groups_in_opposite_orders() -> None:
+    first, second = tnt_comm.Group([0, 1]), tnt_comm.Group([0, 1])
+    groups = [first, second] if tnt_comm.get_rank() == 0 else [second, first]
+    one = np.ones(100_000, np.float32)
+    for _ in range(20):
+        for ticket in [group.start_allreduce(one) for group in groups]:
+            assert float(ticket.wait().sum()) == 200_000
+
+
+def check_usage_errors_send_nothing() -> None:
+    group = tnt_comm.Group()
+    one = np.ones(4, np.float32)
+    with pytest.raises(ValueError, match="'mean'"):
+        group.allreduce(one, "mean")
+    with pytest.raises(ValueError, match="not defined for dtype bool"):
+        group.allreduce(one > 0, "sum")
+    with pytest.raises(ValueError, match="not defined for dtype float32"):
+        group.allreduce(one, "and")
+    with pytest.raises(ValueError, match="complex64"):
+        group.allreduce(one.astype(np.complex64))
+    with pytest.raises(ValueError, match="native byte order"):
+        group.allreduce(one.astype(">f4"))
+    with pytest.raises(ValueError, match="root=7"):
+        group.broadcast(one, root=7)
+    with pytest.raises(ValueError, match="shape"):
+        group.allreduce(one, out=np.ones(5, np.float32))
+    with pytest.raises(ValueError, match="C-contiguous"):
+        group.allreduce(one, out=np.ones(8, np.float32)[::2])
+    with pytest.raises(TypeError, match="list"):
+        group.allreduce(one, out=[0.0] * 4)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="scalar"):
+        group.reduce_scatter(np.float32(1))
+    with pytest.raises(ValueError, match="timeout_s"):
+        group.barrier(timeout_s=-1)
+    with pytest.raises(ValueError, match="ranks 1, 0"):
+        tnt_comm.Group([1, 0])
+    with pytest.raises(ValueError, match="not one of them"):
+        tnt_comm.Group([1 - tnt_comm.get_rank()])
+    assert group.allreduce(one)[0] == group.size
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_broadcast_from_every_root(pool_of: Pools, size: int) -> None:
+    pool_of(size).run(check_broadcast)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_allgather_of_unequal_blocks(pool_of: Pools, size: int) -> None:
+    pool_of(size).run(check_allgather)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_reduce_scatter_gives_the_parts_of_array_split(pool_of: Pools, size: int) -> None:
+    pool_of(size).run(check_reduce_scatter)
+
+
+def test_nobody_leaves_a_barrier_before_all_have_arrived(pool_of: Pools) -> None:
+    times = pool_of(4).run(latest_arrival_and_earliest_return)
+    assert max(arrived for arrived, _ in times) <= min(left for _, left in times)
+
+
+def test_groups_of_some_ranks(pool_of: Pools) -> None:
+    pool_of(4).run(check_groups_of_some_ranks)
+
+
+def test_groups_are_independent_of_each_other(pool_of: Pools) -> None:
+    pool_of(2).run(check_independent_groups_in_opposite_orders)
+
+
+def test_wrong_arguments_are_refused_before_anything_is_sent(pool_of: Pools) -> None:
+    pool_of(2).run(check_usage_errors_send_nothing)

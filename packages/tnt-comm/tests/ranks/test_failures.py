@@ -1,0 +1,223 @@
+"""Lost, stopped and late ranks: the others say who, and what for, and nothing is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tnt_comm
+from tnt_comm import CommError, CommTimeoutError, FusionPlan, GradientReducer, Group, TensorSpec
+from tnt_comm.testing import observe_ranks, run_ranks
+
+LOST = 1  # the rank that something happens to
+
+
+def names_in_shared_memory() -> set[str]:
+    return {path.name for path in Path("/dev/shm").glob("tnt-*")}
+
+
+def error_of(call: object, *args: object) -> str:
+    """Text of the CommError that a call must raise, with its class in front."""
+    try:
+        call(*args)  # type: ignore[operator]
+    except CommError as error:
+        return f"{type(error).__name__}: {error}"
+    raise AssertionError("no error was raised")
+
+
+def die_during_allreduce() -> list[str]:
+    one = np.ones(1000, np.float32)
+    tnt_comm.allreduce(one)
+    if tnt_comm.get_rank() == LOST:
+        os.kill(os.getpid(), signal.SIGKILL)
+    start = time.monotonic()
+    first = error_of(tnt_comm.allreduce, one)
+    waited_s = time.monotonic() - start
+    return [first, error_of(tnt_comm.barrier), f"{waited_s:.3f}"]
+
+
+def die_with_half_a_bucket() -> str:
+    reducer = GradientReducer(
+        FusionPlan([TensorSpec("kernel", "float32", 9), TensorSpec("bias", "float32", 2)], 1 << 20)
+    )
+    reducer.start(1, np.ones(2, np.float32))
+    if tnt_comm.get_rank() == LOST:
+        os.kill(os.getpid(), signal.SIGKILL)
+    reducer.start(0, np.ones(9, np.float32))
+    return error_of(reducer.finish, 0)
+
+
+def finish_early() -> str:
+    tnt_comm.barrier()
+    if tnt_comm.get_rank() == LOST:
+        tnt_comm.finalize()
+        return ""
+    return error_of(tnt_comm.barrier)
+
+
+def complete_before_a_rank_ends() -> float:
+    total = tnt_comm.allreduce(np.full(300_000, 1.0))
+    if tnt_comm.get_rank() == LOST:
+        tnt_comm.finalize()
+    return float(total.sum())
+
+
+def give_up_on_one_group() -> str:
+    group = Group([0, 1])
+    if tnt_comm.get_rank() == LOST:
+        time.sleep(1.0)  # the other one does not wait that long
+        return error_of(group.barrier)
+    return error_of(group.barrier, 0.3)
+
+
+def stop_for_a_while() -> str:
+    tnt_comm.barrier()
+    if tnt_comm.get_rank() == LOST:
+        waker = f"import os, time, signal; time.sleep(3.5); os.kill({os.getpid()}, signal.SIGCONT)"
+        process = subprocess.Popen([sys.executable, "-c", waker])
+        os.kill(os.getpid(), signal.SIGSTOP)
+        process.wait()
+    tnt_comm.allreduce(np.ones(3))
+    return "done"
+
+
+def come_late() -> str:
+    tnt_comm.barrier()
+    if tnt_comm.get_rank() == LOST:
+        time.sleep(1.2)
+    reducer = GradientReducer(FusionPlan([TensorSpec("kernel", "float32", 9)], 0))
+    if tnt_comm.get_rank() == LOST:
+        time.sleep(1.2)
+    reducer.start(0, np.ones(9, np.float32))
+    reducer.finish(0)
+    return "done"
+
+
+def wait_for_a_deadline() -> list[str]:
+    if tnt_comm.get_rank() == LOST:
+        time.sleep(1.5)
+        return []
+    try:
+        tnt_comm.allreduce(np.ones(3), timeout_s=0.5)
+    except TimeoutError as error:  # CommTimeoutError is Python's TimeoutError, too
+        assert isinstance(error, CommTimeoutError)
+        return [str(error), error_of(Group().start_barrier)]
+    return []
+
+
+def exit_with_work_in_flight() -> None:
+    Group().start_allreduce(np.ones(10)) if tnt_comm.get_rank() != LOST else tnt_comm.init()
+
+
+def fork_and_use() -> int:
+    tnt_comm.barrier()
+    child = os.fork()
+    if child == 0:
+        try:
+            tnt_comm.barrier()
+        except ValueError as error:
+            os._exit(7 if "forked" in str(error) else 8)
+        os._exit(9)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def use_after_finalize() -> list[str]:
+    group, plan = Group(), FusionPlan([TensorSpec("x", "float32", 1)], 0)
+    reducer = GradientReducer(plan)
+    tnt_comm.barrier()
+    tnt_comm.finalize()
+    tnt_comm.finalize()
+    assert not tnt_comm.is_initialized()
+    errors = []
+    for call in (tnt_comm.barrier, group.barrier, tnt_comm.get_rank, lambda: GradientReducer(plan)):
+        with pytest.raises(ValueError, match="finalize") as caught:
+            call()
+        errors.append(str(caught.value))
+    if group.size > 1:
+        with pytest.raises(ValueError, match="finalize"):
+            reducer.start(0, np.ones(1, np.float32))
+    return errors
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_killed_rank_is_named_within_a_second_or_two(size: int) -> None:
+    before = names_in_shared_memory()
+    reports = observe_ranks(die_during_allreduce, size, env={"TNT_TIMEOUT_S": "30"})
+    assert names_in_shared_memory() <= before
+    assert reports[LOST].exit_code == -signal.SIGKILL
+    for report in reports:
+        if report.rank == LOST:
+            continue
+        first, later, waited_s = report.value
+        assert first.startswith("PeerLostError: ")
+        assert "allreduce(float32, 1000 elements, sum)" in first
+        assert f"rank {LOST} (host " in first
+        assert f"pid {reports[LOST].pid})" in first
+        assert "broken since an earlier error" in later
+        assert "allreduce(float32, 1000 elements, sum)" in later
+        assert float(waited_s) < 3.0  # the job's timeout is 30 s
+
+
+def test_a_rank_killed_in_a_training_step_is_named_with_the_bucket() -> None:
+    reports = observe_ranks(die_with_half_a_bucket, 2, env={"TNT_TIMEOUT_S": "30"})
+    assert "step 0 of bucket 0 of 'gradients' ('bias', 'kernel')" in reports[0].value
+    assert "is dead" in reports[0].value
+
+
+def test_a_rank_that_has_finished_is_not_waited_for() -> None:
+    values = run_ranks(finish_early, 2, env={"TNT_TIMEOUT_S": "30"})
+    assert "has finished" in values[0]
+
+
+def test_results_survive_a_rank_that_ends_right_after() -> None:
+    assert run_ranks(complete_before_a_rank_ends, 3) == [900_000.0] * 3
+
+
+def test_a_rank_that_gives_up_tells_the_others_why() -> None:
+    gave_up, told = run_ranks(give_up_on_one_group, 2)
+    assert gave_up.startswith("CommTimeoutError")
+    assert told.startswith("PeerLostError")
+    assert "given up by rank 0" in told
+    assert "not complete after 0.3 s" in told
+
+
+def test_a_stopped_rank_is_reported_and_may_come_back() -> None:
+    reports = observe_ranks(stop_for_a_while, 2, env={"TNT_STALL_REPORT_S": "2.5"})
+    assert [report.value for report in reports] == ["done", "done"]
+    assert "WARNING" in reports[0].output
+    assert f"rank {LOST} (host" in reports[0].output
+    assert "does not respond: stopped or swapped out" in reports[0].output
+
+
+def test_a_late_rank_is_reported_with_the_operation() -> None:
+    reports = observe_ranks(come_late, 2, env={"TNT_STALL_REPORT_S": "0.5"})
+    assert [report.value for report in reports] == ["done", "done"]
+    assert "has not called it yet" in reports[0].output
+    assert "step 0 of bucket 0 of 'gradients' ('kernel')" in reports[0].output
+
+
+def test_a_deadline_names_who_is_missing_and_breaks_the_group() -> None:
+    message, later = run_ranks(wait_for_a_deadline, 2)[0]
+    assert "not complete after 0.5 s" in message
+    assert f"rank {LOST} (host" in message
+    assert "has not called it yet" in message
+    assert "broken since an earlier error" in later
+
+
+def test_leaving_with_work_in_flight_does_not_hang() -> None:
+    reports = observe_ranks(exit_with_work_in_flight, 2, timeout_s=20)
+    assert [report.outcome for report in reports] == ["returned", "returned"]
+
+
+def test_a_forked_child_is_refused() -> None:
+    assert run_ranks(fork_and_use, 2) == [7, 7]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_nothing_can_be_used_after_finalize(size: int) -> None:
+    run_ranks(use_after_finalize, size)

@@ -1,0 +1,181 @@
+"""GradientReducer: sums of the tree, in any order, from any thread, over and over."""
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from tree_reference import assert_same_bits, resolve, tree, values
+
+import tnt_comm
+from tnt_comm import FusionPlan, GradientReducer, TensorSpec
+from tnt_comm.testing import RankPool
+
+Pools = Callable[[int], RankPool]
+
+COUNTS = [94, 17, 2, 81, 0, 1, 5000, 100_003, 33, 64, 16_384, 7]
+
+
+def make_plan(threshold_bytes: int, dtypes: tuple[str, ...] = ("float32",)) -> FusionPlan:
+    specs = [TensorSpec(f"v{i}", dtypes[i % len(dtypes)], n) for i, n in enumerate(COUNTS)]
+    return FusionPlan(specs, threshold_bytes)
+
+
+def check_sums(threshold_bytes: int, dtypes: tuple[str, ...]) -> None:
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    plan = make_plan(threshold_bytes, dtypes)
+    reducer = GradientReducer(plan)
+    order = np.random.default_rng(rank)
+    for step in range(4):
+        for i in order.permutation(len(COUNTS)):
+            spec = plan.tensors[i]
+            reducer.start(int(i), values(str(spec.dtype), spec.num_elements, rank, seed=step))
+        for i in order.permutation(len(COUNTS)):
+            spec = plan.tensors[i]
+            inputs = [
+                values(str(spec.dtype), spec.num_elements, r, seed=step) for r in range(size)
+            ]
+            assert_same_bits(reducer.finish(int(i)), tree(inputs, "sum"))
+    reducer.close()
+
+
+def check_reuse_for_many_steps() -> None:
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    counts = [10, 3000, 1, 70_000]
+    plan = FusionPlan([TensorSpec(str(i), "int64", n) for i, n in enumerate(counts)], 1000)
+    reducer = GradientReducer(plan)
+    outs = [np.empty(n, np.int64) for n in counts]
+    for step in range(250):
+        for i, count in enumerate(counts):
+            reducer.start(i, np.arange(count) * (rank + 1) + step)
+        for i, count in enumerate(counts):
+            assert reducer.finish(i, outs[i]) is outs[i]
+            expected = np.arange(count) * (size * (size + 1) // 2) + size * step
+            np.testing.assert_array_equal(outs[i], expected)
+
+
+def check_threads_in_random_orders() -> None:
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    plan = make_plan(0)
+    reducer = GradientReducer(plan)
+    failures: list[BaseException] = []
+
+    def work(thread: int) -> None:
+        order = np.random.default_rng([rank, thread])
+        mine = [i for i in range(len(COUNTS)) if i % 3 == thread]
+        try:
+            for step in range(40):
+                for i in order.permutation(mine):
+                    reducer.start(int(i), np.full(COUNTS[i], rank + step, np.float32))
+                for i in order.permutation(mine):
+                    total = size * (size - 1) // 2 + size * step
+                    assert (reducer.finish(int(i)) == total).all()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(t,)) for t in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def check_scale() -> None:
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        reducer = GradientReducer(FusionPlan([TensorSpec("x", dtype, 1009)], 0), name=dtype)
+        factors = [0.1 + r for r in range(size)]
+        wide = np.float64 if dtype == "float64" else np.float32
+        scaled = [
+            (values(dtype, 1009, r).astype(wide) * wide(factors[r])).astype(resolve(dtype))
+            for r in range(size)
+        ]
+        reducer.start(0, values(dtype, 1009, rank), factors[rank])
+        assert_same_bits(reducer.finish(0), tree(scaled, "sum"))
+
+
+def check_scale_zero_hides_nan() -> None:
+    reducer = GradientReducer(FusionPlan([TensorSpec("x", "float32", 3)], 0))
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    own = np.array([1, 2, 3] if rank == 0 else [np.nan, np.inf, -np.inf], np.float32)
+    reducer.start(0, own, scale=1.0 if rank == 0 else 0.0)
+    np.testing.assert_array_equal(reducer.finish(0), [1, 2, 3])
+    integers = GradientReducer(FusionPlan([TensorSpec("i", "int32", 2)], 0))
+    with pytest.raises(ValueError, match="scale=0.5"):
+        integers.start(0, np.ones(2, np.int32), scale=0.5)
+    integers.start(0, np.ones(2, np.int32), scale=1.0)
+    assert integers.finish(0).tolist() == [size, size]
+
+
+def check_wrong_order_of_calls() -> None:
+    reducer = GradientReducer(make_plan(0), name="g")
+    one = np.ones(94, np.float32)
+    with pytest.raises(ValueError, match=r"finish of tensor 'v0', which is not started"):
+        reducer.finish(0)
+    reducer.start(0, one)
+    with pytest.raises(ValueError, match=r"start of tensor 'v0', which is started and not"):
+        reducer.start(0, one)
+    with pytest.raises(ValueError, match="93 elements"):
+        reducer.start(1, one[:93])
+    with pytest.raises(ValueError, match="float64"):
+        reducer.start(0, one.astype(np.float64))
+    with pytest.raises(IndexError):
+        reducer.start(len(COUNTS), one)
+    assert (reducer.finish(0) == tnt_comm.get_size()).all()
+    reducer.close()
+    reducer.close()
+    with pytest.raises(ValueError, match="handle"):
+        reducer.start(0, one)
+
+
+def check_two_reducers_in_opposite_orders() -> None:
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    reducers = [GradientReducer(make_plan(1 << 20), name=name) for name in ("a", "b")]
+    order = reducers if rank == 0 else reducers[::-1]
+    for reducer in order:
+        for i, count in enumerate(COUNTS):
+            reducer.start(i, np.ones(count, np.float32))
+    for reducer in order:
+        for i in range(len(COUNTS)):
+            assert (reducer.finish(i) == size).all()
+
+
+@pytest.mark.parametrize("threshold_bytes", [0, 400, 32768, 1 << 30])
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_sums_follow_the_tree_however_tensors_are_fused(
+    pool_of: Pools, size: int, threshold_bytes: int
+) -> None:
+    pool_of(size).run(check_sums, threshold_bytes, ("float32",))
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_mixed_dtypes_use_buckets_of_their_own(pool_of: Pools, size: int) -> None:
+    dtypes = ("float32", "bfloat16", "float64", "float16", "int32")
+    pool_of(size).run(check_sums, 32768, dtypes)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_buckets_are_reused_for_many_steps(pool_of: Pools, size: int) -> None:
+    pool_of(size).run(check_reuse_for_many_steps)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_threads_may_start_tensors_in_different_orders(pool_of: Pools, size: int) -> None:
+    pool_of(size).run(check_threads_in_random_orders)
+
+
+def test_scale_is_applied_before_the_sum(pool_of: Pools) -> None:
+    pool_of(3).run(check_scale)
+
+
+def test_scale_zero_contributes_zeros_even_for_nan(pool_of: Pools) -> None:
+    pool_of(2).run(check_scale_zero_hides_nan)
+
+
+def test_wrong_order_of_calls_names_the_tensor(pool_of: Pools) -> None:
+    pool_of(2).run(check_wrong_order_of_calls)
+
+
+def test_two_reducers_do_not_wait_for_each_other(pool_of: Pools) -> None:
+    pool_of(2).run(check_two_reducers_in_opposite_orders)

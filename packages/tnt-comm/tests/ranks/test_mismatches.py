@@ -1,0 +1,121 @@
+"""Ranks that do different things are told so, all of them, with what each of them did."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tnt_comm
+from tnt_comm import FusionPlan, Gatherer, GradientReducer, Group, MismatchError, TensorSpec
+from tnt_comm.testing import run_ranks
+
+CALLS: dict[str, Callable[[int], object]] = {
+    "size": lambda rank: tnt_comm.allreduce(np.ones(3 + rank, np.float32)),
+    "large size": lambda rank: tnt_comm.allreduce(np.ones(3 + 500_000 * rank, np.float32)),
+    "dtype": lambda rank: tnt_comm.allreduce(np.ones(3, [np.float32, np.int32][rank > 0])),
+    "operation": lambda rank: tnt_comm.allreduce(np.ones(3), ["sum", "max"][rank > 0]),
+    "kind": lambda rank: tnt_comm.barrier() if rank else tnt_comm.broadcast(np.ones(2)),
+    "root": lambda rank: tnt_comm.broadcast(np.ones(2), root=int(rank > 0)),
+    "row shape": lambda rank: tnt_comm.allgather(np.ones((2, 3 + (rank > 0)))),
+    "scatter": lambda rank: tnt_comm.reduce_scatter(np.ones((4 + (rank > 0), 2))),
+    "object": lambda rank: Gatherer("g") if rank else Group().barrier(),
+}
+
+NAMED = {
+    "size": ["rank 0 called allreduce(float32, 3 elements, sum)", "allreduce(float32, 4 elements"],
+    "large size": ["allreduce(float32, 3 elements, sum)", "allreduce(float32, 500003 elements"],
+    "dtype": ["allreduce(float32, 3 elements, sum)", "allreduce(int32, 3 elements, sum)"],
+    "operation": ["allreduce(float64, 3 elements, sum)", "allreduce(float64, 3 elements, max)"],
+    "kind": ["rank 0 called broadcast(float64, 2 elements, root 0)", "barrier()"],
+    "root": ["broadcast(float64, 2 elements, root 0)", "broadcast(float64, 2 elements, root 1)"],
+    "row shape": ["allgather(float64, 6 elements", "allgather(float64, 8 elements"],
+    "scatter": ["reduce_scatter(float64, 8 elements", "reduce_scatter(float64, 10 elements"],
+    "object": ["rank 0 called barrier()", "creation of a group, GradientReducer or Gatherer"],
+}
+
+
+def message_of(what: str) -> str:
+    tnt_comm.barrier()
+    rank = tnt_comm.get_rank()
+    with pytest.raises(MismatchError) as caught:
+        CALLS[what](rank)
+    with pytest.raises(MismatchError, match="broken since an earlier error"):
+        tnt_comm.barrier()
+    return str(caught.value)
+
+
+def message_of_order() -> str:
+    group = tnt_comm.Group()
+    one = np.ones(2)
+    first, second = (one, one[:1]) if tnt_comm.get_rank() == 0 else (one[:1], one)
+    tickets = [group.start_allreduce(first), group.start_allreduce(second)]
+    for ticket in tickets:
+        with pytest.raises(MismatchError) as caught:
+            ticket.wait()
+    return str(caught.value)
+
+
+def plan_of(kind: str, differs: bool) -> FusionPlan:
+    specs = [TensorSpec("a", "float32", 3), TensorSpec("b", "float32", 4)]
+    if differs and kind == "size":
+        specs[1] = TensorSpec("b", "float32", 5)
+    if differs and kind == "dtype":
+        specs[1] = TensorSpec("b", "float64", 4)
+    if differs and kind == "name":
+        specs[1] = TensorSpec("c", "float32", 4)
+    if differs and kind == "number":
+        specs.append(TensorSpec("c", "int8", 1))
+    return FusionPlan(specs, 100 + (differs and kind == "threshold"))
+
+
+PLANS = {
+    "size": ["tensor 1 'b' (float32, 4 elements)", "tensor 1 'b' (float32, 5 elements)"],
+    "dtype": ["tensor 1 'b' (float32, 4 elements)", "tensor 1 'b' (float64, 4 elements)"],
+    "name": ["tensor 1 'b' (float32, 4 elements)", "tensor 1 'c' (float32, 4 elements)"],
+    "number": ["with nothing more", "tensor 2 'c' (int8, 1 elements)"],
+    "threshold": ["threshold of 100 bytes", "threshold of 101 bytes"],
+}
+
+
+def message_of_plan(kind: str) -> str:
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    with pytest.raises(MismatchError) as caught:
+        GradientReducer(plan_of(kind, differs=rank == size - 1), name="g")
+    return str(caught.value)
+
+
+def message_of_object_names() -> str:
+    with pytest.raises(MismatchError) as caught:
+        Gatherer(f"rows of {tnt_comm.get_rank()}")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("what", list(CALLS))
+def test_different_calls_are_named_on_all_ranks(what: str) -> None:
+    messages = run_ranks(message_of, 3, what)
+    assert len(set(messages)) == 1
+    assert "call 1 of group 'world'" in messages[0]
+    assert "ranks 1, 2 called" in messages[0] or what in ("size", "large size")
+    for text in NAMED[what]:
+        assert text in messages[0]
+
+
+def test_another_order_of_calls_is_named() -> None:
+    for message in run_ranks(message_of_order, 2):
+        assert "rank 0 called allreduce(float64, 2 elements, sum)" in message
+        assert "rank 1 called allreduce(float64, 1 elements, sum)" in message
+
+
+@pytest.mark.parametrize("kind", list(PLANS))
+def test_the_first_tensor_that_differs_is_named_on_all_ranks(kind: str) -> None:
+    messages = run_ranks(message_of_plan, 3, kind)
+    assert len(set(messages)) == 1
+    assert "rank 0 creates GradientReducer 'g'" in messages[0]
+    assert "rank 2 creates GradientReducer 'g'" in messages[0]
+    for text in PLANS[kind]:
+        assert text in messages[0]
+
+
+def test_different_names_of_objects_are_named() -> None:
+    for message in run_ranks(message_of_object_names, 2):
+        assert "rank 0 creates Gatherer 'rows of 0', rank 1 creates Gatherer 'rows of 1'" in message

@@ -1,0 +1,131 @@
+"""Joining a job: what is refused, and what is said."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tnt_comm
+from tnt_comm.testing import run_ranks
+
+SCRIPT = "import tnt_comm; tnt_comm.init(); print(tnt_comm.get_rank(), tnt_comm.get_size())"
+
+
+def start(rank: int, size: int, job_id: str, **more: str) -> "subprocess.Popen[str]":
+    env = {
+        **{k: v for k, v in os.environ.items() if not k.startswith("TNT_")},
+        "TNT_RANK": str(rank),
+        "TNT_SIZE": str(size),
+        "TNT_JOB_ID": job_id,
+        "TNT_TIMEOUT_S": "2",
+        **more,
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def outcome(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=30)
+    return process.returncode, out, err
+
+
+@pytest.fixture
+def job_id() -> str:
+    return f"startup{os.getpid()}"
+
+
+def identity() -> tuple[int, ...]:
+    return (
+        tnt_comm.get_rank(),
+        tnt_comm.get_size(),
+        tnt_comm.get_local_rank(),
+        tnt_comm.get_local_size(),
+    )
+
+
+def test_every_rank_knows_who_it_is() -> None:
+    assert run_ranks(identity, 3) == [(r, 3, r, 3) for r in range(3)]
+
+
+def test_three_variables_are_enough(job_id: str) -> None:
+    ranks = [start(rank, 2, job_id) for rank in range(2)]
+    assert [outcome(rank)[:2] for rank in ranks] == [(0, "0 2\n"), (0, "1 2\n")]
+
+
+def test_a_rank_that_never_comes_is_named(job_id: str) -> None:
+    code, _, err = outcome(start(0, 2, job_id, TNT_STALL_REPORT_S="0.5"))
+    assert code == 1
+    assert "init() has waited" in err
+    assert "CommTimeoutError" in err
+    assert "rank(s) 1 of 2 did not join" in err
+    assert not Path(f"/dev/shm/tnt-{job_id}-control").exists()
+
+
+def test_a_missing_first_rank_is_named(job_id: str) -> None:
+    code, _, err = outcome(start(1, 2, job_id))
+    assert code == 1
+    assert "waited for rank 0" in err
+
+
+def test_a_name_that_exists_is_refused(job_id: str) -> None:
+    leftover = Path(f"/dev/shm/tnt-{job_id}-control")
+    leftover.write_bytes(b"not ours")
+    try:
+        code, _, err = outcome(start(0, 2, job_id))
+        assert code == 1
+        assert f"'/tnt-{job_id}-control': File exists" in err
+        assert "use another job id or remove it" in err
+        assert leftover.read_bytes() == b"not ours"
+    finally:
+        leftover.unlink()
+
+
+def test_two_processes_cannot_be_the_same_rank(job_id: str) -> None:
+    ranks = [start(rank, 3, job_id) for rank in (0, 1, 1)]
+    errors = "".join(outcome(rank)[2] for rank in ranks)
+    assert "another process has joined job" in errors
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("TNT_RANK", "one", "must be an integer in [0, 1]"),
+        ("TNT_RANK", "2", "must be an integer in [0, 1]"),
+        ("TNT_RANK", "1 ", "must be an integer in [0, 1]"),
+        ("TNT_SIZE", "0", "must be an integer"),
+        ("TNT_SIZE", "", "must be an integer"),
+        ("TNT_LOCAL_RANK", "-1", "must be an integer"),
+        ("TNT_JOB_ID", "short", "must be 8 to 32 letters and digits"),
+        ("TNT_JOB_ID", "../../etc/passwd", "must be 8 to 32 letters and digits"),
+        ("TNT_TIMEOUT_S", "soon", "must be a number of seconds > 0"),
+        ("TNT_TIMEOUT_S", "nan", "must be a number of seconds > 0"),
+        ("TNT_STALL_REPORT_S", "0", "must be a number of seconds > 0"),
+        ("TNT_TRANSPORT", "tcp", "must be auto, shm or gpi2"),
+    ],
+)
+def test_a_malformed_variable_is_named(job_id: str, name: str, value: str, rule: str) -> None:
+    code, _, err = outcome(start(0, 2, job_id, **{name: value}))
+    assert code == 1
+    assert f"ValueError: Environment variable {name} {rule}" in err
+    assert f"{name}='{value}'" in err
+
+
+def full_shared_memory() -> str:
+    plan = tnt_comm.FusionPlan([tnt_comm.TensorSpec("huge", "float32", 1 << 38)], 0)
+    with pytest.raises(tnt_comm.CommError) as caught:
+        tnt_comm.GradientReducer(plan)
+    return str(caught.value)
+
+
+def test_full_shared_memory_is_told_with_size_and_remedy() -> None:
+    for message in run_ranks(full_shared_memory, 2):
+        assert "cannot reserve" in message
+        assert "MiB of shared memory" in message
+        assert "--shm-size" in message

@@ -1,0 +1,117 @@
+"""The C interface: plain C99, only its names exported, statuses instead of crashes."""
+
+import ctypes
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tnt_comm
+from tnt_comm import FusionPlan, Gatherer, GradientReducer, TensorSpec
+
+FUNCTIONS = [
+    "tnt_comm_abi_version",
+    "tnt_comm_last_error",
+    "tnt_reducer_start",
+    "tnt_reducer_finish",
+    "tnt_gatherer_start",
+    "tnt_gatherer_wait",
+    "tnt_gatherer_finish",
+]
+OK, USAGE = 0, 1
+
+
+@pytest.fixture(scope="module")
+def library() -> ctypes.CDLL:
+    loaded = ctypes.CDLL(tnt_comm.library_path())
+    loaded.tnt_comm_last_error.restype = ctypes.c_char_p
+    handle = ctypes.c_int64
+    loaded.tnt_reducer_start.argtypes = [handle, handle, ctypes.c_void_p, ctypes.c_double]
+    loaded.tnt_reducer_finish.argtypes = [handle, handle, ctypes.c_void_p]
+    loaded.tnt_gatherer_start.argtypes = [handle, ctypes.c_void_p, ctypes.c_uint64]
+    loaded.tnt_gatherer_wait.argtypes = [handle, ctypes.c_void_p, ctypes.c_void_p]
+    loaded.tnt_gatherer_finish.argtypes = [handle, ctypes.c_void_p]
+    return loaded
+
+
+def last_error(library: ctypes.CDLL) -> str:
+    return str(library.tnt_comm_last_error().decode())
+
+
+def test_a_c99_program_builds_links_and_runs(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    folder = str(Path(tnt_comm.library_path()).parent)
+    subprocess.run(
+        [
+            *("gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"),
+            *("-I", tnt_comm.include_path(), str(Path(__file__).with_name("program.c"))),
+            *("-o", str(program), "-L", folder, "-ltnt_comm", f"-Wl,-rpath,{folder}"),
+        ],
+        check=True,
+        timeout=60,
+    )
+    alone = {k: v for k, v in os.environ.items() if not k.startswith("TNT_")}
+    done = subprocess.run([program], env=alone, timeout=30, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_header_is_valid_cpp(tmp_path: Path) -> None:
+    source = tmp_path / "user.cpp"
+    source.write_text('#include "tnt/comm/tnt_comm.h"\ntnt_comm_status s = TNT_COMM_OK;\n')
+    command = ["g++", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"]
+    subprocess.run([*command, tnt_comm.include_path(), str(source)], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_is_exported(library: ctypes.CDLL, name: str) -> None:
+    assert getattr(library, name) is not None
+
+
+def test_reducers_of_python_work_in_c(library: ctypes.CDLL) -> None:
+    reducer = GradientReducer(FusionPlan([TensorSpec("x", "float32", 4)], 0))
+    values = np.arange(4, dtype=np.float32)
+    out = np.empty(4, np.float32)
+    assert library.tnt_reducer_start(reducer.handle, 0, values.ctypes.data, 2.0) == OK
+    assert library.tnt_reducer_finish(reducer.handle, 0, out.ctypes.data) == OK
+    np.testing.assert_array_equal(out, 2 * values)
+    assert library.tnt_reducer_finish(reducer.handle, 0, out.ctypes.data) == USAGE
+    assert "'x', which is not started" in last_error(library)
+    assert library.tnt_reducer_start(reducer.handle, -1, values.ctypes.data, 1.0) == USAGE
+    assert "Received: tensor -1" in last_error(library)
+    handle = reducer.handle
+    reducer.close()
+    assert library.tnt_reducer_start(handle, 0, values.ctypes.data, 1.0) == USAGE
+    assert f"handle {handle}" in last_error(library)
+
+
+def test_gatherers_of_python_work_in_c(library: ctypes.CDLL) -> None:
+    gatherer = Gatherer("rows")
+    values = np.arange(5, dtype=np.int16)
+    sizes = np.zeros(1, np.uint64)
+    total = np.zeros(1, np.uint64)
+    assert library.tnt_gatherer_start(gatherer.handle, values.ctypes.data, 10) == OK
+    for _ in range(2):  # may be asked again
+        arguments = (sizes.ctypes.data, total.ctypes.data)
+        assert library.tnt_gatherer_wait(gatherer.handle, *arguments) == OK
+    assert (sizes[0], total[0]) == (10, 10)
+    assert library.tnt_gatherer_wait(gatherer.handle, None, None) == OK
+    out = np.empty(5, np.int16)
+    assert library.tnt_gatherer_finish(gatherer.handle, out.ctypes.data) == OK
+    np.testing.assert_array_equal(out, values)
+    assert library.tnt_gatherer_finish(gatherer.handle, out.ctypes.data) == USAGE
+
+
+def test_only_marked_names_leave_the_library() -> None:
+    listing = subprocess.run(
+        ["nm", "-D", "--defined-only", "-C", tnt_comm.library_path()],
+        check=True,
+        timeout=30,
+        capture_output=True,
+        text=True,
+    ).stdout
+    names = [line.split(maxsplit=2)[2] for line in listing.splitlines()]
+    assert [n for n in names if n.startswith("tnt_")]
+    for hidden in ("tnt::comm::Engine::", "tnt::comm::ShmSegment::", "kernels"):
+        assert [n for n in names if hidden in n and "typeinfo" not in n] == []

@@ -1,0 +1,110 @@
+"""A process without a launcher is a world of one rank, for which everything works."""
+
+import doctest
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tnt_comm
+import tnt_comm.fusion_plan
+import tnt_comm.gradient_reducer
+
+ALONE = {k: v for k, v in os.environ.items() if not k.startswith("TNT_")}
+
+
+def python(code: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", code], env=ALONE, timeout=60, capture_output=True, text=True
+    )
+
+
+def test_everybody_is_rank_zero_of_one() -> None:
+    tnt_comm.init()
+    tnt_comm.init()
+    assert tnt_comm.is_initialized()
+    assert (tnt_comm.get_rank(), tnt_comm.get_size()) == (0, 1)
+    assert (tnt_comm.get_local_rank(), tnt_comm.get_local_size()) == (0, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_, ml_dtypes.bfloat16])
+def test_collectives_give_back_what_they_got(dtype: type) -> None:
+    own = np.ones((3, 2), dtype)
+    for received in (
+        tnt_comm.allreduce(own, "max"),
+        tnt_comm.broadcast(own),
+        tnt_comm.allgather(own)[0],
+        tnt_comm.reduce_scatter(own, "max"),
+    ):
+        assert received.dtype == own.dtype
+        np.testing.assert_array_equal(received, own)
+        assert received is not own
+    tnt_comm.barrier()
+
+
+def test_modules_start_nothing_when_they_are_imported() -> None:
+    done = python("import tnt_comm; print(tnt_comm.is_initialized())")
+    assert done.stdout == "False\n"
+
+
+def test_tensorflow_is_not_needed() -> None:
+    done = python("import sys, tnt_comm; tnt_comm.init(); print('tensorflow' in sys.modules)")
+    assert done.stdout == "False\n"
+
+
+def test_malformed_variables_are_named_also_alone() -> None:
+    code = "import os; os.environ['TNT_TIMEOUT_S'] = '-3'; import tnt_comm; tnt_comm.init()"
+    done = python(code)
+    assert done.returncode == 1
+    assert "TNT_TIMEOUT_S='-3'" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["TNT_RANK", "TNT_SIZE"])
+def test_half_an_environment_is_refused(name: str) -> None:
+    done = python(f"import os; os.environ['{name}'] = '0'; import tnt_comm; tnt_comm.init()")
+    assert done.returncode == 1
+    assert f"must be set when {name} is" in done.stderr
+
+
+def test_several_hosts_are_refused_with_a_reason() -> None:
+    variables = {"TNT_RANK": "0", "TNT_SIZE": "2", "TNT_LOCAL_SIZE": "1", "TNT_JOB_ID": "a" * 8}
+    done = python(f"import os; os.environ.update({variables}); import tnt_comm; tnt_comm.init()")
+    assert "on several hosts" in done.stderr
+
+
+def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
+    readme = Path(__file__).parents[2] / "README.md"
+    example, gradients = readme.read_text().split("```python\n")[1:3]
+    script = tmp_path / "sums.py"
+    script.write_text(example.split("```")[0] + gradients.split("```")[0] + "print(kernel[0])\n")
+    job = {"TNT_SIZE": "2", "TNT_JOB_ID": f"readme{os.getpid()}", "TNT_TIMEOUT_S": "20"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, script],
+            env={**ALONE, **job, "TNT_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    for rank, process in enumerate(ranks):
+        out, _ = process.communicate(timeout=40)
+        assert out == (
+            f"rank {rank} of 2: [3. 3. 3. 3.], [0, 1], [1. 1. 1. 1.]\n1.0\n"
+        )
+
+
+@pytest.mark.parametrize("module", [tnt_comm.fusion_plan, tnt_comm.gradient_reducer])
+def test_examples_in_docstrings_are_true(module: object) -> None:
+    names = {"np": np, "FusionPlan": tnt_comm.FusionPlan, "TensorSpec": tnt_comm.TensorSpec}
+    failed, tried = doctest.testmod(module, extraglobs=names)  # type: ignore[arg-type]
+    assert (failed, tried > 0) == (0, True)
+
+
+def test_every_public_name_is_documented() -> None:
+    for name in tnt_comm.__all__:
+        assert getattr(tnt_comm, name).__doc__, name

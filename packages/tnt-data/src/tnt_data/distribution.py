@@ -1,0 +1,149 @@
+"""`distribute` and `explain`: check, read, plan, then build or describe."""
+
+from __future__ import annotations
+
+import functools
+import logging
+
+import tensorflow as tf
+
+from tnt_data.arithmetic import check_rank
+from tnt_data.explanation import describe_plan
+from tnt_data.pipeline import Step
+from tnt_data.planning import (
+    PICK_FROM_BYTES,
+    SplitPlan,
+    find_differences,
+    plan_batch_size,
+    plan_split,
+)
+from tnt_data.rewriting import Rewriter
+from tnt_data.tensorflow_private import is_known_version, read_pipeline
+
+_logger = logging.getLogger("tnt_data")
+_RESULTS = "_tnt_data_results"
+
+
+def distribute(
+    dataset: tf.data.Dataset,
+    rank: int,
+    size: int,
+    *,
+    micro_batch_size: int | None = None,
+    seed: int = 42,
+) -> tf.data.Dataset:
+    """One rank's part of a dataset: step k of all ranks together is exactly the serial batch k.
+
+    Rank `r` gets the rows `batch[r::size]` of every global batch and takes part in every step;
+    where it has no sample, it gets one duplicate row and `num_local == 0`. Shuffles without a seed
+    get `seed`, also with a single rank. Called again with the same dataset object and arguments it
+    returns the same object, so that caches stay filled and shuffles go on with a new order.
+
+    Local: no rank waits for another, but all ranks must give the same pipeline.
+
+    Args:
+        dataset: Batched with the global batch size. Its steps must not depend on the rank.
+        rank: Rank of the caller, `0 <= rank < size`.
+        size: Number of ranks.
+        micro_batch_size: Samples per rank and step. An unbatched dataset is batched with
+            `micro_batch_size * size`; the batch size of a batched one must equal that.
+        seed: For shuffles without a seed.
+
+    Returns:
+        Dataset of `MicroBatch` with as many steps as the serial dataset; its cardinality is that
+        of the serial dataset whenever that is known.
+
+    Raises:
+        NotBatchedError: If the dataset is not batched and `micro_batch_size` is missing.
+        BatchSizeError: If `micro_batch_size` does not fit.
+        UnsupportedElementError: If elements have no rows that ranks could share.
+        ValueError: If `rank` is not in `[0, size)`.
+        TypeError: If `dataset` is not a `tf.data.Dataset`.
+    """
+    check_rank(rank, size)
+    _check_dataset(dataset)
+    key = (rank, size, micro_batch_size, seed)
+    results = dataset.__dict__.setdefault(_RESULTS, {})
+    if key not in results:
+        results[key] = _distribute(dataset, rank, size, micro_batch_size, seed, PICK_FROM_BYTES)
+    return results[key]
+
+
+def explain(
+    dataset: tf.data.Dataset,
+    size: int,
+    *,
+    micro_batch_size: int | None = None,
+    seed: int = 42,
+) -> str:
+    """Says what `distribute` does with a dataset: in words, and step by step as a table. Local.
+
+    Args:
+        dataset: As for `distribute`.
+        size: Number of ranks.
+        micro_batch_size: As for `distribute`.
+        seed: As for `distribute`.
+
+    Raises:
+        ValueError: As for `distribute`.
+    """
+    check_rank(0, size)
+    _check_dataset(dataset)
+    last = _read_batched(dataset, size, micro_batch_size)
+    plan = plan_split(last, size)
+    return describe_plan(plan, size, seed, find_differences(last, size), last)
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    _logger.warning(text)
+
+
+def _check_dataset(dataset: object) -> None:
+    if not isinstance(dataset, tf.data.Dataset):
+        raise TypeError(
+            f"Only a tf.data.Dataset can be distributed. Received: {type(dataset).__name__}. "
+            f"Make one, for example with tf.data.Dataset.from_tensor_slices((x, y)).batch(n)."
+        )
+
+
+def _distribute(
+    dataset: tf.data.Dataset,
+    rank: int,
+    size: int,
+    micro_batch_size: int | None,
+    seed: int,
+    pick_from_bytes: int,
+) -> tf.data.Dataset:
+    last = _read_batched(dataset, size, micro_batch_size)
+    plan = plan_split(last, size, pick_from_bytes)
+    _report(last, plan, rank, size, seed)
+    return Rewriter(rank, size, seed).build(plan)
+
+
+def _read_batched(dataset: tf.data.Dataset, size: int, micro_batch_size: int | None) -> Step:
+    """Describes the dataset, batched by us if it is not and a micro-batch size is given."""
+    last = read_pipeline(dataset)
+    batch_size = plan_batch_size(last, micro_batch_size, size)
+    return last if batch_size is None else read_pipeline(dataset.batch(batch_size))
+
+
+def _report(last: Step, plan: SplitPlan, rank: int, size: int, seed: int) -> None:
+    if not is_known_version():
+        _warn_once(
+            f"The steps of tf.data pipelines are not known for TensorFlow {tf.__version__}. "
+            f"Batches are made whole and then cut, and shuffles keep their order: give them seeds."
+        )
+    differences = find_differences(last, size)
+    if differences:
+        _logger.warning(
+            "rank %d of %d: ranks may see samples in different orders, so that some are used "
+            "twice and others never: %s.",
+            rank,
+            size,
+            "; ".join(differences),
+        )
+    for step in last.walk():
+        if step.lacks_seed:
+            _logger.info("rank %d: %s has no seed and gets %d.", rank, step.text, seed)
+    _logger.info("rank %d: %s: %s.", rank, plan.way.value, plan.reason)

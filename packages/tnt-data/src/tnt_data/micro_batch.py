@@ -1,0 +1,22 @@
+"""What a distributed dataset yields."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class MicroBatch(NamedTuple):
+    """One rank's part of one global batch.
+
+    Attributes:
+        data: The user's element with the rows of this rank, same structure, dtypes and trailing
+            shapes as the serial batch. A rank without samples gets one row, a duplicate of the
+            first sample.
+        num_local: int64 scalar, samples of this rank: `len(range(rank, num_global, size))`; 0 means
+            that the row in `data` must not count.
+        num_global: int64 scalar, samples of the global batch over all ranks.
+    """
+
+    data: Any
+    num_local: Any
+    num_global: Any

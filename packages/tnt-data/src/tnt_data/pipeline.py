@@ -1,0 +1,104 @@
+"""Description of a pipeline as a tree of steps: plain data, no TensorFlow.
+
+A step knows its inputs, so the last step of a pipeline stands for the whole of it. The description
+is made by `tnt_data.tensorflow_private`; planning and explaining only look at this.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Kind(enum.Enum):
+    """What a step does to the elements that pass through it."""
+
+    SOURCE = "source of single elements"
+    GENERATOR = "source of elements of unknown meaning"
+    RANDOM = "source of random numbers"
+    BATCH = "joins samples to batches of equal shapes"
+    PADDED_BATCH = "joins samples to batches and pads them"
+    OTHER_BATCH = "joins samples to batches in another way"
+    UNBATCH = "takes batches apart"
+    SHUFFLE = "changes the order of elements"
+    CACHE = "stores elements"
+    ARRANGE = "passes elements on unseen: some, all, or several times"
+    FUNCTION = "runs a function of the user on each element"
+    EXPAND = "makes several elements of one, or one of several"
+    MERGE = "joins several pipelines"
+    OPAQUE = "not understood"
+
+
+PASSES_ELEMENTS_UNSEEN = frozenset({Kind.SHUFFLE, Kind.CACHE, Kind.ARRANGE})
+"""Steps that never look into an element: they do the same to micro-batches as to whole batches."""
+
+JOINS_SAMPLES = frozenset({Kind.BATCH, Kind.PADDED_BATCH, Kind.OTHER_BATCH})
+"""Steps after which an element is a batch."""
+
+
+@dataclass(frozen=True)
+class BatchParameters:
+    """Parameters of a step that joins samples.
+
+    Attributes:
+        batch_size: Samples per batch, None if it is not one number.
+        drop_remainder: Whether a short last batch is left out.
+        sample_bytes: Bytes of one (padded) sample; None if shapes are not the same for all samples.
+    """
+
+    batch_size: int | None
+    drop_remainder: bool
+    sample_bytes: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step of a pipeline, together with everything before it.
+
+    Attributes:
+        kind: What it does to elements.
+        name: The method or function that makes such a step, for example `"padded_batch"`.
+        text: The name with the important arguments.
+        inputs: Steps that feed this one; none for a source.
+        handle: The dataset object, only for `tnt_data.tensorflow_private`.
+        batch: Parameters, if the kind is in `JOINS_SAMPLES`.
+        lacks_seed: A shuffle or random source whose order differs from process to process.
+        lacks_order: The step was asked for `deterministic=False`.
+        depends_on_cores: The order depends on the number of processor cores.
+        cache_file: Where a cache on disk lies; empty for none or memory.
+        hides: What was found inside the functions of the step: `"batch"`, `"unbatch"`, `"shuffle"`
+            (unseeded), `"generator"`, `"random"` (numbers without a seed).
+        looks_batched: Whether the shapes of the elements look like batches; used where nothing
+            else decides.
+        same_elements: Whether the elements have the same types and shapes as those of the only
+            input.
+        can_be_rebuilt: Whether the step can be repeated on other inputs.
+    """
+
+    kind: Kind
+    name: str
+    text: str
+    inputs: tuple[Step, ...] = ()
+    handle: Any = field(default=None, repr=False)
+    batch: BatchParameters | None = None
+    lacks_seed: bool = False
+    lacks_order: bool = False
+    depends_on_cores: bool = False
+    cache_file: str = ""
+    hides: frozenset[str] = frozenset()
+    looks_batched: bool = False
+    same_elements: bool = False
+    can_be_rebuilt: bool = False
+
+    @property
+    def branches(self) -> tuple[Step, ...]:
+        """Inputs whose elements are passed on, without the one that only chooses between them."""
+        return self.inputs[:-1] if self.name == "sample_from_datasets" else self.inputs
+
+    def walk(self) -> Iterator[Step]:
+        """All steps that feed this one and the step itself, sources first."""
+        for feeding in self.inputs:
+            yield from feeding.walk()
+        yield self

@@ -1,0 +1,41 @@
+"""What the shapes of elements tell, from public specs only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+_STRING_BYTES = 32  # a guess: texts and file names are short
+
+
+def is_none(spec: Any) -> bool:
+    """Whether a component is None. Local. Old releases have no public name for its spec."""
+    return type(spec).__name__ == "NoneTensorSpec"
+
+
+def looks_batched(spec: Any) -> bool:
+    """Whether elements of this spec may be batches. Local.
+
+    They may if all components share their first dimension: open in all of them, or one number in
+    several.
+    """
+    specs = [one for one in tf.nest.flatten(spec) if not is_none(one)]
+    shapes: list[Any] = [getattr(one, "shape", None) for one in specs]
+    if not shapes or any(shape is None or shape.rank in (None, 0) for shape in shapes):
+        return False
+    first = {shape[0] for shape in shapes}
+    return len(first) == 1 and (first == {None} or len(shapes) > 1)
+
+
+def row_bytes(spec: Any) -> int | None:
+    """Bytes of one row of a batch; None unless rows are dense and of one known shape. Local."""
+    total = 0
+    for component in tf.nest.flatten(spec):
+        if type(component) is not tf.TensorSpec or component.dtype in (tf.variant, tf.resource):
+            return None
+        if component.shape.rank is None or not component.shape[1:].is_fully_defined():
+            return None
+        item = _STRING_BYTES if component.dtype == tf.string else component.dtype.size
+        total += item * component.shape[1:].num_elements()
+    return total

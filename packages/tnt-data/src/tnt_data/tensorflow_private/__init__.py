@@ -1,0 +1,66 @@
+"""The only place that touches undocumented parts of TensorFlow: the classes behind steps.
+
+The modules with private imports are loaded when a known release is in use, not before: on an
+unknown one even the import might fail.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_data.pipeline import Kind, Step
+from tnt_data.shapes import looks_batched
+from tnt_data.tensorflow_private.changes import Changes
+from tnt_data.tensorflow_private.version import is_known_version
+
+__all__ = [
+    "is_known_version",
+    "read_pipeline",
+    "Changes",
+    "replay_step",
+    "batch_like",
+    "num_parallel_calls",
+]
+
+
+def read_pipeline(dataset: tf.data.Dataset) -> Step:
+    """Describes a dataset and everything that feeds it. Local.
+
+    With an unknown release of TensorFlow, and inside a `tf.function`, where values cannot be read,
+    the whole pipeline is one step of kind `OPAQUE`.
+    """
+    if is_known_version() and tf.executing_eagerly():
+        step: Step = _load("reading").read_known_pipeline(dataset)
+        return step
+    batched = looks_batched(dataset.element_spec)
+    return Step(Kind.OPAQUE, "dataset", "the dataset", handle=dataset, looks_batched=batched)
+
+
+def replay_step(step: Any, inputs: Sequence[tf.data.Dataset], changes: Changes) -> tf.data.Dataset:
+    """A dataset like `step`, fed by `inputs`, always in deterministic order. Local.
+
+    Args:
+        step: The dataset to repeat, one whose description says `can_be_rebuilt`.
+        inputs: As many as `step` has. Where the step runs functions, with the same types and
+            shapes.
+        changes: Seed and file name to use instead.
+    """
+    return _load("replaying").REPLAYS[type(step).__name__](step, inputs, changes)
+
+
+def batch_like(step: Any, samples: tf.data.Dataset, num_rows: int) -> tf.data.Dataset:
+    """Joins samples as a `batch` or `padded_batch` step does, in batches of another size. Local."""
+    return _load("replaying").batch_like(step, samples, num_rows)
+
+
+def num_parallel_calls(step: Any) -> tf.Tensor | None:
+    """How many batches a `batch` step makes at a time; None for one. Local."""
+    return getattr(step, "_num_parallel_calls", None)
+
+
+def _load(name: str) -> Any:
+    return importlib.import_module(f"{__name__}.{name}")

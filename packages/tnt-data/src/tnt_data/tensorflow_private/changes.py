@@ -1,0 +1,28 @@
+"""What becomes different when a step is repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What becomes different when a step is repeated.
+
+    Attributes:
+        seed: Seed for a shuffle or random source without one; others keep theirs.
+        cache_suffix: Appended to the file name of a cache on disk, since two processes cannot
+            share one.
+    """
+
+    seed: int
+    cache_suffix: str = ""
+
+
+Inputs = Sequence[tf.data.Dataset]
+Replay = Callable[[Any, Inputs, Changes], tf.data.Dataset]
+"""Makes a dataset like the given one, fed by other inputs, with changes."""

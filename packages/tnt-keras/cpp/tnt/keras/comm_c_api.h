@@ -1,0 +1,39 @@
+/* Our own declarations of the functions of tnt-comm's C interface that the operations use.
+ *
+ * The library is opened at run time from the place that the installed tnt_comm names, so that
+ * neither package needs the other to be compiled. A test compiles these declarations together with
+ * tnt-comm's header. */
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef TNT_COMM_ABI_VERSION
+typedef enum {
+  TNT_COMM_OK = 0,
+  TNT_COMM_USAGE = 1,
+  TNT_COMM_ERROR = 2,
+  TNT_COMM_TIMEOUT = 3,
+  TNT_COMM_PEER_LOST = 4,
+  TNT_COMM_MISMATCH = 5
+} tnt_comm_status;
+#endif
+
+/* The version of the interface that these declarations describe. */
+#define TNT_KERAS_COMM_ABI_VERSION 1
+
+int32_t tnt_comm_abi_version(void);
+const char* tnt_comm_last_error(void);
+tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data, double scale);
+tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out);
+tnt_comm_status tnt_gatherer_start(int64_t gatherer, const void* data, uint64_t num_bytes);
+tnt_comm_status tnt_gatherer_wait(int64_t gatherer, uint64_t* num_bytes_of_rank,
+                                  uint64_t* num_bytes_total);
+tnt_comm_status tnt_gatherer_finish(int64_t gatherer, void* out);
+
+#ifdef __cplusplus
+}
+#endif

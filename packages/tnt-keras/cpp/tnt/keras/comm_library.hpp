@@ -1,0 +1,22 @@
+// The functions of tnt-comm's shared library, found at run time.
+#pragma once
+
+#include "tnt/keras/comm_c_api.h"
+
+namespace tnt::keras {
+
+/// Table of the functions that the kernels call. All pointers are null until `open` succeeded.
+struct CommLibrary {
+  decltype(&tnt_comm_last_error) last_error = nullptr;
+  decltype(&tnt_reducer_start) reducer_start = nullptr;
+  decltype(&tnt_reducer_finish) reducer_finish = nullptr;
+  decltype(&tnt_gatherer_start) gatherer_start = nullptr;
+  decltype(&tnt_gatherer_wait) gatherer_wait = nullptr;
+  decltype(&tnt_gatherer_finish) gatherer_finish = nullptr;
+};
+
+/// The table of this process. Filled once, before the first kernel runs, by
+/// `tnt_keras_open_comm_library`; only read afterwards, so that no lock is needed.
+const CommLibrary& comm_library();
+
+}  // namespace tnt::keras

@@ -1,0 +1,124 @@
+#include "tnt/keras/kernel.hpp"
+
+namespace tnt::keras {
+namespace {
+
+StatusPtr new_status() { return StatusPtr(TF_NewStatus()); }
+
+StatusPtr status_of(const std::exception& error) {
+  const auto* kernel_error = dynamic_cast<const KernelError*>(&error);
+  StatusPtr status = new_status();
+  TF_SetStatus(status.get(), kernel_error ? kernel_error->code() : TF_INTERNAL, error.what());
+  return status;
+}
+
+// How a failure of tnt-comm appears in TensorFlow: the nearest status, and the name of the error
+// that tnt-comm raises in Python, which a log is searched for.
+struct Failure {
+  TF_Code code;
+  const char* name;
+};
+
+Failure failure_of(tnt_comm_status status) {
+  switch (status) {
+    case TNT_COMM_OK:
+      return {TF_OK, ""};
+    case TNT_COMM_USAGE:
+      return {TF_INVALID_ARGUMENT, "UsageError"};
+    case TNT_COMM_ERROR:
+      return {TF_INTERNAL, "CommError"};
+    case TNT_COMM_TIMEOUT:
+      return {TF_DEADLINE_EXCEEDED, "CommTimeoutError"};
+    case TNT_COMM_PEER_LOST:
+      return {TF_UNAVAILABLE, "PeerLostError"};
+    case TNT_COMM_MISMATCH:
+      return {TF_ABORTED, "MismatchError"};
+  }
+  return {TF_INTERNAL, "unknown failure"};
+}
+
+void unknown_shape(TF_ShapeInferenceContext* context, TF_Status* status) {
+  TF_ShapeInferenceContextSetUnknownShape(context, status);
+}
+
+}  // namespace
+
+void check(const TF_Status* status) {
+  if (TF_GetCode(status) != TF_OK) throw KernelError(TF_GetCode(status), TF_Message(status));
+}
+
+void check(tnt_comm_status status) {
+  if (status == TNT_COMM_OK) return;
+  const Failure failure = failure_of(status);
+  throw KernelError(failure.code, std::string(failure.name) + ": " + comm_library().last_error());
+}
+
+TensorPtr input(TF_OpKernelContext* context, int index) {
+  StatusPtr status = new_status();
+  TF_Tensor* tensor = nullptr;
+  TF_GetInput(context, index, &tensor, status.get());
+  check(status.get());
+  return TensorPtr(tensor);
+}
+
+std::vector<int64_t> shape(const TF_Tensor* tensor) {
+  std::vector<int64_t> dims;
+  for (int i = 0; i < TF_NumDims(tensor); ++i) dims.push_back(TF_Dim(tensor, i));
+  return dims;
+}
+
+TensorPtr allocate_output(TF_OpKernelContext* context, TF_DataType dtype,
+                          const std::vector<int64_t>& dims) {
+  size_t num_bytes = TF_DataTypeSize(dtype);
+  for (int64_t dim : dims) num_bytes *= static_cast<size_t>(dim);
+  StatusPtr status = new_status();
+  TensorPtr output(TF_AllocateOutput(context, 0, dtype, dims.data(), static_cast<int>(dims.size()),
+                                     num_bytes, status.get()));
+  check(status.get());
+  return output;
+}
+
+void output_token(TF_OpKernelContext* context) {
+  TensorPtr token = allocate_output(context, TF_INT32, {});
+  *static_cast<int32_t*>(TF_TensorData(token.get())) = 0;
+}
+
+int64_t int_attribute(TF_OpKernelConstruction* context, const char* name) {
+  StatusPtr status = new_status();
+  int64_t value = 0;
+  TF_OpKernelConstruction_GetAttrInt64(context, name, &value, status.get());
+  check(status.get());
+  return value;
+}
+
+void register_op(const char* name, const std::vector<const char*>& inputs,
+                 const std::vector<const char*>& outputs,
+                 const std::vector<const char*>& attributes) {
+  TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder(name);
+  for (const char* spec : attributes) TF_OpDefinitionBuilderAddAttr(builder, spec);
+  for (const char* spec : inputs) TF_OpDefinitionBuilderAddInput(builder, spec);
+  for (const char* spec : outputs) TF_OpDefinitionBuilderAddOutput(builder, spec);
+  TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, unknown_shape);
+  StatusPtr status = new_status();
+  TF_RegisterOpDefinition(builder, status.get());
+  check(status.get());
+}
+
+void fail(TF_OpKernelContext* context, const std::exception& error) {
+  TF_OpKernelContext_Failure(context, status_of(error).get());
+}
+
+void fail(TF_OpKernelConstruction* context, const std::exception& error) {
+  TF_OpKernelConstruction_Failure(context, status_of(error).get());
+}
+
+void register_kernel_functions(const char* op_name, void* (*create)(TF_OpKernelConstruction*),
+                               void (*compute)(void*, TF_OpKernelContext*),
+                               void (*destroy)(void*)) {
+  StatusPtr status = new_status();
+  TF_RegisterKernelBuilder(op_name, TF_NewKernelBuilder(op_name, "CPU", create, compute, destroy),
+                           status.get());
+  check(status.get());
+}
+
+}  // namespace tnt::keras

@@ -1,0 +1,99 @@
+// What all kernels share: owning handles for TensorFlow's objects, and one way to fail.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tnt/keras/comm_library.hpp"
+#include "tnt/keras/tensorflow_c_api.h"
+
+namespace tnt::keras {
+
+/// A failure that becomes the status of the operation, hence an exception of `tf.errors`.
+class KernelError : public std::runtime_error {
+ public:
+  KernelError(TF_Code code, const std::string& message)
+      : std::runtime_error(message), code_(code) {}
+  TF_Code code() const { return code_; }
+
+ private:
+  TF_Code code_;
+};
+
+struct StatusDeleter {
+  void operator()(TF_Status* status) const { TF_DeleteStatus(status); }
+};
+struct TensorDeleter {
+  void operator()(TF_Tensor* tensor) const { TF_DeleteTensor(tensor); }
+};
+using StatusPtr = std::unique_ptr<TF_Status, StatusDeleter>;
+using TensorPtr = std::unique_ptr<TF_Tensor, TensorDeleter>;
+
+/// Throws if TensorFlow reported a failure.
+void check(const TF_Status* status);
+
+/// Throws if tnt-comm reported a failure, with tnt-comm's own sentence.
+void check(tnt_comm_status status);
+
+/// The input `index` of the running operation.
+TensorPtr input(TF_OpKernelContext* context, int index);
+
+/// Sizes of the dimensions of `tensor`.
+std::vector<int64_t> shape(const TF_Tensor* tensor);
+
+/// Allocates output 0.
+TensorPtr allocate_output(TF_OpKernelContext* context, TF_DataType dtype,
+                          const std::vector<int64_t>& dims);
+
+/// Writes the scalar token 0 to output 0. A token carries no value: it is the edge along which
+/// "has started" travels to the operations that must wait for it.
+void output_token(TF_OpKernelContext* context);
+
+/// Attribute `name` of the operation that is being built.
+int64_t int_attribute(TF_OpKernelConstruction* context, const char* name);
+
+/// Registers a CPU kernel of class `Kernel`, which has a constructor from
+/// `TF_OpKernelConstruction*` and a `void compute(TF_OpKernelContext*)`; both may throw.
+template <typename Kernel>
+void register_kernel(const char* op_name);
+
+/// Defines an operation. It is deliberately *not* marked stateful: tf.function would chain stateful
+/// operations in program order, which would serialise all communication after backpropagation.
+void register_op(const char* name, const std::vector<const char*>& inputs,
+                 const std::vector<const char*>& outputs,
+                 const std::vector<const char*>& attributes);
+
+// ---------------------------------------------------------------------------------------------
+
+void fail(TF_OpKernelContext* context, const std::exception& error);
+void fail(TF_OpKernelConstruction* context, const std::exception& error);
+void register_kernel_functions(const char* op_name, void* (*create)(TF_OpKernelConstruction*),
+                               void (*compute)(void*, TF_OpKernelContext*),
+                               void (*destroy)(void*));
+
+template <typename Kernel>
+void register_kernel(const char* op_name) {
+  register_kernel_functions(
+      op_name,
+      [](TF_OpKernelConstruction* context) -> void* {
+        try {
+          return new Kernel(context);
+        } catch (const std::exception& error) {
+          fail(context, error);
+          return nullptr;
+        }
+      },
+      [](void* kernel, TF_OpKernelContext* context) {
+        try {
+          static_cast<Kernel*>(kernel)->compute(context);
+        } catch (const std::exception& error) {
+          fail(context, error);
+        }
+      },
+      [](void* kernel) { delete static_cast<Kernel*>(kernel); });
+}
+
+}  // namespace tnt::keras

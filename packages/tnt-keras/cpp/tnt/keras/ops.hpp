@@ -1,0 +1,9 @@
+// The operations of this library, one registration function per file.
+#pragma once
+
+namespace tnt::keras {
+
+void register_reduce_ops();
+void register_gather_ops();
+
+}  // namespace tnt::keras

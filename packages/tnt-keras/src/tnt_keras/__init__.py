@@ -1,0 +1,38 @@
+"""Synchronous data-parallel training of Keras models: the result of the serial run, sooner.
+
+    import tarantella as tnt
+
+    model = tnt.Model(model)
+
+makes a Keras model train, evaluate and predict on all ranks that the launcher started.
+"""
+
+from importlib.metadata import version
+
+from tnt_keras.devices import set_up_devices
+from tnt_keras.environment import settings
+from tnt_keras.log import set_up_logging
+from tnt_keras.model import Model
+from tnt_keras.rank import (
+    get_local_rank,
+    get_local_size,
+    get_master_rank,
+    get_rank,
+    get_size,
+    is_master_rank,
+)
+
+__all__ = [
+    "Model",
+    "get_local_rank",
+    "get_local_size",
+    "get_master_rank",
+    "get_rank",
+    "get_size",
+    "is_master_rank",
+]
+__version__ = version("tnt-keras")
+
+# Before TensorFlow starts its runtime, hence at import.
+set_up_logging(settings())
+set_up_devices(settings())

@@ -1,0 +1,66 @@
+"""Which of the user's callbacks run on this rank, and the check that Tarantella adds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from tnt_keras.rank import get_size, is_master_rank
+from tnt_keras.weights import any_rank, check_replicas
+
+# They only write what all ranks know alike.
+_WRITERS = (
+    keras.callbacks.CSVLogger,
+    keras.callbacks.RemoteMonitor,
+    keras.callbacks.TensorBoard,
+)
+_UNSUPPORTED = {
+    keras.callbacks.BackupAndRestore: (
+        "Use `keras.callbacks.ModelCheckpoint` and `model.load_weights` to continue a run."
+    ),
+}
+
+
+class ReplicaCheck(keras.callbacks.Callback):
+    """Stops training when the weights of the ranks differ, and stops all ranks together.
+
+    At the end of each epoch the weights are compared bit by bit. A wish to stop that only some
+    ranks have, such as a callback's that looks at its own clock, becomes that of all.
+    """
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Compares the ranks. Collective.
+
+        Args:
+            epoch: Number of the epoch.
+            logs: Not used.
+        """
+        check_replicas(self.model)
+        self.model.stop_training = any_rank(self.model.stop_training)
+
+
+def for_this_rank(callbacks: Any, *, training: bool) -> Any:
+    """Returns the callbacks that run on this rank. Local.
+
+    All run on every rank, with the same global logs, so that they decide alike; those that only
+    write files or send messages run on the master rank.
+
+    Args:
+        callbacks: As in Keras: None, one callback, a list, or a `CallbackList`.
+        training: Whether they are for `fit`.
+
+    Raises:
+        ValueError: If a callback cannot work on several ranks; says what to use.
+    """
+    if get_size() == 1 or isinstance(callbacks, keras.callbacks.CallbackList):
+        return callbacks
+    given = keras.tree.flatten(callbacks) if callbacks is not None else []
+    for callback in given:
+        for unsupported, remedy in _UNSUPPORTED.items():
+            if isinstance(callback, unsupported):
+                raise ValueError(
+                    f"{unsupported.__name__} does not work on several ranks yet. {remedy}"
+                )
+    kept = [c for c in given if is_master_rank() or not isinstance(c, _WRITERS)]
+    return [*kept, ReplicaCheck()] if training else kept

@@ -1,0 +1,118 @@
+"""The variables of the environment that this package reads; no other module reads any.
+
+The launcher writes them; without the launcher the defaults hold. The full list of variables of the
+project is on the reference page "Environment".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off"}
+_LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+_T = TypeVar("_T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What the environment says about this process.
+
+    Attributes:
+        log_level: Least level of the messages that are shown: DEBUG, INFO, WARNING or ERROR.
+        log_on_all_ranks: Whether ranks other than the master log too.
+        output_on_all_ranks: Whether ranks other than the master show progress bars and summaries.
+        num_threads: Threads for TensorFlow's two pools each, or None to keep its default.
+        gpus_per_node: GPUs that the ranks of a host share: 0 hides all, None means all present.
+        fusion_threshold_bytes: Gradients are fused into buckets of at least this size; 0 turns
+            fusion off.
+    """
+
+    log_level: str = "WARNING"
+    log_on_all_ranks: bool = False
+    output_on_all_ranks: bool = False
+    num_threads: int | None = None
+    gpus_per_node: int | None = None
+    fusion_threshold_bytes: int = 32 * 1024
+
+
+def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Reads the settings of this process.
+
+    Args:
+        environment: The variables; a parameter for tests.
+
+    Returns:
+        The settings, with defaults for what is not set.
+
+    Raises:
+        ValueError: If a variable is set but malformed; names the variable and its value.
+    """
+    threshold_kb = _read(environment, "TNT_FUSION_THRESHOLD_KB", _natural, None)
+    original_threshold_kb = _read(environment, "TNT_FUSION_THRESHOLD", _natural, None)
+    if None not in (threshold_kb, original_threshold_kb) and threshold_kb != original_threshold_kb:
+        raise ValueError(
+            "TNT_FUSION_THRESHOLD_KB and TNT_FUSION_THRESHOLD are two names of one setting. "
+            f"Received: {threshold_kb} and {original_threshold_kb}. Set one of them."
+        )
+    if threshold_kb is None:
+        threshold_kb = original_threshold_kb
+    return Settings(
+        log_level=_read(environment, "TNT_LOG_LEVEL", _log_level, "WARNING"),
+        log_on_all_ranks=_read(environment, "TNT_LOG_ON_ALL_DEVICES", _boolean, False),
+        output_on_all_ranks=_read(environment, "TNT_OUTPUT_ON_ALL_DEVICES", _boolean, False),
+        num_threads=_read(environment, "TNT_NUM_THREADS", _positive, None),
+        gpus_per_node=_read(environment, "TNT_GPUS_PER_NODE", _natural, None),
+        fusion_threshold_bytes=1024 * (32 if threshold_kb is None else threshold_kb),
+    )
+
+
+@functools.cache
+def settings() -> Settings:
+    """Returns the settings of this process, read once. Local.
+
+    Raises:
+        ValueError: As `read_settings` does.
+    """
+    return read_settings()
+
+
+def _read(environment: Mapping[str, str], name: str, parse: Callable[[str], _T], default: _T) -> _T:
+    text = environment.get(name)
+    if text is None:
+        return default
+    try:
+        return parse(text.strip())
+    except ValueError as error:
+        raise ValueError(
+            f"The environment variable {name} must be {error}. Received: {text!r}."
+        ) from None
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in _TRUE | _FALSE:
+        return text.lower() in _TRUE
+    raise ValueError("one of 1, true, yes, on, 0, false, no, off")
+
+
+def _log_level(text: str) -> str:
+    if text.upper() in _LOG_LEVELS:
+        return text.upper()
+    raise ValueError("one of " + ", ".join(_LOG_LEVELS))
+
+
+def _natural(text: str) -> int | None:
+    if text.isdecimal():
+        return int(text)
+    raise ValueError("a whole number that is not negative")
+
+
+def _positive(text: str) -> int | None:
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise ValueError("a whole number greater than 0")

@@ -1,0 +1,96 @@
+"""Files of a distributed model: those of the plain Keras model, written once."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+from tnt_keras import saving
+from tnt_keras.class_swap import without_mixins
+
+# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
+_Base: Any = object
+
+
+class PlainFiles(_Base):
+    """Mixin for a Keras model: reads and writes files that know nothing of Tarantella."""
+
+    _tnt_synchronized: bool
+
+    def save(
+        self,
+        filepath: str | os.PathLike[str],
+        overwrite: bool = True,
+        zipped: bool | None = None,
+        *,
+        tnt_save_all_devices: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Writes the model as a plain Keras model, with the optimizer's state. Collective.
+
+        The master rank writes, to another name first, so that the file is whole or absent; all
+        ranks wait for it.
+
+        Args:
+            filepath: As in Keras.
+            overwrite: Whether an existing file is replaced; never asks.
+            zipped: As in Keras.
+            tnt_save_all_devices: Whether every rank writes, to disks of their own.
+            **kwargs: As in Keras.
+
+        Raises:
+            FileExistsError: On all ranks, if the file exists and `overwrite` is False.
+            OSError: On all ranks, if the file cannot be written.
+        """
+
+        def write_to(path: pathlib.Path) -> None:
+            with without_mixins(self, getattr(self, "optimizer", None)):
+                self.save(path, zipped=zipped, **kwargs)
+
+        saving.write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
+
+    def save_weights(
+        self,
+        filepath: str | os.PathLike[str],
+        overwrite: bool = True,
+        *,
+        tnt_save_all_devices: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Writes the weights. Collective.
+
+        Args:
+            filepath: As in Keras.
+            overwrite: As for `save`.
+            tnt_save_all_devices: As for `save`.
+            **kwargs: As in Keras.
+
+        Raises:
+            FileExistsError: As `save` does.
+            OSError: As `save` does.
+        """
+
+        def write_to(path: pathlib.Path) -> None:
+            with without_mixins(self, getattr(self, "optimizer", None)):
+                self.save_weights(path, **kwargs)
+
+        saving.write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
+
+    def load_weights(self, filepath: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
+        """As `keras.Model.load_weights`. Local: every rank reads the file.
+
+        The next step that all ranks take begins with the weights of the master rank.
+        """
+        self._tnt_synchronized = False
+        super().load_weights(filepath, *args, **kwargs)
+
+    def set_weights(self, weights: list[Any]) -> None:
+        """As `keras.Model.set_weights`. Local; the master rank's count, as for `load_weights`."""
+        self._tnt_synchronized = False
+        super().set_weights(weights)
+
+    def to_json(self, **kwargs: Any) -> str:
+        """As `keras.Model.to_json`: describes a plain Keras model. Local."""
+        with without_mixins(self, getattr(self, "optimizer", None)):
+            return str(self.to_json(**kwargs))

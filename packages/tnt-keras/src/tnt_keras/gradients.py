@@ -1,0 +1,103 @@
+"""The gradients of the global batch from those of the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import tensorflow as tf
+
+import tnt_comm
+from tnt_keras import ops
+from tnt_keras.reduction import ReductionCache
+from tnt_keras.step import Step
+
+Gradient: TypeAlias = "tf.Tensor | tf.IndexedSlices | None"
+
+
+class GradientExchange:
+    """Turns the gradients of this rank's samples into those of the global batch.
+
+    With the share n_r / n of rank r (see `Step`),
+
+        g = sum_r (n_r / n) * g_r.
+
+    Dense gradients are summed in buckets while backpropagation still runs. Sparse ones
+    (`tf.IndexedSlices`, from embeddings) are concatenated, scaled alike: several Keras optimizers
+    treat two slices of one row differently from their sum, so that summing them would not give the
+    serial result.
+
+    Args:
+        threshold_bytes: Fusion threshold of the buckets.
+    """
+
+    def __init__(self, threshold_bytes: int) -> None:
+        self.reductions = ReductionCache("gradients", threshold_bytes)
+        self._gatherers: dict[str, tnt_comm.Gatherer] = {}
+
+    def exchange(
+        self, gradients: Sequence[Gradient], names: Sequence[str], step: Step
+    ) -> list[Gradient]:
+        """Returns the gradients of the global batch. Collective.
+
+        Args:
+            gradients: Of this rank's mean loss; None where a variable has no influence.
+            names: Names of the variables, for messages.
+            step: The current step.
+
+        Returns:
+            One gradient for each given one, of the same kind; None stays None.
+        """
+        dense = [i for i, gradient in enumerate(gradients) if _is_dense(gradient)]
+        values = [gradients[i] for i in dense]
+        sparse = [_scaled(g, step) if isinstance(g, tf.IndexedSlices) else g for g in gradients]
+        rows = [
+            (f"{names[i]}/{part}", tensor)
+            for i, gradient in enumerate(sparse)
+            if isinstance(gradient, tf.IndexedSlices)
+            for part, tensor in (("values", gradient.values), ("indices", gradient.indices))
+        ]
+
+        reduction = self.reductions.get([names[i] for i in dense], values) if dense else None
+        tokens = reduction.start(values, [step.share] * len(values)) if reduction else []
+        tokens += [ops.start_gather(tensor, self._gatherer(name)) for name, tensor in rows]
+        if not tokens:
+            return list(gradients)
+
+        barrier = step.barrier(tokens)
+        sums = reduction.finish(values, barrier) if reduction else []
+        gathered = [
+            ops.finish_gather(tensor, barrier, self._gatherer(name)) for name, tensor in rows
+        ]
+        step.close_group([*sums, *gathered])
+
+        result: list[Gradient] = list(sparse)
+        for i, total in zip(dense, sums, strict=True):
+            result[i] = total
+        pairs = iter(gathered)
+        for i, gradient in enumerate(sparse):
+            if isinstance(gradient, tf.IndexedSlices):
+                result[i] = tf.IndexedSlices(
+                    values=next(pairs), indices=next(pairs), dense_shape=gradient.dense_shape
+                )
+        return result
+
+    def _gatherer(self, name: str) -> tnt_comm.Gatherer:
+        if name not in self._gatherers:
+            self._gatherers[name] = tnt_comm.Gatherer(name)
+        return self._gatherers[name]
+
+
+def _is_dense(gradient: Gradient) -> bool:
+    return gradient is not None and not isinstance(gradient, tf.IndexedSlices)
+
+
+def _scaled(gradient: tf.IndexedSlices, step: Step) -> tf.IndexedSlices:
+    """The slices times this rank's share; none at all if it has no samples."""
+    num_rows = tf.where(step.num_local > 0, tf.shape(gradient.values)[0], 0)
+    share = tf.cast(step.share, gradient.values.dtype)
+    return tf.IndexedSlices(
+        values=gradient.values[:num_rows] * share,
+        indices=gradient.indices[:num_rows],
+        dense_shape=gradient.dense_shape,
+    )

@@ -1,0 +1,74 @@
+"""The hook through which gradients of all ranks reach the user's optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_keras.class_swap import add_mixin
+from tnt_keras.gradients import Gradient, GradientExchange
+from tnt_keras.step import current_step, is_building
+
+# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
+_Base: Any = object
+
+
+class DistributedOptimizer(_Base):
+    """Mixin for a Keras optimizer: `apply` sees the gradients of the global batch.
+
+    It is put on the outermost optimizer (a `LossScaleOptimizer`, where there is one), so that
+    everything that comes after, such as unscaling, clipping, weight decay, moving averages and
+    accumulation, works on the reduced gradients as it does in the serial run.
+    """
+
+    _tnt_exchange: GradientExchange
+
+    def apply(self, grads: Sequence[Gradient], trainable_variables: Any = None) -> Any:
+        """Applies the gradients of the global batch. Collective.
+
+        Args:
+            grads: Gradients of this rank's mean loss, as in Keras.
+            trainable_variables: As in Keras.
+
+        Returns:
+            What the optimizer returns.
+
+        Raises:
+            RuntimeError: Outside of the model's `train_step`, where it is not known which part of
+                the global batch a gradient stands for.
+        """
+        if is_building():
+            return super().apply(grads, trainable_variables)
+        step = current_step()
+        if step is None:
+            raise RuntimeError(
+                "The optimizer of a distributed model was called outside of the model's "
+                "`train_step`, where the weight of this rank's gradients is not known. Write the "
+                "custom step as `train_step` of a `keras.Model` and call `fit` or "
+                "`train_on_batch`."
+            )
+        if trainable_variables is None:
+            names = [f"gradient_{index}" for index in range(len(grads))]
+        else:
+            trainable_variables = list(trainable_variables)
+            names = [variable.path for variable in trainable_variables]
+            for gradient, variable in zip(grads, trainable_variables, strict=True):
+                if tf.is_tensor(gradient) and not isinstance(gradient, tf.IndexedSlices):
+                    # TensorFlow does not always know the shape, but it is the variable's.
+                    gradient.set_shape(variable.shape)
+        reduced = self._tnt_exchange.exchange(grads, names, step)
+        return super().apply(reduced, trainable_variables)
+
+
+def distribute_optimizer(optimizer: Any, threshold_bytes: int) -> None:
+    """Hooks `optimizer` in place; nothing happens if it is hooked. Local.
+
+    Args:
+        optimizer: The outermost optimizer of a model.
+        threshold_bytes: Fusion threshold of its gradients.
+    """
+    if not isinstance(optimizer, DistributedOptimizer):
+        add_mixin(optimizer, DistributedOptimizer)
+        object.__setattr__(optimizer, "_tnt_exchange", GradientExchange(threshold_bytes))

@@ -1,0 +1,121 @@
+"""The sum of a list of tensors over all ranks, inside a graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+import tnt_comm
+from tnt_keras import ops
+
+
+@dataclasses.dataclass(frozen=True)
+class ReductionKey:
+    """What makes two lists of tensors alike, so that they can share buckets."""
+
+    names: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    num_elements: tuple[int, ...]
+
+
+class Reduction:
+    """Sums tensors over all ranks; its buckets are made once and used in every step.
+
+    Creation is collective: every rank must create its reductions in the same order.
+
+    Args:
+        name: Shown in messages, such as "gradients".
+        key: Names, dtypes and sizes of the tensors.
+        threshold_bytes: Tensors are fused into buckets of at least this size; 0 turns fusion off.
+
+    Raises:
+        tnt_comm.MismatchError: If ranks have different tensors; names the first that differs.
+    """
+
+    def __init__(self, name: str, key: ReductionKey, threshold_bytes: int) -> None:
+        tensors = [
+            tnt_comm.TensorSpec(tensor_name, dtype, num_elements)
+            for tensor_name, dtype, num_elements in zip(
+                key.names, key.dtypes, key.num_elements, strict=True
+            )
+        ]
+        plan = tnt_comm.FusionPlan(tensors, threshold_bytes)
+        self._reducer = tnt_comm.GradientReducer(plan, name=name)
+
+    @property
+    def reducer(self) -> tnt_comm.GradientReducer:
+        """The reducer below, for its counters."""
+        return self._reducer
+
+    def start(self, values: Sequence[tf.Tensor], scales: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Starts the sum of `scale * value` for each tensor.
+
+        Args:
+            values: One tensor for each planned one.
+            scales: One float64 scalar for each tensor.
+
+        Returns:
+            The tokens.
+        """
+        return [
+            ops.start_reduce(value, scale, self._reducer, tensor_id)
+            for tensor_id, (value, scale) in enumerate(zip(values, scales, strict=True))
+        ]
+
+    def finish(self, values: Sequence[tf.Tensor], barrier: tf.Tensor) -> list[tf.Tensor]:
+        """Waits for the sums.
+
+        Args:
+            values: The tensors given to `start`.
+            barrier: int32 scalar, see `Step.barrier`.
+
+        Returns:
+            The sums, like `values`; bitwise the same on every rank.
+        """
+        return [
+            ops.finish_reduce(value, barrier, self._reducer, tensor_id)
+            for tensor_id, value in enumerate(values)
+        ]
+
+
+class ReductionCache:
+    """The reductions of one owner, made when a list of tensors is seen for the first time.
+
+    A graph may be traced several times (another input shape, `evaluate` after `fit`); lists of the
+    same tensors share one reduction, since steps follow one another.
+
+    Args:
+        name: Shown in messages.
+        threshold_bytes: As for `Reduction`; by default everything of one dtype is one bucket.
+    """
+
+    def __init__(self, name: str, threshold_bytes: int = 2**62) -> None:
+        self._name = name
+        self._threshold_bytes = threshold_bytes
+        self._reductions: dict[ReductionKey, Reduction] = {}
+
+    def get(self, names: Sequence[str], values: Sequence[tf.Tensor]) -> Reduction:
+        """Returns the reduction for these tensors. Collective when they are seen first.
+
+        Args:
+            names: One name for each tensor, for messages.
+            values: Tensors of fully known shapes.
+
+        Returns:
+            The reduction that sums them.
+        """
+        key = ReductionKey(
+            names=tuple(names),
+            dtypes=tuple(value.dtype.name for value in values),
+            num_elements=tuple(value.shape.num_elements() for value in values),
+        )
+        if key not in self._reductions:
+            self._reductions[key] = Reduction(self._name, key, self._threshold_bytes)
+        return self._reductions[key]
+
+    @property
+    def reductions(self) -> tuple[Reduction, ...]:
+        """All reductions made so far, in the order of their creation."""
+        return tuple(self._reductions.values())

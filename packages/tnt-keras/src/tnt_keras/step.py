@@ -1,0 +1,105 @@
+"""One step of training, evaluation or prediction, as all parts of the package see it.
+
+While a step is traced (or run eagerly) it is the *current* step: losses, metrics and optimizers
+find in it which part of the global batch this rank holds, and one order for everything that blocks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+
+class Step:
+    """The part of one global batch that this rank computes.
+
+    With n_r samples on this rank and n in the global batch, the loss of the serial run is
+
+        L = sum_r (n_r / n) * L_r,
+
+    so a rank's *share* n_r / n is the weight of all that it derives from its mean loss. A rank
+    without samples computes on a stand-in sample, with share 0.
+
+    Blocking operations come in groups, one after the other: no operation of a group waits before
+    all starts of its group and all of the previous group are done on this rank. Then there is no
+    cycle of waiting among ranks, however few threads they have: at the first group at which
+    anybody waits, every other rank either waits in it too, hence has made its starts, or is not
+    blocked and will make them.
+
+    Attributes:
+        num_local: int64 scalar, n_r.
+        num_global: int64 scalar, n.
+        share: float64 scalar, n_r / n.
+        presence: float64 scalar, 1 if n_r > 0, else 0.
+    """
+
+    def __init__(self, num_local: tf.Tensor, num_global: tf.Tensor) -> None:
+        self.num_local = num_local
+        self.num_global = num_global
+        self.share = tf.cast(num_local, tf.float64) / tf.cast(num_global, tf.float64)
+        self.presence = tf.cast(num_local > 0, tf.float64)
+        self._last_group: tf.Tensor | None = None
+
+    def barrier(self, tokens: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Opens a group of blocking operations.
+
+        Args:
+            tokens: The tokens of the group's starts.
+
+        Returns:
+            int32 scalar for the `barrier` of the group's operations.
+        """
+        previous = [] if self._last_group is None else [self._last_group]
+        return tf.add_n([*tokens, *previous])
+
+    def close_group(self, results: Sequence[tf.Tensor]) -> None:
+        """Ends the group: the next one waits for these results.
+
+        Args:
+            results: What the group's blocking operations returned.
+        """
+        with tf.control_dependencies(results):
+            self._last_group = tf.identity(tf.zeros([], tf.int32))
+
+    @property
+    def last_group(self) -> tf.Tensor | None:
+        """Token of the last closed group, None before the first."""
+        return self._last_group
+
+
+class Building:
+    """Stands for the step while a model is only traced in order to create its variables."""
+
+
+_current: contextvars.ContextVar[Step | Building | None] = contextvars.ContextVar(
+    "tnt_step", default=None
+)
+
+
+def current_step() -> Step | None:
+    """Returns the step that is being traced or run, None outside of one. Local."""
+    step = _current.get()
+    return step if isinstance(step, Step) else None
+
+
+def is_building() -> bool:
+    """Returns whether a model is just being traced in order to create its variables. Local."""
+    return isinstance(_current.get(), Building)
+
+
+@contextlib.contextmanager
+def step_scope(step: Any) -> Iterator[None]:
+    """Makes `step` the current one inside a with-block. Local.
+
+    Args:
+        step: A `Step` or a `Building`.
+    """
+    token = _current.set(step)
+    try:
+        yield
+    finally:
+        _current.reset(token)

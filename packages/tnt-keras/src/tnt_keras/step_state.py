@@ -1,0 +1,122 @@
+"""What a step changes besides the trainable weights, made global in one exchange."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tnt_keras.layer_statistics import StatisticsStates
+from tnt_keras.log import logger
+from tnt_keras.metrics import MetricStates, RecordedResults, weighted_scalars
+from tnt_keras.reduction import ReductionCache
+from tnt_keras.step import Step
+
+
+class StepState:
+    """Metrics, statistics and logs of a model during one step.
+
+    Create it before the user's step runs, run the step inside `watching()`, then pass what it
+    returned to `global_logs`.
+
+    Args:
+        model: A built model.
+        step: The current step.
+        reductions: Sums the increments.
+        training: Whether the step may change the statistics of layers.
+    """
+
+    def __init__(
+        self, model: keras.Model, step: Step, reductions: ReductionCache, training: bool
+    ) -> None:
+        self._step = step
+        self._reductions = reductions
+        self._watched_metrics = list(model.metrics)
+        self._metrics = MetricStates(self._watched_metrics)
+        self._statistics = StatisticsStates(model) if training else None
+        self._results = RecordedResults()
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Records results and weights scalars inside a with-block around the user's step."""
+        with self._results.recording(self._watched_metrics), weighted_scalars(self._step):
+            yield
+
+    def global_logs(self, logs: Any) -> Any:
+        """Exchanges the increments and returns the logs of the global batch. Collective.
+
+        A value that is the result of a metric is computed again from the metric's global state.
+        Any other scalar is averaged over ranks with the weights n_r / n.
+
+        Args:
+            logs: What the user's step returned: a dict of scalars.
+
+        Returns:
+            The same structure with global values, equal on every rank.
+        """
+        loose = self._loose_values(logs)
+        metric_increments = self._metrics.increments()
+        statistics = self._statistics.increments() if self._statistics else []
+        totals = self._sum(metric_increments, statistics, [value for _, value in loose])
+
+        num_metrics, num_statistics = len(metric_increments), len(statistics)
+        self._metrics.add(totals[:num_metrics])
+        if self._statistics:
+            self._statistics.add(totals[num_metrics : num_metrics + num_statistics])
+        loose_totals = iter(totals[num_metrics + num_statistics :])
+        means = {key: next(loose_totals) for key, _ in loose}
+        if not isinstance(logs, dict):
+            return logs
+        return {key: self._global_value(key, value, means) for key, value in logs.items()}
+
+    def _loose_values(self, logs: Any) -> list[tuple[str, tf.Tensor]]:
+        if not isinstance(logs, dict):
+            return []
+        loose = [
+            (key, tf.cast(value, tf.float32))
+            for key, value in logs.items()
+            if tf.is_tensor(value) and self._results.recompute(value) is None
+        ]
+        for key, value in loose:
+            if value.shape.rank != 0:
+                raise ValueError(
+                    f"`train_step` returned {key!r} of shape {value.shape}, which is no metric's "
+                    "result. Return scalars or results of metrics."
+                )
+            logger.warning(
+                "The value %r that the model's step returns is not the result of a metric: it is "
+                "averaged over ranks, weighted by their samples. If it is anything but a mean "
+                "over samples, keep it in a metric and return `metric.result()`.",
+                key,
+            )
+        return loose
+
+    def _global_value(self, key: str, value: Any, means: dict[str, tf.Tensor]) -> Any:
+        if key in means:
+            return tf.cast(means[key], value.dtype)
+        compute: Callable[[], tf.Tensor] | None = self._results.recompute(value)
+        return value if compute is None else compute()
+
+    def _sum(
+        self,
+        metrics: list[tf.Tensor],
+        statistics: list[tf.Tensor],
+        loose: list[tf.Tensor],
+    ) -> list[tf.Tensor]:
+        values = [*metrics, *statistics, *loose]
+        if not values:
+            return []
+        names = [variable.path for variable in self._metrics.variables]
+        names += [v.path for v in self._statistics.variables] if self._statistics else []
+        names += [f"log {index}" for index in range(len(loose))]
+        step = self._step
+        scales = [step.presence] * len(metrics)
+        scales += [step.share] * (len(statistics) + len(loose))
+        reduction = self._reductions.get(names, values)
+        barrier = step.barrier(reduction.start(values, scales))
+        totals = reduction.finish(values, barrier)
+        step.close_group(totals)
+        return totals

@@ -1,0 +1,96 @@
+"""The steps of a distributed model: the user's own, seen by all ranks as one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from tnt_keras.losses import corrected_losses
+from tnt_keras.micro_batch import split
+from tnt_keras.prediction import PredictionGather
+from tnt_keras.rank import get_rank, get_size
+from tnt_keras.reduction import ReductionCache
+from tnt_keras.step import Step, is_building, step_scope
+from tnt_keras.step_state import StepState
+
+# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
+_Base: Any = object
+
+
+class StepCommunication:
+    """What the steps of one model keep between steps: their reductions and gatherers."""
+
+    def __init__(self) -> None:
+        self.denominators = ReductionCache("loss denominators")
+        self.state = ReductionCache("metrics and statistics")
+        self.predictions = PredictionGather(get_size())
+
+
+class DistributedSteps(_Base):
+    """Mixin for a Keras model: its three steps compute one global batch on all ranks.
+
+    The model's own steps, also those that a user wrote, run on this rank's rows. What they return
+    and change is then made global. On one rank they run untouched.
+    """
+
+    _tnt_communication: StepCommunication
+
+    def train_step(self, data: Any) -> Any:
+        """Trains on one global batch. Collective.
+
+        Args:
+            data: A `tnt_data.MicroBatch`, or a global batch that is the same on all ranks.
+
+        Returns:
+            Logs of the global batch, equal on all ranks.
+        """
+        if _runs_plain():
+            return super().train_step(data)
+        rows, step = split(data, get_rank(), get_size())
+        state = StepState(self, step, self._tnt_communication.state, training=True)
+        with self._inside(step), state.watching():
+            logs = super().train_step(rows)
+        return state.global_logs(logs)
+
+    def test_step(self, data: Any) -> Any:
+        """Evaluates one global batch. Collective.
+
+        Args:
+            data: As for `train_step`.
+
+        Returns:
+            Logs of the global batch, equal on all ranks.
+        """
+        if _runs_plain():
+            return super().test_step(data)
+        rows, step = split(data, get_rank(), get_size())
+        state = StepState(self, step, self._tnt_communication.state, training=False)
+        with self._inside(step), state.watching():
+            logs = super().test_step(rows)
+        return state.global_logs(logs)
+
+    def predict_step(self, data: Any) -> Any:
+        """Predicts one global batch. Collective.
+
+        Args:
+            data: As for `train_step`.
+
+        Returns:
+            The predictions for the global batch in its order, on all ranks.
+        """
+        if _runs_plain():
+            return super().predict_step(data)
+        rows, step = split(data, get_rank(), get_size())
+        with self._inside(step):
+            outputs = super().predict_step(rows)
+        return self._tnt_communication.predictions.gather(outputs, step)
+
+    @contextlib.contextmanager
+    def _inside(self, step: Step) -> Iterator[None]:
+        with step_scope(step), corrected_losses(step, self._tnt_communication.denominators):
+            yield
+
+
+def _runs_plain() -> bool:
+    return get_size() == 1 or is_building()

@@ -1,0 +1,269 @@
+"""Runs of Tarantella alone: errors, files, callbacks; each returns plain values."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from features import classifier, samples
+
+import tnt_keras
+
+
+def _dataset(batch_size: int | None = 5) -> Any:
+    data = tf.data.Dataset.from_tensor_slices(samples())
+    return data if batch_size is None else data.batch(batch_size)
+
+
+def error_of(name: str) -> tuple[str, str]:
+    """Makes one mistake and returns the type and text of the error."""
+    try:
+        MISTAKES[name]()
+    except Exception as error:  # the kind is what the test looks at
+        return type(error).__name__, str(error)
+    return "", "no error"
+
+
+def _not_compiled() -> None:
+    tnt_keras.Model(keras.Sequential([keras.Input((10,)), keras.layers.Dense(3)])).fit(_dataset())
+
+
+def _targets_with_dataset() -> None:
+    classifier(True).fit(_dataset(), samples()[1])
+
+
+def _batch_size_with_dataset() -> None:
+    classifier(True).evaluate(_dataset(), batch_size=5)
+
+
+def _unbatched() -> None:
+    classifier(True).fit(_dataset(None))
+
+
+def _contradicting_micro_batch() -> None:
+    classifier(True).fit(_dataset(5), tnt_micro_batch_size=5)
+
+
+def _generator() -> None:
+    classifier(True).fit(iter([samples()]))
+
+
+def _not_a_model() -> None:
+    tnt_keras.Model(_dataset())
+
+
+def _unreduced_loss() -> None:
+    loss = keras.losses.SparseCategoricalCrossentropy(reduction=None)
+    classifier(True, loss=loss).fit(_dataset())
+
+
+def _backup_and_restore() -> None:
+    classifier(True).fit(_dataset(), callbacks=[keras.callbacks.BackupAndRestore("backup")])
+
+
+def _different_models() -> None:
+    units = 3 + tnt_keras.get_rank()
+    model = keras.Sequential([keras.Input((10,)), keras.layers.Dense(units, name="head")])
+    model = tnt_keras.Model(model)
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    model.fit(_dataset(), verbose=0)
+
+
+def _custom_loop() -> None:
+    model = classifier(True)
+    model.optimizer.apply(
+        [np.ones_like(v) for v in model.trainable_variables], model.trainable_variables
+    )
+
+
+def _drifting_rank() -> None:
+    class Drift(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            if tnt_keras.get_rank() == 1:
+                bias = self.model.layers[-1].bias
+                bias.assign(bias + 1e-6)
+
+    classifier(True).fit(_dataset(), epochs=2, verbose=0, callbacks=[Drift()])
+
+
+MISTAKES = {
+    "not compiled": _not_compiled,
+    "targets with dataset": _targets_with_dataset,
+    "batch size with dataset": _batch_size_with_dataset,
+    "unbatched": _unbatched,
+    "contradicting micro-batch": _contradicting_micro_batch,
+    "generator": _generator,
+    "not a model": _not_a_model,
+    "unreduced loss": _unreduced_loss,
+    "backup and restore": _backup_and_restore,
+    "different models": _different_models,
+    "custom loop": _custom_loop,
+    "drifting rank": _drifting_rank,
+}
+
+
+def unbatched_with_micro_batch(micro_batch_size: int) -> list[np.ndarray]:
+    """Trains on an unbatched dataset."""
+    model = classifier(True)
+    model.fit(_dataset(None), epochs=2, verbose=0, tnt_micro_batch_size=micro_batch_size)
+    return [np.asarray(w) for w in model.get_weights()]
+
+
+def serial_batches(batch_size: int) -> list[np.ndarray]:
+    """Trains plain Keras on batches of that size."""
+    model = classifier(False)
+    model.fit(_dataset(batch_size), epochs=2, verbose=0)
+    return [np.asarray(w) for w in model.get_weights()]
+
+
+def unseeded_shuffle() -> list[np.ndarray]:
+    """Trains with a shuffle that has no seed."""
+    model = classifier(True)
+    data = tf.data.Dataset.from_tensor_slices(samples()).shuffle(22).batch(5)
+    model.fit(data, epochs=2, verbose=0)
+    return [np.asarray(w) for w in model.get_weights()]
+
+
+def different_initial_weights() -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Starts each rank with weights of its own; returns those before and after `evaluate`."""
+    model = classifier(True)
+    own = [w + tnt_keras.get_rank() for w in model.get_weights()]
+    model.set_weights(own)
+    model.evaluate(_dataset(), verbose=0)
+    return own, [np.asarray(w) for w in model.get_weights()]
+
+
+def dropout_masks() -> np.ndarray:
+    """What a model that is nothing but dropout makes of ones, on each rank."""
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((64,)), keras.layers.Dropout(0.5), keras.layers.Dense(1)])
+    model = tnt_keras.Model(model)
+    model.compile("sgd", "mse")
+    model.evaluate(np.ones((4, 64)), np.ones((4, 1)), verbose=0)
+    return np.asarray(model.layers[0](np.ones((1, 64)), training=True))
+
+
+def train_save_and_go_on(folder: str, distributed: bool) -> dict[str, Any]:
+    """Trains 2 epochs, saves, loads, trains 2 more; the optimizer has momentum."""
+    path = pathlib.Path(folder) / f"{'distributed' if distributed else 'serial'}.keras"
+    model = classifier(distributed, optimizer=keras.optimizers.Adam(1e-2))
+    model.fit(_dataset(), epochs=2, verbose=0)
+    model.save(path)
+    loaded = keras.models.load_model(path)
+    plain = type(loaded) is keras.Model or type(loaded).__module__.startswith("keras.")
+    iterations = int(loaded.optimizer.iterations)
+    if distributed:
+        assert not isinstance(loaded, tnt_keras.Model)
+        loaded = tnt_keras.Model(loaded)
+    loaded.fit(_dataset(), epochs=2, verbose=0)
+    return {
+        "plain": plain,
+        "iterations": iterations,
+        "weights": [np.asarray(w) for w in loaded.get_weights()],
+        "files": sorted(p.name for p in pathlib.Path(folder).iterdir()),
+    }
+
+
+def save_weights_and_load(folder: str) -> bool:
+    """Whether weights read back are those written."""
+    model = classifier(True)
+    model.fit(_dataset(), verbose=0)
+    path = pathlib.Path(folder) / "model.weights.h5"
+    model.save_weights(path)
+    written = [np.asarray(w) for w in model.get_weights()]
+    other = classifier(True)
+    other.load_weights(path)
+    return all(np.array_equal(a, b) for a, b in zip(written, other.get_weights(), strict=True))
+
+
+def save_twice(folder: str) -> tuple[str, str]:
+    """Saves where a file is, without overwrite."""
+    model = classifier(True)
+    path = pathlib.Path(folder) / "model.keras"
+    model.save(path)
+    try:
+        model.save(path, overwrite=False)
+    except OSError as error:
+        return type(error).__name__, str(error)
+    return "", "no error"
+
+
+def save_into_nothing(folder: str) -> tuple[str, str]:
+    """Saves into a folder that does not exist."""
+    try:
+        classifier(True).save(pathlib.Path(folder) / "missing" / "model.keras")
+    except OSError as error:
+        return type(error).__name__, str(error)
+    return "", "no error"
+
+
+def with_callbacks(folder: str) -> dict[str, Any]:
+    """Trains with callbacks that decide, write and schedule."""
+    model = classifier(True)
+    history = model.fit(
+        _dataset(),
+        epochs=8,
+        verbose=0,
+        validation_data=_dataset(),
+        callbacks=[
+            keras.callbacks.ModelCheckpoint(f"{folder}/best.keras", save_best_only=True),
+            keras.callbacks.CSVLogger(f"{folder}/log.csv"),
+            keras.callbacks.EarlyStopping("loss", min_delta=10.0, patience=2),
+            keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.5),
+        ],
+    )
+    return {
+        "epochs": len(history.history["loss"]),
+        "learning_rate": float(model.optimizer.learning_rate),
+        "files": sorted(p.name for p in pathlib.Path(folder).iterdir()),
+        "log_lines": len(pathlib.Path(f"{folder}/log.csv").read_text().splitlines()),
+        "loaded": keras.models.load_model(f"{folder}/best.keras").count_params(),
+    }
+
+
+def stopped_by_one_rank() -> int:
+    """Number of epochs when one rank alone wants to stop after the second."""
+
+    class StopAfterSecond(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            if epoch == 1 and tnt_keras.get_rank() == 1:
+                self.model.stop_training = True
+
+    model = classifier(True)
+    history = model.fit(_dataset(), epochs=5, verbose=0, callbacks=[StopAfterSecond()])
+    return len(history.history["loss"])
+
+
+def kinds() -> dict[str, bool]:
+    """What a distributed model is."""
+    plain = keras.Sequential([keras.Input((10,)), keras.layers.Dense(3)])
+    model = tnt_keras.Model(plain)
+    copy = keras.models.clone_model(model)
+    return {
+        "same object": model is plain,
+        "tnt.Model": isinstance(model, tnt_keras.Model),
+        "keras.Model": isinstance(model, keras.Model),
+        "Sequential": isinstance(model, keras.Sequential),
+        "clone is plain": not isinstance(copy, tnt_keras.Model),
+        "twice is once": tnt_keras.Model(model) is model,
+        "json is plain": "tnt" not in model.to_json(),
+    }
+
+
+def batch_norm(synchronized: bool) -> tuple[list[np.ndarray], float]:
+    """Trains with batch normalisation; returns weights and the first moving mean."""
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [
+            keras.Input((10,)),
+            keras.layers.BatchNormalization(momentum=0.5, synchronized=synchronized),
+            keras.layers.Dense(3, activation="softmax"),
+        ]
+    )
+    model = tnt_keras.Model(model)
+    model.compile(keras.optimizers.SGD(0.0), "sparse_categorical_crossentropy")
+    model.fit(_dataset(11), epochs=1, verbose=0)
+    return [np.asarray(w) for w in model.get_weights()], np.asarray(model.layers[0].moving_mean)

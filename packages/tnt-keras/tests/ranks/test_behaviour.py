@@ -1,0 +1,105 @@
+"""What a distributed model is, saves, starts from and decides."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import behaviours
+import features
+import numpy as np
+
+
+def _assert_all_equal(lists: list[list[np.ndarray]]) -> None:
+    for arrays in lists[1:]:
+        for own, first in zip(arrays, lists[0], strict=True):
+            np.testing.assert_array_equal(own, first)
+
+
+def test_distributed_model_is_the_given_keras_model(pool_of: Any) -> None:
+    for facts in pool_of(2).run(behaviours.kinds):
+        assert all(facts.values()), facts
+
+
+def test_unbatched_dataset_is_batched_with_the_global_size(pool_of: Any) -> None:
+    [expected] = pool_of(1).run(behaviours.serial_batches, 3 * 2)
+    for weights in pool_of(3).run(behaviours.unbatched_with_micro_batch, 2):
+        for actual, wanted in zip(weights, expected, strict=True):
+            np.testing.assert_allclose(actual, wanted, rtol=0, atol=1e-5)
+
+
+def test_shuffle_without_seed_is_the_same_on_any_number_of_ranks(pool_of: Any) -> None:
+    [on_one] = pool_of(1).run(behaviours.unseeded_shuffle)
+    on_two = pool_of(2).run(behaviours.unseeded_shuffle)
+    _assert_all_equal(on_two)
+    for actual, wanted in zip(on_two[0], on_one, strict=True):
+        np.testing.assert_allclose(actual, wanted, rtol=0, atol=1e-5)
+
+
+def test_all_ranks_start_from_the_weights_of_the_master(pool_of: Any) -> None:
+    results = pool_of(3).run(behaviours.different_initial_weights)
+    master_weights = results[0][0]
+    _assert_all_equal([master_weights, *(after for _, after in results)])
+
+
+def test_ranks_draw_different_dropout_masks(pool_of: Any) -> None:
+    masks = pool_of(3).run(behaviours.dropout_masks)
+    for i in range(3):
+        for j in range(i):
+            assert not np.array_equal(masks[i], masks[j])
+
+
+def test_saved_model_is_plain_and_training_goes_on_as_in_serial(
+    pool_of: Any, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "serial").mkdir()
+    (tmp_path / "ranks").mkdir()
+    [serial] = pool_of(1).run(behaviours.train_save_and_go_on, str(tmp_path / "serial"), False)
+    results = pool_of(2).run(behaviours.train_save_and_go_on, str(tmp_path / "ranks"), True)
+    steps_per_epoch = -(-22 // 5)
+    for result in results:
+        assert result["plain"]
+        assert result["iterations"] == 2 * steps_per_epoch == serial["iterations"]
+        assert result["files"] == ["distributed.keras"]
+        for actual, wanted in zip(result["weights"], serial["weights"], strict=True):
+            np.testing.assert_allclose(actual, wanted, rtol=0, atol=1e-4)
+
+
+def test_weights_read_back_are_those_written(pool_of: Any, tmp_path: pathlib.Path) -> None:
+    assert pool_of(2).run(behaviours.save_weights_and_load, str(tmp_path)) == [True, True]
+
+
+def test_existing_file_is_kept_without_overwrite(pool_of: Any, tmp_path: pathlib.Path) -> None:
+    for kind, text in pool_of(2).run(behaviours.save_twice, str(tmp_path)):
+        assert kind == "FileExistsError"
+        assert "model.keras" in text
+
+
+def test_failure_to_write_is_raised_on_every_rank(pool_of: Any, tmp_path: pathlib.Path) -> None:
+    for kind, text in pool_of(2).run(behaviours.save_into_nothing, str(tmp_path)):
+        assert kind in ("FileNotFoundError", "OSError")
+        assert "missing" in text
+
+
+def test_callbacks_decide_alike_and_write_once(pool_of: Any, tmp_path: pathlib.Path) -> None:
+    for result in pool_of(2).run(behaviours.with_callbacks, str(tmp_path)):
+        # No epoch improves the loss by 10: the first is the best one, then 2 of patience.
+        assert result["epochs"] == 3
+        np.testing.assert_allclose(result["learning_rate"], 0.1 * 0.5**3, rtol=1e-6)
+        assert result["files"] == ["best.keras", "log.csv"]
+        assert result["log_lines"] == 1 + 3
+        assert result["loaded"] == 10 * 8 + 8 + 8 * 3 + 3
+
+
+def test_one_rank_that_stops_stops_all(pool_of: Any) -> None:
+    assert pool_of(2).run(behaviours.stopped_by_one_rank) == [2, 2]
+
+
+def test_moving_statistics_are_the_mean_over_all_samples(pool_of: Any) -> None:
+    x, _ = features.samples()
+    results = pool_of(2).run(behaviours.batch_norm, False)
+    _assert_all_equal([weights for weights, _ in results])
+    expected = np.zeros(10)
+    for batch in (x[:11], x[11:]):
+        expected = 0.5 * expected + 0.5 * batch.mean(axis=0)
+    np.testing.assert_allclose(results[0][1], expected, rtol=1e-5, atol=1e-6)

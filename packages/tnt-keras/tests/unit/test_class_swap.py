@@ -1,0 +1,66 @@
+"""An object gets more behaviour and stays the same object."""
+
+from __future__ import annotations
+
+from tnt_keras.class_swap import add_mixin, plain_class, without_mixins
+from tnt_keras.patching import replaced
+
+
+class Plain:
+    def answer(self) -> int:
+        return 1
+
+
+class Doubled:
+    def answer(self) -> int:
+        return 2 * super().answer()  # type: ignore[misc]
+
+
+def test_mixin_comes_before_the_objects_own_class() -> None:
+    instance = Plain()
+    add_mixin(instance, Doubled)
+    assert instance.answer() == 2
+    assert isinstance(instance, Plain)
+    assert isinstance(instance, Doubled)
+
+
+def test_mixin_is_added_once() -> None:
+    instance = Plain()
+    add_mixin(instance, Doubled)
+    add_mixin(instance, Doubled)
+    assert instance.answer() == 2
+
+
+def test_new_class_has_name_and_module_of_the_plain_one() -> None:
+    instance = Plain()
+    add_mixin(instance, Doubled)
+    assert type(instance).__name__ == "Plain"
+    assert type(instance).__module__ == Plain.__module__
+    assert plain_class(type(instance)) is Plain
+
+
+def test_plain_class_is_back_inside_the_block_also_after_an_error() -> None:
+    instance = Plain()
+    add_mixin(instance, Doubled)
+    try:
+        with without_mixins(instance, None):
+            assert type(instance) is Plain
+            raise KeyError
+    except KeyError:
+        pass
+    assert instance.answer() == 2
+
+
+def test_replaced_attribute_of_an_instance_is_removed_again() -> None:
+    instance = Plain()
+    with replaced(instance, "answer", lambda: 5):
+        assert instance.answer() == 5
+    assert "answer" not in vars(instance)
+    assert instance.answer() == 1
+
+
+def test_replaced_attribute_of_a_class_is_restored() -> None:
+    before = Plain.answer
+    with replaced(Plain, "answer", lambda self: 7):
+        assert Plain().answer() == 7
+    assert Plain.answer is before

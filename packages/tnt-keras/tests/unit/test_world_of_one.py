@@ -1,0 +1,41 @@
+"""Without the launcher a script is a world of one rank, with the results of plain Keras."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import tnt_keras
+
+
+def _trained(wrap: Any) -> list[np.ndarray]:
+    keras.utils.set_random_seed(3)
+    model = wrap(
+        keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1)])
+    )
+    model.compile("adam", "mse")
+    x = np.random.default_rng(1).normal(size=(20, 4)).astype("float32")
+    data = tf.data.Dataset.from_tensor_slices((x, x.sum(axis=1))).shuffle(20, seed=2).batch(6)
+    model.fit(data, epochs=2, verbose=0)
+    return [np.asarray(w) for w in model.get_weights()]
+
+
+def test_rank_functions_describe_one_rank() -> None:
+    assert tnt_keras.get_rank() == 0
+    assert tnt_keras.get_size() == 1
+    assert tnt_keras.get_master_rank() == 0
+    assert tnt_keras.is_master_rank()
+
+
+def test_training_is_bitwise_that_of_plain_keras() -> None:
+    for actual, expected in zip(_trained(tnt_keras.Model), _trained(lambda m: m), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+
+
+def test_optimizer_of_one_rank_is_left_alone() -> None:
+    model = tnt_keras.Model(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]))
+    model.compile("sgd", "mse")
+    assert type(model.optimizer) is keras.optimizers.SGD

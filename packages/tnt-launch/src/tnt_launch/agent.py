@@ -1,0 +1,247 @@
+"""Starts the ranks of one host, reads what they write, notices how they end, sends them signals."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol
+
+from tnt_launch.errors import LaunchError
+from tnt_launch.guardian import Guardian
+from tnt_launch.output import Stream
+from tnt_launch.plan import HostPlan, RankPlan
+
+PR_SET_PDEATHSIG = 1
+READ_SIZE = 1 << 16
+LAST_READS = 64  # bounds what is read of a rank that has ended while its children still write
+
+
+class Listener(Protocol):
+    """Who is told what happens to the ranks."""
+
+    def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
+        """Take bytes that `rank` wrote."""
+
+    def on_exit(self, rank: int, exit_code: int) -> None:
+        """Take note that `rank` ended; negative codes are signals. All its output came before."""
+
+
+class Agent(Protocol):
+    """The ranks of one host, wherever it is. All calls return at once.
+
+    An agent for a host far away does the same by sending the calls to a `LocalAgent` there.
+    """
+
+    def start(self) -> None:
+        """Start all ranks."""
+
+    def reap(self) -> None:
+        """Look for ranks that have ended; called after each SIGCHLD."""
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to every rank that runs, and to all that they started."""
+
+    def set_reading(self, is_reading: bool) -> None:
+        """Stop or go on reading what the ranks write."""
+
+    def running(self) -> dict[int, bool]:
+        """Ranks that have not ended, each with whether it is stopped as by SIGSTOP."""
+
+    def pids(self) -> dict[int, int]:
+        """Process ids of all ranks that were started."""
+
+    def close(self) -> None:
+        """Kill whatever is left and release everything."""
+
+
+@dataclass
+class _Process:
+    plan: RankPlan
+    popen: subprocess.Popen[bytes]
+    streams: dict[Stream, IO[bytes]]
+    has_ended: bool = False
+
+
+class LocalAgent:
+    """The ranks of the host on which this process runs; see `Agent`. Not thread-safe.
+
+    Every rank leads a session and process group of its own. It stays a zombie until its group has
+    been killed, so that its number cannot come to mean somebody else's processes.
+    """
+
+    def __init__(
+        self,
+        plan: HostPlan,
+        selector: selectors.BaseSelector,
+        listener: Listener,
+        guardian: Guardian,
+        is_rank_0_direct: bool,
+    ) -> None:
+        """Prepare to start the ranks of `plan`.
+
+        Args:
+            plan: What to start.
+            selector: Gets the descriptors of the ranks; their data is a function to be called when
+                they are ready.
+            listener: Who is told what happens.
+            guardian: Ends the ranks' process groups if this process dies.
+            is_rank_0_direct: Whether rank 0 writes to this process's stdout itself.
+        """
+        self._plan, self._selector, self._listener = plan, selector, listener
+        self._guardian, self._is_rank_0_direct = guardian, is_rank_0_direct
+        self._processes: list[_Process] = []
+        self._is_reading = True
+
+    def start(self) -> None:
+        """Start all ranks.
+
+        Raises:
+            LaunchError: If the operating system refuses; ranks already started are still there.
+        """
+        end_with_this_process = _make_death_wish()
+        for rank in self._plan.ranks:
+            self._processes.append(self._spawn(rank, end_with_this_process))
+
+    def reap(self) -> None:
+        """Look for ranks that have ended and tell the listener, after their last output. Local."""
+        for process in self._processes:
+            if not process.has_ended:
+                exit_code = _exit_code_without_reaping(process.popen.pid)
+                if exit_code is not None:
+                    process.has_ended = True
+                    self._read_the_rest(process)
+                    self._listener.on_exit(process.plan.rank, exit_code)
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the group of every rank, also of ranks that have ended. Local."""
+        for process in self._processes:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.popen.pid, number)
+
+    def set_reading(self, is_reading: bool) -> None:
+        """Stop or go on reading what the ranks write; a full pipe then makes them wait. Local."""
+        if is_reading == self._is_reading:
+            return
+        self._is_reading = is_reading
+        for process in self._processes:
+            for stream in process.streams:
+                (self._watch if is_reading else self._unwatch)(process, stream)
+
+    def running(self) -> dict[int, bool]:
+        """Ranks that have not ended, each with whether it is stopped as by SIGSTOP. Local."""
+        return {p.plan.rank: _is_stopped(p.popen.pid) for p in self._processes if not p.has_ended}
+
+    def pids(self) -> dict[int, int]:
+        """Process ids of all ranks that were started. Local."""
+        return {process.plan.rank: process.popen.pid for process in self._processes}
+
+    def close(self) -> None:
+        """Kill all ranks and whatever they or ended ranks left behind; reap the ranks. Local."""
+        self.send_signal(signal.SIGKILL)
+        for process in self._processes:
+            self._guardian.remove(process.popen.pid)
+            process.popen.wait()
+            process.has_ended = True
+            self._read_the_rest(process)
+            for stream in list(process.streams):
+                self._close_stream(process, stream)
+
+    def _spawn(self, rank: RankPlan, in_child: Callable[[], None]) -> _Process:
+        is_first = rank.rank == 0
+        try:
+            popen = subprocess.Popen(
+                rank.argv,
+                cwd=self._plan.working_directory,
+                env={**os.environ, **rank.environment},
+                stdin=None if is_first else subprocess.DEVNULL,
+                stdout=None if is_first and self._is_rank_0_direct else subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+                preexec_fn=in_child,  # safe: the launcher has one thread only
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise LaunchError(
+                f"rank {rank.rank} cannot be started on {rank.host}: {error}. "
+                f"Check that {rank.argv[0]!r} can be executed."
+            ) from error
+        self._guardian.add(popen.pid)
+        streams: dict[Stream, IO[bytes]] = {}
+        if popen.stdout is not None:
+            streams["stdout"] = popen.stdout
+        if popen.stderr is not None:
+            streams["stderr"] = popen.stderr
+        process = _Process(rank, popen, streams)
+        for stream, pipe in streams.items():
+            os.set_blocking(pipe.fileno(), False)
+            self._watch(process, stream)
+        return process
+
+    def _watch(self, process: _Process, stream: Stream) -> None:
+        def read() -> None:
+            self._read(process, stream)
+
+        self._selector.register(process.streams[stream], selectors.EVENT_READ, read)
+
+    def _unwatch(self, process: _Process, stream: Stream) -> None:
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(process.streams[stream])
+
+    def _read(self, process: _Process, stream: Stream) -> bool:
+        """Read once; returns whether there may be more at once."""
+        if stream not in process.streams:
+            return False
+        try:
+            data = os.read(process.streams[stream].fileno(), READ_SIZE)
+        except BlockingIOError:
+            return False
+        if data:
+            self._listener.on_output(process.plan.rank, stream, data)
+        else:
+            self._close_stream(process, stream)
+        return bool(data)
+
+    def _read_the_rest(self, process: _Process) -> None:
+        for stream in list(process.streams):
+            for _ in range(LAST_READS):
+                if not self._read(process, stream):
+                    break
+
+    def _close_stream(self, process: _Process, stream: Stream) -> None:
+        self._unwatch(process, stream)
+        process.streams.pop(stream).close()
+
+
+def _make_death_wish() -> Callable[[], None]:
+    """Make the function that a rank runs before its program: end when the launcher ends."""
+    prctl = ctypes.CDLL(None).prctl  # looked up here, since the new process should do little
+    launcher = os.getpid()
+
+    def end_with_launcher() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != launcher:
+            os._exit(1)
+
+    return end_with_launcher
+
+
+def _exit_code_without_reaping(pid: int) -> int | None:
+    result = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if result is None:
+        return None
+    return result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] == "T"

@@ -1,0 +1,78 @@
+"""Runs a plan: starts the agents, waits, ends the job together, reports."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+from pathlib import Path
+
+from tnt_launch.agent import LocalAgent
+from tnt_launch.guardian import Guardian
+from tnt_launch.job import Job
+from tnt_launch.log import HANDLER, LOGGER, write_to_stderr
+from tnt_launch.output import OutputRouter
+from tnt_launch.plan import LaunchPlan
+from tnt_launch.report import report_failure, shell_exit_code
+from tnt_launch.signals import SignalInbox
+
+SHARED_MEMORY = Path("/dev/shm")
+
+
+def execute(plan: LaunchPlan) -> int:
+    """Run a job and wait for its end. Call it in the main thread of a process with one thread.
+
+    Args:
+        plan: The plan; every host must be this one.
+
+    Returns:
+        The exit code for the shell: 0, that of the rank that failed first, or 128 + N if the
+        launcher got signal N.
+
+    Raises:
+        LaunchError: If the ranks cannot be started.
+    """
+    with contextlib.ExitStack() as stack:
+        guardian = Guardian()
+        stack.callback(guardian.close)
+        selector = stack.enter_context(selectors.PollSelector())
+        inbox = stack.enter_context(SignalInbox())
+        router = OutputRouter(plan.shows_all_output)
+        job = Job(plan, router, selector, inbox)
+        agents = [
+            LocalAgent(host, selector, job, guardian, router.is_rank_0_direct)
+            for host in plan.hosts
+        ]
+        HANDLER.write_line = job.write_message
+        stack.callback(setattr, HANDLER, "write_line", write_to_stderr)
+        try:
+            job.run(agents)
+        finally:
+            for agent in agents:
+                agent.close()
+            job.drain()
+    _remove_shared_memory(plan.job_id)
+    return _tell(job)
+
+
+def _tell(job: Job) -> int:
+    """Write the report, if there is something to report, and return the exit code."""
+    cause = job.cause
+    if cause is not None:  # also if a signal came afterwards: the failure is what matters
+        write_to_stderr(report_failure(cause, job.ends).encode(errors="backslashreplace"))
+        return shell_exit_code(cause.exit_code)
+    if job.interrupted_by is not None:
+        name = signal.Signals(job.interrupted_by).name
+        text = f"tarantella: {name} received, all {len(job.ends)} ranks have ended\n"
+        write_to_stderr(text.encode())
+        return 128 + job.interrupted_by
+    return 0
+
+
+def _remove_shared_memory(job_id: str) -> None:
+    """Remove what ranks that were killed may have left; normally there is nothing."""
+    for path in SHARED_MEMORY.glob(f"tnt-{job_id}-*"):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            LOGGER.info("removed shared memory that was left behind: %s", path)

@@ -1,0 +1,66 @@
+"""A process that ends the ranks' process groups when the launcher is gone, however it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+
+class Guardian:
+    """Remembers process groups in a process of its own, and kills them when this one dies.
+
+    The kernel kills the ranks themselves when their parent dies, but not what they started. The
+    guardian waits for the end of a pipe whose other end only the launcher holds.
+    """
+
+    def __init__(self) -> None:
+        """Start the guardian. Call it while this process has one thread and no ranks. Local."""
+        read_end, self._write_end = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                os.close(self._write_end)
+                _guard(read_end)
+            finally:
+                os._exit(0)
+        os.close(read_end)
+
+    def add(self, group: int) -> None:
+        """Put a process group under guard. Local."""
+        self._tell(b"+%d\n" % group)
+
+    def remove(self, group: int) -> None:
+        """Forget a process group; call it before its number can be used again. Local."""
+        self._tell(b"-%d\n" % group)
+
+    def close(self) -> None:
+        """Let the guardian end; it kills the groups that were not removed. Local."""
+        os.close(self._write_end)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
+
+    def _tell(self, line: bytes) -> None:
+        # Without a guardian there is still the kernel, which ends the ranks themselves.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._write_end, line)
+
+
+def _guard(read_end: int) -> None:
+    # A session of its own and deaf ears: whatever ends the launcher must not end the guardian.
+    os.setsid()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    # It must not keep anybody's pipe open.
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.closerange(3, read_end)
+    os.closerange(read_end + 1, 1 << 16)
+    groups: set[int] = set()
+    with open(read_end, "rb") as lines:
+        for line in lines:
+            (groups.add if line.startswith(b"+") else groups.discard)(int(line[1:]))
+    for group in groups:
+        with contextlib.suppress(OSError):
+            os.killpg(group, signal.SIGKILL)

@@ -1,0 +1,187 @@
+"""A job while it runs: one loop over output, ends of ranks, signals and deadlines."""
+
+from __future__ import annotations
+
+import selectors
+import signal
+import time
+from collections.abc import Sequence
+
+from tnt_launch.agent import Agent
+from tnt_launch.log import LOGGER
+from tnt_launch.output import OutputRouter, Stream
+from tnt_launch.plan import LaunchPlan
+from tnt_launch.report import RankEnd, exit_text, first_failure
+from tnt_launch.signals import ENDING, SignalInbox
+from tnt_launch.sink import Sink
+
+GRACE_S = 1.5
+"""Time that the other ranks have after the first failure, to report errors of their own."""
+
+TERMINATE_S = 1.5
+"""Time between SIGTERM and SIGKILL."""
+
+
+class Job:
+    """Watches all ranks of a job and ends them together. Not thread-safe.
+
+    After the first failure the other ranks have `GRACE_S`, then get SIGTERM, and `TERMINATE_S`
+    later SIGKILL. A signal to the launcher is passed on at once, followed by the same steps; a
+    second one kills at once.
+
+    Attributes:
+        ends: Ends of ranks, in the order of time.
+        interrupted_by: The signal that asked the launcher to end, or `None`.
+    """
+
+    def __init__(
+        self,
+        plan: LaunchPlan,
+        router: OutputRouter,
+        selector: selectors.BaseSelector,
+        inbox: SignalInbox,
+    ) -> None:
+        """Watch the ranks of `plan`; `run` starts them."""
+        self.ends: list[RankEnd] = []
+        self.interrupted_by: int | None = None
+        self._hosts = {rank.rank: rank.host for rank in plan.ranks}
+        self._router, self._selector, self._inbox = router, selector, inbox
+        self._agents: Sequence[Agent] = ()
+        self._steps: list[tuple[float, int]] = []  # when to send which signal, in order
+        self._signalled: dict[int, bool] = {}  # ranks that got a signal -> were they stopped
+        self._is_ending = False
+        self._has_given_up = False
+        self._written: set[Sink] = set()
+        selector.register(inbox, selectors.EVENT_READ, self._take_signals)
+
+    @property
+    def cause(self) -> RankEnd | None:
+        """The rank to blame for a failure. Local."""
+        return first_failure(self.ends)
+
+    def run(self, agents: Sequence[Agent]) -> None:
+        """Start the ranks and return when all have ended.
+
+        Raises:
+            LaunchError: If they cannot be started; the caller closes the agents.
+        """
+        self._agents = agents
+        for agent in agents:
+            agent.start()
+        while len(self.ends) < len(self._hosts):
+            self._turn()
+
+    def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
+        """Pass on what a rank wrote. Local."""
+        self._router.take(rank, stream, data, time.monotonic())
+
+    def on_exit(self, rank: int, exit_code: int) -> None:
+        """Record the end of a rank; the first failure starts the end of the job. Local."""
+        pids = {rank: pid for agent in self._agents for rank, pid in agent.pids().items()}
+        end = RankEnd(
+            rank,
+            self._hosts[rank],
+            pids[rank],
+            exit_code,
+            was_ended=rank in self._signalled,
+            was_stopped=self._signalled.get(rank, False),
+            stdout=self._router.last_hidden_output(rank),
+            stderr=self._router.last_errors(rank),
+        )
+        self.ends.append(end)
+        self._router.finish_rank(rank, self._is_traceback_news(end), time.monotonic())
+        LOGGER.debug("rank %d (pid %d) has ended: %s", rank, end.pid, exit_text(exit_code))
+        if end.has_failed and not self._is_ending:
+            now = time.monotonic()
+            self._begin_to_end()
+            self._steps = [
+                (now + GRACE_S, signal.SIGTERM),
+                (now + GRACE_S + TERMINATE_S, signal.SIGKILL),
+            ]
+
+    def write_message(self, line: bytes) -> None:
+        """Show a line of the launcher between the lines of the ranks. Local."""
+        self._router.write_message(line, time.monotonic())
+
+    def drain(self) -> None:
+        """Write the output that is still waiting; a signal to the launcher gives up. Local."""
+        self._router.release_lines()
+        self._selector.unregister(self._inbox)
+        self._selector.register(self._inbox, selectors.EVENT_READ, self._give_up_writing)
+        while not self._has_given_up and any(sink.num_pending for sink in self._router.sinks):
+            self._watch_sinks()
+            for key, _ in self._selector.select():
+                key.data()
+
+    def _give_up_writing(self) -> None:
+        numbers = [number for number in self._inbox.take() if number in ENDING]
+        if numbers:
+            self._has_given_up = True
+            self.interrupted_by = self.interrupted_by or numbers[0]
+
+    def _is_traceback_news(self, end: RankEnd) -> bool:
+        """Whether to show a traceback that was held back; the report tells that of a failure."""
+        if self.interrupted_by is not None:
+            return end.rank == 0 and "KeyboardInterrupt" not in end.stderr
+        return end.exit_code == 0
+
+    def _turn(self) -> None:
+        """Wait for the next event and deal with it."""
+        now = time.monotonic()
+        wake_up = self._router.tick(now)
+        self.send_due_signals(now)
+        times = [at for at, _ in self._steps[:1]] + ([wake_up] if wake_up is not None else [])
+        for agent in self._agents:
+            agent.set_reading(not self._router.is_full)
+        self._watch_sinks()
+        timeout_s = max(min(times) - time.monotonic(), 0) if times else None
+        for key, _ in self._selector.select(timeout_s):
+            key.data()
+
+    def _watch_sinks(self) -> None:
+        for sink in self._router.sinks:
+            if (sink.num_pending > 0) == (sink in self._written):
+                continue
+            if sink.num_pending > 0:
+                self._selector.register(sink.fd, selectors.EVENT_WRITE, sink.advance)
+                self._written.add(sink)
+            else:
+                self._selector.unregister(sink.fd)
+                self._written.discard(sink)
+
+    def _take_signals(self) -> None:
+        for number in self._inbox.take():
+            if number in ENDING:
+                self.interrupt(number)
+        for agent in self._agents:
+            agent.reap()
+
+    def interrupt(self, number: int) -> None:
+        """Begin to end the job because the launcher got a signal; a second one kills. Local."""
+        now = time.monotonic()
+        if self.interrupted_by is not None:
+            self._steps = [(now, signal.SIGKILL)]
+            return
+        self.interrupted_by = number
+        LOGGER.info("%s received, ending all ranks", signal.Signals(number).name)
+        self._begin_to_end()
+        gentle = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
+        self._steps = [(now, gentle), (now + 2 * TERMINATE_S, signal.SIGKILL)]
+        if gentle == signal.SIGINT:
+            self._steps.insert(1, (now + TERMINATE_S, signal.SIGTERM))
+
+    def _begin_to_end(self) -> None:
+        self._is_ending = True
+        self._router.be_quiet()
+
+    def send_due_signals(self, now: float) -> None:
+        """Send the ranks the signals whose time has come. Local."""
+        while self._steps and self._steps[0][0] <= now:
+            _, number = self._steps.pop(0)
+            for agent in self._agents:
+                agent.reap()  # who has ended by itself must not seem to have been ended
+                for rank, is_stopped in agent.running().items():
+                    self._signalled[rank] = self._signalled.get(rank, False) or is_stopped
+                agent.send_signal(number)
+                # A stopped process acts on a signal only when it is continued.
+                agent.send_signal(signal.SIGCONT)

@@ -1,0 +1,128 @@
+"""Where the output of every rank goes: shown, held back, or kept for the report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Literal
+
+from tnt_launch.sink import LineMixer, Sink, is_same_file
+from tnt_launch.stream import LineSplitter, Tail, TracebackHold
+
+Stream = Literal["stdout", "stderr"]
+
+HIGH_WATER = 1 << 20
+"""Pending bytes from which the ranks' output is not read any more."""
+
+STDOUT, STDERR = 1, 2
+
+
+class OutputRouter:
+    """Takes the bytes of all ranks and shows the right ones. Not thread-safe.
+
+    stdout of rank 0 passes unchanged; that of the others is shown by lines, each with its rank, or
+    only kept. stderr of rank 0 passes, that of the others is shown by lines. The last lines of
+    everything that comes through here are kept for the report.
+    """
+
+    def __init__(self, shows_all_output: bool) -> None:
+        """Write to this process's stdout and stderr."""
+        self._shows_all = shows_all_output
+        shares_sink = is_same_file(STDOUT, STDERR)
+        err = Sink(STDERR)
+        self._err = LineMixer(err)
+        self._out = self._err if shares_sink else LineMixer(Sink(STDOUT))
+        self.sinks = (err,) if shares_sink else (self._out.sink, err)
+        # Rank 0 writes to our stdout itself where that cannot cut lines: the terminal, for whose
+        # sake a program may change its output, and any file that nobody else writes to.
+        self.is_rank_0_direct = os.isatty(STDOUT) or not (shows_all_output or shares_sink)
+        self._tails: dict[tuple[int, Stream], Tail] = {}
+        self._splitters: dict[tuple[int, Stream], LineSplitter] = {}
+        self._holds: dict[int, TracebackHold] = {}
+        self._is_quiet = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether reading more output should wait until some has been written. Local."""
+        return sum(sink.num_pending for sink in self.sinks) > HIGH_WATER
+
+    def take(self, rank: int, stream: Stream, data: bytes, now: float) -> None:
+        """Take bytes that a rank wrote. Local."""
+        self._tails.setdefault((rank, stream), Tail()).feed(data)
+        if stream == "stderr":
+            hold = self._holds.setdefault(rank, TracebackHold())
+            self._show(rank, stream, hold.feed(data, now), now)
+        else:
+            self._show(rank, stream, data, now)
+
+    def finish_rank(self, rank: int, is_traceback_shown: bool, now: float) -> None:
+        """Deal with what is left of a rank that has ended. Local.
+
+        Args:
+            rank: The rank.
+            is_traceback_shown: Whether to show a traceback that is held back; no if it is the
+                reason of the end, which the report tells.
+            now: Present time.
+        """
+        hold = self._holds.pop(rank, None)
+        if hold is not None and is_traceback_shown:
+            self._show(rank, "stderr", hold.release(), now)
+        streams: Iterable[Stream] = ("stdout", "stderr")
+        for stream in streams:
+            splitter = self._splitters.pop((rank, stream), None)
+            if splitter is not None:
+                self._put_lines(rank, stream, splitter.finish(), now)
+
+    def be_quiet(self) -> None:
+        """The job is ending: show no stderr of ranks other than 0, and no tracebacks yet. Local."""
+        self._is_quiet = True
+
+    def tick(self, now: float) -> float | None:
+        """Show what was held back long enough; returns when to call again. Local."""
+        times = []
+        # In a job that is ending, tracebacks wait for the end of their ranks however long it takes.
+        for rank, hold in self._holds.items() if not self._is_quiet else ():
+            data, time = hold.tick(now)
+            self._show(rank, "stderr", data, now)
+            times.append(time)
+        times += [mixer.tick(now) for mixer in {self._out, self._err}]
+        return min((time for time in times if time is not None), default=None)
+
+    def write_message(self, line: bytes, now: float) -> None:
+        """Show a whole line of the launcher's own on stderr. Local."""
+        self._err.put_line(line, now)
+
+    def last_errors(self, rank: int) -> str:
+        """Return the last lines of a rank's stderr. Local."""
+        return self._tail(rank, "stderr")
+
+    def last_hidden_output(self, rank: int) -> str:
+        """Return the last lines of a rank's stdout, unless they have been shown. Local."""
+        return "" if rank == 0 or self._shows_all else self._tail(rank, "stdout")
+
+    def release_lines(self) -> None:
+        """Give everything that waits for the end of a line to the sinks: all is over. Local."""
+        for mixer in (self._out, self._err):
+            mixer.break_line()
+
+    def _tail(self, rank: int, stream: Stream) -> str:
+        tail = self._tails.get((rank, stream))
+        return tail.text() if tail is not None else ""
+
+    def _show(self, rank: int, stream: Stream, data: bytes, now: float) -> None:
+        if not data:
+            return
+        if rank == 0:
+            (self._out if stream == "stdout" else self._err).pass_through(data)
+        elif self._is_visible(stream):
+            splitter = self._splitters.setdefault((rank, stream), LineSplitter())
+            self._put_lines(rank, stream, splitter.feed(data), now)
+
+    def _put_lines(self, rank: int, stream: Stream, lines: list[bytes], now: float) -> None:
+        mixer = self._out if stream == "stdout" else self._err
+        if lines and self._is_visible(stream):
+            prefix = b"[%d] " % rank
+            mixer.put_line(b"".join(prefix + line for line in lines), now)
+
+    def _is_visible(self, stream: Stream) -> bool:
+        return self._shows_all if stream == "stdout" else not self._is_quiet

@@ -1,0 +1,138 @@
+"""The plan of a launch: data that says everything about every process, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tnt_launch.environment import RankPlace, is_output_on_all, rank_environment, user_settings
+from tnt_launch.hardware import Hardware
+from tnt_launch.ranks import RankChoice, choose_ranks
+from tnt_launch.spec import LaunchSpec
+
+
+@dataclass(frozen=True)
+class RankPlan:
+    """One process.
+
+    Attributes:
+        rank: World rank.
+        host: Name of the host it runs on.
+        argv: Program and arguments, passed on without a shell.
+        environment: Variables set on top of those of the process that starts the rank.
+    """
+
+    rank: int
+    host: str
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class HostPlan:
+    """What one agent starts.
+
+    Attributes:
+        host: Name of the host.
+        working_directory: Absolute path in which the ranks start.
+        ranks: The ranks of this host, ascending.
+    """
+
+    host: str
+    working_directory: str
+    ranks: tuple[RankPlan, ...]
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """A whole job.
+
+    Attributes:
+        job_id: Random name of the job; its shared memory is `/dev/shm/tnt-<job_id>-...`.
+        hosts: One entry per host, in the order of their ranks.
+        gpus_per_node: GPUs in use on each host, 0 for ranks on CPUs.
+        shows_all_output: Whether the stdout of every rank is shown instead of rank 0's only.
+        warnings: What the user should know before the start.
+    """
+
+    job_id: str
+    hosts: tuple[HostPlan, ...]
+    gpus_per_node: int
+    shows_all_output: bool
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def ranks(self) -> tuple[RankPlan, ...]:
+        """All ranks of the job, ascending. Local."""
+        return tuple(rank for host in self.hosts for rank in host.ranks)
+
+    def summary(self) -> str:
+        """Say in one line how many ranks run where, on what, with how many threads. Local."""
+        threads = self.ranks[0].environment.get("TNT_NUM_THREADS", "TensorFlow's default")
+        hosts = ", ".join(host.host for host in self.hosts)
+        device = "GPU" if self.gpus_per_node else "CPU"
+        size = len(self.ranks)
+        noun = "rank" if size == 1 else "ranks"
+        return f"{size} {noun} on {hosts}, device {device}, threads per rank: {threads}"
+
+
+def make_plan(
+    spec: LaunchSpec,
+    hardware: Hardware,
+    environment: Mapping[str, str],
+    job_id: str,
+    working_directory: str,
+) -> LaunchPlan:
+    """Turn a spec into the plan of a job on one host. Pure.
+
+    Args:
+        spec: What the user asked for.
+        hardware: What the host has.
+        environment: The environment that the ranks inherit.
+        job_id: From `make_job_id`.
+        working_directory: Absolute path in which the ranks start.
+
+    Raises:
+        LaunchError: If a variable in `environment` or `spec` is malformed.
+    """
+    settings = user_settings(spec, environment)
+    choice = _choose_ranks(spec, hardware, settings)
+    argv = (*spec.interpreter, *spec.program)
+    size = choice.per_node
+    ranks = tuple(
+        RankPlan(
+            rank,
+            hardware.host,
+            argv,
+            rank_environment(
+                RankPlace(rank, size, rank, size, node_rank=0, num_nodes=1),
+                job_id,
+                choice.gpus_per_node,
+                hardware.num_cores,
+                settings,
+                environment,
+            ),
+        )
+        for rank in range(size)
+    )
+    return LaunchPlan(
+        job_id,
+        (HostPlan(hardware.host, working_directory, ranks),),
+        choice.gpus_per_node,
+        is_output_on_all(settings),
+        (choice.warning,) if choice.warning else (),
+    )
+
+
+def make_job_id() -> str:
+    """Draw the name of a new job: 16 hexadecimal digits. Local."""
+    return os.urandom(8).hex()
+
+
+def _choose_ranks(spec: LaunchSpec, hardware: Hardware, settings: Mapping[str, str]) -> RankChoice:
+    """Like `choose_ranks`; a number of GPUs that the user set replaces the one found."""
+    stated = settings.get("TNT_GPUS_PER_NODE")
+    num_gpus = hardware.num_gpus if stated is None else int(stated)
+    allow_gpus = spec.allow_gpus and stated != "0"
+    return choose_ranks(allow_gpus, spec.ranks_per_node, num_gpus)

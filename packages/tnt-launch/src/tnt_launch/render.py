@@ -1,0 +1,33 @@
+"""A plan as text that a shell can run."""
+
+from __future__ import annotations
+
+import shlex
+
+from tnt_launch.plan import HostPlan, LaunchPlan, RankPlan
+
+
+def render_plan(plan: LaunchPlan) -> str:
+    """Write a plan as shell commands, one per rank, each preceded by a comment line. Pure.
+
+    Every word is quoted, so a POSIX shell starts exactly the processes of the plan. The commands
+    belong to one job: to run it by hand, start all of them at the same time.
+    """
+    lines = [f"# tarantella plan: {plan.summary()}", f"# job {plan.job_id}"]
+    for host in plan.hosts:
+        for rank in host.ranks:
+            lines.append(f"# rank {rank.rank} on {rank.host}")
+            lines.append(render_rank(host, rank))
+    return "\n".join(lines) + "\n"
+
+
+def render_rank(host: HostPlan, rank: RankPlan) -> str:
+    """Write one rank as a shell command: change the folder, set variables, run. Pure."""
+    words = [f"{name}={shlex.quote(value)}" for name, value in rank.environment.items()]
+    words += [_quoted(word) for word in rank.argv]
+    return f"cd {shlex.quote(host.working_directory)} && " + " ".join(words)
+
+
+def _quoted(word: str) -> str:
+    # `shlex.quote` leaves a=b alone, which as the first word of a command would be an assignment.
+    return f"'{word}'" if "=" in word and shlex.quote(word) == word else shlex.quote(word)

@@ -1,0 +1,61 @@
+"""Signals to the launcher, as something that a loop can wait for."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from types import FrameType, TracebackType
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class SignalInbox:
+    """Collects SIGCHLD and the signals that ask the launcher to end; a context manager.
+
+    Signals that were ignored when the launcher started, as SIGHUP is under nohup, stay ignored.
+    Only for the main thread.
+    """
+
+    def __init__(self) -> None:
+        """Create the descriptors; signals are collected from `__enter__` on."""
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+        self._old_wakeup_fd = -1
+        self._old: dict[int, object] = {}
+
+    def fileno(self) -> int:
+        """Descriptor that is readable when a signal has come. Local."""
+        return self._reader.fileno()
+
+    def take(self) -> bytes:
+        """Return the numbers of the signals that have come since the last call. Local."""
+        try:
+            return self._reader.recv(4096)
+        except BlockingIOError:
+            return b""
+
+    def __enter__(self) -> SignalInbox:
+        """Start collecting."""
+        self._old_wakeup_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, *ENDING):
+            if number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN:
+                self._old[number] = signal.signal(number, _note)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Restore what was before."""
+        for number, handler in self._old.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        signal.set_wakeup_fd(self._old_wakeup_fd)
+        self._reader.close()
+        self._writer.close()
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    """Nothing to do: Python has written the number to the wakeup descriptor."""

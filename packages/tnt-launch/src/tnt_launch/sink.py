@@ -1,0 +1,124 @@
+"""Writes to stdout and stderr of the launcher: never blocks, never mixes two lines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections import deque
+
+PIPE_CHUNK = 4096  # what a pipe that is ready takes without blocking (PIPE_BUF)
+FILE_CHUNK = 1 << 16
+HOLD_S = 1.0
+
+
+class Sink:
+    """Bytes on their way to one file descriptor, written when it is ready. Not thread-safe.
+
+    The descriptor stays in blocking mode, since other processes share it: instead, at most as much
+    is written as a ready pipe is known to take.
+    """
+
+    def __init__(self, fd: int) -> None:
+        """Write to `fd`, which stays open and with its owner."""
+        self.fd = fd
+        self.num_pending = 0
+        self._parts: deque[bytes] = deque()
+        is_file = stat.S_ISREG(os.fstat(fd).st_mode)  # a file takes any amount
+        self._chunk = FILE_CHUNK if is_file else PIPE_CHUNK
+
+    def put(self, data: bytes) -> None:
+        """Append bytes; they are written by later calls of `advance`. Local."""
+        if data:
+            self._parts.append(data)
+            self.num_pending += len(data)
+
+    def advance(self) -> None:
+        """Write one piece; call it when the descriptor is ready. Local."""
+        if not self._parts:
+            return
+        part = self._parts.popleft()
+        while self._parts and len(part) < self._chunk:
+            part += self._parts.popleft()
+        try:
+            count = os.write(self.fd, part[: self._chunk])
+        except BlockingIOError:
+            count = 0
+        except OSError:
+            # Whoever read this has left; that must not end a training.
+            self._parts.clear()
+            self.num_pending = 0
+            return
+        self.num_pending -= count
+        if count < len(part):
+            self._parts.appendleft(part[count:])
+
+
+class LineMixer:
+    """Lets one stream pass as it is and puts whole lines of others between its lines.
+
+    Lines of others wait while the passing stream is in the middle of a line, but at most `HOLD_S`:
+    then that line is broken, so that a progress bar does not hide messages.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        """Write to `sink`."""
+        self.sink = sink
+        self._is_in_line = False
+        self._held: list[bytes] = []
+        self._held_since = 0.0
+
+    def pass_through(self, data: bytes) -> None:
+        """Write bytes of the passing stream at once and unchanged. Local."""
+        if not data:
+            return
+        complete, newline, rest = data.rpartition(b"\n")
+        self.sink.put(complete + newline)
+        if newline:
+            self._is_in_line = False
+            self._release()
+        self.sink.put(rest)
+        self._is_in_line = self._is_in_line or bool(rest)
+
+    def put_line(self, line: bytes, now: float) -> None:
+        """Write a whole line of another stream as soon as it does not cut a line. Local."""
+        if not self._is_in_line:
+            self.sink.put(line)
+            return
+        if not self._held:
+            self._held_since = now
+        self._held.append(line)
+
+    def tick(self, now: float) -> float | None:
+        """Write lines that have waited long enough.
+
+        Returns:
+            When to call again, on the clock of `now`, or `None` if at no certain time.
+        """
+        if not self._held:
+            return None
+        if now < self._held_since + HOLD_S:
+            return self._held_since + HOLD_S
+        if self.sink.num_pending > 0:
+            return None  # nobody reads, so perhaps we stopped reading: the line may yet be finished
+        self.break_line()
+        return None
+
+    def break_line(self) -> None:
+        """End an unfinished line of the passing stream if others have something to say. Local."""
+        if self._held and self._is_in_line:
+            self.sink.put(b"\n")
+            self._is_in_line = False
+        self._release()
+
+    def _release(self) -> None:
+        for line in self._held:
+            self.sink.put(line)
+        self._held.clear()
+
+
+def is_same_file(first: int, second: int) -> bool:
+    """Whether two descriptors write to the same place, as after `2>&1`. Local."""
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(first), os.fstat(second))
+    return False

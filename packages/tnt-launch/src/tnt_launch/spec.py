@@ -1,0 +1,115 @@
+"""What the user asked for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from tnt_launch.errors import LaunchError
+from tnt_launch.variables import JOB_VARIABLES, LOG_LEVELS
+
+MAX_RANKS_PER_NODE = 256
+_INTERPRETER_OPTIONS = ("-m", "-c")
+
+
+@dataclass(frozen=True)
+class LaunchSpec:
+    """A launch as asked for on the command line. `None` means: not given, others decide.
+
+    Attributes:
+        program: The script and its arguments, exactly as they reach the ranks.
+        interpreter: Command prefix that runs the script; empty to run the program itself.
+        ranks_per_node: Number of ranks on each host.
+        allow_gpus: Whether GPUs may be used.
+        log_level: Level of the messages of the launcher and the library.
+        log_on_all_devices: Whether every rank logs instead of rank 0 only.
+        output_on_all_devices: Whether the stdout of every rank is shown instead of rank 0's only.
+        exports: Variables for all ranks, in the order given; a later one replaces an earlier one.
+        fusion_threshold_kb: Tensor fusion threshold in KiB; 0 turns fusion off.
+        timeout_s: Longest wait of a collective operation, in seconds.
+
+    Raises:
+        LaunchError: On construction, if a value is out of its range.
+    """
+
+    program: tuple[str, ...]
+    interpreter: tuple[str, ...] = ("python",)
+    ranks_per_node: int | None = None
+    allow_gpus: bool = True
+    log_level: str | None = None
+    log_on_all_devices: bool | None = None
+    output_on_all_devices: bool | None = None
+    exports: tuple[tuple[str, str], ...] = ()
+    fusion_threshold_kb: int | None = None
+    timeout_s: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without looking at the machine."""
+        if not self.program:
+            raise LaunchError("no script given. Use: tarantella [options] -- SCRIPT [arguments]")
+        if self.ranks_per_node is not None:
+            _check_number_of_ranks(self.ranks_per_node)
+        if self.log_level is not None and self.log_level not in LOG_LEVELS:
+            raise LaunchError(f"--log-level must be one of {', '.join(LOG_LEVELS)}.")
+        if self.fusion_threshold_kb is not None and self.fusion_threshold_kb < 0:
+            raise LaunchError(
+                f"--fusion-threshold must be a number of KiB of at least 0 (0 turns fusion off). "
+                f"Received: {self.fusion_threshold_kb}."
+            )
+        if self.timeout_s is not None and not 0 < self.timeout_s < float("inf"):
+            raise LaunchError(
+                f"--timeout must be a number of seconds greater than 0. Received: {self.timeout_s}."
+            )
+        for name, _ in self.exports:
+            _check_export(name)
+
+
+def _check_number_of_ranks(count: int) -> None:
+    if not 1 <= count <= MAX_RANKS_PER_NODE:
+        raise LaunchError(
+            f"the number of ranks on a host must be between 1 and {MAX_RANKS_PER_NODE}. "
+            f"Received: -n {count}."
+        )
+
+
+def _check_export(name: str) -> None:
+    if not (name.isascii() and name.isidentifier()):
+        raise LaunchError(
+            f"-x needs variable names of letters, digits and underscores. Received: {name!r}."
+        )
+    if name in JOB_VARIABLES:
+        raise LaunchError(
+            f"-x cannot set {name}: the launcher gives it a value of its own in every rank."
+        )
+
+
+def check_program(spec: LaunchSpec) -> None:
+    """Check that the interpreter and the script exist. Local; looks at the file system.
+
+    Raises:
+        LaunchError: If one does not, with what to do.
+    """
+    import shutil  # not needed by `--help`
+
+    script = spec.program[0]
+    if spec.interpreter:
+        if shutil.which(spec.interpreter[0]) is None:
+            raise LaunchError(
+                f"the interpreter {spec.interpreter[0]!r} is not an executable found in PATH. "
+                f"Correct --python-interpreter (empty: run the program itself)."
+            )
+        if script in _INTERPRETER_OPTIONS:
+            return
+    if os.path.isdir(script):
+        raise LaunchError(f"{script!r} is a directory. Name the script to run.")
+    if spec.interpreter and not os.path.isfile(script):
+        raise LaunchError(
+            f"the script {script!r} does not exist in {os.getcwd()!r}. "
+            f"Check the name and the current directory."
+        )
+    if not spec.interpreter and shutil.which(script) is None:
+        raise LaunchError(
+            f"the program {script!r} is not an executable file, as an empty --python-interpreter "
+            f"requires. Write ./{os.path.basename(script)} for a file in the current directory and "
+            f"make it executable (chmod +x)."
+        )

@@ -1,0 +1,101 @@
+"""What is done with the bytes of one stream of one rank before they are shown."""
+
+from __future__ import annotations
+
+from collections import deque
+
+TAIL_LINES = 200
+TRACEBACK_HOLD_S = 3.0  # a process that has loaded TensorFlow takes up to two seconds to end
+MAX_LINE = 1 << 20
+_TRACEBACK = b"Traceback (most recent call last):"
+
+
+class LineSplitter:
+    """Cuts bytes into lines, each ending with a newline."""
+
+    def __init__(self) -> None:
+        """Start at the beginning of a line."""
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Add bytes and return the lines that are complete now. Local."""
+        self._rest += data
+        *lines, rest = bytes(self._rest).split(b"\n") if b"\n" in data else [bytes(self._rest)]
+        if len(rest) > MAX_LINE:  # a stream without newlines must not fill the memory
+            lines, rest = [*lines, rest], b""
+        if lines:
+            self._rest = bytearray(rest)
+        return [line + b"\n" for line in lines]
+
+    def finish(self) -> list[bytes]:
+        """Return what is left as a last line. Local."""
+        return self.feed(b"\n") if self._rest else []
+
+
+class Tail:
+    """The last lines of a stream."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._splitter = LineSplitter()
+        self._lines: deque[bytes] = deque(maxlen=TAIL_LINES)
+
+    def feed(self, data: bytes) -> None:
+        """Add bytes. Local."""
+        self._lines.extend(self._splitter.feed(data))
+
+    def text(self) -> str:
+        """Return the last lines, also one that is not complete. Local."""
+        self._lines.extend(self._splitter.finish())
+        return b"".join(self._lines).decode(errors="replace")
+
+
+class TracebackHold:
+    """Keeps a traceback back for a moment: if the rank ends because of it, the report shows it.
+
+    Without this every failure would be told several times, by each rank and by the report. A
+    traceback of a rank that goes on is shown after `TRACEBACK_HOLD_S`.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing held."""
+        self._held = bytearray()
+        self._since: float | None = None
+        self._is_at_line_start = True
+
+    def feed(self, data: bytes, now: float) -> bytes:
+        """Add bytes and return those that may be shown now. Local."""
+        if self._since is not None:
+            self._held += data
+            return b""
+        begin = self._find(data)
+        if data:
+            self._is_at_line_start = data.endswith(b"\n")
+        if begin < 0:
+            return data
+        self._held += data[begin:]
+        self._since = now
+        return data[:begin]
+
+    def tick(self, now: float) -> tuple[bytes, float | None]:
+        """Return bytes that were held long enough, and when to call again. Local."""
+        if self._since is None:
+            return b"", None
+        if now < self._since + TRACEBACK_HOLD_S:
+            return b"", self._since + TRACEBACK_HOLD_S
+        return self.release(), None
+
+    def release(self) -> bytes:
+        """Return all that is held and hold nothing any more. Local."""
+        held = bytes(self._held)
+        self._held.clear()
+        self._since = None
+        if held:
+            self._is_at_line_start = held.endswith(b"\n")
+        return held
+
+    def _find(self, data: bytes) -> int:
+        if self._is_at_line_start and data.startswith(_TRACEBACK):
+            return 0
+        begin = data.find(b"\n" + _TRACEBACK)
+        return begin + 1 if begin >= 0 else -1

@@ -1,0 +1,123 @@
+"""The `TNT_*` variables that a user may set: their kinds, and a check that names what is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from tnt_launch.errors import LaunchError
+
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+JOB_VARIABLES = (
+    "TNT_RANK",
+    "TNT_SIZE",
+    "TNT_LOCAL_RANK",
+    "TNT_LOCAL_SIZE",
+    "TNT_NODE_RANK",
+    "TNT_NUM_NODES",
+    "TNT_JOB_ID",
+)
+"""Variables that describe a rank. They belong to the launcher: what it finds there is replaced."""
+
+_TRUE = ("1", "true", "yes", "on")
+_FALSE = ("0", "false", "no", "off")
+
+
+def parse_bool(text: str) -> bool:
+    """Read a boolean variable, any case. Pure.
+
+    Raises:
+        ValueError: If `text` is none of the eight words.
+    """
+    word = text.strip().lower()
+    if word not in _TRUE + _FALSE:
+        raise ValueError("it must be one of 1/true/yes/on or 0/false/no/off")
+    return word in _TRUE
+
+
+def parse_level(text: str) -> str:
+    """Read the name of a log level, any case. Pure.
+
+    Raises:
+        ValueError: If there is no such level.
+    """
+    if text.strip().upper() not in LOG_LEVELS:
+        raise ValueError(f"it must be one of {', '.join(LOG_LEVELS)}")
+    return text.strip().upper()
+
+
+def integer_from(minimum: int) -> Callable[[str], int]:
+    """Make a reader for integers of at least `minimum`. Pure."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = minimum - 1
+        if value < minimum:
+            raise ValueError(f"it must be an integer of at least {minimum}")
+        return value
+
+    return parse
+
+
+def parse_seconds(text: str) -> float:
+    """Read a duration in seconds, greater than 0. Pure.
+
+    Raises:
+        ValueError: If `text` is not a finite number greater than 0.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError("it must be a number of seconds greater than 0")
+    return value
+
+
+def _parse_transport(text: str) -> str:
+    if text not in ("auto", "shm", "gpi2"):
+        raise ValueError("it must be one of auto, shm, gpi2")
+    return text
+
+
+USER_VARIABLES: dict[str, Callable[[str], object]] = {
+    "TNT_TRANSPORT": _parse_transport,
+    "TNT_GPI2_LIBRARY": str,
+    "TNT_TIMEOUT_S": parse_seconds,
+    "TNT_STALL_REPORT_S": parse_seconds,
+    "TNT_FUSION_THRESHOLD_KB": integer_from(0),
+    "TNT_FUSION_THRESHOLD": integer_from(0),
+    "TNT_LOG_LEVEL": parse_level,
+    "TNT_LOG_ON_ALL_DEVICES": parse_bool,
+    "TNT_OUTPUT_ON_ALL_DEVICES": parse_bool,
+    "TNT_TENSORBOARD_ON_ALL_DEVICES": parse_bool,
+    "TNT_GPUS_PER_NODE": integer_from(0),
+    "TNT_NUM_THREADS": integer_from(1),
+}
+"""Variables that a user may set, each with the reader that accepts its values."""
+
+
+def check_variables(values: Mapping[str, str]) -> None:
+    """Check every known variable in `values`; others are not ours to judge. Pure.
+
+    Raises:
+        LaunchError: If one is malformed, or the two names of the fusion threshold disagree.
+    """
+    for name, parse in USER_VARIABLES.items():
+        if name in values:
+            try:
+                parse(values[name])
+            except ValueError as error:
+                raise LaunchError(
+                    f"the variable {name} is malformed: {error}. Received: {values[name]!r}. "
+                    f"Correct it or remove it from the environment."
+                ) from None
+    threshold, alias = values.get("TNT_FUSION_THRESHOLD_KB"), values.get("TNT_FUSION_THRESHOLD")
+    if threshold is not None and alias is not None and int(threshold) != int(alias):
+        raise LaunchError(
+            f"TNT_FUSION_THRESHOLD_KB={threshold} and TNT_FUSION_THRESHOLD={alias} are two names "
+            f"of one setting and disagree. Remove one of them."
+        )

@@ -1,0 +1,75 @@
+"""Starts the launcher as a user would, on small scripts that need no TensorFlow."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import tnt_launch
+
+LIMIT_S = 60.0
+"""Deadline of everything; a good launcher needs a second or two."""
+
+ENDED_WITHIN_S = 5.0
+"""What the launcher promises: after the first failure or signal all is over within this time."""
+
+PROLOGUE = """
+import os, signal, sys, time
+rank = int(os.environ["TNT_RANK"])
+def announce(pid, name):
+    with open(name + ".part", "w") as file:
+        file.write(str(pid))
+    os.rename(name + ".part", name)  # whoever sees the file sees all of it
+announce(os.getpid(), f"pid-{rank}")
+def wait_for(name):
+    while not os.path.exists(name):
+        time.sleep(0.01)
+"""
+
+
+class Launched:
+    """A launcher in progress, with the files by which its ranks announce themselves."""
+
+    def __init__(self, process, folder):
+        self.process = process
+        self.folder = folder
+
+    def pid(self, name):
+        """Process id that a rank announced, once it has."""
+        wait_until((self.folder / name).exists)
+        return int((self.folder / name).read_text())
+
+    def pids(self, size):
+        return [self.pid(f"pid-{rank}") for rank in range(size)]
+
+    def end(self, within_s=LIMIT_S):
+        """Wait for the end; returns exit code, stdout and stderr as text."""
+        out, err = self.process.communicate(timeout=within_s)
+        return self.process.returncode, (out or b"").decode(), (err or b"").decode()
+
+
+def wait_until(condition, limit_s=LIMIT_S):
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.01)
+
+
+def is_alive(pid):
+    """Whether a process runs; one that is dead but not yet reaped does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def listen_to_ctrl_c():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def environment():
+    """This process's environment without a job of its own, and with the launcher importable."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TNT_")}
+    path = [str(Path(tnt_launch.__file__).parents[1]), kept.get("PYTHONPATH", "")]
+    return {**kept, "PYTHONPATH": ":".join(filter(None, path))}

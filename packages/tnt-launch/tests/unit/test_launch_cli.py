@@ -1,0 +1,196 @@
+"""A command line becomes a spec, or an error that says what to do."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tnt_launch.cli import _parse, main, make_parser, make_spec
+from tnt_launch.errors import LaunchError
+
+HEAVY_MODULES = ("tensorflow", "numpy", "logging", "subprocess", "ctypes", "importlib.metadata")
+
+
+def spec_of(*arguments):
+    return make_spec(_parse(make_parser(), list(arguments)))
+
+
+def error_of(capsys, *arguments):
+    """Run a command line that must fail with exit code 2; returns what it said."""
+    try:
+        exit_code = main(list(arguments))
+    except SystemExit as error:
+        exit_code = error.code
+    assert exit_code == 2
+    return capsys.readouterr().err
+
+
+def test_everything_behind_the_separator_belongs_to_the_script():
+    words = ("train.py", "--flag", "a b", "-n", "7", "--", "--dry-run", "")
+    spec = spec_of("-n", "2", "--", *words)
+    assert spec.program == words
+    assert spec.ranks_per_node == 2
+
+
+def test_the_separator_may_be_left_out_without_dash_options():
+    assert spec_of("-n", "2", "train.py", "a b", "-").program == ("train.py", "a b", "-")
+
+
+def test_a_dash_option_behind_the_script_needs_the_separator(capsys):
+    text = error_of(capsys, "-n", "2", "train.py", "--flag", "a b")
+    assert "'--flag' stands behind the script" in text
+    assert "tarantella [options] -- train.py --flag 'a b'" in text
+
+
+def test_the_script_cannot_stand_before_the_separator(capsys):
+    assert "'train.py' stands before it" in error_of(capsys, "train.py", "--", "--flag")
+
+
+@pytest.mark.parametrize("name", ["-n", "--n-per-node", "--devices-per-node", "--npernode"])
+def test_all_names_of_the_number_of_ranks_mean_the_same(name):
+    assert spec_of(name, "3", "a.py").ranks_per_node == 3
+
+
+def test_two_different_numbers_of_ranks_are_refused():
+    with pytest.raises(LaunchError, match=r"Give one of them. Received: \[2, 3\]"):
+        spec_of("-n", "2", "--npernode", "3", "a.py")
+
+
+def test_the_same_number_of_ranks_twice_is_accepted():
+    assert spec_of("-n", "2", "--npernode", "2", "a.py").ranks_per_node == 2
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "257"])
+def test_an_impossible_number_of_ranks_is_refused(capsys, count):
+    text = error_of(capsys, "-n", count, "--", "a.py")
+    assert "between 1 and 256" in text
+    assert f"-n {count}" in text
+
+
+@pytest.mark.parametrize("name", ["--no-gpu", "--no-gpus"])
+def test_gpus_can_be_refused(name):
+    assert spec_of("a.py").allow_gpus
+    assert not spec_of(name, "a.py").allow_gpus
+
+
+def test_exports_add_up_in_the_order_given():
+    spec = spec_of("-x", "A=1", "B=x y", "-x", "A=", "C=d=e", "--", "a.py")
+    assert spec.exports == (("A", "1"), ("B", "x y"), ("A", ""), ("C", "d=e"))
+
+
+def test_an_export_without_a_value_is_refused(capsys):
+    text = error_of(capsys, "-x", "ENV0=1", "ENV2", "--", "a.py")
+    assert "'ENV2'" in text
+    assert "KEY=VALUE" in text
+
+
+def test_a_script_swallowed_by_exports_gets_a_hint(capsys):
+    assert "write -- before it" in error_of(capsys, "-x", "A=1", "a.py", "--", "b.py")
+
+
+@pytest.mark.parametrize("item", ["=1", "A B=1", "1A=2", "A-B=1", "ä=1"])
+def test_an_export_with_an_impossible_name_is_refused(capsys, item):
+    name = item.partition("=")[0]
+    assert f"Received: {name!r}" in error_of(capsys, "-x", item, "--", "a.py")
+
+
+def test_variables_of_the_job_cannot_be_exported(capsys):
+    assert "-x cannot set TNT_RANK" in error_of(capsys, "-x", "TNT_RANK=1", "--", "a.py")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (None, (sys.executable,)),
+        ("", ()),
+        ("python3", ("python3",)),
+        ("valgrind --log-file='a b' python", ("valgrind", "--log-file=a b", "python")),
+    ],
+)
+def test_the_interpreter_is_a_command_prefix(command, words):
+    options = [] if command is None else ["--python-interpreter", command]
+    assert spec_of(*options, "a.py").interpreter == words
+
+
+def test_an_unfinished_quote_in_the_interpreter_is_refused():
+    with pytest.raises(LaunchError, match="not a command"):
+        spec_of("--python-interpreter", "'a", "a.py")
+
+
+def test_an_unknown_interpreter_is_named(capsys):
+    assert "'no-such-python'" in error_of(
+        capsys, "--python-interpreter", "no-such-python -u", "--", __file__
+    )
+
+
+def test_a_missing_script_is_named(capsys):
+    assert "'no_such_script.py' does not exist in" in error_of(capsys, "no_such_script.py")
+
+
+def test_a_folder_is_not_a_script(capsys, tmp_path):
+    assert "is a directory" in error_of(capsys, str(tmp_path))
+
+
+def test_a_program_that_cannot_be_executed_is_named(capsys):
+    text = error_of(capsys, "--python-interpreter", "", "--", __file__)
+    assert "chmod +x" in text
+
+
+def test_no_script_is_refused(capsys):
+    assert "no script given" in error_of(capsys, "-n", "2")
+    assert "no script given" in error_of(capsys, "-n", "2", "--")
+
+
+@pytest.mark.parametrize("option", ["--hostfile", "--log-lev", "--dry"])
+def test_unknown_and_shortened_options_are_refused(capsys, option):
+    assert option in error_of(capsys, option, "DEBUG", "--", "a.py")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "text"),
+    [
+        ("--fusion-threshold", "-1", "at least 0"),
+        ("--fusion-threshold", "1.5", "invalid int"),
+        ("--timeout", "0", "greater than 0"),
+        ("--timeout", "inf", "greater than 0"),
+        ("--timeout", "nan", "greater than 0"),
+        ("--log-level", "LOUD", "invalid choice"),
+    ],
+)
+def test_values_out_of_range_are_refused(capsys, option, value, text):
+    assert text in error_of(capsys, option, value, "--", "a.py")
+
+
+def test_a_malformed_variable_in_the_environment_is_named(capsys, monkeypatch):
+    monkeypatch.setenv("TNT_FUSION_THRESHOLD_KB", "many")
+    text = error_of(capsys, "--", __file__)
+    assert "TNT_FUSION_THRESHOLD_KB" in text
+    assert "'many'" in text
+
+
+def test_the_version_is_three_lines(capsys):
+    assert main(["--version"]) == 0
+    name, path, licence = capsys.readouterr().out.splitlines()
+    assert name.startswith("tarantella ")
+    assert path.endswith("tnt_launch")
+    assert "Apache-2.0" in licence
+
+
+def test_help_shows_every_option_and_loads_nothing_that_is_slow():
+    program = (
+        "import sys\n"
+        "from tnt_launch.cli import main\n"
+        "try:\n    main(['--help'])\n"
+        "except SystemExit as e:\n    assert e.code == 0\n"
+        f"print('loaded', sorted(set({HEAVY_MODULES}) & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}\n" + program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "loaded []"
+    for option in ("-n N", "--no-gpus", "--npernode", "-x KEY=VALUE", "--dry-run", "examples:"):
+        assert option in done.stdout

@@ -1,0 +1,115 @@
+"""Which signals the ranks of a job get, in which order, and why."""
+
+import selectors
+import signal
+import time
+
+import pytest
+
+from tnt_launch.job import GRACE_S, TERMINATE_S, Job
+from tnt_launch.output import OutputRouter
+from tnt_launch.plan import HostPlan, LaunchPlan, RankPlan
+from tnt_launch.signals import SignalInbox
+
+
+class FakeAgent:
+    """Ranks that run until told otherwise, and note every signal but SIGCONT."""
+
+    def __init__(self, size):
+        self.is_stopped = dict.fromkeys(range(size), False)
+        self.signals = []
+
+    def reap(self):
+        pass
+
+    def send_signal(self, number):
+        self.signals += [number] if number != signal.SIGCONT else []
+
+    def running(self):
+        return dict(self.is_stopped)
+
+    def pids(self):
+        return {rank: 1000 + rank for rank in range(3)}
+
+
+@pytest.fixture
+def agent():
+    return FakeAgent(3)
+
+
+@pytest.fixture
+def job(agent):
+    ranks = tuple(RankPlan(rank, "alpha", ("a",), {}) for rank in range(3))
+    plan = LaunchPlan("job", (HostPlan("alpha", "/", ranks),), 0, False)
+    with selectors.PollSelector() as selector, SignalInbox() as inbox:
+        job = Job(plan, OutputRouter(False), selector, inbox)
+        job._agents = (agent,)
+        yield job
+
+
+def fail(job, agent, rank, exit_code=1):
+    del agent.is_stopped[rank]
+    job.on_exit(rank, exit_code)
+
+
+def signals_until(job, agent, seconds):
+    job.send_due_signals(time.monotonic() + seconds)
+    return agent.signals
+
+
+def test_the_end_of_a_rank_that_did_well_changes_nothing(job, agent):
+    fail(job, agent, 1, exit_code=0)
+    assert signals_until(job, agent, 1e6) == []
+    assert job.cause is None
+
+
+def test_after_a_failure_the_others_have_a_grace_then_sigterm_then_sigkill(job, agent):
+    fail(job, agent, 1)
+    assert signals_until(job, agent, 0) == []
+    assert signals_until(job, agent, GRACE_S) == [signal.SIGTERM]
+    assert signals_until(job, agent, GRACE_S + TERMINATE_S) == [signal.SIGTERM, signal.SIGKILL]
+
+
+def test_a_second_failure_within_the_grace_changes_no_time(job, agent):
+    fail(job, agent, 1)
+    steps = list(job._steps)
+    fail(job, agent, 0)
+    assert job._steps == steps
+    assert job.cause.rank == 1
+
+
+def test_a_rank_that_ends_after_a_signal_is_not_to_blame_and_may_have_been_stopped(job, agent):
+    fail(job, agent, 1)
+    agent.is_stopped[2] = True
+    signals_until(job, agent, GRACE_S)
+    fail(job, agent, 2, -signal.SIGKILL)
+    assert job.ends[-1].was_ended
+    assert job.ends[-1].was_stopped
+    assert job.cause.rank == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (signal.SIGINT, [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]),
+        (signal.SIGTERM, [signal.SIGTERM, signal.SIGKILL]),
+        (signal.SIGHUP, [signal.SIGTERM, signal.SIGKILL]),
+    ],
+)
+def test_a_signal_is_passed_on_at_once_and_followed_by_stronger_ones(job, agent, number, expected):
+    job.interrupt(number)
+    assert signals_until(job, agent, 0) == expected[:1]
+    assert signals_until(job, agent, 2 * TERMINATE_S) == expected
+    assert job.interrupted_by == number
+
+
+def test_a_second_signal_kills_at_once(job, agent):
+    job.interrupt(signal.SIGINT)
+    signals_until(job, agent, 0)
+    job.interrupt(signal.SIGINT)
+    assert signals_until(job, agent, 0) == [signal.SIGINT, signal.SIGKILL]
+
+
+def test_the_whole_end_takes_less_than_five_seconds():
+    assert GRACE_S + TERMINATE_S < 5
+    assert 2 * TERMINATE_S < 5

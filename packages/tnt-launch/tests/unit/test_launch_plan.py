@@ -1,0 +1,170 @@
+"""The plan holds the right command and variables for every rank."""
+
+import pytest
+
+from tnt_launch.environment import WRITTEN_VARIABLES, is_output_on_all
+from tnt_launch.errors import LaunchError
+from tnt_launch.hardware import Hardware
+from tnt_launch.plan import make_job_id, make_plan
+from tnt_launch.spec import LaunchSpec
+
+JOB = "0123456789abcdef"
+
+
+def plan_of(*, environment=None, cores=8, gpus=0, program=("a.py", "x y"), **settings):
+    spec = LaunchSpec(program=program, **settings)
+    return make_plan(spec, Hardware("alpha", cores, gpus), environment or {}, JOB, "/work dir")
+
+
+def variables_of(**settings):
+    """Variables of rank 0."""
+    return plan_of(**settings).ranks[0].environment
+
+
+def test_every_rank_runs_the_interpreter_with_the_program_on_the_host():
+    plan = plan_of(ranks_per_node=2, interpreter=("py", "-u"))
+    assert [rank.argv for rank in plan.ranks] == [("py", "-u", "a.py", "x y")] * 2
+    assert [(rank.rank, rank.host) for rank in plan.ranks] == [(0, "alpha"), (1, "alpha")]
+    assert [host.working_directory for host in plan.hosts] == ["/work dir"]
+
+
+def test_an_empty_interpreter_runs_the_program_itself():
+    assert plan_of(interpreter=(), program=("./a", "b")).ranks[0].argv == ("./a", "b")
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_every_rank_knows_its_place(size):
+    for rank, plan in enumerate(plan_of(ranks_per_node=size).ranks):
+        expected = {
+            "TNT_RANK": str(rank),
+            "TNT_SIZE": str(size),
+            "TNT_LOCAL_RANK": str(rank),
+            "TNT_LOCAL_SIZE": str(size),
+            "TNT_NODE_RANK": "0",
+            "TNT_NUM_NODES": "1",
+            "TNT_JOB_ID": JOB,
+            "TNT_GPUS_PER_NODE": "0",
+        }
+        assert {name: plan.environment[name] for name in expected} == expected
+
+
+def test_every_variable_is_one_that_is_declared():
+    found = variables_of(
+        ranks_per_node=2,
+        log_level="INFO",
+        log_on_all_devices=True,
+        output_on_all_devices=True,
+        fusion_threshold_kb=1,
+        timeout_s=2.5,
+        environment={"TNT_FUSION_THRESHOLD": "3"},
+    )
+    assert {name for name in found if name.startswith("TNT_")} <= set(WRITTEN_VARIABLES)
+
+
+@pytest.mark.parametrize(
+    ("cores", "ranks", "threads"), [(8, 2, "4"), (8, 3, "2"), (2, 4, "1"), (7, 7, "1")]
+)
+def test_cores_are_shared_evenly_by_the_ranks(cores, ranks, threads):
+    found = variables_of(cores=cores, ranks_per_node=ranks)
+    assert (found["TNT_NUM_THREADS"], found["OMP_NUM_THREADS"]) == (threads, threads)
+
+
+def test_one_rank_alone_keeps_the_default_of_tensorflow():
+    found = variables_of(ranks_per_node=1)
+    assert "TNT_NUM_THREADS" not in found
+    assert "OMP_NUM_THREADS" not in found
+
+
+def test_threads_set_by_the_user_are_kept():
+    found = variables_of(ranks_per_node=2, environment={"TNT_NUM_THREADS": "3"})
+    assert (found["TNT_NUM_THREADS"], found["OMP_NUM_THREADS"]) == ("3", "3")
+    found = variables_of(ranks_per_node=2, environment={"OMP_NUM_THREADS": "5"})
+    assert found["TNT_NUM_THREADS"] == "4"
+    assert "OMP_NUM_THREADS" not in found  # inherited
+
+
+def test_output_is_unbuffered_and_tensorflow_quiet_unless_the_user_decides():
+    found = variables_of()
+    assert (found["PYTHONUNBUFFERED"], found["TF_CPP_MIN_LOG_LEVEL"]) == ("1", "2")
+    user = {"PYTHONUNBUFFERED": "", "TF_CPP_MIN_LOG_LEVEL": "0"}
+    assert not user.keys() & variables_of(environment=user).keys()
+    assert variables_of(exports=(("TF_CPP_MIN_LOG_LEVEL", "1"),))["TF_CPP_MIN_LOG_LEVEL"] == "1"
+
+
+def test_options_not_given_write_nothing():
+    found = variables_of()
+    for name in ("LOG_LEVEL", "LOG_ON_ALL_DEVICES", "FUSION_THRESHOLD_KB", "TIMEOUT_S"):
+        assert f"TNT_{name}" not in found
+
+
+def test_values_of_the_environment_are_kept_if_the_option_is_not_given():
+    user = {"TNT_LOG_LEVEL": "DEBUG", "TNT_OUTPUT_ON_ALL_DEVICES": "yes", "TNT_TIMEOUT_S": "9"}
+    plan = plan_of(environment=user)
+    assert user.items() <= dict(plan.ranks[0].environment).items()
+    assert plan.shows_all_output
+
+
+def test_an_option_wins_over_the_environment():
+    user = {"TNT_LOG_LEVEL": "DEBUG", "TNT_FUSION_THRESHOLD_KB": "1", "TNT_TIMEOUT_S": "9"}
+    found = variables_of(environment=user, log_level="ERROR", fusion_threshold_kb=64, timeout_s=2.5)
+    assert found["TNT_LOG_LEVEL"] == "ERROR"
+    assert found["TNT_FUSION_THRESHOLD_KB"] == "64"
+    assert found["TNT_TIMEOUT_S"] == "2.5"
+
+
+def test_the_fusion_option_wins_over_either_name_of_the_variable():
+    found = variables_of(environment={"TNT_FUSION_THRESHOLD": "1"}, fusion_threshold_kb=64)
+    assert found["TNT_FUSION_THRESHOLD"] == found["TNT_FUSION_THRESHOLD_KB"] == "64"
+
+
+def test_flags_are_written_as_booleans():
+    found = variables_of(log_on_all_devices=True, output_on_all_devices=False)
+    assert found["TNT_LOG_ON_ALL_DEVICES"] == "1"
+    assert not is_output_on_all(found)
+
+
+def test_exports_come_last_and_the_last_one_wins():
+    found = variables_of(exports=(("A", "1"), ("A", "$B '\"\n"), ("TNT_LOG_LEVEL", "INFO")))
+    assert found["A"] == "$B '\"\n"
+    assert found["TNT_LOG_LEVEL"] == "INFO"
+
+
+def test_a_malformed_export_of_ours_is_refused():
+    with pytest.raises(LaunchError, match="TNT_LOG_LEVEL"):
+        plan_of(exports=(("TNT_LOG_LEVEL", "LOUD"),))
+
+
+def test_variables_of_another_job_are_replaced():
+    outer = {"TNT_RANK": "junk", "TNT_SIZE": "77", "TNT_JOB_ID": "x"}
+    found = variables_of(environment=outer)
+    assert (found["TNT_RANK"], found["TNT_SIZE"], found["TNT_JOB_ID"]) == ("0", "1", JOB)
+
+
+def test_gpus_are_shared_out_as_the_table_says():
+    plan = plan_of(gpus=4)
+    assert (len(plan.ranks), plan.gpus_per_node, plan.warnings) == (4, 4, ())
+    assert {rank.environment["TNT_GPUS_PER_NODE"] for rank in plan.ranks} == {"4"}
+    assert "device GPU" in plan.summary()
+
+
+def test_a_number_of_gpus_set_by_the_user_replaces_the_one_found():
+    assert len(plan_of(gpus=4, environment={"TNT_GPUS_PER_NODE": "2"}).ranks) == 2
+    none = plan_of(gpus=4, environment={"TNT_GPUS_PER_NODE": "0"})
+    assert (len(none.ranks), none.gpus_per_node, none.warnings) == (1, 0, ())
+
+
+def test_a_warning_of_the_table_is_part_of_the_plan():
+    assert len(plan_of(ranks_per_node=2).warnings) == 1
+
+
+def test_the_summary_states_ranks_host_device_and_threads():
+    assert plan_of(ranks_per_node=2).summary() == (
+        "2 ranks on alpha, device CPU, threads per rank: 4"
+    )
+
+
+def test_job_ids_are_random_and_fit_for_names_of_files():
+    first, second = make_job_id(), make_job_id()
+    assert first != second
+    assert first.isalnum()
+    assert 8 <= len(first) <= 32

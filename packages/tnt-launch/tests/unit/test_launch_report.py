@@ -1,0 +1,100 @@
+"""The rank to blame is found and told first."""
+
+import signal
+
+import pytest
+
+from tnt_launch.report import (
+    RankEnd,
+    exit_text,
+    first_failure,
+    last_traceback,
+    report_failure,
+    shell_exit_code,
+)
+
+HEAD = "Traceback (most recent call last):\n"
+LOST = HEAD + "  somewhere\ntnt_comm.PeerLostError: rank 0: lost rank 1\n"
+OWN = HEAD + "  somewhere\nValueError: no\n"
+
+
+def end(rank, exit_code=0, **fields):
+    return RankEnd(rank, "alpha", 1000 + rank, exit_code, **fields)
+
+
+def test_no_failure_blames_nobody():
+    assert first_failure([end(0), end(1, -15, was_ended=True)]) is None
+
+
+def test_the_first_failure_in_time_is_to_blame():
+    ends = [end(2), end(1, 3), end(0, 4)]
+    assert first_failure(ends) is ends[1]
+
+
+@pytest.mark.parametrize("cause", [end(1, -signal.SIGKILL), end(1, 1, stderr=OWN)])
+def test_an_error_of_its_own_is_to_blame_even_after_the_report_of_a_lost_peer(cause):
+    ends = [end(0, 1, stderr=LOST), cause, end(2, 1, stderr=OWN)]
+    assert first_failure(ends) is cause
+
+
+def test_if_all_only_lost_a_peer_the_first_of_them_is_told():
+    ends = [end(3), end(2, 1, stderr=LOST), end(0, 1, stderr=LOST)]
+    assert first_failure(ends) is ends[1]
+    text = report_failure(ends[1], ends)
+    assert "was the first to report a lost peer" in text
+    assert "rank 3 on alpha (pid 1003): left with exit code 0" in text
+
+
+def test_a_rank_ended_by_the_launcher_is_not_to_blame():
+    ends = [end(0, -signal.SIGTERM, was_ended=True), end(1, 5)]
+    assert first_failure(ends) is ends[1]
+
+
+def test_a_handled_error_about_a_peer_long_ago_does_not_excuse_a_rank():
+    assert not end(0, 1, stderr=LOST + "went on\n" + OWN).only_lost_a_peer
+
+
+@pytest.mark.parametrize(("code", "shell"), [(0, 0), (3, 3), (-9, 137), (-15, 143)])
+def test_exit_codes_are_those_of_a_shell(code, shell):
+    assert shell_exit_code(code) == shell
+
+
+def test_exit_codes_have_words():
+    assert exit_text(3) == "exit code 3"
+    assert exit_text(-9) == "killed by SIGKILL"
+    assert exit_text(-40) == "killed by signal 40"
+
+
+def test_the_last_traceback_is_cut_out_with_its_chain():
+    chain = OWN + "\nDuring handling of the above exception, another exception occurred:\n\n" + OWN
+    assert last_traceback("start\n" + OWN + "middle\n" + chain) == chain.rstrip("\n")
+    assert last_traceback("nothing\n") == ""
+
+
+def test_the_report_starts_with_the_rank_to_blame_and_has_a_line_for_each_other():
+    cause = end(1, 7, stderr="noise\n" + OWN, stdout="said before\n")
+    ends = [
+        cause,
+        end(3, 1, stderr=LOST),
+        end(2, -9, was_ended=True, was_stopped=True),
+        end(0, -15, was_ended=True),
+        end(4),
+    ]
+    assert report_failure(cause, ends).splitlines() == [
+        "tarantella: rank 1 on alpha (pid 1001) failed first: exit code 7",
+        "--- rank 1, last lines of stdout:",
+        "said before",
+        "--- rank 1, end of stderr:",
+        *OWN.splitlines(),
+        "--- other ranks:",
+        "rank 0 on alpha (pid 1000): was still running, ended by tarantella",
+        "rank 2 on alpha (pid 1002): was stopped (SIGSTOP), ended by tarantella",
+        "rank 3 on alpha (pid 1003): exit code 1: tnt_comm.PeerLostError: rank 0: lost rank 1",
+        "rank 4 on alpha (pid 1004): left with exit code 0",
+    ]
+
+
+def test_without_a_traceback_the_last_lines_of_stderr_are_told():
+    cause = end(0, -11, stderr="".join(f"line {number}\n" for number in range(100)))
+    lines = report_failure(cause, [cause]).splitlines()
+    assert lines[2:] == [f"line {number}" for number in range(70, 100)]

@@ -1,0 +1,64 @@
+"""The environment is a contract of packages that share no code: written, read, documented."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tnt_launch.environment import WRITTEN_VARIABLES
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/reference/environment.md"
+READERS = {
+    "tnt-comm": ROOT / "packages/tnt-comm/cpp/tnt/comm/base/environment.cpp",
+    "tnt-keras": ROOT / "packages/tnt-keras/src/tnt_keras/environment.py",
+}
+QUOTED = re.compile(r'"(TNT_[A-Z0-9_]+)"')
+ROW = re.compile(r"^\| `(TNT_\w+)` \|.*$", re.MULTILINE)
+
+
+def read_by(package):
+    return set(QUOTED.findall(READERS[package].read_text(encoding="utf-8")))
+
+
+def documented_readers():
+    """Variables of the reference page, each with the packages of its column `read by`."""
+    readers, column = {}, None
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| variable"):
+            column = cells.index("read by")
+        elif ROW.match(line):
+            readers[cells[0].strip("`")] = set(cells[column].split(", "))
+    return readers
+
+
+def test_the_page_documents_exactly_the_variables_that_the_launcher_writes():
+    assert set(documented_readers()) == set(WRITTEN_VARIABLES)
+
+
+@pytest.mark.parametrize("package", READERS)
+def test_every_variable_that_is_read_is_written_by_the_launcher(package):
+    assert read_by(package) - set(WRITTEN_VARIABLES) == set()
+
+
+@pytest.mark.parametrize("package", READERS)
+def test_the_page_names_the_package_that_reads_a_variable(package):
+    documented = {name for name, readers in documented_readers().items() if package in readers}
+    assert documented == read_by(package)
+
+
+def test_every_variable_is_documented_once():
+    names = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("package", READERS)
+def test_one_file_of_a_package_reads_the_environment(package):
+    """Tests and the starting of ranks write variables; only `TNT_` names that are read count."""
+    lookups = re.compile(r'(?:getenv\(|environ(?:\.get\(|\[))\s*"TNT_')
+    sources = [*ROOT.glob(f"packages/{package}/cpp/tnt/**/*.[ch]pp")]
+    sources += ROOT.glob(f"packages/{package}/src/**/*.py")
+    others = [path for path in sources if path != READERS[package]]
+    assert others
+    assert [path.name for path in others if lookups.search(path.read_text("utf-8"))] == []

@@ -1,0 +1,38 @@
+"""The names that scripts use are there, and come from the package that is said to define them."""
+
+import pytest
+
+import tarantella as tnt
+
+RANKS = [
+    "get_rank",
+    "get_size",
+    "get_local_rank",
+    "get_local_size",
+    "get_master_rank",
+    "is_master_rank",
+]
+COLLECTIVES = ["barrier", "allreduce", "broadcast", "allgather", "reduce_scatter"]
+
+
+@pytest.mark.parametrize("name", ["Model", *RANKS])
+def test_names_of_a_training_script(name):
+    assert callable(getattr(tnt, name))
+    assert getattr(tnt, name).__module__.startswith("tnt_keras")
+
+
+@pytest.mark.parametrize("name", ["Group", "Ticket", "FusionPlan", "GradientReducer", *COLLECTIVES])
+def test_names_of_the_collectives(name):
+    assert callable(getattr(tnt.comm, name))
+
+
+def test_communication_errors_can_be_caught_as_one_and_timeouts_as_timeouts():
+    kinds = (tnt.comm.CommTimeoutError, tnt.comm.PeerLostError, tnt.comm.MismatchError)
+    assert all(issubclass(kind, tnt.comm.CommError) for kind in kinds)
+    assert issubclass(tnt.comm.CommTimeoutError, TimeoutError)
+
+
+def test_without_the_launcher_a_script_is_a_world_of_one_rank():
+    assert (tnt.get_rank(), tnt.get_size(), tnt.get_local_rank()) == (0, 1, 0)
+    assert tnt.is_master_rank()
+    assert tnt.get_master_rank() == 0

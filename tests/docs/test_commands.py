@@ -1,0 +1,99 @@
+"""Every command of README.md, the tutorials and the how-to pages is run, or mapped by name below.
+
+A mapped command would set up an environment, which is what the tests run in already: instead of
+running it, its mapping proves that it would bring what this environment has. A command that is
+neither run nor mapped does not exist: blocks are taken from the pages as they are.
+"""
+
+import re
+import shlex
+import sys
+from importlib.metadata import version
+
+import pytest
+from packaging.requirements import Requirement
+from run_command import ROOT, run_command
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PAGES = [
+    ROOT / "README.md",
+    *sorted(ROOT.glob("docs/tutorials/*.md")),
+    *sorted(ROOT.glob("docs/howto/*.md")),
+]
+BLOCK = re.compile(r"^```(?:bash|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+NOX = re.compile(r"python3 -m pip install .*--target \.bootstrap nox && PYTHONPATH=.* -s (\w+)")
+
+
+def read_commands():
+    """Commands, each with the pages it stands on."""
+    commands = {}
+    for page in PAGES:
+        for block in BLOCK.findall(page.read_text(encoding="utf-8")):
+            for line in filter(None, map(str.strip, block.splitlines())):
+                commands.setdefault(line.removeprefix("$ "), []).append(page.name)
+    return commands
+
+
+COMMANDS = read_commands()
+SESSIONS = [command for command in COMMANDS if NOX.fullmatch(command)]
+INSTALLATIONS = [command for command in COMMANDS if command.startswith("pip install ")]
+PROGRAMS = [command for command in COMMANDS if command not in SESSIONS + INSTALLATIONS]
+
+
+@pytest.mark.parametrize("command", PROGRAMS)
+def test_a_command_of_the_documentation_succeeds(command):
+    finished = run_command(command)
+    where = ", ".join(COMMANDS[command])
+    assert finished.status == 0, f"on {where}:\n{finished.output}\n{finished.messages}"
+
+
+@pytest.mark.parametrize("command", INSTALLATIONS)
+def test_an_installation_of_the_documentation_brings_what_is_installed_here(command):
+    for argument in shlex.split(command)[2:]:
+        if argument.startswith("./"):
+            file = ROOT / argument / "pyproject.toml"
+            project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+            assert version(project["name"]) == project["version"]
+        else:
+            requirement = Requirement(argument)
+            assert requirement.specifier.contains(version(requirement.name))
+
+
+def test_the_documented_installation_names_every_package():
+    installed = {word for command in INSTALLATIONS for word in shlex.split(command)}
+    packages = {f"./packages/{path.parent.name}" for path in ROOT.glob("packages/*/pyproject.toml")}
+    assert {word for word in installed if word.startswith("./")} == packages
+
+
+@pytest.mark.parametrize("command", SESSIONS)
+def test_a_session_of_the_documentation_exists(command):
+    name = NOX.fullmatch(command).group(1)
+    noxfile = (ROOT / "noxfile.py").read_text(encoding="utf-8")
+    assert re.search(rf"^@nox\.session\ndef {name}\(", noxfile, re.MULTILINE)
+
+
+def test_the_readme_has_one_command_to_train_and_one_to_test():
+    assert [NOX.fullmatch(command).group(1) for command in SESSIONS] == ["train", "tests"]
+
+
+def test_the_automatic_checks_run_exactly_the_test_command_of_the_readme():
+    lines = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
+    code = [line for line in lines if line and not line.startswith("#")]
+    assert code == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', SESSIONS[1]]
+
+
+def test_every_launcher_option_in_the_documentation_exists():
+    known = set(re.findall(r"--?[a-z][\w-]*", run_command("tarantella --help").output))
+    mentioned = re.compile(r"`(--?[a-z][\w-]*)(?: [A-Z]+=?[A-Z. ]*)?`")
+    pages = [*PAGES, *ROOT.glob("docs/reference/*.md")]
+    used = {
+        (page.name, option)
+        for page in pages
+        for option in mentioned.findall(page.read_text(encoding="utf-8"))
+    }
+    assert used
+    assert {(page, option) for page, option in used if option not in known} == set()

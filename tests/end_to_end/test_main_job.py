@@ -1,0 +1,88 @@
+"""The main job, started as a user starts it: LeNet-5 on handwritten digits."""
+
+import re
+from typing import NamedTuple
+
+import pytest
+from run_command import run_command
+
+CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\x08")
+EPOCH_END = re.compile(r"(\d+)/\1 .*? accuracy: ([\d.]+) - loss: ([\d.]+)\s*$", re.MULTILINE)
+
+
+class Result(NamedTuple):
+    """What a run printed: per epoch (accuracy, loss), and the loss and accuracy on test data."""
+
+    output: str
+    epochs: list[tuple[float, float]]
+    test_loss: float
+    test_accuracy: float
+
+
+def run_job(command):
+    """Run a training command; a failure shows everything it printed."""
+    finished = run_command(command)
+    output = CONTROL.sub("", finished.output).replace("\r", "\n")
+    assert finished.status == 0, f"exit status {finished.status}\n{output}\n{finished.messages}"
+    epochs = [(float(acc), float(loss)) for _, acc, loss in EPOCH_END.findall(output)]
+    loss, accuracy = (
+        float(re.search(rf"^test {name}: ([\d.]+)$", output, re.MULTILINE).group(1))
+        for name in ("loss", "accuracy")
+    )
+    return Result(output, epochs, loss, accuracy)
+
+
+def train_serial(arguments=""):
+    return run_job(f"python models/lenet5/train_serial.py {arguments}")
+
+
+def train_on(size, arguments=""):
+    return run_job(f"tarantella -n {size} -- models/lenet5/train.py {arguments}")
+
+
+@pytest.fixture(scope="module")
+def main_job():
+    return train_on(2)
+
+
+@pytest.fixture(scope="module")
+def two_serial_epochs():
+    return train_serial("--epochs 2")
+
+
+def test_two_ranks_learn_the_digits(main_job):
+    assert main_job.test_accuracy > 0.95
+    assert main_job.output.rstrip().splitlines()[-1].startswith("test accuracy: 0.9")
+
+
+def test_the_progress_bar_is_shown_once(main_job):
+    announced = re.findall(r"^Epoch (\d+)/12$", main_job.output, re.MULTILINE)
+    assert announced == [str(epoch) for epoch in range(1, 13)]
+    assert len(main_job.epochs) == 12
+    assert main_job.output.count("test accuracy:") == 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_losses_and_accuracies_are_those_of_the_serial_run(size, two_serial_epochs):
+    """64 samples on 3 ranks are 22, 21 and 21, and the last batch has 1500 - 23 * 64 = 28.
+
+    Sums are rounded in another order, and 48 steps of Adam amplify that; printed are 4 digits.
+    """
+    distributed = train_on(size, "--epochs 2")
+    assert len(distributed.epochs) == len(two_serial_epochs.epochs) == 2
+    for (accuracy, loss), (serial_accuracy, serial_loss) in zip(
+        distributed.epochs, two_serial_epochs.epochs, strict=True
+    ):
+        assert loss == pytest.approx(serial_loss, abs=1e-3)
+        assert accuracy == pytest.approx(serial_accuracy, abs=1 / 1500 + 1e-4)  # one sample
+    assert distributed.test_loss == pytest.approx(two_serial_epochs.test_loss, abs=1e-3)
+
+
+def test_a_job_can_be_repeated_digit_by_digit():
+    first, second = (train_on(2, "--epochs 1 --seed 7") for _ in range(2))
+    assert (first.epochs, first.test_loss) == (second.epochs, second.test_loss)
+
+
+def test_plain_python_runs_the_distributed_script_as_a_world_of_one_rank(two_serial_epochs):
+    alone = run_job("python models/lenet5/train.py --epochs 2")
+    assert alone.epochs == two_serial_epochs.epochs

@@ -1,0 +1,64 @@
+"""The check accepts this tree and finds each kind of violation in a small made-up one."""
+
+from pathlib import Path
+
+import check_layers
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def test_this_tree_follows_the_arrows(capsys):
+    assert check_layers.main([]) == 0, capsys.readouterr().out
+
+
+def test_an_import_against_the_arrows_is_named(tmp_path, capsys):
+    write(tmp_path / "packages/tnt-data/src/tnt_data/shard.py", "import os\nimport tnt_comm\n")
+    assert check_layers.main([str(tmp_path)]) == 1
+    output = capsys.readouterr().out
+    assert output == (
+        "packages/tnt-data/src/tnt_data/shard.py:2: tnt_data must not import tnt_comm\n"
+    )
+
+
+def test_an_import_hidden_in_a_function_is_found(tmp_path, capsys):
+    source = "def start():\n    from tensorflow import keras\n"
+    write(tmp_path / "packages/tnt-comm/src/tnt_comm/group.py", source)
+    assert check_layers.main([str(tmp_path)]) == 1
+    assert "group.py:2: tnt_comm must not import tensorflow" in capsys.readouterr().out
+
+
+def test_relative_and_standard_imports_are_always_allowed(tmp_path):
+    source = "from . import spec\nfrom .plan import Plan\nimport json\nimport tnt_launch.cli\n"
+    write(tmp_path / "packages/tnt-launch/src/tnt_launch/cli.py", source)
+    assert check_layers.main([str(tmp_path)]) == 0
+
+
+def test_a_package_without_a_row_is_named(tmp_path, capsys):
+    write(tmp_path / "packages/tnt-new/src/tnt_new/__init__.py", "")
+    assert check_layers.main([str(tmp_path)]) == 1
+    assert "no row for this package" in capsys.readouterr().out
+
+
+def test_an_include_of_a_higher_layer_is_named(tmp_path, capsys):
+    source = '#include "tnt/comm/base/error.hpp"\n#include "tnt/comm/engine/engine.hpp"\n'
+    write(tmp_path / "packages/tnt-comm/cpp/tnt/comm/kernel/reduce.hpp", source)
+    assert check_layers.main([str(tmp_path)]) == 1
+    assert "layer kernel must not include layer engine" in capsys.readouterr().out
+
+
+def test_a_layer_without_a_row_is_named(tmp_path, capsys):
+    write(tmp_path / "packages/tnt-comm/cpp/tnt/comm/magic/spell.cpp", "")
+    assert check_layers.main([str(tmp_path)]) == 1
+    assert "no row for layer 'magic'" in capsys.readouterr().out
+
+
+def test_the_table_of_layers_has_no_cycle():
+    remaining = dict(check_layers.INCLUDES)
+    while remaining:
+        lowest = [layer for layer, needs in remaining.items() if not needs & set(remaining)]
+        assert lowest, f"these layers need each other: {sorted(remaining)}"
+        for layer in lowest:
+            del remaining[layer]
