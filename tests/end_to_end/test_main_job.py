@@ -24,7 +24,9 @@ def run_job(command):
     finished = run_command(command)
     output = CONTROL.sub("", finished.output).replace("\r", "\n")
     assert finished.status == 0, f"exit status {finished.status}\n{output}\n{finished.messages}"
-    epochs = [(float(acc), float(loss)) for _, acc, loss in EPOCH_END.findall(output)]
+    # Keras draws a full bar when the last step ends and, some milliseconds later, the final one.
+    bars = [EPOCH_END.findall(part)[-1] for part in re.split(r"^Epoch .*$", output, flags=re.M)[1:]]
+    epochs = [(float(accuracy), float(loss)) for _, accuracy, loss in bars]
     loss, accuracy = (
         float(re.search(rf"^test {name}: ([\d.]+)$", output, re.MULTILINE).group(1))
         for name in ("loss", "accuracy")

@@ -18,7 +18,7 @@ from tnt_data.batching import Batching, judge_batching
 from tnt_data.errors import NotBatchedError
 from tnt_data.pipeline import JOINS_SAMPLES, PASSES_ELEMENTS_UNSEEN, Kind, Step
 
-PICK_FROM_BYTES = 512 * 1024
+PICK_FROM_BYTES = 1024 * 1024
 """Global batches smaller than this are cut: copying them costs less than picking (measured)."""
 
 

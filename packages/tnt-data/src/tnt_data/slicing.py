@@ -96,10 +96,14 @@ def _take_rows(component: Any, first: Any, size: int) -> Any:
         return component
     if isinstance(component, tf.SparseTensor):
         return _take_sparse_rows(component, first, size)
-    if isinstance(component, tf.RaggedTensor):
-        rows = tf.range(tf.cast(first, tf.int64), component.nrows(out_type=tf.int64), size)
-        return tf.gather(component, rows)
-    return component[first::size]
+    # Same as component[first::size], which copies number by number; gather copies whole rows.
+    rows = tf.range(tf.cast(first, tf.int64), _num_rows(component), size)
+    taken = tf.gather(component, rows)
+    if isinstance(component, tf.Tensor) and isinstance(first, int) and component.shape[0]:
+        taken = tf.ensure_shape(
+            taken, [len(range(first, component.shape[0], size)), *taken.shape[1:]]
+        )
+    return taken
 
 
 def _take_sparse_rows(component: tf.SparseTensor, first: Any, size: int) -> tf.SparseTensor:

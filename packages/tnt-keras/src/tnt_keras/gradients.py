@@ -36,13 +36,20 @@ class GradientExchange:
         self._gatherers: dict[str, tnt_comm.Gatherer] = {}
 
     def exchange(
-        self, gradients: Sequence[Gradient], names: Sequence[str], step: Step
+        self,
+        gradients: Sequence[Gradient],
+        names: Sequence[str],
+        weight: tf.Tensor,
+        step: Step,
     ) -> list[Gradient]:
         """Returns the gradients of the global batch. Collective.
 
         Args:
-            gradients: Of this rank's mean loss; None where a variable has no influence.
+            gradients: Of this rank's loss; None where a variable has no influence.
             names: Names of the variables, for messages.
+            weight: float64 scalar by which they still have to be multiplied: the share, or the
+                presence if the loss was multiplied by the share. Where it is 0 they count as 0,
+                also if they are not finite.
             step: The current step.
 
         Returns:
@@ -50,7 +57,9 @@ class GradientExchange:
         """
         dense = [i for i, gradient in enumerate(gradients) if _is_dense(gradient)]
         values = [gradients[i] for i in dense]
-        sparse = [_scaled(g, step) if isinstance(g, tf.IndexedSlices) else g for g in gradients]
+        sparse = [
+            _scaled(g, weight, step) if isinstance(g, tf.IndexedSlices) else g for g in gradients
+        ]
         rows = [
             (f"{names[i]}/{part}", tensor)
             for i, gradient in enumerate(sparse)
@@ -59,7 +68,7 @@ class GradientExchange:
         ]
 
         reduction = self.reductions.get([names[i] for i in dense], values) if dense else None
-        tokens = reduction.start(values, [step.share] * len(values)) if reduction else []
+        tokens = reduction.start(values, [weight] * len(values)) if reduction else []
         tokens += [ops.start_gather(tensor, self._gatherer(name)) for name, tensor in rows]
         if not tokens:
             return list(gradients)
@@ -92,12 +101,11 @@ def _is_dense(gradient: Gradient) -> bool:
     return gradient is not None and not isinstance(gradient, tf.IndexedSlices)
 
 
-def _scaled(gradient: tf.IndexedSlices, step: Step) -> tf.IndexedSlices:
-    """The slices times this rank's share; none at all if it has no samples."""
+def _scaled(gradient: tf.IndexedSlices, weight: tf.Tensor, step: Step) -> tf.IndexedSlices:
+    """The slices times their weight; none at all if this rank has no samples."""
     num_rows = tf.where(step.num_local > 0, tf.shape(gradient.values)[0], 0)
-    share = tf.cast(step.share, gradient.values.dtype)
     return tf.IndexedSlices(
-        values=gradient.values[:num_rows] * share,
+        values=gradient.values[:num_rows] * tf.cast(weight, gradient.values.dtype),
         indices=gradient.indices[:num_rows],
         dense_shape=gradient.dense_shape,
     )

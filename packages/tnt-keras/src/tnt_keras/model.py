@@ -143,6 +143,7 @@ class Model(DistributedSteps, PlainFiles):
             verbose=_verbose(verbose),
             callbacks=for_this_rank(callbacks, training=True),
             validation_data=validation_data,
+            shuffle=False,  # the dataset shuffles
             initial_epoch=initial_epoch,
             steps_per_epoch=steps_per_epoch,
             validation_steps=validation_steps,

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tnt_keras.class_swap import add_mixin
 from tnt_keras.gradients import Gradient, GradientExchange
-from tnt_keras.step import current_step, is_building
+from tnt_keras.step import Step, current_step, is_building
 
 # For type checkers: the methods that `super()` finds are those of the Keras class beside it.
 _Base: Any = object
@@ -24,12 +24,32 @@ class DistributedOptimizer(_Base):
     """
 
     _tnt_exchange: GradientExchange
+    _tnt_step_of_scaled_loss: Step | None
+
+    def scale_loss(self, loss: tf.Tensor) -> tf.Tensor:
+        """Weights the loss with this rank's share, besides what the optimizer does. Local.
+
+        Keras' own `train_step` calls it before backpropagation. Every sample then has the same
+        influence on gradients as in the serial run, so that float16 overflows where it does there.
+
+        Args:
+            loss: This rank's mean loss.
+
+        Returns:
+            The loss to differentiate.
+        """
+        loss = super().scale_loss(loss)
+        step = current_step()
+        if step is None:
+            return loss
+        object.__setattr__(self, "_tnt_step_of_scaled_loss", step)
+        return loss * tf.cast(step.share, loss.dtype)
 
     def apply(self, grads: Sequence[Gradient], trainable_variables: Any = None) -> Any:
         """Applies the gradients of the global batch. Collective.
 
         Args:
-            grads: Gradients of this rank's mean loss, as in Keras.
+            grads: Gradients of this rank's mean loss, or of what `scale_loss` made of it.
             trainable_variables: As in Keras.
 
         Returns:
@@ -58,7 +78,10 @@ class DistributedOptimizer(_Base):
                 if tf.is_tensor(gradient) and not isinstance(gradient, tf.IndexedSlices):
                     # TensorFlow does not always know the shape, but it is the variable's.
                     gradient.set_shape(variable.shape)
-        reduced = self._tnt_exchange.exchange(grads, names, step)
+        # A `train_step` of the user's own may well not call `scale_loss`.
+        is_weighted = self._tnt_step_of_scaled_loss is step
+        weight = step.presence if is_weighted else step.share
+        reduced = self._tnt_exchange.exchange(grads, names, weight, step)
         return super().apply(reduced, trainable_variables)
 
 
@@ -71,4 +94,6 @@ def distribute_optimizer(optimizer: Any, threshold_bytes: int) -> None:
     """
     if not isinstance(optimizer, DistributedOptimizer):
         add_mixin(optimizer, DistributedOptimizer)
+        # Past Keras' own __setattr__, which would track what it does not know.
         object.__setattr__(optimizer, "_tnt_exchange", GradientExchange(threshold_bytes))
+        object.__setattr__(optimizer, "_tnt_step_of_scaled_loss", None)

@@ -13,9 +13,10 @@ import tensorflow as tf
 import tnt_comm
 from tnt_keras.rank import MASTER_RANK, get_rank, get_size
 
-# An odd number of 32 bits without pattern (2**32 divided by the golden ratio), so that multiples of
-# it are far apart and none is hit twice.
-_SEED_STRIDE = 0x9E3779B9
+# An odd number without pattern (2**31 divided by the golden ratio), so that multiples of it modulo
+# 2**31 are far apart and none is hit twice. Seeds must fit into a 32-bit integer with sign.
+_SEED_STRIDE = 0x4F1BBCDD
+_NUM_SEEDS = 2**31
 
 
 def replicated_variables(model: keras.Model) -> list[Any]:
@@ -50,7 +51,7 @@ def synchronize(model: keras.Model) -> None:
         variable.assign(_broadcast(np.asarray(variable.value)))
     for seed in seeds:
         state = _broadcast(np.asarray(seed.value)).copy()
-        state[0] = (int(state[0]) + get_rank() * _SEED_STRIDE) % 2**32
+        state[0] = (int(state[0]) + get_rank() * _SEED_STRIDE) % _NUM_SEEDS
         seed.assign(state)
 
 
@@ -106,12 +107,19 @@ def _exchange(message: bytes) -> list[bytes]:
 
 
 def _seed_states(model: keras.Model) -> list[Any]:
-    """The states of the seed generators of all layers (of `Dropout`, say)."""
-    known = {id(variable) for variable in replicated_variables(model)}
+    """The states of the seed generators of all layers (of `Dropout`, say).
+
+    They are what a model has besides weights and metrics: pairs of a seed and a counter.
+    """
+    others = [*replicated_variables(model)]
+    others += [variable for metric in model.metrics for variable in metric.variables]
+    known = {id(variable) for variable in others}
     return [
         variable
         for variable in model.variables
-        if id(variable) not in known and tf.as_dtype(variable.dtype) == tf.uint32
+        if id(variable) not in known
+        and tuple(variable.shape) == (2,)
+        and tf.as_dtype(variable.dtype).is_integer
     ]
 
 

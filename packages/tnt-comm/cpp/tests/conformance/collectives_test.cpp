@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "naive_tree.hpp"
+#include "thread_ranks.hpp"
+#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/group/gatherer.hpp"
+
+namespace tnt::comm {
+namespace {
+
+using tests::run_threads;
+using tests::sum_of;
+using tests::values_of;
+
+class Collectives : public ::testing::TestWithParam<int> {};
+
+TEST_P(Collectives, BroadcastGivesEverybodyTheRootsArray) {
+  run_threads(GetParam(), [&](Runtime& runtime) {
+    for (int root = 0; root < GetParam(); ++root) {
+      for (const std::size_t count : {0, 1, 150001}) {
+        const auto input = values_of(runtime.environment().rank, count);
+        std::vector<float> out(count);
+        runtime.world()
+            ->start_broadcast(input.data(), out.data(), count, DType::float32, root)
+            ->wait(0);
+        EXPECT_EQ(out, values_of(root, count));
+      }
+    }
+  });
+}
+
+TEST_P(Collectives, ReduceScatterGivesEachRankItsPart) {
+  constexpr std::size_t kCount = 100003;
+  const auto n = static_cast<std::size_t>(GetParam());
+  const auto sum = sum_of(GetParam(), kCount);
+  run_threads(GetParam(), [&](Runtime& runtime) {
+    const int rank = runtime.environment().rank;
+    const auto input = values_of(rank, kCount);
+    const Range part = part_of(kCount, n, static_cast<std::size_t>(rank));
+    std::vector<float> out(part.size());
+    runtime.world()
+        ->start_reduce_scatter(input.data(), out.data(), kCount, 1, DType::float32, ReduceOp::sum)
+        ->wait(0);
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), sum.begin() + static_cast<long>(part.begin)));
+  });
+}
+
+TEST_P(Collectives, GathererKeepsUnequalBlocksApartStepAfterStep) {
+  run_threads(GetParam(), [&](Runtime& runtime) {
+    Gatherer gatherer(runtime.world(), "rows");
+    for (int step = 0; step < 10; ++step) {
+      const auto count_of = [&](int rank) {
+        return static_cast<std::size_t>((rank + step) % 3) * 30011;
+      };
+      const auto own = values_of(runtime.environment().rank, count_of(runtime.environment().rank));
+      gatherer.start(own.data(), own.size() * sizeof(float));
+      const auto sizes = gatherer.wait();
+      std::vector<float> all(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}) /
+                             sizeof(float));
+      gatherer.finish(all.data());
+      auto position = all.begin();
+      for (int rank = 0; rank < GetParam(); ++rank) {
+        const auto expected = values_of(rank, count_of(rank));
+        ASSERT_EQ(sizes[static_cast<std::size_t>(rank)], expected.size() * sizeof(float));
+        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), position));
+        position += static_cast<long>(expected.size());
+      }
+    }
+  });
+}
+
+TEST_P(Collectives, AGroupOfTheOddRanksWorksBesideTheWorld) {
+  if (GetParam() < 3) return;  // there is no second odd rank
+  run_threads(GetParam(), [&](Runtime& runtime) {
+    const int rank = runtime.environment().rank;
+    std::vector<int> odd;
+    for (int other = 1; other < GetParam(); other += 2) odd.push_back(other);
+    if (rank % 2 == 1) {
+      const auto group = Group::create(runtime, odd, "odd");
+      std::int64_t total = rank;
+      group->start_allreduce(&total, &total, 1, DType::int64, ReduceOp::sum)->wait(0);
+      EXPECT_EQ(total, std::accumulate(odd.begin(), odd.end(), 0));
+    }
+    runtime.world()->start_barrier()->wait(0);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, ::testing::Values(1, 2, 3, 4, 7));
+
+}  // namespace
+}  // namespace tnt::comm

@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "naive_tree.hpp"
+#include "thread_ranks.hpp"
+#include "tnt/comm/fusion/gradient_reducer.hpp"
+
+namespace tnt::comm {
+namespace {
+
+using tests::run_threads;
+using tests::sum_of;
+using tests::values_of;
+
+const std::vector<std::size_t> kCounts = {94, 17, 2, 81, 0, 1, 5000, 40009, 33};
+
+FusionPlan plan_with(std::size_t threshold_bytes) {
+  std::vector<TensorSpec> tensors;
+  for (const std::size_t count : kCounts) {
+    tensors.push_back({.name = text("t", tensors.size()), .num_elements = count});
+  }
+  return {tensors, threshold_bytes};
+}
+
+class Reducer : public ::testing::TestWithParam<int> {};
+
+TEST_P(Reducer, SumsFollowTheTreeInAnyOrderOfStarts) {
+  std::vector<std::vector<float>> expected;
+  for (const std::size_t count : kCounts) expected.push_back(sum_of(GetParam(), count));
+  for (const std::size_t threshold : {0, 400, 32768, 1 << 30}) {
+    run_threads(GetParam(), [&](Runtime& runtime) {
+      GradientReducer reducer(runtime.world(), plan_with(threshold), "g");
+      const int rank = runtime.environment().rank;
+      std::mt19937 random(static_cast<unsigned>(rank));
+      std::vector<std::size_t> order(kCounts.size());
+      for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+      for (int step = 0; step < 5; ++step) {
+        std::shuffle(order.begin(), order.end(), random);
+        for (const std::size_t i : order) {
+          reducer.start(i, values_of(rank, kCounts[i]).data(), 1.0);
+        }
+        std::shuffle(order.begin(), order.end(), random);
+        for (const std::size_t i : order) {
+          std::vector<float> out(kCounts[i]);
+          reducer.finish(i, out.data());
+          EXPECT_EQ(out, expected[i]);
+        }
+      }
+    });
+  }
+}
+
+TEST_P(Reducer, ThreadsOfARankMayShareAReducer) {
+  run_threads(GetParam(), [&](Runtime& runtime) {
+    GradientReducer reducer(runtime.world(), plan_with(400), "g");
+    const std::size_t half = kCounts.size() / 2;
+    const auto start = [&](std::size_t begin, std::size_t end, float value) {
+      for (std::size_t i = begin; i < end; ++i) {
+        reducer.start(i, std::vector<float>(kCounts[i], value).data(), 1.0);
+      }
+    };
+    for (int step = 0; step < 30; ++step) {
+      const auto value = static_cast<float>(step);
+      std::thread other([&] { start(0, half, value); });
+      start(half, kCounts.size(), value);
+      other.join();
+      for (std::size_t i = 0; i < kCounts.size(); ++i) {
+        std::vector<float> out(kCounts[i]);
+        reducer.finish(i, out.data());
+        const std::vector<float> expected(kCounts[i], value * static_cast<float>(GetParam()));
+        EXPECT_EQ(out, expected);
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Reducer, ::testing::Values(1, 2, 3, 4));
+
+TEST(ReducerUsage, DoubleStartAndFinishWithoutStartNameTheTensor) {
+  run_threads(1, [](Runtime& runtime) {
+    GradientReducer reducer(runtime.world(), plan_with(0), "g");
+    std::vector<float> data(94);
+    EXPECT_THROW(reducer.finish(0, data.data()), UsageError);
+    reducer.start(0, data.data(), 1.0);
+    try {
+      reducer.start(0, data.data(), 1.0);
+      FAIL() << "no error";
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("'t0'"), std::string::npos);
+    }
+    reducer.finish(0, data.data());
+    reducer.close();
+    EXPECT_THROW(reducer.start(0, data.data(), 1.0), UsageError);
+  });
+}
+
+}  // namespace
+}  // namespace tnt::comm

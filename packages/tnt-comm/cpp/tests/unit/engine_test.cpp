@@ -1,0 +1,114 @@
+#include "tnt/comm/engine/engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+#include "tnt/comm/base/error.hpp"
+
+namespace tnt::comm {
+namespace {
+
+/// Is done when the test says so; counts what happens to it.
+class Scripted : public Operation {
+ public:
+  Progress advance() override {
+    if (throws) throw Error(ErrorKind::comm, "scripted");
+    return is_ready ? Progress::done : Progress::pending;
+  }
+  void supervise() override { ++num_supervisions; }
+  void complete() override { completion.complete(); }
+  void fail(std::exception_ptr error) override { completion.fail(error); }
+
+  std::atomic<bool> is_ready{false};
+  std::atomic<bool> throws{false};
+  std::atomic<int> num_supervisions{0};
+  Completion completion;
+};
+
+class EngineTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Scripted> submit(const std::shared_ptr<Stream>& stream) {
+    auto operation = std::make_shared<Scripted>();
+    engine.submit(stream, operation);
+    return operation;
+  }
+  void release(Scripted& operation) {
+    operation.is_ready = true;
+    doorbell.ring();
+  }
+  bool is_done_within(const Scripted& operation, double timeout_s) {
+    return engine.wait(operation.completion, 1, Deadline(timeout_s).end());
+  }
+
+  DoorbellWords words;
+  FutexDoorbell doorbell{words};
+  Engine engine{doorbell, EngineSettings{.supervision_interval = std::chrono::milliseconds(5)}};
+};
+
+TEST_F(EngineTest, AnOperationThatWaitsHoldsUpNoOtherStream) {
+  const auto blocked = submit(std::make_shared<Stream>());
+  const auto other = submit(std::make_shared<Stream>());
+  release(*other);
+  EXPECT_TRUE(is_done_within(*other, 30));
+  EXPECT_FALSE(blocked->completion.has_reached(1));
+  release(*blocked);
+  EXPECT_TRUE(is_done_within(*blocked, 30));
+}
+
+TEST_F(EngineTest, OperationsOfOneStreamRunInOrder) {
+  const auto stream = std::make_shared<Stream>();
+  const auto first = submit(stream);
+  const auto second = submit(stream);
+  release(*second);
+  EXPECT_FALSE(is_done_within(*second, 0.02));
+  release(*first);
+  EXPECT_TRUE(is_done_within(*second, 30));
+}
+
+TEST_F(EngineTest, AnErrorEndsItsOperationOnly) {
+  const auto stream = std::make_shared<Stream>();
+  auto failing = std::make_shared<Scripted>();
+  failing->throws = true;
+  engine.submit(stream, failing);
+  const auto next = submit(stream);
+  release(*next);
+  EXPECT_TRUE(is_done_within(*next, 30));
+  EXPECT_THROW(failing->completion.rethrow_unless_completed(1), Error);
+}
+
+TEST_F(EngineTest, PendingOperationsAreSupervised) {
+  const auto blocked = submit(std::make_shared<Stream>());
+  const Deadline deadline(30);
+  while (blocked->num_supervisions < 3 && !deadline.is_over()) std::this_thread::yield();
+  EXPECT_GE(blocked->num_supervisions, 3);
+  release(*blocked);
+  EXPECT_TRUE(is_done_within(*blocked, 30));
+}
+
+TEST_F(EngineTest, StoppingFailsWhatIsInFlightAndRefusesMore) {
+  const auto blocked = submit(std::make_shared<Stream>());
+  engine.stop(std::make_exception_ptr(UsageError("stopped")));
+  EXPECT_THROW(blocked->completion.rethrow_unless_completed(1), UsageError);
+  EXPECT_THROW(submit(std::make_shared<Stream>()), UsageError);
+}
+
+TEST_F(EngineTest, ManyThreadsMaySubmitAndWait) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < 200; ++k) {
+        auto operation = std::make_shared<Scripted>();
+        operation->is_ready = true;
+        engine.submit(std::make_shared<Stream>(), operation,
+                      k % 2 == 0 ? Engine::Driver::engine : Engine::Driver::caller);
+        EXPECT_TRUE(is_done_within(*operation, 30));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace tnt::comm
