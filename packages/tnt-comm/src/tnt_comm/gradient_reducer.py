@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from tnt_comm import _core
 from tnt_comm.arrays import Array, as_input, as_output, dtype_name, timeout_or_default
-from tnt_comm.fusion_plan import FusionPlan
+from tnt_comm.fusion_plan import FusionPlan, TensorSpec
 from tnt_comm.group import Group
 
 
@@ -71,7 +71,7 @@ class GradientReducer:
             ValueError: If dtype, size or scale are wrong, or the tensor was
                 started already and not finished.
         """
-        spec = self._plan.tensors[i]
+        spec = self._spec(i)
         source = as_input(array)
         if dtype_name(source.dtype) != spec.dtype or source.size != spec.num_elements:
             raise ValueError(
@@ -102,13 +102,21 @@ class GradientReducer:
             CommTimeoutError: If the time is over; the group is broken then.
             PeerLostError: If a member of the group has ended.
         """
-        spec = self._plan.tensors[i]
+        spec = self._spec(i)
         shape = self._shapes[i]
         if out is not None and out.size == spec.num_elements:
             shape = out.shape
         target = as_output(out, shape, np.dtype(spec.dtype))
         _core.finish_tensor(self._handle, i, target, timeout_or_default(timeout_s))
         return target
+
+    def _spec(self, i: int) -> TensorSpec:
+        if not 0 <= i < len(self._plan.tensors):
+            raise IndexError(
+                f"GradientReducer '{self._name}' has tensors 0 to {len(self._plan.tensors)} - 1. "
+                f"Received: i={i}."
+            )
+        return self._plan.tensors[i]
 
     def close(self) -> None:
         """Frees the buckets. Local. Later calls raise `ValueError`; closing again does not."""

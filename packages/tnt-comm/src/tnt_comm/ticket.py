@@ -27,10 +27,14 @@ class Ticket(Generic[Result]):
         make_result: Callable[[_core.Ticket], Result],
     ) -> None:
         self._core = core
+        self._arrays = arrays
         self._make_result = make_result
         self._results: list[Result] = []
         self._lock = threading.Lock()
-        _in_flight.keep(core, arrays)
+
+    def __del__(self) -> None:
+        if not self._core.is_done():
+            _abandoned.keep(self._core, self._arrays)
 
     def is_done(self) -> bool:
         """Whether `wait` would return, or raise, at once. Local, never blocks."""
@@ -55,11 +59,12 @@ class Ticket(Generic[Result]):
         with self._lock:
             if not self._results:
                 self._results.append(self._make_result(self._core))
+                self._arrays = ()
         return self._results[0]
 
 
-class _InFlight:
-    """Keeps arrays alive while the core may still touch them."""
+class _Abandoned:
+    """Keeps arrays alive that the core may still touch although the ticket is gone."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -71,4 +76,4 @@ class _InFlight:
             self._kept.append((core, arrays))
 
 
-_in_flight = _InFlight()
+_abandoned = _Abandoned()

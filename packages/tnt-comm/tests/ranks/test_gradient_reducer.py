@@ -32,9 +32,7 @@ def check_sums(threshold_bytes: int, dtypes: tuple[str, ...]) -> None:
             reducer.start(int(i), values(str(spec.dtype), spec.num_elements, rank, seed=step))
         for i in order.permutation(len(COUNTS)):
             spec = plan.tensors[i]
-            inputs = [
-                values(str(spec.dtype), spec.num_elements, r, seed=step) for r in range(size)
-            ]
+            inputs = [values(str(spec.dtype), spec.num_elements, r, seed=step) for r in range(size)]
             assert_same_bits(reducer.finish(int(i)), tree(inputs, "sum"))
     reducer.close()
 
@@ -86,9 +84,9 @@ def check_scale() -> None:
     for dtype in ("float16", "bfloat16", "float32", "float64"):
         reducer = GradientReducer(FusionPlan([TensorSpec("x", dtype, 1009)], 0), name=dtype)
         factors = [0.1 + r for r in range(size)]
-        wide = np.float64 if dtype == "float64" else np.float32
+        wide = np.dtype("float64" if dtype == "float64" else "float32")
         scaled = [
-            (values(dtype, 1009, r).astype(wide) * wide(factors[r])).astype(resolve(dtype))
+            np.multiply(values(dtype, 1009, r), factors[r], dtype=wide).astype(resolve(dtype))
             for r in range(size)
         ]
         reducer.start(0, values(dtype, 1009, rank), factors[rank])
@@ -102,7 +100,7 @@ def check_scale_zero_hides_nan() -> None:
     reducer.start(0, own, scale=1.0 if rank == 0 else 0.0)
     np.testing.assert_array_equal(reducer.finish(0), [1, 2, 3])
     integers = GradientReducer(FusionPlan([TensorSpec("i", "int32", 2)], 0))
-    with pytest.raises(ValueError, match="scale=0.5"):
+    with pytest.raises(ValueError, match="scale=0\\.5"):
         integers.start(0, np.ones(2, np.int32), scale=0.5)
     integers.start(0, np.ones(2, np.int32), scale=1.0)
     assert integers.finish(0).tolist() == [size, size]

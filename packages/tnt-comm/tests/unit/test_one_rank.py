@@ -33,7 +33,7 @@ def test_everybody_is_rank_zero_of_one() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_, ml_dtypes.bfloat16])
 def test_collectives_give_back_what_they_got(dtype: type) -> None:
-    own = np.ones((3, 2), dtype)
+    own: np.ndarray = np.ones((3, 2), dtype)
     for received in (
         tnt_comm.allreduce(own, "max"),
         tnt_comm.broadcast(own),
@@ -93,9 +93,7 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
     ]
     for rank, process in enumerate(ranks):
         out, _ = process.communicate(timeout=40)
-        assert out == (
-            f"rank {rank} of 2: [3. 3. 3. 3.], [0, 1], [1. 1. 1. 1.]\n1.0\n"
-        )
+        assert out == (f"rank {rank} of 2: [3. 3. 3. 3.], [0, 1], [1. 1. 1. 1.]\n1.0\n")
 
 
 @pytest.mark.parametrize("module", [tnt_comm.fusion_plan, tnt_comm.gradient_reducer])

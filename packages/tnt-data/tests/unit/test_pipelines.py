@@ -97,7 +97,7 @@ def shuffled(dataset: tf.data.Dataset, how: str, default_seed: int | None) -> tf
     return dataset.shuffle(7, seed=seed)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=24, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(builds(), st.integers(1, 5), st.integers(1, 3), st.sampled_from([PICK, SLICE]))
 def test_steps_of_all_ranks_are_the_serial_batches(
     drawn: tuple[str, Build], size: int, epochs: int, way: int
@@ -108,7 +108,7 @@ def test_steps_of_all_ranks_are_the_serial_batches(
     )
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(builds(), st.integers(2, 5))
 def test_both_ways_have_the_same_types_and_the_serial_cardinality(
     drawn: tuple[str, Build], size: int

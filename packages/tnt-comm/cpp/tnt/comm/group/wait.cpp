@@ -21,8 +21,12 @@ void wait_for(Engine& engine, CollectiveOperation& operation, const Health& heal
       break;
     }
     // An operation that was never posted is not in the engine, which therefore
-    // cannot fail it.
-    health.rethrow_if_broken();
+    // cannot fail it. One that is there does nothing any more once the group is
+    // broken, except that a step may be under way at this moment.
+    if (health.is_broken()) {
+      engine.while_paused([] {});
+      if (!completion.has_reached(count)) health.rethrow_if_broken();
+    }
     if (!check_interrupt) continue;
     try {
       check_interrupt();

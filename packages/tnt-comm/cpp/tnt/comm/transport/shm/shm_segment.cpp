@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
 
@@ -24,11 +25,13 @@ struct ShmSegment::Header {
 };
 
 ShmSegment::ShmSegment(const std::string& name, const SegmentRequest& request, int member,
-                       std::shared_ptr<ControlSegment> control, const Deadline& deadline)
+                       std::shared_ptr<ControlSegment> control, const Deadline& deadline,
+                       double stall_report_s)
     : members_(request.members),
       rank_(member),
       size_(static_cast<int>(request.members.size())),
       key_(request.key),
+      stall_report_s_(stall_report_s),
       header_bytes_(kPage),
       run_bytes_(round_up(request.num_notifications * sizeof(Counter), kCacheLine)),
       member_bytes_(
@@ -79,7 +82,7 @@ void ShmSegment::wait_for_members(const Deadline& deadline) const {
   poll_until([&] { return header().num_mapped.load() >= everybody; }, "map", deadline);
   if (const int error = header().error_number.load(); error != 0) {
     throw Error(ErrorKind::comm,
-                text("rank ", members_[static_cast<std::size_t>(rank_)], ": ",
+                text("rank ", world_rank(), ": ",
                      describe_reserve_error(error, memory_.size()), "."));
   }
 }
@@ -87,13 +90,21 @@ void ShmSegment::wait_for_members(const Deadline& deadline) const {
 void ShmSegment::poll_until(const std::function<bool()>& is_reached, const char* what,
                             const Deadline& deadline) const {
   constexpr int kLooksBetweenLivenessChecks = 500;
+  const auto start = Clock::now();
+  bool has_reported = false;
   for (int look = 1; !is_reached(); ++look) {
+    if (!has_reported && seconds_since(start) > stall_report_s_) {
+      log_warning(world_rank(), text("has waited ", seconds_since(start),
+                                     " s for the other members to ", what, " '", key_,
+                                     "' together. Every member must create it."));
+      has_reported = true;
+    }
     if (look % kLooksBetweenLivenessChecks == 0) {
       for (int member = 0; member < size_; ++member) require_alive(member);
     }
     if (deadline.is_over()) {
       throw Error(ErrorKind::timeout,
-                  text("rank ", members_[static_cast<std::size_t>(rank_)], " waited ",
+                  text("rank ", world_rank(), " waited ",
                        deadline.timeout_s(), " s for the other ranks to ", what, " '", key_,
                        "' together. Every member of the group must create it, in the same order."));
     }
@@ -106,7 +117,7 @@ void ShmSegment::require_alive(int member) const {
   const PeerStatus status = control_->status_of(peer);
   if (status.state == PeerState::running || member == rank_) return;
   throw Error(ErrorKind::peer_lost,
-              text("rank ", members_[static_cast<std::size_t>(rank_)], " creates '", key_,
+              text("rank ", world_rank(), " creates '", key_,
                    "' together with rank ", peer, " (host ", status.host, ", pid ", status.pid,
                    "), which has ended", status.reason.empty() ? "" : ": ", status.reason,
                    ". See the output of that rank."));

@@ -24,7 +24,8 @@ class ShmSegment final : public Segment {
   /// find it by name; each reserves its own part (memory lands on its NUMA
   /// node); then the name is removed.
   ShmSegment(const std::string& name, const SegmentRequest& request, int member,
-             std::shared_ptr<ControlSegment> control, const Deadline& deadline);
+             std::shared_ptr<ControlSegment> control, const Deadline& deadline,
+             double stall_report_s);
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -45,6 +46,7 @@ class ShmSegment final : public Segment {
   void poll_until(const std::function<bool()>& is_reached, const char* what,
                   const Deadline& deadline) const;
   void require_alive(int member) const;
+  int world_rank() const { return members_[static_cast<std::size_t>(rank_)]; }
   Header& header() const;
   std::byte* part(int member) const;
   Counter& counter(int receiver, int sender, NotificationId id) const;
@@ -53,6 +55,7 @@ class ShmSegment final : public Segment {
   int rank_;
   int size_;
   std::string key_;
+  double stall_report_s_;
   std::size_t header_bytes_;
   std::size_t run_bytes_;     // counters of one sender at one receiver
   std::size_t member_bytes_;  // counters and part of one member, whole pages

@@ -15,6 +15,7 @@ ShmTransport::ShmTransport(std::string job_id, int rank, int size, const Deadlin
     : job_id_(std::move(job_id)),
       rank_(rank),
       size_(size),
+      stall_report_s_(stall_report_s),
       control_(std::make_shared<ControlSegment>(job_id_, rank, size, deadline, stall_report_s)),
       doorbell_(control_->doorbell_of(rank)) {}
 
@@ -25,7 +26,8 @@ std::unique_ptr<Segment> ShmTransport::create_segment(const SegmentRequest& requ
   const int member = static_cast<int>(self - request.members.begin());
   const std::string name = text("/tnt-", job_id_, "-", request.key);
   try {
-    return std::make_unique<ShmSegment>(name, request, member, control_, deadline);
+    return std::make_unique<ShmSegment>(name, request, member, control_, deadline,
+                                        stall_report_s_);
   } catch (const Error& error) {
     // Members that still wait for this segment must not wait for the deadline.
     leave(PeerState::failed, error.what());

@@ -31,6 +31,7 @@ class ShmTransport final : public Transport {
   std::string job_id_;
   int rank_;
   int size_;
+  double stall_report_s_;
   std::shared_ptr<ControlSegment> control_;  // shared with segments, which may live longer
   FutexDoorbell doorbell_;
 };

@@ -1,0 +1,98 @@
+"""A training job ends, whatever happens to one of its ranks, and says what happened."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+SCRIPT = pathlib.Path(__file__).parent / "scripts" / "train_without_end.py"
+SIZE = 3
+START_DEADLINE_S = 120
+END_DEADLINE_S = 5
+
+
+@contextlib.contextmanager
+def started_job(folder: pathlib.Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A job of `SIZE` ranks; whatever is left of it is killed at the end."""
+    launcher = subprocess.Popen(
+        [sys.executable, "-m", "tnt_launch", "-n", str(SIZE), "--", SCRIPT, folder, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield launcher
+    finally:
+        launcher.kill()
+        launcher.communicate()
+
+
+def wait_for_training(folder: pathlib.Path, launcher: subprocess.Popen[str]) -> list[int]:
+    """Waits until all ranks are in the middle of the epoch; returns their process numbers."""
+    deadline = time.monotonic() + START_DEADLINE_S
+    files = [folder / str(rank) for rank in range(SIZE)]
+    while not all(file.exists() for file in files):
+        assert launcher.poll() is None, launcher.stderr and launcher.stderr.read()
+        assert time.monotonic() < deadline, "the job did not start to train"
+        time.sleep(0.05)
+    return [int(file.read_text()) for file in files]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def shared_memory_of_jobs() -> list[str]:
+    return [name for name in os.listdir("/dev/shm") if name.startswith("tnt-")]
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_killed_rank_ends_the_job_and_is_named(victim: int, tmp_path: pathlib.Path) -> None:
+    with started_job(tmp_path) as launcher:
+        pids = wait_for_training(tmp_path, launcher)
+        assert shared_memory_of_jobs() == []
+        os.kill(pids[victim], signal.SIGKILL)
+        _, messages = launcher.communicate(timeout=END_DEADLINE_S)
+
+    assert launcher.returncode == 128 + signal.SIGKILL
+    first = messages.index(f"rank {victim}")
+    assert "SIGKILL" in messages[first:]
+    assert f"pid {pids[victim]}" in messages
+    assert not any(is_alive(pid) for pid in pids)
+    assert shared_memory_of_jobs() == []
+
+
+def test_exception_of_one_rank_ends_the_job_with_its_traceback_and_exit_code(
+    tmp_path: pathlib.Path,
+) -> None:
+    with started_job(tmp_path, "1") as launcher:
+        _, messages = launcher.communicate(timeout=START_DEADLINE_S)
+
+    assert launcher.returncode == 1
+    assert "RuntimeError: this rank does not like step 20" in messages
+    report = messages[messages.index("rank 1") :]
+    assert "train_without_end.py" in report
+    assert shared_memory_of_jobs() == []
+
+
+def test_ctrl_c_ends_all_ranks(tmp_path: pathlib.Path) -> None:
+    with started_job(tmp_path) as launcher:
+        pids = wait_for_training(tmp_path, launcher)
+        launcher.send_signal(signal.SIGINT)
+        launcher.communicate(timeout=END_DEADLINE_S)
+
+    assert launcher.returncode == 128 + signal.SIGINT
+    assert not any(is_alive(pid) for pid in pids)
+    assert shared_memory_of_jobs() == []
