@@ -19,6 +19,7 @@ autodoc_typehints = "description"
 # Keras' classes bring hundreds of inherited members that Keras documents.
 autodoc_default_options = {"members": True, "inherited-members": False}
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True  # otherwise the fields of a named tuple are described twice
 
 html_theme = "furo"
 exclude_patterns = ["_build"]

@@ -8,8 +8,9 @@ import pathlib
 import sys
 
 import keras
-import tarantella as tnt
 import tensorflow as tf
+
+import tarantella as tnt
 
 FOLDER = pathlib.Path(sys.argv[1])
 RANK_THAT_RAISES = int(sys.argv[2]) if len(sys.argv) > 2 else None

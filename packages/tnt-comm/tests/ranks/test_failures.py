@@ -108,6 +108,31 @@ def wait_for_a_deadline() -> list[str]:
     return [str(caught.value), error_of(Group().start_barrier)]
 
 
+def press_ctrl_c() -> str:
+    group = Group([0, 1])
+    if tnt_comm.get_rank() == LOST:
+        time.sleep(1.0)
+        return error_of(group.barrier)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    with pytest.raises(KeyboardInterrupt):
+        group.barrier()
+    return error_of(group.barrier)
+
+
+def drop_tickets() -> float:
+    for _ in range(20):
+        Group().start_allreduce(np.ones(100_000))
+    return float(tnt_comm.allreduce(np.ones(1))[0])
+
+
+def create_late() -> str:
+    tnt_comm.barrier()
+    if tnt_comm.get_rank() == LOST:
+        time.sleep(1.2)
+    return str(Group([0, 1]).ranks)
+
+
 def exit_with_work_in_flight() -> None:
     Group().start_allreduce(np.ones(10)) if tnt_comm.get_rank() != LOST else tnt_comm.init()
 
@@ -205,6 +230,22 @@ def test_a_deadline_names_who_is_missing_and_breaks_the_group() -> None:
     assert f"rank {LOST} (host" in message
     assert "has not called it yet" in message
     assert "broken since an earlier error" in later
+
+
+def test_ctrl_c_ends_a_wait_and_breaks_the_group() -> None:
+    interrupted, told = run_ranks(press_ctrl_c, 2)
+    assert "the wait was interrupted" in interrupted
+    assert "given up by rank 0" in told
+
+
+def test_tickets_may_be_dropped() -> None:
+    assert run_ranks(drop_tickets, 2) == [2.0, 2.0]
+
+
+def test_a_group_that_one_rank_creates_late_is_reported() -> None:
+    reports = observe_ranks(create_late, 2, env={"TNT_STALL_REPORT_S": "0.5"})
+    assert [report.value for report in reports] == ["(0, 1)", "(0, 1)"]
+    assert "for the other members to map" in reports[0].output
 
 
 def test_leaving_with_work_in_flight_does_not_hang() -> None:

@@ -8,6 +8,7 @@ import logging
 import tensorflow as tf
 
 from tnt_data.arithmetic import check_rank
+from tnt_data.batching import judge_batching
 from tnt_data.explanation import describe_plan
 from tnt_data.pipeline import Step
 from tnt_data.planning import (
@@ -92,6 +93,19 @@ def explain(
     last = _read_batched(dataset, size, micro_batch_size)
     plan = plan_split(last, size)
     return describe_plan(plan, size, seed, find_differences(last, size), last)
+
+
+def global_batch_size(dataset: tf.data.Dataset) -> int | None:
+    """Samples in a full global batch of a dataset, None if it is not batched or not known. Local.
+
+    Args:
+        dataset: As for `distribute`.
+
+    Raises:
+        TypeError: If `dataset` is not a `tf.data.Dataset`.
+    """
+    _check_dataset(dataset)
+    return judge_batching(read_pipeline(dataset)).batch_size
 
 
 @functools.cache

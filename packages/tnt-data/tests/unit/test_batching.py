@@ -119,3 +119,19 @@ def test_rank_must_be_one_of_the_ranks(rank: int, size: int) -> None:
 def test_only_datasets_can_be_distributed() -> None:
     with pytest.raises(TypeError, match="Received: list"):
         tnt_data.distribute([1, 2], 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "size"),
+    [
+        (tf.data.Dataset.range(10).batch(4), 4),
+        (tf.data.Dataset.range(10).batch(4).map(lambda x: x + 1).prefetch(1).repeat(2), 4),
+        (tf.data.Dataset.range(10).batch(6).unbatch().batch(3, drop_remainder=True), 3),
+        (tf.data.Dataset.range(10).map(lambda x: x + 1), None),
+    ],
+    ids=["batch", "steps after the batch", "last of several", "unbatched"],
+)
+def test_size_of_global_batches_is_that_of_the_last_batch_step(
+    dataset: tf.data.Dataset, size: int | None
+) -> None:
+    assert tnt_data.global_batch_size(dataset) == size

@@ -40,7 +40,9 @@ class Step:
     def __init__(self, num_local: tf.Tensor, num_global: tf.Tensor) -> None:
         self.num_local = num_local
         self.num_global = num_global
-        self.share = tf.cast(num_local, tf.float64) / tf.cast(num_global, tf.float64)
+        self.share = tf.math.divide_no_nan(
+            tf.cast(num_local, tf.float64), tf.cast(num_global, tf.float64)
+        )
         self.presence = tf.cast(num_local > 0, tf.float64)
         self._last_group: tf.Tensor | None = None
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -253,8 +256,8 @@ def kinds() -> dict[str, bool]:
     }
 
 
-def batch_norm(synchronized: bool) -> tuple[list[np.ndarray], float]:
-    """Trains with batch normalisation; returns weights and the first moving mean."""
+def batch_norm(synchronized: bool, batch_size: int) -> dict[str, Any]:
+    """Trains with batch normalisation; returns weights, moving mean and what was logged."""
     keras.utils.set_random_seed(1)
     model = keras.Sequential(
         [
@@ -265,5 +268,34 @@ def batch_norm(synchronized: bool) -> tuple[list[np.ndarray], float]:
     )
     model = tnt_keras.Model(model)
     model.compile(keras.optimizers.SGD(0.0), "sparse_categorical_crossentropy")
-    model.fit(_dataset(11), epochs=1, verbose=0)
-    return [np.asarray(w) for w in model.get_weights()], np.asarray(model.layers[0].moving_mean)
+    with _logged() as messages:
+        model.fit(_dataset(batch_size), epochs=1, verbose=0)
+    return {
+        "weights": [np.asarray(w) for w in model.get_weights()],
+        "moving_mean": np.asarray(model.layers[0].moving_mean),
+        "messages": messages,
+    }
+
+
+def jit_compile() -> tuple[bool, list[str]]:
+    """Asks for XLA; returns what is in force and what was logged."""
+    with _logged() as messages:
+        model = classifier(True, jit_compile=True)
+    return model.jit_compile, messages
+
+
+@contextlib.contextmanager
+def _logged() -> Iterator[list[str]]:
+    """Collects the warnings of this rank inside a with-block."""
+    messages: list[str] = []
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(record.getMessage())
+
+    logger, handler = logging.getLogger("tnt_keras"), Collect(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield messages
+    finally:
+        logger.removeHandler(handler)

@@ -97,9 +97,32 @@ def test_one_rank_that_stops_stops_all(pool_of: Any) -> None:
 
 def test_moving_statistics_are_the_mean_over_all_samples(pool_of: Any) -> None:
     x, _ = features.samples()
-    results = pool_of(2).run(behaviours.batch_norm, False)
-    _assert_all_equal([weights for weights, _ in results])
+    results = pool_of(2).run(behaviours.batch_norm, False, 11)
+    _assert_all_equal([result["weights"] for result in results])
     expected = np.zeros(10)
     for batch in (x[:11], x[11:]):
         expected = 0.5 * expected + 0.5 * batch.mean(axis=0)
-    np.testing.assert_allclose(results[0][1], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(results[0]["moving_mean"], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_master_warns_of_batch_statistics_from_less_than_16_samples(pool_of: Any) -> None:
+    master, other = pool_of(2).run(behaviours.batch_norm, False, 31)
+    assert len(master["messages"]) == 1
+    assert "15 samples of 31 on 2 ranks" in master["messages"][0]
+    assert other["messages"] == []
+
+
+def test_batch_statistics_from_16_samples_need_no_warning(pool_of: Any) -> None:
+    assert pool_of(2).run(behaviours.batch_norm, False, 32)[0]["messages"] == []
+
+
+def test_synchronized_batch_normalisation_is_said_to_have_no_effect(pool_of: Any) -> None:
+    [message] = pool_of(2).run(behaviours.batch_norm, True, 32)[0]["messages"]
+    assert "synchronized=True" in message
+
+
+def test_xla_is_turned_off_with_a_warning(pool_of: Any) -> None:
+    (in_force, messages), _ = pool_of(2).run(behaviours.jit_compile)
+    assert in_force is False
+    assert len(messages) == 1
+    assert "jit_compile=True" in messages[0]
