@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -41,11 +42,13 @@ TEST_F(SharedMemoryTest, WhatDoesNotExistIsNotAnError) {
 }
 
 TEST_F(SharedMemoryTest, ReservingMoreThanThereIsFailsWithARemedy) {
-  constexpr std::size_t kHuge = std::size_t{1} << 45;
-  const SharedMemory memory = SharedMemory::create(name, kHuge);
-  const int error = memory.reserve(0, kHuge);
+  struct statvfs status {};
+  ASSERT_EQ(::statvfs("/dev/shm", &status), 0);
+  const std::size_t too_much = (status.f_blocks + 1) * status.f_frsize;
+  const SharedMemory memory = SharedMemory::create(name, too_much);
+  const int error = memory.reserve(0, too_much);
   EXPECT_EQ(error, ENOSPC);
-  EXPECT_NE(describe_reserve_error(error, kHuge).find("--shm-size"), std::string::npos);
+  EXPECT_NE(describe_reserve_error(error, too_much).find("--shm-size"), std::string::npos);
 }
 
 }  // namespace

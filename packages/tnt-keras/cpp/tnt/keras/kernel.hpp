@@ -71,8 +71,7 @@ void register_op(const char* name, const std::vector<const char*>& inputs,
 void fail(TF_OpKernelContext* context, const std::exception& error);
 void fail(TF_OpKernelConstruction* context, const std::exception& error);
 void register_kernel_functions(const char* op_name, void* (*create)(TF_OpKernelConstruction*),
-                               void (*compute)(void*, TF_OpKernelContext*),
-                               void (*destroy)(void*));
+                               void (*compute)(void*, TF_OpKernelContext*), void (*destroy)(void*));
 
 template <typename Kernel>
 void register_kernel(const char* op_name) {
