@@ -37,12 +37,17 @@ def dtype_name(dtype: npt.DTypeLike) -> str:
         ValueError: If the dtype is none of them, or not in native byte order.
     """
     resolved = np.dtype(dtype)
+    if resolved in _KNOWN:  # numpy takes microseconds to name a dtype
+        return _KNOWN[resolved]
     if resolved.name not in DTYPES or not resolved.isnative:
         raise ValueError(
             f"The dtype must be one of {', '.join(DTYPES)}, in native byte order. "
             f"Received: dtype={resolved!r}."
         )
     return resolved.name
+
+
+_KNOWN: dict[np.dtype[Any], str] = {np.dtype(name): name for name in DTYPES}
 
 
 def as_input(array: npt.ArrayLike) -> Array:
@@ -84,8 +89,10 @@ def as_output(out: Array | None, shape: Sequence[int], dtype: np.dtype[Any]) -> 
 
 def without_partial_overlap(array: Array, out: Array) -> Array:
     """`array`, or a copy if it shares memory with `out` without being the same elements."""
+    if array is out or not np.may_share_memory(array, out):
+        return array
     is_same = array.ctypes.data == out.ctypes.data and array.nbytes == out.nbytes
-    return array if is_same or not np.may_share_memory(array, out) else array.copy()
+    return array if is_same else array.copy()
 
 
 def timeout_or_default(timeout_s: float | None) -> float:

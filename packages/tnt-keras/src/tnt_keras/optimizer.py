@@ -75,7 +75,7 @@ class DistributedOptimizer(_Base):
             trainable_variables = list(trainable_variables)
             names = [variable.path for variable in trainable_variables]
             for gradient, variable in zip(grads, trainable_variables, strict=True):
-                if tf.is_tensor(gradient) and not isinstance(gradient, tf.IndexedSlices):
+                if gradient is not None and not isinstance(gradient, tf.IndexedSlices):
                     # TensorFlow does not always know the shape, but it is the variable's.
                     gradient.set_shape(variable.shape)
         # A `train_step` of the user's own may well not call `scale_loss`.
