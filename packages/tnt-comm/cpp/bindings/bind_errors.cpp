@@ -8,11 +8,16 @@ namespace {
 
 const char* class_name_of(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::usage: return nullptr;  // Python's own ValueError
-    case ErrorKind::comm: return "CommError";
-    case ErrorKind::timeout: return "CommTimeoutError";
-    case ErrorKind::peer_lost: return "PeerLostError";
-    case ErrorKind::mismatch: return "MismatchError";
+    case ErrorKind::usage:
+      return nullptr;  // Python's own ValueError
+    case ErrorKind::comm:
+      return "CommError";
+    case ErrorKind::timeout:
+      return "CommTimeoutError";
+    case ErrorKind::peer_lost:
+      return "PeerLostError";
+    case ErrorKind::mismatch:
+      return "MismatchError";
   }
   return "CommError";
 }

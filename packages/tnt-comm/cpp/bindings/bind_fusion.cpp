@@ -24,7 +24,9 @@ FusionPlan make_plan(const std::vector<PlainTensor>& tensors, std::size_t thresh
   return {std::move(specs), threshold_bytes};
 }
 
-std::string dtype_of(const Bucket& bucket) { return std::string(name_of(bucket.dtype)); }
+std::string dtype_of(const Bucket& bucket) {
+  return std::string(name_of(bucket.dtype));
+}
 
 std::int64_t create_reducer(const std::shared_ptr<Group>& group, const FusionPlan& plan,
                             const std::string& name) {
@@ -49,6 +51,11 @@ void finish(std::int64_t handle, std::size_t tensor, py::array out, double timeo
   reducers().find(handle)->finish(tensor, data, timeout_s, python_signals());
 }
 
+std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> overlap(std::int64_t handle) {
+  const Overlap counts = reducers().find(handle)->overlap();
+  return {counts.num_steps, counts.num_buckets, counts.num_hidden};
+}
+
 }  // namespace
 
 void bind_fusion(py::module_& module) {
@@ -62,13 +69,13 @@ void bind_fusion(py::module_& module) {
       .def(py::init(&make_plan), py::arg("tensors"), py::arg("threshold_bytes"))
       .def_property_readonly("buckets", &FusionPlan::buckets);
 
-  module.def("create_reducer", &create_reducer, py::arg("group"), py::arg("plan"),
-             py::arg("name"));
+  module.def("create_reducer", &create_reducer, py::arg("group"), py::arg("plan"), py::arg("name"));
   module.def("close_reducer", &close_reducer, py::arg("handle"));
   module.def("start_tensor", &start, py::arg("handle"), py::arg("tensor"), py::arg("array"),
              py::arg("scale"));
   module.def("finish_tensor", &finish, py::arg("handle"), py::arg("tensor"), py::arg("out"),
              py::arg("timeout_s"));
+  module.def("reducer_overlap", &overlap, py::arg("handle"));
 }
 
 }  // namespace tnt::comm::bindings

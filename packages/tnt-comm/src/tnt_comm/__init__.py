@@ -19,7 +19,7 @@ from tnt_comm.collectives import allgather, allreduce, barrier, broadcast, reduc
 from tnt_comm.errors import CommError, CommTimeoutError, MismatchError, PeerLostError
 from tnt_comm.fusion_plan import Bucket, FusionPlan, TensorSpec
 from tnt_comm.gatherer import Gatherer
-from tnt_comm.gradient_reducer import GradientReducer
+from tnt_comm.gradient_reducer import GradientReducer, Overlap
 from tnt_comm.group import Group
 from tnt_comm.job import (
     finalize,
@@ -44,6 +44,7 @@ __all__ = [
     "GradientReducer",
     "Group",
     "MismatchError",
+    "Overlap",
     "PeerLostError",
     "TensorSpec",
     "Ticket",

@@ -1,5 +1,7 @@
 """Sums of the same tensors over all ranks, step after step."""
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -7,6 +9,20 @@ from tnt_comm import _core
 from tnt_comm.arrays import Array, as_input, as_output, dtype_name, timeout_or_default
 from tnt_comm.fusion_plan import FusionPlan, TensorSpec
 from tnt_comm.group import Group
+
+
+class Overlap(NamedTuple):
+    """How much of a reducer's work was done while tensors were still being computed.
+
+    Attributes:
+        num_steps: Steps in which all tensors were started, since the creation.
+        num_buckets: Buckets of these steps.
+        num_hidden: Of these, the ones reduced before the last start of their step.
+    """
+
+    num_steps: int
+    num_buckets: int
+    num_hidden: int
 
 
 class GradientReducer:
@@ -109,6 +125,17 @@ class GradientReducer:
         target = as_output(out, shape, np.dtype(spec.dtype))
         _core.finish_tensor(self._handle, i, target, timeout_or_default(timeout_s))
         return target
+
+    @property
+    def overlap(self) -> Overlap:
+        """Counts of this rank. Steps are told apart by their last start. Local.
+
+        They are right where all starts of a step come before its first finish.
+
+        Raises:
+            ValueError: If the reducer is closed.
+        """
+        return Overlap(*_core.reducer_overlap(self._handle))
 
     def _spec(self, i: int) -> TensorSpec:
         if not 0 <= i < len(self._plan.tensors):

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 from features import classifier, samples
 
+import tnt_comm
 import tnt_keras
 
 
@@ -299,3 +300,15 @@ def _logged() -> Iterator[list[str]]:
         yield messages
     finally:
         logger.removeHandler(handler)
+
+
+def overlap() -> tnt_comm.Overlap:
+    """Trains a deep model and returns how many buckets were reduced during backpropagation."""
+    assert tf.config.threading.get_inter_op_parallelism_threads() == 1
+    layers = [keras.layers.Dense(256, "relu", use_bias=False) for _ in range(12)]
+    model = tnt_keras.Model(keras.Sequential([keras.Input((256,)), *layers]))
+    model.compile("sgd", "mse")
+    data = tf.data.Dataset.from_tensors((tf.ones([256]), tf.ones([256]))).repeat(10240).batch(2048)
+    model.fit(data, verbose=0)
+    [reduction] = model.optimizer._tnt_exchange.reductions.reductions
+    return reduction.reducer.overlap

@@ -48,8 +48,8 @@ TEST_P(TreeReduce, MayWriteOverAnySource) {
     auto inputs = inputs_of(kCount);
     const auto sources = pointers_to(inputs);
     TreeReducer reducer(DType::float32, ReduceOp::sum, sources.size());
-    reducer.reduce(inputs[static_cast<std::size_t>(target)].data(), sources.data(),
-                   sources.size(), kCount);
+    reducer.reduce(inputs[static_cast<std::size_t>(target)].data(), sources.data(), sources.size(),
+                   kCount);
     EXPECT_EQ(inputs[static_cast<std::size_t>(target)], expected);
   }
 }

@@ -48,8 +48,7 @@ void SlicedAllreduce::reduce(std::uint64_t index) {
   const std::size_t offset = own.begin * stride_;
   for (int member = 0; member < channel().size(); ++member) {
     const bool is_own = member == channel().rank();
-    const std::byte* whole =
-        is_own ? in_ + piece(index).begin * stride_ : window_of(member, index);
+    const std::byte* whole = is_own ? in_ + piece(index).begin * stride_ : window_of(member, index);
     sources_[static_cast<std::size_t>(member)] = whole + offset;
   }
   reducer_.reduce(own_window(index) + offset, sources_.data(), sources_.size(), own.size());

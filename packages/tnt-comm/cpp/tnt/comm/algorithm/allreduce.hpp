@@ -22,8 +22,8 @@ class SlicedAllreduce final : public WindowedOperation {
  public:
   /// `out` may be `in`; both stay untouched by others until completion.
   SlicedAllreduce(std::shared_ptr<Health> health, double stall_report_s,
-                  std::shared_ptr<ChannelState> state, const Descriptor& descriptor,
-                  const void* in, void* out);
+                  std::shared_ptr<ChannelState> state, const Descriptor& descriptor, const void* in,
+                  void* out);
 
  protected:
   void copy_in(std::uint64_t index, std::byte* window) override;
@@ -48,8 +48,8 @@ class SlicedAllreduce final : public WindowedOperation {
 class DirectAllreduce final : public WindowedOperation {
  public:
   DirectAllreduce(std::shared_ptr<Health> health, double stall_report_s,
-                  std::shared_ptr<ChannelState> state, const Descriptor& descriptor,
-                  const void* in, void* out);
+                  std::shared_ptr<ChannelState> state, const Descriptor& descriptor, const void* in,
+                  void* out);
 
  protected:
   void copy_in(std::uint64_t index, std::byte* window) override;

@@ -53,8 +53,8 @@ Progress BucketAllreduce::step() {
 }
 
 bool BucketAllreduce::reduce_some() {
-  const Range slice = is_direct_ ? Range{0, count_}
-                                 : slice_of(count_, dtype_, channel_.size(), channel_.rank());
+  const Range slice =
+      is_direct_ ? Range{0, count_} : slice_of(count_, dtype_, channel_.size(), channel_.rank());
   const std::size_t begin = slice.begin + num_reduced_;
   const std::size_t length = std::min(slice.end - begin, kBytesPerTurn / size_of(dtype_));
   const std::size_t offset = begin * size_of(dtype_);
@@ -80,7 +80,8 @@ void BucketAllreduce::copy_result(std::uint64_t step, std::size_t begin, std::si
   const std::size_t stride = size_of(dtype_);
   auto* target = static_cast<std::byte*>(out);
   if (is_direct_) {
-    if (begin < end) std::memcpy(target, direct_result_.data() + begin * stride, (end - begin) * stride);
+    if (begin < end)
+      std::memcpy(target, direct_result_.data() + begin * stride, (end - begin) * stride);
     return;
   }
   for (int member = 0; member < channel_.size(); ++member) {
@@ -93,7 +94,9 @@ void BucketAllreduce::copy_result(std::uint64_t step, std::size_t begin, std::si
   }
 }
 
-std::string BucketAllreduce::describe() const { return text("step ", current_, " of ", name_); }
+std::string BucketAllreduce::describe() const {
+  return text("step ", current_, " of ", name_);
+}
 
 std::vector<int> BucketAllreduce::missing() const {
   if (num_posted_.load() <= current_) return {};

@@ -66,8 +66,8 @@ class BucketAllreduce final : public CollectiveOperation {
   std::vector<const std::byte*> sources_;
   TreeReducer reducer_;
   std::atomic<std::uint64_t> num_posted_{0};
-  std::uint64_t current_ = 0;      // the step that is reduced
-  std::size_t num_reduced_ = 0;    // elements of this rank's slice that are done
+  std::uint64_t current_ = 0;    // the step that is reduced
+  std::size_t num_reduced_ = 0;  // elements of this rank's slice that are done
   bool is_published_ = false;
 };
 

@@ -11,10 +11,10 @@ namespace tnt::comm {
 
 /// Size and place of a channel inside a segment.
 struct ChannelLayout {
-  std::size_t offset = 0;             ///< of the channel's bytes in each part; multiple of 64
-  NotificationId notification = 0;    ///< the first of kNumNotifications
-  std::size_t window_bytes = 0;       ///< multiple of 64
-  std::size_t depth = 1;              ///< steps that may be posted and unfinished
+  std::size_t offset = 0;           ///< of the channel's bytes in each part; multiple of 64
+  NotificationId notification = 0;  ///< the first of kNumNotifications
+  std::size_t window_bytes = 0;     ///< multiple of 64
+  std::size_t depth = 1;            ///< steps that may be posted and unfinished
 
   static constexpr std::size_t kNumNotifications = 2;
   std::size_t num_windows() const { return 2 * depth; }

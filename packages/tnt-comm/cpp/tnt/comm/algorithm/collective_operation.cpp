@@ -18,11 +18,16 @@ std::string describe(int rank, const PeerStatus& status) {
 
 std::string fate_of(const PeerStatus& status) {
   switch (status.state) {
-    case PeerState::starting: return "has not started";
-    case PeerState::running: return "is running";
-    case PeerState::finished: return "has finished: it ended without making this call";
-    case PeerState::failed: return text("has failed: ", status.reason);
-    case PeerState::dead: return "is dead: its process was killed or crashed";
+    case PeerState::starting:
+      return "has not started";
+    case PeerState::running:
+      return "is running";
+    case PeerState::finished:
+      return "has finished: it ended without making this call";
+    case PeerState::failed:
+      return text("has failed: ", status.reason);
+    case PeerState::dead:
+      return "is dead: its process was killed or crashed";
   }
   return {};
 }
@@ -66,11 +71,11 @@ void CollectiveOperation::require_alive() const {
     bool is_still_missing = false;
     for (const int other : missing()) is_still_missing |= other == member;
     if (!is_still_missing) continue;
-    throw Error(ErrorKind::peer_lost,
-                text("rank ", health_->world_rank(), ": ", describe(), " of group '",
-                     health_->group_name(), "' needs ",
-                     comm::describe(health_->world_rank_of(member), status), ", which ",
-                     fate_of(status), ". Look at the output of that rank first."));
+    throw Error(
+        ErrorKind::peer_lost,
+        text("rank ", health_->world_rank(), ": ", describe(), " of group '", health_->group_name(),
+             "' needs ", comm::describe(health_->world_rank_of(member), status), ", which ",
+             fate_of(status), ". Look at the output of that rank first."));
   }
 }
 
@@ -88,28 +93,28 @@ std::string CollectiveOperation::awaited() const {
   for (const int member : members) {
     const PeerStatus status = health_->status_of(member);
     const bool is_silent = status.heartbeat_age_s > kSilenceMeansStoppedS;
-    result += text(result.empty() ? "" : "; ",
-                   comm::describe(health_->world_rank_of(member), status),
-                   is_silent ? ", which does not respond: stopped or swapped out (last sign of life "
-                             : ", which runs but has not called it yet (last sign of life ",
-                   status.heartbeat_age_s, " s ago)");
+    result +=
+        text(result.empty() ? "" : "; ", comm::describe(health_->world_rank_of(member), status),
+             is_silent ? ", which does not respond: stopped or swapped out (last sign of life "
+                       : ", which runs but has not called it yet (last sign of life ",
+             status.heartbeat_age_s, " s ago)");
   }
   return result;
 }
 
 void CollectiveOperation::expire(double timeout_s) {
-  break_group(Error(ErrorKind::timeout,
-                    text("rank ", health_->world_rank(), ": ", describe(), " of group '",
-                         health_->group_name(), "' was not complete after ", timeout_s,
-                         " s; it waits for ", awaited(),
-                         ". Check that every member makes the same calls in the same order, or"
-                         " allow more time (timeout_s, TNT_TIMEOUT_S).")));
+  break_group(Error(
+      ErrorKind::timeout,
+      text("rank ", health_->world_rank(), ": ", describe(), " of group '", health_->group_name(),
+           "' was not complete after ", timeout_s, " s; it waits for ", awaited(),
+           ". Check that every member makes the same calls in the same order, or"
+           " allow more time (timeout_s, TNT_TIMEOUT_S).")));
 }
 
 void CollectiveOperation::abandon(const std::string& reason) {
-  break_group(Error(ErrorKind::comm, text("rank ", health_->world_rank(), ": ", describe(),
-                                          " of group '", health_->group_name(), "' was abandoned: ",
-                                          reason, ".")));
+  break_group(
+      Error(ErrorKind::comm, text("rank ", health_->world_rank(), ": ", describe(), " of group '",
+                                  health_->group_name(), "' was abandoned: ", reason, ".")));
 }
 
 void CollectiveOperation::break_group(const Error& error) {

@@ -49,7 +49,10 @@ class CollectiveOperation : public Operation {
   const std::shared_ptr<Health>& health() const { return health_; }
 
   /// Call when the wait that stall reports are about begins anew.
-  void restart_wait() { wait_start_ = Clock::now(); next_report_s_ = stall_report_s_; }
+  void restart_wait() {
+    wait_start_ = Clock::now();
+    next_report_s_ = stall_report_s_;
+  }
 
  private:
   std::string awaited() const;

@@ -7,12 +7,18 @@ namespace {
 
 std::string_view name_of(CollectiveKind kind) {
   switch (kind) {
-    case CollectiveKind::barrier: return "barrier";
-    case CollectiveKind::allreduce: return "allreduce";
-    case CollectiveKind::broadcast: return "broadcast";
-    case CollectiveKind::allgather: return "allgather";
-    case CollectiveKind::reduce_scatter: return "reduce_scatter";
-    case CollectiveKind::creation: return "creation";
+    case CollectiveKind::barrier:
+      return "barrier";
+    case CollectiveKind::allreduce:
+      return "allreduce";
+    case CollectiveKind::broadcast:
+      return "broadcast";
+    case CollectiveKind::allgather:
+      return "allgather";
+    case CollectiveKind::reduce_scatter:
+      return "reduce_scatter";
+    case CollectiveKind::creation:
+      return "creation";
   }
   return "unknown";
 }
@@ -30,8 +36,10 @@ bool Descriptor::matches(const Descriptor& other) const {
 std::string Descriptor::describe() const {
   const std::string_view name = name_of(kind);
   switch (kind) {
-    case CollectiveKind::barrier: return "barrier()";
-    case CollectiveKind::creation: return "creation of a group, GradientReducer or Gatherer";
+    case CollectiveKind::barrier:
+      return "barrier()";
+    case CollectiveKind::creation:
+      return "creation of a group, GradientReducer or Gatherer";
     case CollectiveKind::allreduce:
     case CollectiveKind::reduce_scatter:
       return text(name, "(", comm::name_of(dtype), ", ", count, " elements, ", comm::name_of(op),

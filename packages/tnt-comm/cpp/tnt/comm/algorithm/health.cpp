@@ -14,10 +14,12 @@ struct Health::Report {
   char what[1020];
 };
 
-std::size_t Health::num_bytes(std::size_t num_members) { return num_members * sizeof(Report); }
+std::size_t Health::num_bytes(std::size_t num_members) {
+  return num_members * sizeof(Report);
+}
 
-Health::Health(std::string group_name, std::vector<int> members,
-               std::shared_ptr<Segment> segment, Transport& transport)
+Health::Health(std::string group_name, std::vector<int> members, std::shared_ptr<Segment> segment,
+               Transport& transport)
     : group_name_(std::move(group_name)),
       members_(std::move(members)),
       segment_(std::move(segment)),
@@ -50,7 +52,9 @@ void Health::require_intact() {
                           what_));
 }
 
-std::string Health::first_error() const { return is_broken() ? what_ : std::string(); }
+std::string Health::first_error() const {
+  return is_broken() ? what_ : std::string();
+}
 
 void Health::fail(const Error& error) {
   const std::lock_guard lock(mutex_);

@@ -14,7 +14,9 @@ std::shared_ptr<WindowedOperation> make(const AllreduceRequest& request) {
                                      request.descriptor, request.in, request.out);
 }
 
-std::size_t no_limit(int) { return std::numeric_limits<std::size_t>::max(); }
+std::size_t no_limit(int) {
+  return std::numeric_limits<std::size_t>::max();
+}
 
 constexpr AllreduceChoice kChoices[] = {
     {"direct", direct_allreduce_limit_bytes, make<DirectAllreduce>},

@@ -65,8 +65,8 @@ class WindowedOperation : public CollectiveOperation {
   std::shared_ptr<ChannelState> state_;
   Descriptor descriptor_;
   bool has_begun_ = false;
-  std::uint64_t base_ = 0;      // the channel's number of this operation's first step
-  std::uint64_t posted_ = 0;    // steps posted, reduced and finished so far
+  std::uint64_t base_ = 0;    // the channel's number of this operation's first step
+  std::uint64_t posted_ = 0;  // steps posted, reduced and finished so far
   std::uint64_t reduced_ = 0;
   std::uint64_t finished_ = 0;
 };

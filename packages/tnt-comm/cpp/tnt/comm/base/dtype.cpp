@@ -9,7 +9,8 @@ namespace tnt::comm {
 namespace {
 
 constexpr std::array<std::string_view, kNumDTypes> kDTypeNames = {
-    "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"};
+    "float16", "bfloat16", "float32", "float64", "int8",
+    "int16",   "int32",    "int64",   "uint8",   "bool"};
 constexpr std::array<std::size_t, kNumDTypes> kDTypeSizes = {2, 2, 4, 8, 1, 2, 4, 8, 1, 1};
 constexpr std::array<std::string_view, kNumReduceOps> kOpNames = {"sum", "prod", "min",
                                                                   "max", "and",  "or"};
@@ -21,18 +22,27 @@ std::size_t index_of(const Names& names, std::string_view name, std::string_view
     if (names[i] == name) return i;
     known += text(i == 0 ? "" : ", ", names[i]);
   }
-  throw UsageError(text("`", what, "` must be one of ", known, ". Received: ", what, "='", name, "'."));
+  throw UsageError(
+      text("`", what, "` must be one of ", known, ". Received: ", what, "='", name, "'."));
 }
 
 }  // namespace
 
-std::size_t size_of(DType dtype) { return kDTypeSizes[static_cast<std::size_t>(dtype)]; }
+std::size_t size_of(DType dtype) {
+  return kDTypeSizes[static_cast<std::size_t>(dtype)];
+}
 
-bool is_floating(DType dtype) { return dtype <= DType::float64; }
+bool is_floating(DType dtype) {
+  return dtype <= DType::float64;
+}
 
-std::string_view name_of(DType dtype) { return kDTypeNames[static_cast<std::size_t>(dtype)]; }
+std::string_view name_of(DType dtype) {
+  return kDTypeNames[static_cast<std::size_t>(dtype)];
+}
 
-std::string_view name_of(ReduceOp op) { return kOpNames[static_cast<std::size_t>(op)]; }
+std::string_view name_of(ReduceOp op) {
+  return kOpNames[static_cast<std::size_t>(op)];
+}
 
 DType parse_dtype(std::string_view name) {
   return static_cast<DType>(index_of(kDTypeNames, name, "dtype"));

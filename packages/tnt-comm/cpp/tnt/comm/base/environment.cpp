@@ -22,7 +22,8 @@ int integer(const VariableLookup& lookup, const char* name, int fallback, int lo
   int number = 0;
   const char* end = value->data() + value->size();
   const auto [stop, error] = std::from_chars(value->data(), end, number);
-  if (value->empty() || error != std::errc{} || stop != end || number < lowest || number > highest) {
+  if (value->empty() || error != std::errc{} || stop != end || number < lowest ||
+      number > highest) {
     refuse(name, *value, text("must be an integer in [", lowest, ", ", highest, "]"));
   }
   return number;
@@ -67,7 +68,8 @@ std::string transport(const VariableLookup& lookup) {
 
 Environment parse_environment(const VariableLookup& lookup) {
   constexpr int kMost = 1 << 20;
-  for (const auto& [one, other] : {std::pair{"TNT_RANK", "TNT_SIZE"}, std::pair{"TNT_SIZE", "TNT_RANK"}}) {
+  for (const auto& [one, other] :
+       {std::pair{"TNT_RANK", "TNT_SIZE"}, std::pair{"TNT_SIZE", "TNT_RANK"}}) {
     if (lookup(one) && !lookup(other)) refuse(other, "", text("must be set when ", one, " is"));
   }
   Environment result;

@@ -12,13 +12,13 @@ namespace tnt::comm {
 /// Without TNT_RANK and TNT_SIZE the process is a world of one rank. A
 /// variable that is set but malformed is a UsageError naming it.
 struct Environment {
-  int rank = 0;              ///< TNT_RANK, 0 <= rank < size
-  int size = 1;              ///< TNT_SIZE, >= 1
-  int local_rank = 0;        ///< TNT_LOCAL_RANK, default: rank
-  int local_size = 1;        ///< TNT_LOCAL_SIZE, default: size
-  int node_rank = 0;         ///< TNT_NODE_RANK, default: 0
-  int num_nodes = 1;         ///< TNT_NUM_NODES, default: 1
-  std::string job_id;        ///< TNT_JOB_ID, [A-Za-z0-9]{8,32}; names the shared memory
+  int rank = 0;                    ///< TNT_RANK, 0 <= rank < size
+  int size = 1;                    ///< TNT_SIZE, >= 1
+  int local_rank = 0;              ///< TNT_LOCAL_RANK, default: rank
+  int local_size = 1;              ///< TNT_LOCAL_SIZE, default: size
+  int node_rank = 0;               ///< TNT_NODE_RANK, default: 0
+  int num_nodes = 1;               ///< TNT_NUM_NODES, default: 1
+  std::string job_id;              ///< TNT_JOB_ID, [A-Za-z0-9]{8,32}; names the shared memory
   std::string transport = "auto";  ///< TNT_TRANSPORT: auto, shm or gpi2
   double timeout_s = 600.0;        ///< TNT_TIMEOUT_S, > 0: the longest wait for other ranks
   double stall_report_s = 5.0;     ///< TNT_STALL_REPORT_S, > 0: first report of a wait

@@ -8,9 +8,13 @@ using namespace tnt::comm;  // NOLINT: a file of C functions
 
 extern "C" {
 
-int32_t tnt_comm_abi_version(void) { return TNT_COMM_ABI_VERSION; }
+int32_t tnt_comm_abi_version(void) {
+  return TNT_COMM_ABI_VERSION;
+}
 
-const char* tnt_comm_last_error(void) { return last_error().c_str(); }
+const char* tnt_comm_last_error(void) {
+  return last_error().c_str();
+}
 
 tnt_comm_status tnt_comm_init(void) {
   return guard([] { runtime(); });

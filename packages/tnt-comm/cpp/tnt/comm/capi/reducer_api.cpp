@@ -6,8 +6,7 @@ using namespace tnt::comm;  // NOLINT: a file of C functions
 
 extern "C" {
 
-tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data,
-                                  double scale) {
+tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data, double scale) {
   return guard([&] {
     // A negative id becomes a huge one, which is refused like any unknown id.
     reducers().find(reducer)->start(static_cast<std::size_t>(tensor), data, scale);
@@ -15,8 +14,7 @@ tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* d
 }
 
 tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out) {
-  return guard(
-      [&] { reducers().find(reducer)->finish(static_cast<std::size_t>(tensor), out); });
+  return guard([&] { reducers().find(reducer)->finish(static_cast<std::size_t>(tensor), out); });
 }
 
 }  // extern "C"

@@ -68,8 +68,8 @@ class Engine {
   void run();
   void sleep(std::uint32_t seen);
   bool help(const Completion& completion, std::uint32_t count, Clock::time_point end);
-  bool advance_all();                       // true if something moved
-  bool advance_stream(Stream& stream);      // likewise
+  bool advance_all();                   // true if something moved
+  bool advance_stream(Stream& stream);  // likewise
   void supervise_all();
   void finish_head(Stream& stream, std::exception_ptr error);
   void take_submitted();

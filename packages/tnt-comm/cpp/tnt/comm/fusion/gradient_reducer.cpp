@@ -87,7 +87,8 @@ void GradientReducer::enter(Tensor& tensor, State from, State to, const char* ca
   State found = from;
   if (tensor.state.compare_exchange_strong(found, to)) return;
   constexpr const char* kStates[] = {"not started", "being started by another thread",
-                                     "started and not finished", "being finished by another thread"};
+                                     "started and not finished",
+                                     "being finished by another thread"};
   throw UsageError(text("GradientReducer '", name_, "': ", call, " of tensor '", tensor.spec.name,
                         "', which is ", kStates[static_cast<int>(found)],
                         ". Each step is one start, then one finish, of every tensor."));
@@ -104,7 +105,24 @@ void GradientReducer::start(std::size_t id, const void* data, double scale) {
       bucket.allreduce->input(tensor.step) + tensor.offset * size_of(tensor.spec.dtype);
   pack_scaled(target, data, tensor.spec.num_elements, tensor.spec.dtype, scale);
   tensor.state.store(State::started);
+  if (num_started_.fetch_add(1) + 1 == tensors_.size()) {
+    num_started_.store(0);
+    count_hidden(tensor.step);
+  }
   if (bucket.num_packed.fetch_add(1) + 1 == bucket.num_tensors) launch(bucket);
+}
+
+void GradientReducer::count_hidden(std::uint64_t step) {
+  for (const auto& bucket : buckets_) {
+    const Completion& completion = bucket->allreduce->completion();
+    if (completion.has_reached(static_cast<std::uint32_t>(step + 1))) num_hidden_.fetch_add(1);
+  }
+  num_steps_.fetch_add(1);
+}
+
+Overlap GradientReducer::overlap() const {
+  const std::uint64_t num_steps = num_steps_.load();
+  return {num_steps, num_steps * buckets_.size(), num_hidden_.load()};
 }
 
 void GradientReducer::launch(FusedTensors& bucket) {

@@ -13,6 +13,14 @@
 
 namespace tnt::comm {
 
+/// How much of a reducer's communication was done while tensors were still
+/// being computed: counts since its creation.
+struct Overlap {
+  std::uint64_t num_steps = 0;    ///< steps in which all tensors were started
+  std::uint64_t num_buckets = 0;  ///< buckets of these steps
+  std::uint64_t num_hidden = 0;   ///< of these, reduced before the step's last start
+};
+
 /// Sums the same list of tensors over all ranks, step after step.
 ///
 /// start() copies a tensor into its bucket; the last tensor of a bucket sets
@@ -37,6 +45,10 @@ class TNT_COMM_EXPORT GradientReducer {
   void finish(std::size_t id, void* out, double timeout_s = 0,
               const InterruptCheck& check_interrupt = {});
 
+  /// Local. Steps count as told apart by their last start, which must come
+  /// before the step's first finish, as it does where a barrier divides them.
+  Overlap overlap() const;
+
   /// Later calls are usage errors. Local; memory is freed when nobody uses it.
   void close() { is_closed_.store(true); }
 
@@ -49,12 +61,17 @@ class TNT_COMM_EXPORT GradientReducer {
   void require_usable(std::size_t id) const;
   void enter(Tensor& tensor, State from, State to, const char* call);
   void launch(FusedTensors& bucket);
+  void count_hidden(std::uint64_t step);
 
   std::shared_ptr<Group> group_;
   std::string name_;
   std::vector<std::unique_ptr<Tensor>> tensors_;
   std::vector<std::unique_ptr<FusedTensors>> buckets_;
   std::atomic<bool> is_closed_{false};
+
+  std::atomic<std::size_t> num_started_{0};  // of the step that is being packed
+  std::atomic<std::uint64_t> num_steps_{0};
+  std::atomic<std::uint64_t> num_hidden_{0};
 };
 
 }  // namespace tnt::comm

@@ -23,9 +23,9 @@ FusionPlan::FusionPlan(std::vector<TensorSpec> tensors, std::size_t threshold_by
   for (std::size_t id = tensors_.size(); id-- > 0;) {
     const TensorSpec& tensor = tensors_[id];
     const auto found = open.find(tensor.dtype);
-    const bool fits = found != open.end() &&
-                      buckets_[found->second].num_elements * size_of(tensor.dtype) <
-                          threshold_bytes_;
+    const bool fits =
+        found != open.end() &&
+        buckets_[found->second].num_elements * size_of(tensor.dtype) < threshold_bytes_;
     if (!fits) {
       open[tensor.dtype] = buckets_.size();
       buckets_.push_back({.dtype = tensor.dtype, .tensor_ids = {}, .offsets = {}});

@@ -47,7 +47,8 @@ void Gatherer::start(const void* data, std::size_t num_bytes) {
   const std::lock_guard lock(mutex_);
   if (is_closed_.load()) throw UsageError(text("Gatherer '", name_, "' is closed."));
   if (operation_) {
-    throw UsageError(text("Gatherer '", name_, "': start() of a step while the one before is not"
+    throw UsageError(text("Gatherer '", name_,
+                          "': start() of a step while the one before is not"
                           " finished. Each step is one start(), then one finish()."));
   }
   auto operation =

@@ -31,7 +31,9 @@ ChannelLayout channel_layout(std::size_t num_members) {
 
 }  // namespace
 
-bool Ticket::is_done() const { return operation_->completion().has_reached(1); }
+bool Ticket::is_done() const {
+  return operation_->completion().has_reached(1);
+}
 
 void Ticket::wait(double timeout_s, const InterruptCheck& check_interrupt) {
   const double limit_s = timeout_s > 0 ? timeout_s : group_->timeout_s();
@@ -51,7 +53,9 @@ std::shared_ptr<Group> Group::create(std::vector<int> ranks) {
   return create(current, std::move(ranks), std::move(name));
 }
 
-std::shared_ptr<Group> Group::world() { return runtime().world(); }
+std::shared_ptr<Group> Group::world() {
+  return runtime().world();
+}
 
 Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
     : runtime_(runtime),
@@ -104,8 +108,8 @@ std::shared_ptr<Ticket> Group::start_broadcast(const void* in, void* out, std::s
   descriptor.dtype = dtype;
   descriptor.root = static_cast<std::uint32_t>(root);
   descriptor.count = count;
-  return start(
-      std::make_shared<Broadcast>(health_, stall_report_s(), state_, descriptor, in, out), driver);
+  return start(std::make_shared<Broadcast>(health_, stall_report_s(), state_, descriptor, in, out),
+               driver);
 }
 
 std::shared_ptr<Ticket> Group::start_allgather(const void* in, std::size_t count, DType dtype,
@@ -119,9 +123,9 @@ std::shared_ptr<Ticket> Group::start_allgather(const void* in, std::size_t count
                driver);
 }
 
-std::shared_ptr<Ticket> Group::start_reduce_scatter(const void* in, void* out,
-                                                    std::size_t num_rows, std::size_t row_elements,
-                                                    DType dtype, ReduceOp op, Driver driver) {
+std::shared_ptr<Ticket> Group::start_reduce_scatter(const void* in, void* out, std::size_t num_rows,
+                                                    std::size_t row_elements, DType dtype,
+                                                    ReduceOp op, Driver driver) {
   require_supported(dtype, op);
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::reduce_scatter;
@@ -131,8 +135,8 @@ std::shared_ptr<Ticket> Group::start_reduce_scatter(const void* in, void* out,
   descriptor.shape = num_rows;
   std::vector<Range> parts;
   for (int member = 0; member < size(); ++member) {
-    const Range rows = part_of(num_rows, static_cast<std::size_t>(size()),
-                               static_cast<std::size_t>(member));
+    const Range rows =
+        part_of(num_rows, static_cast<std::size_t>(size()), static_cast<std::size_t>(member));
     parts.push_back({rows.begin * row_elements, rows.end * row_elements});
   }
   return start(std::make_shared<ReduceScatter>(health_, stall_report_s(), state_, descriptor,
@@ -144,9 +148,9 @@ std::vector<std::string> Group::exchange(const std::string& own) {
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::creation;
   descriptor.count = own.size();
-  const auto ticket = start(
-      std::make_shared<Allgather>(health_, stall_report_s(), state_, descriptor, own.data()),
-      Driver::caller);
+  const auto ticket =
+      start(std::make_shared<Allgather>(health_, stall_report_s(), state_, descriptor, own.data()),
+            Driver::caller);
   ticket->wait(0);
   const auto& gathered = ticket->operation<Allgather>();
   std::vector<std::string> result;

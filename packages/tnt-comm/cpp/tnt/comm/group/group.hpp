@@ -43,8 +43,8 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Ticket> start_barrier(Driver driver = Driver::engine);
   std::shared_ptr<Ticket> start_allreduce(const void* in, void* out, std::size_t count, DType dtype,
                                           ReduceOp op, Driver driver = Driver::engine);
-  std::shared_ptr<Ticket> start_broadcast(const void* in, void* out, std::size_t count,
-                                          DType dtype, int root, Driver driver = Driver::engine);
+  std::shared_ptr<Ticket> start_broadcast(const void* in, void* out, std::size_t count, DType dtype,
+                                          int root, Driver driver = Driver::engine);
   /// Blocks may differ in `count`, not in `shape_id`. The result is the
   /// operation's: ticket->operation<Allgather>().
   std::shared_ptr<Ticket> start_allgather(const void* in, std::size_t count, DType dtype,

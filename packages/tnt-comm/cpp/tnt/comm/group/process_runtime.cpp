@@ -21,9 +21,10 @@ std::mutex creation_mutex;
 
 void refuse_forked_child() {
   if (!is_forked_child.load()) return;
-  throw UsageError("This process was forked from one that uses tnt_comm, whose progress thread and"
-                   " identity it does not have. Start processes with subprocess or"
-                   " multiprocessing's 'spawn' method instead.");
+  throw UsageError(
+      "This process was forked from one that uses tnt_comm, whose progress thread and"
+      " identity it does not have. Start processes with subprocess or"
+      " multiprocessing's 'spawn' method instead.");
 }
 
 Runtime& create() {
@@ -58,6 +59,8 @@ void finalize() {
   existing->finish();
 }
 
-const Environment& world_environment() { return runtime().environment(); }
+const Environment& world_environment() {
+  return runtime().environment();
+}
 
 }  // namespace tnt::comm

@@ -14,8 +14,9 @@ namespace {
 
 std::unique_ptr<Transport> make_transport(const Environment& environment) {
   if (environment.transport == "gpi2") {
-    throw UsageError("TNT_TRANSPORT='gpi2': this build of tnt-comm connects the ranks of one host"
-                     " (TNT_TRANSPORT=auto or shm); it has no GPI-2 transport.");
+    throw UsageError(
+        "TNT_TRANSPORT='gpi2': this build of tnt-comm connects the ranks of one host"
+        " (TNT_TRANSPORT=auto or shm); it has no GPI-2 transport.");
   }
   if (environment.size == 1) return std::make_unique<SoloTransport>();
   if (environment.local_size != environment.size) {
@@ -52,7 +53,9 @@ Runtime::Runtime(const Environment& environment)
   world_ = Group::create(*this, all_ranks(environment.size), "world");
 }
 
-Runtime::~Runtime() { finish(); }
+Runtime::~Runtime() {
+  finish();
+}
 
 void Runtime::watch(const std::shared_ptr<Group>& group) {
   const std::lock_guard lock(mutex_);
@@ -77,9 +80,10 @@ void Runtime::finish() {
     if (failure.empty() && group) failure = group->first_error();
   }
   transport_->leave(failure.empty() ? PeerState::finished : PeerState::failed, failure);
-  engine_->stop(std::make_exception_ptr(
-      UsageError(text("rank ", environment_.rank, ": tnt_comm.finalize() was called; no collective"
-                      " can be started or completed after it."))));
+  engine_->stop(
+      std::make_exception_ptr(UsageError(text("rank ", environment_.rank,
+                                              ": tnt_comm.finalize() was called; no collective"
+                                              " can be started or completed after it."))));
 }
 
 }  // namespace tnt::comm

@@ -9,10 +9,14 @@
 namespace tnt::comm {
 namespace {
 
-bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+bool is_half(DType dtype) {
+  return dtype == DType::float16 || dtype == DType::bfloat16;
+}
 
 // How a block is combined: the type of the arithmetic, not of the memory.
-DType accumulator_of(DType dtype) { return is_half(dtype) ? DType::float32 : dtype; }
+DType accumulator_of(DType dtype) {
+  return is_half(dtype) ? DType::float32 : dtype;
+}
 
 }  // namespace
 
@@ -55,8 +59,8 @@ void TreeReducer::reduce_half_block(std::byte* dst, std::size_t num_sources, std
 
 void TreeReducer::reduce_block(std::byte* dst, std::size_t num_sources, std::size_t count) {
   const DType accumulator = accumulator_of(dtype_);
-  const auto combine = kernels().combine[static_cast<std::size_t>(accumulator)]
-                                        [static_cast<std::size_t>(op_)];
+  const auto combine =
+      kernels().combine[static_cast<std::size_t>(accumulator)][static_cast<std::size_t>(op_)];
   std::size_t num_left = num_sources;
   while (num_left > 1) {
     const std::size_t fold = smallest_prime_factor(num_left);

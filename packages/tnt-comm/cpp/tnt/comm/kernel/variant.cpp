@@ -13,37 +13,69 @@ namespace {
 // Integers wrap around as numpy's do; unsigned arithmetic makes that defined.
 // The products of small types are formed in 32 bits at least, since uint16 *
 // uint16 would be promoted to int and could overflow.
-template <typename T> struct Wrapping { using type = T; };
-template <> struct Wrapping<std::int8_t> { using type = std::uint32_t; };
-template <> struct Wrapping<std::uint8_t> { using type = std::uint32_t; };
-template <> struct Wrapping<std::int16_t> { using type = std::uint32_t; };
-template <> struct Wrapping<std::int32_t> { using type = std::uint32_t; };
-template <> struct Wrapping<std::int64_t> { using type = std::uint64_t; };
+template <typename T>
+struct Wrapping {
+  using type = T;
+};
+template <>
+struct Wrapping<std::int8_t> {
+  using type = std::uint32_t;
+};
+template <>
+struct Wrapping<std::uint8_t> {
+  using type = std::uint32_t;
+};
+template <>
+struct Wrapping<std::int16_t> {
+  using type = std::uint32_t;
+};
+template <>
+struct Wrapping<std::int32_t> {
+  using type = std::uint32_t;
+};
+template <>
+struct Wrapping<std::int64_t> {
+  using type = std::uint64_t;
+};
 
 struct Sum {
-  template <typename T> static T apply(T a, T b) {
+  template <typename T>
+  static T apply(T a, T b) {
     using W = typename Wrapping<T>::type;
     return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
   }
 };
 struct Prod {
-  template <typename T> static T apply(T a, T b) {
+  template <typename T>
+  static T apply(T a, T b) {
     using W = typename Wrapping<T>::type;
     return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
   }
 };
 // A NaN on either side gives NaN, as in numpy.
 struct Min {
-  template <typename T> static T apply(T a, T b) { return (a < b || a != a) ? a : b; }
+  template <typename T>
+  static T apply(T a, T b) {
+    return (a < b || a != a) ? a : b;
+  }
 };
 struct Max {
-  template <typename T> static T apply(T a, T b) { return (a > b || a != a) ? a : b; }
+  template <typename T>
+  static T apply(T a, T b) {
+    return (a > b || a != a) ? a : b;
+  }
 };
 struct And {
-  template <typename T> static T apply(T a, T b) { return static_cast<T>(a & b); }
+  template <typename T>
+  static T apply(T a, T b) {
+    return static_cast<T>(a & b);
+  }
 };
 struct Or {
-  template <typename T> static T apply(T a, T b) { return static_cast<T>(a | b); }
+  template <typename T>
+  static T apply(T a, T b) {
+    return static_cast<T>(a | b);
+  }
 };
 
 template <typename T, typename Op>

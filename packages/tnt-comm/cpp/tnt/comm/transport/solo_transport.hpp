@@ -13,13 +13,15 @@ class SoloTransport final : public Transport {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   Capabilities capabilities() const override { return {.is_peer_memory_readable = true}; }
-  std::unique_ptr<Segment> create_segment(const SegmentRequest& request,
-                                          const Deadline&) override {
+  std::unique_ptr<Segment> create_segment(const SegmentRequest& request, const Deadline&) override {
     return std::make_unique<HeapSegment>(request.num_bytes);
   }
   Doorbell& doorbell() override { return doorbell_; }
   PeerStatus status_of(int) const override {
-    return {.state = PeerState::running, .heartbeat_age_s = 0, .reason = {}, .host = "localhost",
+    return {.state = PeerState::running,
+            .heartbeat_age_s = 0,
+            .reason = {},
+            .host = "localhost",
             .pid = ::getpid()};
   }
   void beat() override {}

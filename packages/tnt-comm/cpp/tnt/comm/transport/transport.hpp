@@ -38,8 +38,8 @@ struct PeerStatus {
 
 /// What the members of a group agree on before they create a segment.
 struct SegmentRequest {
-  std::string key;           ///< the same on all members, unique in the job
-  std::vector<int> members;  ///< world ranks, ascending
+  std::string key;                    ///< the same on all members, unique in the job
+  std::vector<int> members;           ///< world ranks, ascending
   std::size_t num_bytes = 0;          ///< of each member's part
   std::size_t num_notifications = 0;  ///< ids 0 .. num_notifications-1
 };

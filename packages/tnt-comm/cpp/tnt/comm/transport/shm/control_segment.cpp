@@ -17,7 +17,9 @@ namespace {
 
 constexpr auto kStartPollInterval = std::chrono::microseconds(500);
 
-std::uint32_t encode(PeerState state) { return 1 + static_cast<std::uint32_t>(state); }
+std::uint32_t encode(PeerState state) {
+  return 1 + static_cast<std::uint32_t>(state);
+}
 
 std::uint64_t monotonic_ns() {
   return static_cast<std::uint64_t>(
@@ -106,13 +108,13 @@ void ControlSegment::open(const Deadline& deadline, double stall_report_s) {
 void ControlSegment::join() {
   Record& own = record(rank_);
   std::uint32_t nobody = 0;
-  const bool is_first =
-      own.state.compare_exchange_strong(nobody, encode(PeerState::starting));
+  const bool is_first = own.state.compare_exchange_strong(nobody, encode(PeerState::starting));
   if (!is_first || !try_lock_byte(memory_.descriptor(), rank_)) {
-    throw Error(ErrorKind::comm,
-                text("rank ", rank_, ": another process has joined job '", name_, "' as rank ",
-                     rank_, " already. Every process needs its own TNT_RANK, every job its own"
-                     " TNT_JOB_ID."));
+    throw Error(
+        ErrorKind::comm,
+        text("rank ", rank_, ": another process has joined job '", name_, "' as rank ", rank_,
+             " already. Every process needs its own TNT_RANK, every job its own"
+             " TNT_JOB_ID."));
   }
   std::array<char, 64> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -129,10 +131,10 @@ void ControlSegment::wait_for_all(const Deadline& deadline, double stall_report_
   for (int rank = 0; rank < size_; ++rank) {
     while (record(rank).state.load(std::memory_order_acquire) < encode(PeerState::running)) {
       if (deadline.is_over()) {
-        throw Error(ErrorKind::timeout,
-                    text("rank ", rank_, ": ", absent_ranks(), " of ", size_, " did not join within ",
-                         deadline.timeout_s(), " s (TNT_TIMEOUT_S). Check that all ranks were"
-                         " started and call tnt_comm.init()."));
+        throw Error(ErrorKind::timeout, text("rank ", rank_, ": ", absent_ranks(), " of ", size_,
+                                             " did not join within ", deadline.timeout_s(),
+                                             " s (TNT_TIMEOUT_S). Check that all ranks were"
+                                             " started and call tnt_comm.init()."));
       }
       if (!has_reported && seconds_since(start) > stall_report_s) {
         log_warning(rank_, text("init() has waited ", seconds_since(start), " s for ",

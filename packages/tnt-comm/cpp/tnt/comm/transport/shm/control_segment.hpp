@@ -32,7 +32,7 @@ class ControlSegment {
  private:
   struct alignas(64) Record {
     DoorbellWords doorbell;
-    std::atomic<std::uint32_t> state;       // 0: nobody yet; else 1 + PeerState
+    std::atomic<std::uint32_t> state;         // 0: nobody yet; else 1 + PeerState
     std::atomic<std::uint64_t> heartbeat_ns;  // CLOCK_MONOTONIC, one clock per host
     std::uint64_t process_token;  // tells apart ranks that are threads of one process (tests)
     std::int32_t pid;

@@ -21,8 +21,9 @@ constexpr mode_t kOwnerOnly = 0600;
 [[noreturn]] void fail(const std::string& name, const char* action, int error_number) {
   std::string advice;
   if (error_number == EEXIST) {
-    advice = ". Another job with the same TNT_JOB_ID runs on this host, or left this name behind;"
-             " use another job id or remove it from /dev/shm";
+    advice =
+        ". Another job with the same TNT_JOB_ID runs on this host, or left this name behind;"
+        " use another job id or remove it from /dev/shm";
   }
   throw Error(ErrorKind::comm, text("Cannot ", action, " shared memory '", name,
                                     "': ", std::strerror(error_number), advice, "."));
@@ -65,8 +66,7 @@ bool SharedMemory::try_open(const std::string& name, std::size_t num_bytes, Shar
 }
 
 void SharedMemory::map(const std::string& name, std::size_t num_bytes) {
-  void* address =
-      ::mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  void* address = ::mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
   if (address == MAP_FAILED) fail(name, "map", errno);
   data_ = static_cast<std::byte*>(address);
   size_ = num_bytes;
@@ -76,8 +76,8 @@ int SharedMemory::reserve(std::size_t offset, std::size_t num_bytes) const {
   if (num_bytes == 0) return 0;
   int result = EINTR;
   while (result == EINTR) {
-    result = ::posix_fallocate(descriptor_, static_cast<off_t>(offset),
-                               static_cast<off_t>(num_bytes));
+    result =
+        ::posix_fallocate(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(num_bytes));
   }
   return result;
 }
@@ -87,7 +87,9 @@ void SharedMemory::close_descriptor() {
   descriptor_ = -1;
 }
 
-void SharedMemory::unlink(const std::string& name) noexcept { ::shm_unlink(name.c_str()); }
+void SharedMemory::unlink(const std::string& name) noexcept {
+  ::shm_unlink(name.c_str());
+}
 
 void SharedMemory::swap(SharedMemory& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
@@ -111,8 +113,8 @@ std::string describe_reserve_error(int error_number, std::size_t num_bytes) {
         static_cast<double>(status.f_blocks) * static_cast<double>(status.f_frsize);
     free_space = text("; /dev/shm has ", free_bytes / kMiB, " MiB free of ", all_bytes / kMiB);
   }
-  return text("cannot reserve ", static_cast<double>(num_bytes) / kMiB, " MiB of shared memory: ",
-              std::strerror(error_number), free_space,
+  return text("cannot reserve ", static_cast<double>(num_bytes) / kMiB,
+              " MiB of shared memory: ", std::strerror(error_number), free_space,
               ". Make /dev/shm larger (in containers: docker run --shm-size=...), or use fewer"
               " ranks on this host");
 }

@@ -54,8 +54,8 @@ void ShmSegment::map(const std::string& name, const Deadline& deadline) {
   if (rank_ == 0) {
     memory_ = SharedMemory::create(name, num_bytes);
     if (const int error = memory_.reserve(0, header_bytes_); error != 0) {
-      throw Error(ErrorKind::comm, text("rank ", members_[0], ": ",
-                                        describe_reserve_error(error, num_bytes), "."));
+      throw Error(ErrorKind::comm,
+                  text("rank ", members_[0], ": ", describe_reserve_error(error, num_bytes), "."));
     }
     header().is_ready.store(1, std::memory_order_release);
     return;
@@ -81,9 +81,8 @@ void ShmSegment::wait_for_members(const Deadline& deadline) const {
   const auto everybody = static_cast<std::uint32_t>(size_);
   poll_until([&] { return header().num_mapped.load() >= everybody; }, "map", deadline);
   if (const int error = header().error_number.load(); error != 0) {
-    throw Error(ErrorKind::comm,
-                text("rank ", world_rank(), ": ",
-                     describe_reserve_error(error, memory_.size()), "."));
+    throw Error(ErrorKind::comm, text("rank ", world_rank(), ": ",
+                                      describe_reserve_error(error, memory_.size()), "."));
   }
 }
 
@@ -94,9 +93,9 @@ void ShmSegment::poll_until(const std::function<bool()>& is_reached, const char*
   bool has_reported = false;
   for (int look = 1; !is_reached(); ++look) {
     if (!has_reported && seconds_since(start) > stall_report_s_) {
-      log_warning(world_rank(), text("has waited ", seconds_since(start),
-                                     " s for the other members to ", what, " '", key_,
-                                     "' together. Every member must create it."));
+      log_warning(world_rank(),
+                  text("has waited ", seconds_since(start), " s for the other members to ", what,
+                       " '", key_, "' together. Every member must create it."));
       has_reported = true;
     }
     if (look % kLooksBetweenLivenessChecks == 0) {
@@ -104,8 +103,8 @@ void ShmSegment::poll_until(const std::function<bool()>& is_reached, const char*
     }
     if (deadline.is_over()) {
       throw Error(ErrorKind::timeout,
-                  text("rank ", world_rank(), " waited ",
-                       deadline.timeout_s(), " s for the other ranks to ", what, " '", key_,
+                  text("rank ", world_rank(), " waited ", deadline.timeout_s(),
+                       " s for the other ranks to ", what, " '", key_,
                        "' together. Every member of the group must create it, in the same order."));
     }
     std::this_thread::sleep_for(kPollInterval);
@@ -116,11 +115,11 @@ void ShmSegment::require_alive(int member) const {
   const int peer = members_[static_cast<std::size_t>(member)];
   const PeerStatus status = control_->status_of(peer);
   if (status.state == PeerState::running || member == rank_) return;
-  throw Error(ErrorKind::peer_lost,
-              text("rank ", world_rank(), " creates '", key_,
-                   "' together with rank ", peer, " (host ", status.host, ", pid ", status.pid,
-                   "), which has ended", status.reason.empty() ? "" : ": ", status.reason,
-                   ". See the output of that rank."));
+  throw Error(
+      ErrorKind::peer_lost,
+      text("rank ", world_rank(), " creates '", key_, "' together with rank ", peer, " (host ",
+           status.host, ", pid ", status.pid, "), which has ended",
+           status.reason.empty() ? "" : ": ", status.reason, ". See the output of that rank."));
 }
 
 ShmSegment::Header& ShmSegment::header() const {

@@ -26,8 +26,7 @@ std::unique_ptr<Segment> ShmTransport::create_segment(const SegmentRequest& requ
   const int member = static_cast<int>(self - request.members.begin());
   const std::string name = text("/tnt-", job_id_, "-", request.key);
   try {
-    return std::make_unique<ShmSegment>(name, request, member, control_, deadline,
-                                        stall_report_s_);
+    return std::make_unique<ShmSegment>(name, request, member, control_, deadline, stall_report_s_);
   } catch (const Error& error) {
     // Members that still wait for this segment must not wait for the deadline.
     leave(PeerState::failed, error.what());
