@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -280,8 +279,7 @@ class Model(DistributedSteps, PlainFiles):
 
     def _build(self, step_name: str, element_spec: Any) -> None:
         if step_name not in self._tnt_built_steps:
-            step: Callable[[Any], Any] = getattr(self, step_name)
-            build_by_tracing(step, element_spec)
+            build_by_tracing(self, step_name, element_spec)
             self._tnt_built_steps.add(step_name)
 
 
