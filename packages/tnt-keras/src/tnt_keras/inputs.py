@@ -35,6 +35,12 @@ class Samples:
         """Whether `x` is a dataset."""
         return isinstance(self.x, tf.data.Dataset)
 
+    @property
+    def can_be_split(self) -> bool:
+        """Whether ranks can each read a part: not of generators and `keras.utils.PyDataset`s."""
+        leaves = keras.tree.flatten((self.x, self.y, self.sample_weight))
+        return self.is_dataset or all(leaf is None or _is_array(leaf) for leaf in leaves)
+
 
 def check(samples: Samples, micro_batch_size: int | None) -> None:
     """Refuses what cannot be distributed, before anything else happens. Local.
@@ -56,13 +62,12 @@ def check(samples: Samples, micro_batch_size: int | None) -> None:
                     f"the global batch size. Received: {name}={_brief(getattr(samples, name))}."
                 )
         return
-    for leaf in tf.nest.flatten((samples.x, samples.y, samples.sample_weight)):
-        if leaf is not None and not _is_array(leaf):
-            raise TypeError(
-                "On several ranks, `x` must be a `tf.data.Dataset` or (a structure of) arrays or "
-                f"tensors. Received: {type(leaf).__name__}. Make a dataset of it, for instance "
-                "with `tf.data.Dataset.from_generator(...).batch(global_batch_size)`."
-            )
+    if not samples.can_be_split:
+        raise TypeError(
+            "On several ranks, `x` must be a `tf.data.Dataset` or (a structure of) arrays or "
+            f"tensors. Received: {type(samples.x).__name__}. Make a dataset of it, for instance "
+            "with `tf.data.Dataset.from_generator(...).batch(global_batch_size)`."
+        )
     if micro_batch_size is not None and samples.batch_size is not None:
         raise ValueError(
             "`batch_size` is that of the global batch and `tnt_micro_batch_size` that of one rank: "
@@ -106,7 +111,7 @@ def global_dataset(samples: Samples, *, shuffle: bool = False) -> tf.data.Datase
     if samples.sample_weight is None:
         parts = parts[:2] if samples.y is not None else parts[:1]
     # tf.data takes a list for a tensor, a tuple for a structure.
-    parts = keras.tree.lists_to_tuples(parts)
+    parts = keras.tree.map_structure(_as_array, keras.tree.lists_to_tuples(parts))
     dataset = tf.data.Dataset.from_tensor_slices(parts)
     if shuffle:
         dataset = dataset.shuffle(max(1, int(dataset.cardinality())))
@@ -160,7 +165,7 @@ def split_off_validation(samples: Samples, fraction: float) -> tuple[Samples, Sa
             "`validation_split` needs arrays. With a `tf.data.Dataset`, pass `validation_data`."
         )
     parts = (samples.x, samples.y, samples.sample_weight)
-    num_samples = len(next(leaf for leaf in tf.nest.flatten(parts) if leaf is not None))
+    num_samples = len(next(leaf for leaf in keras.tree.flatten(parts) if leaf is not None))
     at = math.floor(num_samples * (1.0 - fraction))
     if not 0 < at < num_samples:
         raise ValueError(
@@ -197,7 +202,15 @@ def _class_weights_to_samples(class_weight: dict[int, float]) -> Any:
 
 
 def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, (int, float, np.generic)) or hasattr(leaf, "__array__")
+    return hasattr(leaf, "__array__") and len(leaf.shape) > 0
+
+
+def _as_array(leaf: Any) -> Any:
+    """The leaf as Keras takes it: floating-point arrays (float64, mostly) become its default."""
+    if tf.is_tensor(leaf):
+        return leaf
+    array = np.asarray(leaf)
+    return array.astype(keras.config.floatx()) if np.issubdtype(array.dtype, np.floating) else array
 
 
 def _brief(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import keras
@@ -117,15 +118,30 @@ class Model(DistributedSteps, PlainFiles):
         """
         self._check_compiled("fit")
         samples = Samples(x, y, sample_weight, batch_size)
+        validation = _validation_samples(validation_data, validation_batch_size or batch_size)
+        if _must_be_left_to_keras(samples, validation):
+            return super().fit(
+                x,
+                y,
+                batch_size=batch_size,
+                epochs=epochs,
+                verbose=verbose,
+                callbacks=callbacks,
+                validation_split=validation_split,
+                validation_data=validation_data,
+                shuffle=shuffle,
+                class_weight=class_weight,
+                sample_weight=sample_weight,
+                initial_epoch=initial_epoch,
+                steps_per_epoch=steps_per_epoch,
+                validation_steps=validation_steps,
+                validation_batch_size=validation_batch_size,
+                validation_freq=validation_freq,
+            )
         inputs.check(samples, tnt_micro_batch_size)
-        validation: Samples | None
-        if validation_split and validation_data is None:
+        if validation_split and validation is None:
             samples, validation = inputs.split_off_validation(samples, validation_split)
-        else:
-            validation = _validation_samples(validation_data)
         if validation is not None:
-            size = validation_batch_size or (None if validation.is_dataset else batch_size)
-            validation = Samples(validation.x, validation.y, validation.sample_weight, size)
             inputs.check(validation, tnt_validation_micro_batch_size)
             validation_data = inputs.local_dataset(
                 inputs.global_dataset(validation), tnt_validation_micro_batch_size
@@ -189,6 +205,10 @@ class Model(DistributedSteps, PlainFiles):
             )
         self._check_compiled("evaluate")
         samples = Samples(x, y, sample_weight, batch_size)
+        if _must_be_left_to_keras(samples):
+            return super().evaluate(
+                x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict
+            )
         inputs.check(samples, tnt_micro_batch_size)
         data = inputs.local_dataset(inputs.global_dataset(samples), tnt_micro_batch_size)
         self._prepare("test_step", data)
@@ -227,6 +247,8 @@ class Model(DistributedSteps, PlainFiles):
             ValueError: As `fit` does.
         """
         samples = Samples(x, batch_size=batch_size)
+        if _must_be_left_to_keras(samples):
+            return super().predict(x, batch_size, verbose, steps, callbacks)
         inputs.check(samples, tnt_micro_batch_size)
         data = inputs.local_dataset(inputs.global_dataset(samples), tnt_micro_batch_size)
         self._prepare("predict_step", data)
@@ -310,12 +332,18 @@ def _distribute_compiled(model: Any, *, asked_for_jit: bool) -> None:
         distribute_optimizer(model.optimizer, settings().fusion_threshold_bytes)
 
 
-def _validation_samples(validation_data: Any) -> Samples | None:
+def _validation_samples(validation_data: Any, batch_size: int | None) -> Samples | None:
     if validation_data is None:
         return None
-    if isinstance(validation_data, tf.data.Dataset):
-        return Samples(validation_data)
-    return Samples(*keras.utils.unpack_x_y_sample_weight(validation_data))
+    samples = Samples(*keras.utils.unpack_x_y_sample_weight(validation_data))
+    if samples.is_dataset:
+        return samples
+    return dataclasses.replace(samples, batch_size=batch_size)
+
+
+def _must_be_left_to_keras(*parts: Samples | None) -> bool:
+    """Whether data, on one rank, are of a kind that only Keras can read."""
+    return get_size() == 1 and not all(part is None or part.can_be_split for part in parts)
 
 
 def _verbose(verbose: Any) -> Any:
