@@ -41,7 +41,7 @@ def test_generators_are_left_to_keras() -> None:
     batches = [(np.ones((2, 4)), np.ones((2, 1)))] * 3
     history = model.fit((b for b in batches), steps_per_epoch=3, shuffle=False, verbose=0)
     assert len(history.history["loss"]) == 1
-    assert model.predict((x for x, _ in batches), steps=3, verbose=0).shape == (6, 1)
+    assert model.predict(((x,) for x, _ in batches), steps=3, verbose=0).shape == (6, 1)
 
 
 def test_optimizer_of_one_rank_is_left_alone() -> None:
