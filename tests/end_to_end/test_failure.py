@@ -19,6 +19,11 @@ START_DEADLINE_S = 120
 END_DEADLINE_S = 5
 
 
+def listen_to_ctrl_c() -> None:
+    """Tests in the background of a shell ignore Ctrl-C, and so would all that they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def started_job(folder: pathlib.Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A job of `SIZE` ranks; whatever is left of it is killed at the end."""
@@ -27,6 +32,7 @@ def started_job(folder: pathlib.Path, *arguments: str) -> Iterator[subprocess.Po
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=listen_to_ctrl_c,
     )
     try:
         yield launcher

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from launched import PROLOGUE, Launched, environment, listen_to_ctrl_c
+from launched import PROLOGUE, Launched, environment, listen_to_signals
 
 
 @pytest.fixture
@@ -16,8 +16,9 @@ def launch(tmp_path):
         (tmp_path / "script.py").write_text(PROLOGUE + script)
         command = [sys.executable, "-m", "tnt_launch", *device.split(), *options]
         settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
-        # A test run in the background of a shell ignores Ctrl-C; the launcher must not.
-        settings |= {"stderr": subprocess.PIPE, "preexec_fn": listen_to_ctrl_c, **popen}
+        # Tests in the background of a shell ignore Ctrl-C, under nohup SIGHUP; the launcher must
+        # not, here.
+        settings |= {"stderr": subprocess.PIPE, "preexec_fn": listen_to_signals, **popen}
         process = subprocess.Popen(
             [*command, *([] if "--" in options else ["--", "script.py"]), *arguments],
             cwd=tmp_path,

@@ -64,8 +64,9 @@ def is_alive(pid):
     return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def listen_to_ctrl_c():
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def listen_to_signals():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def environment():
