@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 SCRIPT = pathlib.Path(__file__).parent / "scripts" / "train_without_end.py"
+LAUNCHER = [sys.executable, "-m", "tnt_launch", "--no-gpu"]
 SIZE = 3
 START_DEADLINE_S = 120
 END_DEADLINE_S = 5
@@ -28,7 +29,7 @@ def listen_to_ctrl_c() -> None:
 def started_job(folder: pathlib.Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A job of `SIZE` ranks; whatever is left of it is killed at the end."""
     launcher = subprocess.Popen(
-        [sys.executable, "-m", "tnt_launch", "-n", str(SIZE), "--", SCRIPT, folder, *arguments],
+        [*LAUNCHER, "-n", str(SIZE), "--", SCRIPT, folder, *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -60,15 +61,17 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def shared_memory_of_jobs() -> list[str]:
-    return [name for name in os.listdir("/dev/shm") if name.startswith("tnt-")]
+def shared_memory(folder: pathlib.Path) -> list[str]:
+    """What the job has in shared memory under a name; other jobs may run on this host."""
+    job = (folder / "job").read_text()
+    return [name for name in os.listdir("/dev/shm") if job in name]
 
 
 @pytest.mark.parametrize("victim", [0, 2])
 def test_killed_rank_ends_the_job_and_is_named(victim: int, tmp_path: pathlib.Path) -> None:
     with started_job(tmp_path) as launcher:
         pids = wait_for_training(tmp_path, launcher)
-        assert shared_memory_of_jobs() == []
+        assert shared_memory(tmp_path) == []
         os.kill(pids[victim], signal.SIGKILL)
         _, messages = launcher.communicate(timeout=END_DEADLINE_S)
 
@@ -77,7 +80,7 @@ def test_killed_rank_ends_the_job_and_is_named(victim: int, tmp_path: pathlib.Pa
     assert "SIGKILL" in messages[first:]
     assert f"pid {pids[victim]}" in messages
     assert not any(is_alive(pid) for pid in pids)
-    assert shared_memory_of_jobs() == []
+    assert shared_memory(tmp_path) == []
 
 
 def test_exception_of_one_rank_ends_the_job_with_its_traceback_and_exit_code(
@@ -90,7 +93,7 @@ def test_exception_of_one_rank_ends_the_job_with_its_traceback_and_exit_code(
     assert "RuntimeError: this rank does not like step 20" in messages
     report = messages[messages.index("rank 1") :]
     assert "train_without_end.py" in report
-    assert shared_memory_of_jobs() == []
+    assert shared_memory(tmp_path) == []
 
 
 def test_ctrl_c_ends_all_ranks(tmp_path: pathlib.Path) -> None:
@@ -101,4 +104,4 @@ def test_ctrl_c_ends_all_ranks(tmp_path: pathlib.Path) -> None:
 
     assert launcher.returncode == 128 + signal.SIGINT
     assert not any(is_alive(pid) for pid in pids)
-    assert shared_memory_of_jobs() == []
+    assert shared_memory(tmp_path) == []

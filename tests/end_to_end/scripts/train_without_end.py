@@ -1,4 +1,4 @@
-"""Trains until it is ended from outside; tells through files which process each rank is.
+"""Trains until it is ended from outside; tells through files which job and processes it is.
 
 Usage: train_without_end.py FOLDER [RANK_THAT_RAISES]
 """
@@ -29,6 +29,8 @@ class TellThatTrainingRuns(keras.callbacks.Callback):
             hidden.rename(FOLDER / str(tnt.get_rank()))
 
 
+if tnt.is_master_rank():
+    (FOLDER / "job").write_text(os.environ["TNT_JOB_ID"])
 model = keras.Sequential([keras.Input((32,)), keras.layers.Dense(64), keras.layers.Dense(1)])
 model = tnt.Model(model)
 model.compile("adam", "mse")
