@@ -17,8 +17,8 @@ from tnt_comm.testing import observe_ranks, run_ranks
 LOST = 1  # the rank that something happens to
 
 
-def names_in_shared_memory() -> set[str]:
-    return {path.name for path in Path("/dev/shm").glob("tnt-*")}
+def names_in_shared_memory(job: str) -> list[str]:
+    return [path.name for path in Path("/dev/shm").glob(f"tnt-{job}*")]
 
 
 def error_of(call: object, *args: object) -> str:
@@ -38,7 +38,7 @@ def die_during_allreduce() -> list[str]:
     start = time.monotonic()
     first = error_of(tnt_comm.allreduce, one)
     waited_s = time.monotonic() - start
-    return [first, error_of(tnt_comm.barrier), f"{waited_s:.3f}"]
+    return [first, error_of(tnt_comm.barrier), f"{waited_s:.3f}", os.environ["TNT_JOB_ID"]]
 
 
 def die_with_half_a_bucket() -> str:
@@ -169,14 +169,13 @@ def use_after_finalize() -> list[str]:
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_a_killed_rank_is_named_within_a_second_or_two(size: int) -> None:
-    before = names_in_shared_memory()
     reports = observe_ranks(die_during_allreduce, size, env={"TNT_TIMEOUT_S": "30"})
-    assert names_in_shared_memory() <= before
     assert reports[LOST].exit_code == -signal.SIGKILL
     for report in reports:
         if report.rank == LOST:
             continue
-        first, later, waited_s = report.value
+        first, later, waited_s, job = report.value
+        assert names_in_shared_memory(job) == []
         assert first.startswith("PeerLostError: ")
         assert "allreduce(float32, 1000 elements, sum)" in first
         assert f"rank {LOST} (host " in first
