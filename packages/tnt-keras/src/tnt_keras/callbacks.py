@@ -6,8 +6,9 @@ from typing import Any
 
 import keras
 
+from tnt_keras.agreement import any_rank
 from tnt_keras.rank import get_size, is_master_rank
-from tnt_keras.weights import any_rank, check_replicas
+from tnt_keras.weights import check_replicas
 
 # They only write what all ranks know alike.
 _WRITERS = (
@@ -22,15 +23,25 @@ _UNSUPPORTED = {
 }
 
 
-class ReplicaCheck(keras.callbacks.Callback):
-    """Stops training when the weights of the ranks differ, and stops all ranks together.
+class Agreement(keras.callbacks.Callback):
+    """Keeps ranks together: they stop at the same step, and their weights stay equal.
 
-    At the end of each epoch the weights are compared bit by bit. A wish to stop that only some
-    ranks have, such as a callback's that looks at its own clock, becomes that of all.
+    A wish to stop that only some ranks have, such as that of a callback that looks at its own
+    clock, becomes that of all: else the others would wait for ever in the next step. At the end of
+    each epoch the weights are compared bit by bit.
     """
 
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Agrees on whether to stop. Collective.
+
+        Args:
+            batch: Number of the step.
+            logs: Not used.
+        """
+        self.model.stop_training = any_rank(self.model.stop_training)
+
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Compares the ranks. Collective.
+        """Compares the weights and agrees on whether to stop. Collective.
 
         Args:
             epoch: Number of the epoch.
@@ -63,4 +74,4 @@ def for_this_rank(callbacks: Any, *, training: bool) -> Any:
                     f"{unsupported.__name__} does not work on several ranks yet. {remedy}"
                 )
     kept = [c for c in given if is_master_rank() or not isinstance(c, _WRITERS)]
-    return [*kept, ReplicaCheck()] if training else kept
+    return [*kept, Agreement()] if training else kept

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 from tnt_keras import saving
 from tnt_keras.class_swap import without_mixins
+from tnt_keras.steps import StepCommunication
 
 # For type checkers: the methods that `super()` finds are those of the Keras class beside it.
 _Base: Any = object
@@ -16,6 +19,7 @@ _Base: Any = object
 class PlainFiles(_Base):
     """Mixin for a Keras model: reads and writes files that know nothing of Tarantella."""
 
+    _tnt_communication: StepCommunication
     _tnt_synchronized: bool
 
     def save(
@@ -45,7 +49,7 @@ class PlainFiles(_Base):
         """
 
         def write_to(path: pathlib.Path) -> None:
-            with without_mixins(self, getattr(self, "optimizer", None)):
+            with self._as_plain_keras():
                 self.save(path, zipped=zipped, **kwargs)
 
         saving.write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
@@ -72,10 +76,35 @@ class PlainFiles(_Base):
         """
 
         def write_to(path: pathlib.Path) -> None:
-            with without_mixins(self, getattr(self, "optimizer", None)):
+            with self._as_plain_keras():
                 self.save_weights(path, **kwargs)
 
         saving.write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
+
+    def export(
+        self,
+        filepath: str | os.PathLike[str],
+        *args: Any,
+        tnt_save_all_devices: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """As `keras.Model.export`, written once as `save` does. Collective.
+
+        Args:
+            filepath: As in Keras; what is there is replaced.
+            *args: As in Keras.
+            tnt_save_all_devices: As for `save`.
+            **kwargs: As in Keras.
+
+        Raises:
+            OSError: As `save` does.
+        """
+
+        def write_to(path: pathlib.Path) -> None:
+            with self._as_plain_keras():
+                self.export(path, *args, **kwargs)
+
+        saving.write(filepath, write_to, overwrite=True, on_all_ranks=tnt_save_all_devices)
 
     def load_weights(self, filepath: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
         """As `keras.Model.load_weights`. Local: every rank reads the file.
@@ -92,5 +121,15 @@ class PlainFiles(_Base):
 
     def to_json(self, **kwargs: Any) -> str:
         """As `keras.Model.to_json`: describes a plain Keras model. Local."""
-        with without_mixins(self, getattr(self, "optimizer", None)):
+        with self._as_plain_keras():
             return str(self.to_json(**kwargs))
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles as a plain Keras model. Local."""
+        with self._as_plain_keras():
+            return self.__reduce__()
+
+    @contextlib.contextmanager
+    def _as_plain_keras(self) -> Iterator[None]:
+        with without_mixins(self, *self._tnt_communication.optimizers):
+            yield

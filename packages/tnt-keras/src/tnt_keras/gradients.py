@@ -57,9 +57,7 @@ class GradientExchange:
         """
         dense = [i for i, gradient in enumerate(gradients) if _is_dense(gradient)]
         values = [gradients[i] for i in dense]
-        sparse = [
-            _scaled(g, weight, step) if isinstance(g, tf.IndexedSlices) else g for g in gradients
-        ]
+        sparse = [_scaled(g, weight) if isinstance(g, tf.IndexedSlices) else g for g in gradients]
         rows = [
             (f"{names[i]}/{part}", tensor)
             for i, gradient in enumerate(sparse)
@@ -69,7 +67,9 @@ class GradientExchange:
 
         reduction = self.reductions.get([names[i] for i in dense], values) if dense else None
         tokens = reduction.start(values, [weight] * len(values)) if reduction else []
-        tokens += [ops.start_gather(tensor, self._gatherer(name)) for name, tensor in rows]
+        tokens += [
+            ops.start_gather(tensor, step.presence, self._gatherer(name)) for name, tensor in rows
+        ]
         if not tokens:
             return list(gradients)
 
@@ -101,11 +101,9 @@ def _is_dense(gradient: Gradient) -> bool:
     return gradient is not None and not isinstance(gradient, tf.IndexedSlices)
 
 
-def _scaled(gradient: tf.IndexedSlices, weight: tf.Tensor, step: Step) -> tf.IndexedSlices:
-    """The slices times their weight; none at all if this rank has no samples."""
-    num_rows = tf.where(step.num_local > 0, tf.shape(gradient.values)[0], 0)
+def _scaled(gradient: tf.IndexedSlices, weight: tf.Tensor) -> tf.IndexedSlices:
     return tf.IndexedSlices(
-        values=gradient.values[:num_rows] * tf.cast(weight, gradient.values.dtype),
-        indices=gradient.indices[:num_rows],
+        values=gradient.values * tf.cast(weight, gradient.values.dtype),
+        indices=gradient.indices,
         dense_shape=gradient.dense_shape,
     )

@@ -42,12 +42,15 @@ class Samples:
         return self.is_dataset or all(leaf is None or _is_array(leaf) for leaf in leaves)
 
 
-def check(samples: Samples, micro_batch_size: int | None) -> None:
+def checked(samples: Samples, micro_batch_size: int | None) -> Samples:
     """Refuses what cannot be distributed, before anything else happens. Local.
 
     Args:
         samples: What the user passed.
         micro_batch_size: What the user passed as `tnt_micro_batch_size`.
+
+    Returns:
+        The samples; arrays with the size of the global batch.
 
     Raises:
         ValueError: If arguments contradict each other; says which and what to do.
@@ -61,7 +64,7 @@ def check(samples: Samples, micro_batch_size: int | None) -> None:
                     "yields (inputs, targets) or (inputs, targets, sample_weights), batched with "
                     f"the global batch size. Received: {name}={_brief(getattr(samples, name))}."
                 )
-        return
+        return samples
     if not samples.can_be_split:
         raise TypeError(
             "On several ranks, `x` must be a `tf.data.Dataset` or (a structure of) arrays or "
@@ -73,6 +76,9 @@ def check(samples: Samples, micro_batch_size: int | None) -> None:
             "`batch_size` is that of the global batch and `tnt_micro_batch_size` that of one rank: "
             f"give one of them. Received: {samples.batch_size} and {micro_batch_size}."
         )
+    if micro_batch_size is not None:
+        return dataclasses.replace(samples, batch_size=micro_batch_size * get_size())
+    return samples
 
 
 def training_dataset(
@@ -107,12 +113,10 @@ def global_dataset(samples: Samples, *, shuffle: bool = False) -> tf.data.Datase
     """
     if samples.is_dataset:
         return samples.x
-    parts: tuple[Any, ...] = (samples.x, samples.y, samples.sample_weight)
-    if samples.sample_weight is None:
-        parts = parts[:2] if samples.y is not None else parts[:1]
+    element = keras.utils.pack_x_y_sample_weight(samples.x, samples.y, samples.sample_weight)
     # tf.data takes a list for a tensor, a tuple for a structure.
-    parts = keras.tree.map_structure(_as_array, keras.tree.lists_to_tuples(parts))
-    dataset = tf.data.Dataset.from_tensor_slices(parts)
+    element = keras.tree.map_structure(_as_array, keras.tree.lists_to_tuples(element))
+    dataset = tf.data.Dataset.from_tensor_slices(element)
     if shuffle:
         dataset = dataset.shuffle(max(1, int(dataset.cardinality())))
     return dataset.batch(samples.batch_size or 32)
@@ -136,6 +140,21 @@ def local_dataset(dataset: tf.data.Dataset, micro_batch_size: int | None = None)
     if get_size() > 1:
         return local
     return local.map(lambda micro_batch: micro_batch.data)
+
+
+def describe(dataset: tf.data.Dataset, micro_batch_size: int | None) -> str:
+    """Says what all ranks must agree on before they read a global dataset. Local.
+
+    Args:
+        dataset: As for `local_dataset`.
+        micro_batch_size: As for `local_dataset`.
+    """
+    cardinality = int(dataset.cardinality())
+    length = {tf.data.UNKNOWN_CARDINALITY: "unknown", tf.data.INFINITE_CARDINALITY: "infinite"}
+    return (
+        f"of {length.get(cardinality, cardinality)} elements {dataset.element_spec}, in batches "
+        f"of {global_batch_size(dataset, micro_batch_size)}"
+    )
 
 
 def global_batch_size(dataset: tf.data.Dataset, micro_batch_size: int | None) -> int | None:

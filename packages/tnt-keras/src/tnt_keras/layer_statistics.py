@@ -6,7 +6,8 @@ of its own samples. All ranks then take the mean of these moves, weighted as the
     v := v_before + sum_r (n_r / n) * (v_r - v_before).
 
 For moving averages of batch means that is the serial result; moving variances average those of the
-micro-batches.
+micro-batches. A variable that is declared with `aggregation="sum"`, a counter, adds up the moves of
+all ranks instead, and with "only_first_replica" takes that of the master rank.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import keras
 import tensorflow as tf
 
 from tnt_keras.keras_private import all_layers
+from tnt_keras.rank import is_master_rank
+from tnt_keras.step import Step
 
 
 def statistics_variables(model: keras.Model) -> list[Any]:
@@ -57,6 +60,19 @@ class StatisticsStates:
         return [
             variable.value - before
             for variable, before in zip(self.variables, self.before, strict=True)
+        ]
+
+    def scales(self, step: Step) -> list[tf.Tensor]:
+        """Returns what the increments are multiplied by before they are added up.
+
+        Args:
+            step: The current step.
+        """
+        of_master = step.presence if is_master_rank() else 0.0 * step.presence
+        special = {"sum": step.presence, "only_first_replica": of_master}
+        return [
+            special.get(getattr(variable, "aggregation", "none"), step.share)
+            for variable in self.variables
         ]
 
     def add(self, totals: list[tf.Tensor]) -> None:

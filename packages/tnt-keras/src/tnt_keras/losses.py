@@ -14,6 +14,7 @@ Which d_r Keras uses depends on the loss' reduction:
     "sum_over_batch_size", "mean"   number of samples (c_r = 1), or of valid entries with a mask
     "mean_with_sample_weight"       sum of the sample weights, times the mask
     "sum"                           1 on the whole, so that c_r = n / n_r
+    None, "none"                    no denominator: the step reduces the values itself (c_r = 1)
 """
 
 from __future__ import annotations
@@ -26,11 +27,30 @@ import keras
 import tensorflow as tf
 
 from tnt_keras.keras_private import mask_of
+from tnt_keras.log import logger
 from tnt_keras.patching import replaced
 from tnt_keras.reduction import ReductionCache
 from tnt_keras.step import Step
 
 _MEANS = ("sum_over_batch_size", "mean")
+
+
+def check_reductions(losses: Any) -> None:
+    """Refuses losses for `compile` that have no sum over ranks. Local.
+
+    Args:
+        losses: The structure of losses given to `compile`.
+
+    Raises:
+        ValueError: If a loss does not reduce its values.
+    """
+    for loss in keras.tree.flatten(losses):
+        if isinstance(loss, keras.losses.Loss) and loss.reduction in (None, "none"):
+            raise ValueError(
+                f"The loss {loss.name!r} has reduction={loss.reduction!r}: it gives one value per "
+                "sample, whose sum over ranks is not defined. Use reduction='sum' or "
+                "'sum_over_batch_size'."
+            )
 
 
 @contextlib.contextmanager
@@ -65,6 +85,13 @@ def _recorded_mask(loss: Any) -> Iterator[list[Any]]:
     def call(y_true: Any, y_pred: Any) -> Any:
         values = plain_call(y_true, y_pred)
         masks.append(mask_of(values))
+        if values.shape.rank == 0 and loss.reduction != "sum":
+            logger.warning(
+                "The loss %r gives one value for all samples that it gets. Each rank computes it "
+                "from its own samples, and the mean over ranks is taken: that is the serial loss "
+                "only if it is a mean over samples. Let it give one value per sample.",
+                loss.name,
+            )
         return values
 
     with replaced(loss, "call", call):
@@ -81,11 +108,7 @@ def _correction(
     if loss.reduction == "sum":
         return _divide(tf.ones([], tf.float64), step.share)
     if loss.reduction not in (*_MEANS, "mean_with_sample_weight"):
-        raise ValueError(
-            f"The loss {loss.name!r} has reduction={loss.reduction!r}: it gives one value per "
-            "sample, whose sum over ranks is not defined. Use reduction='sum' or "
-            "'sum_over_batch_size'."
-        )
+        return None  # one value for each sample, of which the step makes what it wants
     mask = _combined_mask(masks)
     if loss.reduction in _MEANS:
         sample_weight = None

@@ -23,6 +23,16 @@ from tnt_keras.patching import replaced
 from tnt_keras.step import Step
 
 
+def all_metrics(model: keras.Model) -> list[Any]:
+    """Returns the metrics of a model, also those that a `metrics` property of its own leaves out.
+
+    Args:
+        model: A built model.
+    """
+    metrics = [*model.metrics, *keras.Model.metrics.fget(model)]
+    return list({id(metric): metric for metric in metrics}.values())
+
+
 class MetricStates:
     """The variables of a model's metrics during one step.
 
@@ -92,6 +102,25 @@ class RecordedResults:
                 return compute
         return None
 
+    def is_derived(self, value: tf.Tensor) -> bool:
+        """Returns whether a tensor of the graph that is being traced was computed from a result.
+
+        Args:
+            value: Any tensor; of eager ones nothing is known.
+        """
+        if tf.executing_eagerly():
+            return False
+        results = {result.op for result, _ in self._results if tf.is_tensor(result)}
+        seen, to_visit = set(), [value.op]
+        while to_visit:
+            operation = to_visit.pop()
+            if operation in results:
+                return True
+            if operation not in seen:
+                seen.add(operation)
+                to_visit += [tensor.op for tensor in operation.inputs]
+        return False
+
     def _recorder(self, plain_result: Callable[[], Any]) -> Callable[[], Any]:
         def result() -> Any:
             value = plain_result()
@@ -111,25 +140,22 @@ def _item_of(plain_result: Callable[[], Any], key: str) -> Callable[[], tf.Tenso
 
 @contextlib.contextmanager
 def weighted_scalars(step: Step) -> Iterator[None]:
-    """Weights scalars that are handed to `Mean` and `Sum` metrics inside a with-block.
+    """Weights scalars that are handed to `Mean` metrics inside a with-block.
 
     `loss_tracker.update_state(loss)` counts as one value, not as one per sample. The value of the
     serial step is sum_r (n_r / n) * value_r, so each rank's scalar gets the weight n_r / n; the
-    weights of all ranks add up to the one value that the serial step counts.
+    weights of all ranks add up to the one value that the serial step counts. (What is handed to a
+    `Sum` is taken for a total, such as a number of tokens, and simply added.)
 
     Args:
         step: The current step.
     """
-    with contextlib.ExitStack() as stack:
-        for cls in (keras.metrics.Mean, keras.metrics.Sum):
-            stack.enter_context(replaced(cls, "update_state", _weighted(cls.update_state, step)))
-        yield
+    plain_update = keras.metrics.Mean.update_state
 
-
-def _weighted(plain_update: Callable[..., Any], step: Step) -> Callable[..., Any]:
     def update_state(metric: Any, values: Any, sample_weight: Any = None) -> Any:
         if sample_weight is None and keras.ops.ndim(values) == 0:
             sample_weight = tf.cast(step.share, metric.dtype)
         return plain_update(metric, values, sample_weight)
 
-    return update_state
+    with replaced(keras.metrics.Mean, "update_state", update_state):
+        yield

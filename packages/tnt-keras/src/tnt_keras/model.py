@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from tnt_keras import inputs
+from tnt_keras.agreement import require_same
 from tnt_keras.batch_norm import warn_about_batch_statistics
 from tnt_keras.building import build_by_tracing
 from tnt_keras.callbacks import for_this_rank
@@ -17,6 +18,7 @@ from tnt_keras.environment import settings
 from tnt_keras.files import PlainFiles
 from tnt_keras.inputs import Samples
 from tnt_keras.log import logger
+from tnt_keras.losses import check_reductions
 from tnt_keras.optimizer import distribute_optimizer
 from tnt_keras.rank import get_size, is_master_rank
 from tnt_keras.steps import DistributedSteps, StepCommunication
@@ -56,12 +58,22 @@ class Model(DistributedSteps, PlainFiles):
     def __init__(self, model: keras.Model) -> None:
         """Does nothing: `model` is this object, and it is initialised already."""
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
+    def compile(self, optimizer: Any = "rmsprop", loss: Any = None, **kwargs: Any) -> None:
         """As `keras.Model.compile`. Local.
 
         XLA cannot compile communication, so that on several ranks `jit_compile` is False.
+
+        Args:
+            optimizer: As in Keras.
+            loss: As in Keras; on several ranks every loss must be reduced to a scalar.
+            **kwargs: As in Keras.
+
+        Raises:
+            ValueError: If a loss is not reduced.
         """
-        super().compile(*args, **kwargs)
+        if get_size() > 1:
+            check_reductions(loss)
+        super().compile(optimizer, loss, **kwargs)
         _distribute_compiled(self, asked_for_jit=kwargs.get("jit_compile") is True)
 
     def fit(
@@ -138,16 +150,16 @@ class Model(DistributedSteps, PlainFiles):
                 validation_batch_size=validation_batch_size,
                 validation_freq=validation_freq,
             )
-        inputs.check(samples, tnt_micro_batch_size)
+        samples = inputs.checked(samples, tnt_micro_batch_size)
         if validation_split and validation is None:
             samples, validation = inputs.split_off_validation(samples, validation_split)
         if validation is not None:
-            inputs.check(validation, tnt_validation_micro_batch_size)
-            validation_data = inputs.local_dataset(
+            validation = inputs.checked(validation, tnt_validation_micro_batch_size)
+            validation_data = _part_of_this_rank(
                 inputs.global_dataset(validation), tnt_validation_micro_batch_size
             )
         global_data = inputs.training_dataset(samples, shuffle=shuffle, class_weight=class_weight)
-        train_data = inputs.local_dataset(global_data, tnt_micro_batch_size)
+        train_data = _part_of_this_rank(global_data, tnt_micro_batch_size)
         self._prepare("train_step", train_data)
         warn_about_batch_statistics(
             self, inputs.global_batch_size(global_data, tnt_micro_batch_size)
@@ -209,8 +221,8 @@ class Model(DistributedSteps, PlainFiles):
             return super().evaluate(
                 x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict
             )
-        inputs.check(samples, tnt_micro_batch_size)
-        data = inputs.local_dataset(inputs.global_dataset(samples), tnt_micro_batch_size)
+        samples = inputs.checked(samples, tnt_micro_batch_size)
+        data = _part_of_this_rank(inputs.global_dataset(samples), tnt_micro_batch_size)
         self._prepare("test_step", data)
         return super().evaluate(
             data,
@@ -249,8 +261,8 @@ class Model(DistributedSteps, PlainFiles):
         samples = Samples(x, batch_size=batch_size)
         if _must_be_left_to_keras(samples):
             return super().predict(x, batch_size, verbose, steps, callbacks)
-        inputs.check(samples, tnt_micro_batch_size)
-        data = inputs.local_dataset(inputs.global_dataset(samples), tnt_micro_batch_size)
+        samples = inputs.checked(samples, tnt_micro_batch_size)
+        data = _part_of_this_rank(inputs.global_dataset(samples), tnt_micro_batch_size)
         self._prepare("predict_step", data)
         return super().predict(
             data,
@@ -328,8 +340,10 @@ def _distribute_compiled(model: Any, *, asked_for_jit: bool) -> None:
     if asked_for_jit:
         logger.warning("jit_compile=True is ignored: XLA cannot compile communication.")
     model.jit_compile = False
+    model._tnt_communication.optimizers.clear()
     if model.optimizer is not None:
-        distribute_optimizer(model.optimizer, settings().fusion_threshold_bytes)
+        distribute_optimizer(model.optimizer)
+        model._tnt_communication.optimizers.append(model.optimizer)
 
 
 def _validation_samples(validation_data: Any, batch_size: int | None) -> Samples | None:
@@ -344,6 +358,12 @@ def _validation_samples(validation_data: Any, batch_size: int | None) -> Samples
 def _must_be_left_to_keras(*parts: Samples | None) -> bool:
     """Whether data, on one rank, are of a kind that only Keras can read."""
     return get_size() == 1 and not all(part is None or part.can_be_split for part in parts)
+
+
+def _part_of_this_rank(dataset: tf.data.Dataset, micro_batch_size: int | None) -> tf.data.Dataset:
+    if get_size() > 1:
+        require_same("the dataset", inputs.describe(dataset, micro_batch_size))
+    return inputs.local_dataset(dataset, micro_batch_size)
 
 
 def _verbose(verbose: Any) -> Any:

@@ -4,7 +4,8 @@ Each comes in two halves. *Start* hands a tensor to tnt-comm and returns a token
 says "has started"; *finish* waits for the result. Finish blocks one of TensorFlow's threads, so it
 takes a `barrier`: the sum of the tokens of all starts that must come first (`tnt_keras.step`
 builds it). The operations are not stateful, so that TensorFlow runs a start as soon as its input
-exists.
+exists. Therefore it would also compute a start of constants once and for all, when it optimises the
+graph: one input of every start must not be a constant.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ def start_reduce(
     Args:
         value: Tensor of any shape, of the size and dtype planned for `tensor_id`.
         scale: float64 scalar. Where it is 0 the contribution is 0, even if `value` is not finite.
+            Not a constant of the graph.
         reducer: Holds the plan.
         tensor_id: Number of the tensor in the plan.
 
@@ -62,17 +64,18 @@ def finish_reduce(
     return total
 
 
-def start_gather(rows: tf.Tensor, gatherer: tnt_comm.Gatherer) -> tf.Tensor:
+def start_gather(rows: tf.Tensor, presence: tf.Tensor, gatherer: tnt_comm.Gatherer) -> tf.Tensor:
     """Starts the concatenation of the rows of all ranks. Never blocks.
 
     Args:
         rows: Tensor of shape `(k, ...)`; `k` may differ between ranks and be 0.
+        presence: float64 scalar. Where it is 0 no rows are sent. Not a constant of the graph.
         gatherer: Keeps this collective apart from all others.
 
     Returns:
         The token, an int32 scalar.
     """
-    return _ops().tnt_start_gather(rows, gatherer=gatherer.handle)
+    return _ops().tnt_start_gather(rows, presence, gatherer=gatherer.handle)
 
 
 def finish_gather(rows: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gatherer) -> tf.Tensor:

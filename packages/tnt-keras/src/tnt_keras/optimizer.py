@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
 
-from tnt_keras.class_swap import add_mixin
+from tnt_keras.class_swap import add_mixin, plain_class
+from tnt_keras.environment import settings
 from tnt_keras.gradients import Gradient, GradientExchange
+from tnt_keras.patching import replaced
 from tnt_keras.step import Step, current_step, is_building
 
 # For type checkers: the methods that `super()` finds are those of the Keras class beside it.
@@ -25,6 +30,10 @@ class DistributedOptimizer(_Base):
 
     _tnt_exchange: GradientExchange
     _tnt_step_of_scaled_loss: Step | None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        # Asked for by `from_config`. Copies are plain optimizers.
+        return plain_class(cls)(*args, **kwargs)
 
     def scale_loss(self, loss: tf.Tensor) -> tf.Tensor:
         """Weights the loss with this rank's share, besides what the optimizer does. Local.
@@ -82,18 +91,60 @@ class DistributedOptimizer(_Base):
         is_weighted = self._tnt_step_of_scaled_loss is step
         weight = step.presence if is_weighted else step.share
         reduced = self._tnt_exchange.exchange(grads, names, weight, step)
-        return super().apply(reduced, trainable_variables)
+        with _applying():
+            return super().apply(reduced, trainable_variables)
 
 
-def distribute_optimizer(optimizer: Any, threshold_bytes: int) -> None:
+def distribute_optimizer(optimizer: Any) -> None:
     """Hooks `optimizer` in place; nothing happens if it is hooked. Local.
 
     Args:
-        optimizer: The outermost optimizer of a model.
-        threshold_bytes: Fusion threshold of its gradients.
+        optimizer: The outermost optimizer of some variables.
     """
     if not isinstance(optimizer, DistributedOptimizer):
         add_mixin(optimizer, DistributedOptimizer)
+        exchange = GradientExchange(settings().fusion_threshold_bytes)
         # Past Keras' own __setattr__, which would track what it does not know.
-        object.__setattr__(optimizer, "_tnt_exchange", GradientExchange(threshold_bytes))
+        object.__setattr__(optimizer, "_tnt_exchange", exchange)
         object.__setattr__(optimizer, "_tnt_step_of_scaled_loss", None)
+
+
+@contextlib.contextmanager
+def hooked_optimizers(found: Callable[[Any], None]) -> Iterator[None]:
+    """Hooks every Keras optimizer that is used inside a with-block, when it is used first.
+
+    A model may have other optimizers than the one given to `compile`: one for the generator and one
+    for the discriminator, say.
+
+    Args:
+        found: Called with an optimizer that was not hooked yet.
+    """
+    with contextlib.ExitStack() as stack:
+        for cls in (keras.optimizers.Optimizer, keras.optimizers.LossScaleOptimizer):
+            stack.enter_context(replaced(cls, "apply", _hooking_apply(cls.apply, found)))
+        yield
+
+
+def _hooking_apply(
+    plain_apply: Callable[..., Any], found: Callable[[Any], None]
+) -> Callable[..., Any]:
+    def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        if _is_applying.get():  # the optimizer inside of a hooked one
+            return plain_apply(optimizer, grads, trainable_variables)
+        distribute_optimizer(optimizer)
+        found(optimizer)
+        return optimizer.apply(grads, trainable_variables)
+
+    return apply
+
+
+_is_applying: contextvars.ContextVar[bool] = contextvars.ContextVar("tnt_applying", default=False)
+
+
+@contextlib.contextmanager
+def _applying() -> Iterator[None]:
+    token = _is_applying.set(True)
+    try:
+        yield
+    finally:
+        _is_applying.reset(token)

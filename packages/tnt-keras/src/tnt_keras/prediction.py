@@ -20,6 +20,8 @@ class PredictionGather:
 
         sum_{q < r} ceil((B - q) / n).
 
+    A model may give several rows for each sample; they stay together.
+
     Args:
         size: Number of ranks.
     """
@@ -27,34 +29,85 @@ class PredictionGather:
     def __init__(self, size: int) -> None:
         self._size = size
         self._gatherers: list[tnt_comm.Gatherer] = []
+        self._previous: tuple[Any, list[tf.Tensor]] = (None, [])
 
     def gather(self, outputs: Any, step: Step) -> Any:
         """Returns the predictions for the global batch. Collective.
 
         Args:
-            outputs: Structure of tensors of shape `(rows of this rank, ...)`.
+            outputs: Structure of tensors of shape `(k * samples of this rank, ...)`, the other
+                dimensions equal on all ranks, with any whole number k.
             step: The current step.
 
         Returns:
-            The structure, with tensors of shape `(rows of the global batch, ...)`.
+            The structure, with tensors of shape `(k * samples of the global batch, ...)`.
+
+        Raises:
+            TypeError: If an output is not a dense numeric tensor.
+            tf.errors.InvalidArgumentError: When the step runs, if outputs have other shapes.
         """
         leaves = keras.tree.flatten(outputs)
         for leaf in leaves:
-            if not isinstance(leaf, tf.Tensor) or leaf.dtype == tf.string:
+            if not tf.is_tensor(leaf) or leaf.dtype == tf.string or leaf.shape.rank == 0:
                 raise TypeError(
                     "Only dense numeric predictions can be collected over ranks. "
                     f"Received: {leaf!r}."
                 )
         while len(self._gatherers) < len(leaves):
             self._gatherers.append(tnt_comm.Gatherer(f"predictions {len(self._gatherers)}"))
-        # A rank without samples has predicted a stand-in row.
-        rows = [leaf[: step.num_local] for leaf in leaves]
-        pairs = list(zip(rows, self._gatherers, strict=False))
-        barrier = step.barrier([ops.start_gather(tensor, gatherer) for tensor, gatherer in pairs])
+        rows_per_sample = [_rows_per_sample(leaf, step) for leaf in leaves]
+        pairs = list(zip(self._after_previous(leaves), self._gatherers, strict=False))
+        # A rank without samples has predicted for a stand-in, and sends nothing.
+        barrier = step.barrier(
+            [ops.start_gather(rows, step.presence, gatherer) for rows, gatherer in pairs]
+        )
         by_rank = [ops.finish_gather(tensor, barrier, gatherer) for tensor, gatherer in pairs]
         step.close_group(by_rank)
+        self._previous = (step.graph, by_rank)
         order = batch_order(step.num_global, self._size)
-        return keras.tree.pack_sequence_as(outputs, [tf.gather(leaf, order) for leaf in by_rank])
+        ordered = [
+            _in_order(leaf, k, order) for leaf, k in zip(by_rank, rows_per_sample, strict=True)
+        ]
+        return keras.tree.pack_sequence_as(outputs, ordered)
+
+    def _after_previous(self, rows: list[tf.Tensor]) -> list[tf.Tensor]:
+        """The rows, to be sent when the gatherers are free.
+
+        With `steps_per_execution` one graph holds several steps, and nothing else orders them.
+        """
+        graph, results = self._previous
+        if graph is None or graph is not tf.compat.v1.get_default_graph():
+            return rows
+        with tf.control_dependencies(results):
+            return [tf.identity(tensor) for tensor in rows]
+
+
+def _rows_per_sample(output: tf.Tensor, step: Step) -> tf.Tensor:
+    num_rows = tf.shape(output, tf.int64)[0]
+    num_samples = tf.maximum(step.num_local, 1)
+    tf.debugging.assert_equal(
+        num_rows % num_samples,
+        tf.zeros([], tf.int64),
+        message="The first dimension of a prediction must be a multiple of the number of samples: "
+        "otherwise it is not known which rows belong to which sample, and ranks' predictions "
+        "cannot be put in order.",
+    )
+    return num_rows // num_samples
+
+
+def _in_order(by_rank: tf.Tensor, rows_per_sample: tf.Tensor, order: tf.Tensor) -> tf.Tensor:
+    num_rows = tf.shape(by_rank, tf.int64)[0]
+    tf.debugging.assert_equal(
+        num_rows,
+        rows_per_sample * tf.size(order, tf.int64),
+        message="The predictions of the ranks have different shapes, apart from the first "
+        "dimension: they cannot be put together. Pad them to a fixed size.",
+    )
+    rest = tf.shape(by_rank, tf.int64)[1:]
+    by_sample = tf.reshape(by_rank, tf.concat([[-1, rows_per_sample], rest], 0))
+    ordered = tf.reshape(tf.gather(by_sample, order), tf.concat([[num_rows], rest], 0))
+    ordered.set_shape(by_rank.shape)
+    return ordered
 
 
 def batch_order(num_rows: tf.Tensor, size: int) -> tf.Tensor:

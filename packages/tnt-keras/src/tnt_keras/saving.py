@@ -8,9 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 
-import numpy as np
-
-import tnt_comm
+from tnt_keras.agreement import exchange
 from tnt_keras.rank import get_rank, is_master_rank
 
 
@@ -68,12 +66,11 @@ def _write_here(
 
 
 def _raise_anywhere(error: str, own_failure: Exception | None, path: pathlib.Path) -> None:
-    errors = tnt_comm.allgather(np.frombuffer(error.encode(), np.uint8))
+    errors = [message.decode() for message in exchange(error.encode())]
     if own_failure is not None:
         raise own_failure
-    for rank, raw in enumerate(errors):
-        if raw.size:
+    for rank, text in enumerate(errors):
+        if text:
             message = f"Rank {get_rank()}: {path} was not written by rank {rank}: "
-            text = raw.tobytes().decode()
             kind = FileExistsError if text.startswith("FileExistsError") else OSError
             raise kind(message + text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,20 +31,27 @@ class Step:
     anybody waits, every other rank either waits in it too, hence has made its starts, or is not
     blocked and will make them.
 
+    Share and presence are never constants of a graph, even if all shapes are known: operations that
+    take them are computed in every step.
+
     Attributes:
         num_local: int64 scalar, n_r.
         num_global: int64 scalar, n.
         share: float64 scalar, n_r / n.
         presence: float64 scalar, 1 if n_r > 0, else 0.
+        graph: The graph in which the step is traced, None if it is run eagerly.
     """
 
     def __init__(self, num_local: tf.Tensor, num_global: tf.Tensor) -> None:
         self.num_local = num_local
         self.num_global = num_global
-        self.share = tf.math.divide_no_nan(
+        share = tf.math.divide_no_nan(
             tf.cast(num_local, tf.float64), tf.cast(num_global, tf.float64)
         )
-        self.presence = tf.cast(num_local > 0, tf.float64)
+        one = _one().read_value()
+        self.share = one * share
+        self.presence = one * tf.cast(num_local > 0, tf.float64)
+        self.graph = _current_graph()
         self._last_group: tf.Tensor | None = None
 
     def barrier(self, tokens: Sequence[tf.Tensor]) -> tf.Tensor:
@@ -54,7 +62,17 @@ class Step:
 
         Returns:
             int32 scalar for the `barrier` of the group's operations.
+
+        Raises:
+            RuntimeError: Inside of a `tf.cond` or `tf.while_loop` of the step: ranks could take
+                different branches, and then wait for each other for ever.
         """
+        if _current_graph() is not self.graph:
+            raise RuntimeError(
+                "Ranks cannot communicate inside of a `tf.cond` or `tf.while_loop` of a step: not "
+                "all of them might get there. Compute the loss and call the optimizer outside, "
+                "for instance with gradients that are multiplied by 0 or 1."
+            )
         previous = [] if self._last_group is None else [self._last_group]
         return tf.add_n([*tokens, *previous])
 
@@ -71,6 +89,17 @@ class Step:
     def last_group(self) -> tf.Tensor | None:
         """Token of the last closed group, None before the first."""
         return self._last_group
+
+
+@functools.cache
+def _one() -> tf.Variable:
+    """A variable, since TensorFlow does not know that it always holds 1."""
+    with tf.init_scope():
+        return tf.Variable(1.0, trainable=False, dtype=tf.float64, name="tnt_one")
+
+
+def _current_graph() -> Any:
+    return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
 
 
 class Building:
@@ -97,11 +126,17 @@ def is_building() -> bool:
 def step_scope(step: Any) -> Iterator[None]:
     """Makes `step` the current one inside a with-block. Local.
 
+    Calls of a user's own `tf.function`s become part of the step: a function that is traced by
+    itself would keep what it finds in this step for later ones.
+
     Args:
         step: A `Step` or a `Building`.
     """
     token = _current.set(step)
+    inlines_functions = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
     try:
         yield
     finally:
+        tf.config.run_functions_eagerly(inlines_functions)
         _current.reset(token)

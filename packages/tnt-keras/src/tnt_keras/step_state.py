@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tnt_keras.layer_statistics import StatisticsStates
 from tnt_keras.log import logger
-from tnt_keras.metrics import MetricStates, RecordedResults, weighted_scalars
+from tnt_keras.metrics import MetricStates, RecordedResults, all_metrics, weighted_scalars
 from tnt_keras.reduction import ReductionCache
 from tnt_keras.step import Step
 
@@ -34,7 +34,7 @@ class StepState:
     ) -> None:
         self._step = step
         self._reductions = reductions
-        self._watched_metrics = list(model.metrics)
+        self._watched_metrics = all_metrics(model)
         self._metrics = MetricStates(self._watched_metrics)
         self._statistics = StatisticsStates(model) if training else None
         self._results = RecordedResults()
@@ -60,7 +60,10 @@ class StepState:
         loose = self._loose_values(logs)
         metric_increments = self._metrics.increments()
         statistics = self._statistics.increments() if self._statistics else []
-        totals = self._sum(metric_increments, statistics, [value for _, value in loose])
+        *totals, num_samples = self._sum(
+            metric_increments, statistics, [value for _, value in loose]
+        )
+        _check_number_of_samples(num_samples, self._step)
 
         num_metrics, num_statistics = len(metric_increments), len(statistics)
         self._metrics.add(totals[:num_metrics])
@@ -76,11 +79,18 @@ class StepState:
         if not isinstance(logs, dict):
             return []
         loose = [
-            (key, tf.cast(value, tf.float32))
+            (key, value)
             for key, value in logs.items()
             if tf.is_tensor(value) and self._results.recompute(value) is None
         ]
         for key, value in loose:
+            if self._results.is_derived(value):
+                raise ValueError(
+                    f"`train_step` or `test_step` returned {key!r}, which is computed from the "
+                    "result of a metric. On several ranks that result is not complete before the "
+                    "step ends. Return `metric.result()` itself, or make a metric whose `result` "
+                    f"computes {key!r}."
+                )
             if value.shape.rank != 0:
                 raise ValueError(
                     f"`train_step` returned {key!r} of shape {value.shape}, which is no metric's "
@@ -92,7 +102,7 @@ class StepState:
                 "over samples, keep it in a metric and return `metric.result()`.",
                 key,
             )
-        return loose
+        return [(key, tf.cast(value, tf.float32)) for key, value in loose]
 
     def _global_value(self, key: str, value: Any, means: dict[str, tf.Tensor]) -> Any:
         if key in means:
@@ -106,17 +116,27 @@ class StepState:
         statistics: list[tf.Tensor],
         loose: list[tf.Tensor],
     ) -> list[tf.Tensor]:
-        values = [*metrics, *statistics, *loose]
-        if not values:
-            return []
+        """Sums over ranks, weighted; last of all, the number of samples of all ranks."""
+        values = [*metrics, *statistics, *loose, tf.cast(self._step.num_local, tf.float32)]
         names = [variable.path for variable in self._metrics.variables]
         names += [v.path for v in self._statistics.variables] if self._statistics else []
-        names += [f"log {index}" for index in range(len(loose))]
+        names += [*(f"log {index}" for index in range(len(loose))), "number of samples"]
         step = self._step
         scales = [step.presence] * len(metrics)
-        scales += [step.share] * (len(statistics) + len(loose))
+        scales += self._statistics.scales(step) if self._statistics else []
+        scales += [*([step.share] * len(loose)), step.presence]
         reduction = self._reductions.get(names, values)
         barrier = step.barrier(reduction.start(values, scales))
         totals = reduction.finish(values, barrier)
         step.close_group(totals)
         return totals
+
+
+def _check_number_of_samples(of_all_ranks: tf.Tensor, step: Step) -> None:
+    """A rank that reads other data than the rest would spoil results without a sign."""
+    tf.debugging.assert_equal(
+        tf.cast(of_all_ranks, tf.int64),
+        step.num_global,
+        message="The samples of all ranks do not add up to the global batch: ranks have read "
+        "batches of different sizes. All ranks must be given the same data.",
+    )

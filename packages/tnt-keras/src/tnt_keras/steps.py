@@ -8,6 +8,7 @@ from typing import Any
 
 from tnt_keras.losses import corrected_losses
 from tnt_keras.micro_batch import split
+from tnt_keras.optimizer import hooked_optimizers
 from tnt_keras.prediction import PredictionGather
 from tnt_keras.rank import get_rank, get_size
 from tnt_keras.reduction import ReductionCache
@@ -19,9 +20,17 @@ _Base: Any = object
 
 
 class StepCommunication:
-    """What the steps of one model keep between steps: their reductions and gatherers."""
+    """What the steps of one model keep between steps: their reductions and gatherers.
+
+    Attributes:
+        optimizers: The optimizers that are hooked: the compiled one, and others that a step uses.
+        denominators: Of losses.
+        state: Of metrics, statistics and logs.
+        predictions: Collects what ranks predict.
+    """
 
     def __init__(self) -> None:
+        self.optimizers: list[Any] = []
         self.denominators = ReductionCache("loss denominators")
         self.state = ReductionCache("metrics and statistics")
         self.predictions = PredictionGather(get_size())
@@ -88,7 +97,12 @@ class DistributedSteps(_Base):
 
     @contextlib.contextmanager
     def _inside(self, step: Step) -> Iterator[None]:
-        with step_scope(step), corrected_losses(step, self._tnt_communication.denominators):
+        communication = self._tnt_communication
+        with (
+            step_scope(step),
+            corrected_losses(step, communication.denominators),
+            hooked_optimizers(communication.optimizers.append),
+        ):
             yield
 
 

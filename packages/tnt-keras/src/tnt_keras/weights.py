@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 import tnt_comm
+from tnt_keras.agreement import exchange
 from tnt_keras.rank import MASTER_RANK, get_rank, get_size
 
 # An odd number without pattern (2**31 divided by the golden ratio), so that multiples of it modulo
@@ -22,13 +23,13 @@ _NUM_SEEDS = 2**31
 def replicated_variables(model: keras.Model) -> list[Any]:
     """Returns all variables that must be equal on all ranks. Local.
 
-    These are the model's weights and, if it is compiled, the optimizer's variables.
+    These are the model's weights and the variables of the optimizers that it is known to use.
 
     Args:
-        model: A built model.
+        model: A built distributed model.
     """
-    optimizer = getattr(model, "optimizer", None)
-    variables = [*model.weights, *(optimizer.variables if optimizer is not None else [])]
+    optimizers = model._tnt_communication.optimizers
+    variables = [*model.weights, *(v for optimizer in optimizers for v in optimizer.variables)]
     return list({id(variable): variable for variable in variables}.values())
 
 
@@ -66,7 +67,7 @@ def check_replicas(model: keras.Model) -> None:
     """
     variables = replicated_variables(model)
     digests = b"".join(_digest(variable) for variable in variables)
-    of_ranks = _exchange(digests)
+    of_ranks = exchange(digests)
     if all(other == of_ranks[MASTER_RANK] for other in of_ranks):
         return
     for index, variable in enumerate(variables):
@@ -81,15 +82,6 @@ def check_replicas(model: keras.Model) -> None:
             )
 
 
-def any_rank(condition: bool) -> bool:
-    """Returns whether `condition` holds on any rank. Collective.
-
-    Args:
-        condition: The value of this rank.
-    """
-    return bool(tnt_comm.allreduce(np.array([condition]), op="or")[0])
-
-
 def _digest(variable: Any) -> bytes:
     return hashlib.blake2b(np.asarray(variable.value).tobytes(), digest_size=16).digest()
 
@@ -99,11 +91,6 @@ def _broadcast(value: np.ndarray) -> np.ndarray:
     raw = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
     received = tnt_comm.broadcast(raw, root=MASTER_RANK)
     return np.frombuffer(received.tobytes(), value.dtype).reshape(value.shape)
-
-
-def _exchange(message: bytes) -> list[bytes]:
-    parts = tnt_comm.allgather(np.frombuffer(message, np.uint8))
-    return [part.tobytes() for part in parts]
 
 
 def _seed_states(model: keras.Model) -> list[Any]:
@@ -125,7 +112,7 @@ def _seed_states(model: keras.Model) -> list[Any]:
 
 def _check_same_structure(variables: list[Any]) -> None:
     own = [[variable.path, list(variable.shape), str(variable.dtype)] for variable in variables]
-    of_ranks = [json.loads(text) for text in _exchange(json.dumps(own).encode())]
+    of_ranks = [json.loads(text) for text in exchange(json.dumps(own).encode())]
     master = of_ranks[MASTER_RANK]
     for rank in range(get_size()):
         other = of_ranks[rank]

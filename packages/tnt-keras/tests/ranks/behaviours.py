@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import pathlib
 from collections.abc import Iterator
@@ -93,6 +94,52 @@ def _drifting_rank() -> None:
     classifier(True).fit(_dataset(), epochs=2, verbose=0, callbacks=[Drift()])
 
 
+def _derived_log() -> None:
+    class Perplexity(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = keras.layers.Dense(10)
+            self.tracker = keras.metrics.Mean(name="loss")
+
+        def call(self, inputs: Any) -> Any:
+            return self.dense(inputs)
+
+        def train_step(self, data: Any) -> Any:
+            x, _ = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(self(x) - x))
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply(gradients, self.trainable_variables)
+            self.tracker.update_state(loss)
+            return {"perplexity": tf.exp(self.tracker.result())}
+
+    model = tnt_keras.Model(Perplexity())
+    model.compile("sgd")
+    model.fit(_dataset(), verbose=0)
+
+
+def _different_data() -> None:
+    size = 22 - 2 * tnt_keras.get_rank()  # 5 and 4 batches of 5
+    data = tf.data.Dataset.from_tensor_slices(samples(size)).batch(5)
+    classifier(True).fit(data, verbose=0)
+
+
+def _different_batches() -> None:
+    def batches() -> Iterator[Any]:
+        for _ in range(3):
+            yield samples(4 + tnt_keras.get_rank())
+
+    signature = (tf.TensorSpec((None, 10)), tf.TensorSpec((None,), tf.int32))
+    data = tf.data.Dataset.from_generator(batches, output_signature=signature)
+    classifier(True).fit(data, verbose=0)
+
+
+def _rows_that_are_no_samples() -> None:
+    inputs = keras.Input((10,))
+    model = tnt_keras.Model(keras.Model(inputs, keras.ops.reshape(inputs, (-1, 6))))
+    model.predict(samples(6)[0], batch_size=6, verbose=0)
+
+
 MISTAKES = {
     "not compiled": _not_compiled,
     "targets with dataset": _targets_with_dataset,
@@ -106,6 +153,9 @@ MISTAKES = {
     "different models": _different_models,
     "custom loop": _custom_loop,
     "drifting rank": _drifting_rank,
+    "derived log": _derived_log,
+    "different data": _different_data,
+    "rows that are no samples": _rows_that_are_no_samples,
 }
 
 
@@ -241,17 +291,59 @@ def stopped_by_one_rank() -> int:
     return len(history.history["loss"])
 
 
+def error_in_world_of_its_own() -> tuple[str, str]:
+    """An error after which ranks cannot go on together."""
+    try:
+        _different_batches()
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return "", "no error"
+
+
+def stopped_in_the_middle() -> int:
+    """Number of steps when one rank alone wants to stop after the second."""
+    steps = []
+
+    class StopAfterSecond(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            steps.append(batch)
+            if batch == 1 and tnt_keras.get_rank() == 1:
+                self.model.stop_training = True
+
+    classifier(True).fit(_dataset(), epochs=5, verbose=0, callbacks=[StopAfterSecond()])
+    return len(steps)
+
+
+def copies(folder: str) -> dict[str, bool]:
+    """Copies of a trained model and its optimizer."""
+    model = classifier(True)
+    model.fit(_dataset(), verbose=0)
+    copied = copy.deepcopy(model)
+    optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
+    path = pathlib.Path(folder) / "exported"
+    model.export(path, verbose=False)
+    x = samples()[0]
+    exported = tf.saved_model.load(str(path))
+    served = exported.serve(x)
+    return {
+        "copy is plain": type(copied) is type(classifier(False)),
+        "copy predicts alike": np.allclose(copied.predict(x, verbose=0), served, atol=1e-6),
+        "optimizer is plain": type(optimizer) is keras.optimizers.SGD,
+        "one folder": [p.name for p in pathlib.Path(folder).iterdir()] == ["exported"],
+    }
+
+
 def kinds() -> dict[str, bool]:
     """What a distributed model is."""
     plain = keras.Sequential([keras.Input((10,)), keras.layers.Dense(3)])
     model = tnt_keras.Model(plain)
-    copy = keras.models.clone_model(model)
+    clone = keras.models.clone_model(model)
     return {
         "same object": model is plain,
         "tnt.Model": isinstance(model, tnt_keras.Model),
         "keras.Model": isinstance(model, keras.Model),
         "Sequential": isinstance(model, keras.Sequential),
-        "clone is plain": not isinstance(copy, tnt_keras.Model),
+        "clone is plain": not isinstance(clone, tnt_keras.Model),
         "twice is once": tnt_keras.Model(model) is model,
         "json is plain": "tnt" not in model.to_json(),
     }

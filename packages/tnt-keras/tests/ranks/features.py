@@ -233,3 +233,152 @@ def loss_scaling(distributed: bool) -> dict[str, Any]:
         return results
     finally:
         keras.mixed_precision.set_global_policy("float32")
+
+
+class Gan(keras.Model):
+    """Two networks with an optimizer each, set after `compile` as Keras' examples do."""
+
+    def __init__(self, gradients_first: bool) -> None:
+        super().__init__()
+        self.gradients_first = gradients_first
+        self.generator = keras.Sequential([keras.Input((3,)), keras.layers.Dense(10)])
+        self.critic = keras.Sequential([keras.Input((10,)), keras.layers.Dense(1)])
+        self.loss_tracker = keras.metrics.Mean(name="loss")
+
+    def compile(self, generator_optimizer: Any, critic_optimizer: Any) -> None:
+        super().compile()
+        self.generator_optimizer = generator_optimizer
+        self.critic_optimizer = critic_optimizer
+
+    @property
+    def metrics(self) -> list[Any]:
+        return [self.loss_tracker]
+
+    def train_step(self, data: Any) -> Any:
+        noise = data[:, :3]  # of the sample, so that it is the same on any number of ranks
+        critic_gradients = self._critic_gradients(data, noise)
+        if self.gradients_first:
+            generator_gradients = self._generator_gradients(noise)
+            self._apply(self.critic_optimizer, critic_gradients, self.critic)
+        else:
+            self._apply(self.critic_optimizer, critic_gradients, self.critic)
+            generator_gradients = self._generator_gradients(noise)
+        self._apply(self.generator_optimizer, generator_gradients, self.generator)
+        return {"loss": self.loss_tracker.result()}
+
+    def _critic_gradients(self, data: Any, noise: Any) -> Any:
+        with tf.GradientTape() as tape:
+            scores = self.critic(data) - self.critic(self.generator(noise))
+            loss = tf.reduce_mean(tf.square(scores - 1.0))
+        return tape.gradient(loss, self.critic.trainable_variables)
+
+    def _generator_gradients(self, noise: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self.critic(self.generator(noise))))
+        self.loss_tracker.update_state(loss)
+        return tape.gradient(loss, self.generator.trainable_variables)
+
+    def _apply(self, optimizer: Any, gradients: Any, network: Any) -> None:
+        optimizer.apply_gradients(zip(gradients, network.trainable_variables, strict=True))
+
+
+def two_optimizers(distributed: bool, gradients_first: bool) -> dict[str, Any]:
+    """A model whose step uses optimizers that `compile` of Keras has not seen."""
+    keras.utils.set_random_seed(14)
+    model = Gan(gradients_first)
+    if distributed:
+        model = tnt_keras.Model(model)
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), keras.optimizers.SGD(0.05))
+    return _results(
+        model, model.fit(samples()[0], batch_size=5, shuffle=False, epochs=3, verbose=0)
+    )
+
+
+class Regressor(keras.Model):
+    """A model of one layer, whose step is replaced in what follows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = keras.layers.Dense(10)
+        self.total = keras.metrics.Sum(name="total")
+        self.hidden = keras.metrics.MeanSquaredError(name="hidden")
+
+    @property
+    def metrics(self) -> list[Any]:
+        return [self.total]  # leaves the other one out
+
+    def call(self, inputs: Any) -> Any:
+        return self.dense(inputs)
+
+    def gradient_step(self, data: Any) -> None:
+        with tf.GradientTape() as tape:
+            outputs = self(data, training=True)
+            # One value per sample, reduced by the step itself.
+            loss = tf.reduce_mean(keras.losses.MeanSquaredError(reduction=None)(data, outputs))
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        self.total.update_state(tf.reduce_sum(outputs))
+        self.hidden.update_state(data, outputs)
+
+
+class PlainStep(Regressor):
+    """Its step sees bare inputs, as Keras hands them over for arrays without targets."""
+
+    def train_step(self, data: Any) -> Any:
+        assert tf.is_tensor(data)
+        self.gradient_step(data)
+        return {"total": self.total.result(), "hidden": self.hidden.result()}
+
+
+class FunctionStep(Regressor):
+    """Its step is a `tf.function`, and calls another one."""
+
+    @tf.function
+    def train_step(self, data: Any) -> Any:
+        self.inner(data)
+        return {"total": self.total.result(), "hidden": self.hidden.result()}
+
+    @tf.function
+    def inner(self, data: Any) -> None:
+        self.gradient_step(data)
+
+
+def own_step(distributed: bool, is_function: bool) -> dict[str, Any]:
+    """Sums, hidden metrics and unreduced losses in a step of the user's own, on bare arrays."""
+    keras.utils.set_random_seed(15)
+    model = FunctionStep() if is_function else PlainStep()
+    model = _compiled(model, distributed, {"optimizer": keras.optimizers.SGD(0.1)})
+    return _results(
+        model, model.fit(samples()[0], batch_size=5, shuffle=False, epochs=2, verbose=0)
+    )
+
+
+def several_rows_per_sample(distributed: bool) -> dict[str, Any]:
+    """Predictions of two rows for each sample, the last batch of fewer samples than ranks."""
+    inputs = keras.Input((10,))
+    model = keras.Model(inputs, keras.ops.reshape(inputs, (-1, 5)))
+    if distributed:
+        model = tnt_keras.Model(model)
+    x = samples()[0]
+    return {"weights": [], "predict": model.predict(x, batch_size=7, verbose=0)}
+
+
+@keras.saving.register_keras_serializable("tests")
+class Counter(keras.layers.Layer):
+    """Counts samples in a weight that is declared as a sum."""
+
+    def build(self, shape: Any) -> None:
+        self.count = self.add_weight(shape=(), trainable=False, aggregation="sum", name="count")
+
+    def call(self, inputs: Any) -> Any:
+        self.count.assign_add(tf.cast(tf.shape(inputs)[0], tf.float32))
+        return inputs
+
+
+def counting_layer(distributed: bool) -> dict[str, Any]:
+    """A layer's own counter counts the samples of all ranks."""
+    keras.utils.set_random_seed(16)
+    model = keras.Sequential([keras.Input((10,)), Counter(), keras.layers.Dense(10)])
+    model = _compiled(model, distributed, {"optimizer": "sgd", "loss": "mse"})
+    x = samples()[0]
+    return _results(model, model.fit(x, x, batch_size=5, shuffle=False, verbose=0))

@@ -95,6 +95,15 @@ def test_one_rank_that_stops_stops_all(pool_of: Any) -> None:
     assert pool_of(2).run(behaviours.stopped_by_one_rank) == [2, 2]
 
 
+def test_one_rank_that_stops_in_an_epoch_stops_all_at_that_step(pool_of: Any) -> None:
+    assert pool_of(2).run(behaviours.stopped_in_the_middle) == [2, 2]
+
+
+def test_copies_and_exports_are_plain_keras(pool_of: Any, tmp_path: pathlib.Path) -> None:
+    for facts in pool_of(2).run(behaviours.copies, str(tmp_path)):
+        assert all(facts.values()), facts
+
+
 def test_moving_statistics_are_the_mean_over_all_samples(pool_of: Any) -> None:
     x, _ = features.samples()
     results = pool_of(2).run(behaviours.batch_norm, False, 11)

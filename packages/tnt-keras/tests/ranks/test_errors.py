@@ -6,6 +6,9 @@ from typing import Any
 
 import behaviours
 import pytest
+from conftest import ENVIRONMENT
+
+from tnt_comm.testing import observe_ranks
 
 
 @pytest.mark.parametrize(
@@ -22,6 +25,9 @@ import pytest
         ("backup and restore", "ValueError", ["BackupAndRestore", "ModelCheckpoint"]),
         ("different models", "ValueError", ["head", "(10, 3)", "(10, 4)", "rank 1"]),
         ("custom loop", "RuntimeError", ["train_step"]),
+        ("derived log", "ValueError", ["'perplexity'", "metric.result()"]),
+        ("different data", "ValueError", ["the dataset", "of 5 elements", "of 4 elements"]),
+        ("rows that are no samples", "InvalidArgumentError", ["multiple of the number of samples"]),
         ("drifting rank", "RuntimeError", ["bias", "ranks [1]", "rank 0"]),
     ],
 )
@@ -32,3 +38,11 @@ def test_mistake_is_named_on_every_rank(
         assert actual_kind == kind, text
         for word in words:
             assert word in text
+
+
+def test_batches_of_different_sizes_are_noticed() -> None:
+    reports = observe_ranks(behaviours.error_in_world_of_its_own, 2, env=ENVIRONMENT)
+    # A rank whose own numbers fit by chance learns it from the other one.
+    results = [report.value for report in reports]
+    assert all(kind in ("InvalidArgumentError", "PeerLostError") for kind, _ in results), results
+    assert any("batches of different sizes" in text for _, text in results)

@@ -54,6 +54,8 @@ def test_sample_weights_count_as_in_serial(reduction: str, pool_of: Any) -> None
         features.on_batch,
         features.accumulation,
         features.infinite_data,
+        features.several_rows_per_sample,
+        features.counting_layer,
     ],
     ids=lambda function: function.__name__,
 )
@@ -79,3 +81,15 @@ def _execution(distributed: bool, arguments: dict[str, Any]) -> dict[str, Any]:
 def test_float16_gradients_are_reduced_before_they_are_unscaled(pool_of: Any) -> None:
     # float16 has 11 bits: results agree to about 1e-3.
     _assert_equal_results(features.loss_scaling, pool_of, bound=5e-3)
+
+
+@pytest.mark.parametrize("gradients_first", [False, True])
+def test_every_optimizer_of_a_step_sees_the_gradients_of_all_ranks(
+    gradients_first: bool, pool_of: Any
+) -> None:
+    _assert_equal_results(features.two_optimizers, pool_of, gradients_first)
+
+
+@pytest.mark.parametrize("is_function", [False, True], ids=["plain", "tf.function"])
+def test_own_step_gives_the_serial_result(is_function: bool, pool_of: Any) -> None:
+    _assert_equal_results(features.own_step, pool_of, is_function)

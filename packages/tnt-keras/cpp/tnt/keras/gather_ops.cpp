@@ -1,8 +1,8 @@
 // TntStartGather and TntFinishGather: the rows of all ranks, in rank order, in two halves.
 //
 // Ranks may have different numbers of rows (also none), of equal shape otherwise. Start hands the
-// rows to the gatherer and returns at once; Finish waits for all ranks. The rule about `barrier` is
-// that of the reduce operations.
+// rows to the gatherer, none if `presence` is 0, and returns at once; Finish waits for all ranks.
+// The rule about `barrier` is that of the reduce operations.
 #include "tnt/keras/kernel.hpp"
 #include "tnt/keras/ops.hpp"
 
@@ -16,8 +16,10 @@ class StartGather {
 
   void compute(TF_OpKernelContext* context) const {
     TensorPtr rows = input(context, 0);
+    TensorPtr presence = input(context, 1);
+    const bool is_present = *static_cast<const double*>(TF_TensorData(presence.get())) != 0;
     check(comm_library().gatherer_start(gatherer_, TF_TensorData(rows.get()),
-                                        TF_TensorByteSize(rows.get())));
+                                        is_present ? TF_TensorByteSize(rows.get()) : 0));
     output_token(context);
   }
 
@@ -61,7 +63,8 @@ class FinishGather {
 }  // namespace
 
 void register_gather_ops() {
-  register_op("TntStartGather", {"rows: T"}, {"token: int32"}, {"T: type", "gatherer: int"});
+  register_op("TntStartGather", {"rows: T", "presence: double"}, {"token: int32"},
+              {"T: type", "gatherer: int"});
   register_op("TntFinishGather", {"rows: T", "barrier: int32"}, {"all_rows: T"},
               {"T: type", "gatherer: int"});
   register_kernel<StartGather>("TntStartGather");

@@ -61,7 +61,10 @@ template <typename Kernel>
 void register_kernel(const char* op_name);
 
 /// Defines an operation. It is deliberately *not* marked stateful: tf.function would chain stateful
-/// operations in program order, which would serialise all communication after backpropagation.
+/// operations in program order, which would serialise all communication after backpropagation. The
+/// price: TensorFlow computes an operation of constant inputs once, when it optimises the graph,
+/// and never again. So every operation has an input that is never a constant (see `Step` in
+/// Python).
 void register_op(const char* name, const std::vector<const char*>& inputs,
                  const std::vector<const char*>& outputs,
                  const std::vector<const char*>& attributes);
