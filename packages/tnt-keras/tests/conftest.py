@@ -18,7 +18,7 @@ def pool_of() -> Iterator[Callable[[int], RankPool]]:
 
     def get(size: int) -> RankPool:
         if size not in pools:
-            pools[size] = RankPool(size, env=ENVIRONMENT, timeout_s=60)
+            pools[size] = RankPool(size, env=ENVIRONMENT, timeout_s=120)
             pools[size].__enter__()
         return pools[size]
 
