@@ -54,7 +54,7 @@ class RankReport:
 
     @property
     def error(self) -> str:
-        """Last line of the traceback, such as `"ValueError: no"`; empty if nothing was raised."""
+        """Last line of the traceback, with kind and text of the error; empty without one."""
         lines = self.traceback.strip().splitlines()
         return lines[-1] if lines else ""
 
