@@ -39,7 +39,7 @@ def run(case: Case, distributed: bool) -> dict[str, Any]:
         model = tnt_keras.Model(model)
     model.compile(
         optimizer=_optimizer(case.optimizer),
-        loss=LOSSES.get(case.model, "sparse_categorical_crossentropy"),
+        loss="sparse_categorical_crossentropy",
         metrics=["accuracy"],
     )
     train, test = dataset(case, seed=1), dataset(case, seed=2)
@@ -109,4 +109,3 @@ def _optimizer(name: str) -> Any:
 
 
 MODELS = {"dense": _dense, "cnn": _cnn, "sequence": _sequence}
-LOSSES: dict[str, Any] = {}
