@@ -1,4 +1,4 @@
-"""Runs of Tarantella alone: errors, files, callbacks; each returns plain values."""
+"""Runs of Tarantella alone: weights, files, callbacks; each returns plain values."""
 
 from __future__ import annotations
 
@@ -18,158 +18,23 @@ import tnt_comm
 import tnt_keras
 
 
-def _dataset(batch_size: int | None = 5) -> Any:
+def batches_of(batch_size: int | None = 5) -> Any:
+    """The samples in batches, or one by one."""
     data = tf.data.Dataset.from_tensor_slices(samples())
     return data if batch_size is None else data.batch(batch_size)
-
-
-def error_of(name: str) -> tuple[str, str]:
-    """Makes one mistake and returns the type and text of the error."""
-    try:
-        MISTAKES[name]()
-    except Exception as error:  # the kind is what the test looks at
-        return type(error).__name__, str(error)
-    return "", "no error"
-
-
-def _not_compiled() -> None:
-    tnt_keras.Model(keras.Sequential([keras.Input((10,)), keras.layers.Dense(3)])).fit(_dataset())
-
-
-def _targets_with_dataset() -> None:
-    classifier(True).fit(_dataset(), samples()[1])
-
-
-def _batch_size_with_dataset() -> None:
-    classifier(True).evaluate(_dataset(), batch_size=5)
-
-
-def _unbatched() -> None:
-    classifier(True).fit(_dataset(None))
-
-
-def _contradicting_micro_batch() -> None:
-    classifier(True).fit(_dataset(5), tnt_micro_batch_size=5)
-
-
-def _generator() -> None:
-    classifier(True).fit(iter([samples()]))
-
-
-def _not_a_model() -> None:
-    tnt_keras.Model(_dataset())
-
-
-def _unreduced_loss() -> None:
-    loss = keras.losses.SparseCategoricalCrossentropy(reduction=None)
-    classifier(True, loss=loss).fit(_dataset())
-
-
-def _backup_and_restore() -> None:
-    classifier(True).fit(_dataset(), callbacks=[keras.callbacks.BackupAndRestore("backup")])
-
-
-def _different_models() -> None:
-    units = 3 + tnt_keras.get_rank()
-    model = keras.Sequential([keras.Input((10,)), keras.layers.Dense(units, name="head")])
-    model = tnt_keras.Model(model)
-    model.compile("sgd", "sparse_categorical_crossentropy")
-    model.fit(_dataset(), verbose=0)
-
-
-def _custom_loop() -> None:
-    model = classifier(True)
-    model.optimizer.apply(
-        [np.ones_like(v) for v in model.trainable_variables], model.trainable_variables
-    )
-
-
-def _drifting_rank() -> None:
-    class Drift(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-            if tnt_keras.get_rank() == 1:
-                bias = self.model.layers[-1].bias
-                bias.assign(bias + 1e-6)
-
-    classifier(True).fit(_dataset(), epochs=2, verbose=0, callbacks=[Drift()])
-
-
-def _derived_log() -> None:
-    class Perplexity(keras.Model):
-        def __init__(self) -> None:
-            super().__init__()
-            self.dense = keras.layers.Dense(10)
-            self.tracker = keras.metrics.Mean(name="loss")
-
-        def call(self, inputs: Any) -> Any:
-            return self.dense(inputs)
-
-        def train_step(self, data: Any) -> Any:
-            x, _ = data
-            with tf.GradientTape() as tape:
-                loss = tf.reduce_mean(tf.square(self(x) - x))
-            gradients = tape.gradient(loss, self.trainable_variables)
-            self.optimizer.apply(gradients, self.trainable_variables)
-            self.tracker.update_state(loss)
-            return {"perplexity": tf.exp(self.tracker.result())}
-
-    model = tnt_keras.Model(Perplexity())
-    model.compile("sgd")
-    model.fit(_dataset(), verbose=0)
-
-
-def _different_data() -> None:
-    size = 22 - 2 * tnt_keras.get_rank()  # 5 and 4 batches of 5
-    data = tf.data.Dataset.from_tensor_slices(samples(size)).batch(5)
-    classifier(True).fit(data, verbose=0)
-
-
-def _different_batches() -> None:
-    def batches() -> Iterator[Any]:
-        for _ in range(3):
-            yield samples(4 + tnt_keras.get_rank())
-
-    signature = (tf.TensorSpec((None, 10)), tf.TensorSpec((None,), tf.int32))
-    data = tf.data.Dataset.from_generator(batches, output_signature=signature)
-    classifier(True).fit(data, verbose=0)
-
-
-def _rows_that_are_no_samples() -> None:
-    inputs = keras.Input((10,))
-    model = tnt_keras.Model(keras.Model(inputs, keras.ops.reshape(inputs, (-1, 6))))
-    model.predict(samples(6)[0], batch_size=6, verbose=0)
-
-
-MISTAKES = {
-    "not compiled": _not_compiled,
-    "targets with dataset": _targets_with_dataset,
-    "batch size with dataset": _batch_size_with_dataset,
-    "unbatched": _unbatched,
-    "contradicting micro-batch": _contradicting_micro_batch,
-    "generator": _generator,
-    "not a model": _not_a_model,
-    "unreduced loss": _unreduced_loss,
-    "backup and restore": _backup_and_restore,
-    "different models": _different_models,
-    "custom loop": _custom_loop,
-    "drifting rank": _drifting_rank,
-    "derived log": _derived_log,
-    "different data": _different_data,
-    "rows that are no samples": _rows_that_are_no_samples,
-}
 
 
 def unbatched_with_micro_batch(micro_batch_size: int) -> list[np.ndarray]:
     """Trains on an unbatched dataset."""
     model = classifier(True)
-    model.fit(_dataset(None), epochs=2, verbose=0, tnt_micro_batch_size=micro_batch_size)
+    model.fit(batches_of(None), epochs=2, verbose=0, tnt_micro_batch_size=micro_batch_size)
     return [np.asarray(w) for w in model.get_weights()]
 
 
 def serial_batches(batch_size: int) -> list[np.ndarray]:
     """Trains plain Keras on batches of that size."""
     model = classifier(False)
-    model.fit(_dataset(batch_size), epochs=2, verbose=0)
+    model.fit(batches_of(batch_size), epochs=2, verbose=0)
     return [np.asarray(w) for w in model.get_weights()]
 
 
@@ -186,7 +51,7 @@ def different_initial_weights() -> tuple[list[np.ndarray], list[np.ndarray]]:
     model = classifier(True)
     own = [w + tnt_keras.get_rank() for w in model.get_weights()]
     model.set_weights(own)
-    model.evaluate(_dataset(), verbose=0)
+    model.evaluate(batches_of(), verbose=0)
     return own, [np.asarray(w) for w in model.get_weights()]
 
 
@@ -204,7 +69,7 @@ def train_save_and_go_on(folder: str, distributed: bool) -> dict[str, Any]:
     """Trains 2 epochs, saves, loads, trains 2 more; the optimizer has momentum."""
     path = pathlib.Path(folder) / f"{'distributed' if distributed else 'serial'}.keras"
     model = classifier(distributed, optimizer=keras.optimizers.Adam(1e-2))
-    model.fit(_dataset(), epochs=2, verbose=0)
+    model.fit(batches_of(), epochs=2, verbose=0)
     model.save(path)
     loaded = keras.models.load_model(path)
     plain = type(loaded) is keras.Model or type(loaded).__module__.startswith("keras.")
@@ -212,7 +77,7 @@ def train_save_and_go_on(folder: str, distributed: bool) -> dict[str, Any]:
     if distributed:
         assert not isinstance(loaded, tnt_keras.Model)
         loaded = tnt_keras.Model(loaded)
-    loaded.fit(_dataset(), epochs=2, verbose=0)
+    loaded.fit(batches_of(), epochs=2, verbose=0)
     return {
         "plain": plain,
         "iterations": iterations,
@@ -224,7 +89,7 @@ def train_save_and_go_on(folder: str, distributed: bool) -> dict[str, Any]:
 def save_weights_and_load(folder: str) -> bool:
     """Whether weights read back are those written."""
     model = classifier(True)
-    model.fit(_dataset(), verbose=0)
+    model.fit(batches_of(), verbose=0)
     path = pathlib.Path(folder) / "model.weights.h5"
     model.save_weights(path)
     written = [np.asarray(w) for w in model.get_weights()]
@@ -258,10 +123,10 @@ def with_callbacks(folder: str) -> dict[str, Any]:
     """Trains with callbacks that decide, write and schedule."""
     model = classifier(True)
     history = model.fit(
-        _dataset(),
+        batches_of(),
         epochs=8,
         verbose=0,
-        validation_data=_dataset(),
+        validation_data=batches_of(),
         callbacks=[
             keras.callbacks.ModelCheckpoint(f"{folder}/best.keras", save_best_only=True),
             keras.callbacks.CSVLogger(f"{folder}/log.csv"),
@@ -287,17 +152,8 @@ def stopped_by_one_rank() -> int:
                 self.model.stop_training = True
 
     model = classifier(True)
-    history = model.fit(_dataset(), epochs=5, verbose=0, callbacks=[StopAfterSecond()])
+    history = model.fit(batches_of(), epochs=5, verbose=0, callbacks=[StopAfterSecond()])
     return len(history.history["loss"])
-
-
-def error_in_world_of_its_own() -> tuple[str, str]:
-    """An error after which ranks cannot go on together."""
-    try:
-        _different_batches()
-    except Exception as error:
-        return type(error).__name__, str(error)
-    return "", "no error"
 
 
 def stopped_in_the_middle() -> int:
@@ -310,14 +166,14 @@ def stopped_in_the_middle() -> int:
             if batch == 1 and tnt_keras.get_rank() == 1:
                 self.model.stop_training = True
 
-    classifier(True).fit(_dataset(), epochs=5, verbose=0, callbacks=[StopAfterSecond()])
+    classifier(True).fit(batches_of(), epochs=5, verbose=0, callbacks=[StopAfterSecond()])
     return len(steps)
 
 
 def copies(folder: str) -> dict[str, bool]:
     """Copies of a trained model and its optimizer."""
     model = classifier(True)
-    model.fit(_dataset(), verbose=0)
+    model.fit(batches_of(), verbose=0)
     copied = copy.deepcopy(model)
     optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
     path = pathlib.Path(folder) / "exported"
@@ -362,7 +218,7 @@ def batch_norm(synchronized: bool, batch_size: int) -> dict[str, Any]:
     model = tnt_keras.Model(model)
     model.compile(keras.optimizers.SGD(0.0), "sparse_categorical_crossentropy")
     with _logged() as messages:
-        model.fit(_dataset(batch_size), epochs=1, verbose=0)
+        model.fit(batches_of(batch_size), epochs=1, verbose=0)
     return {
         "weights": [np.asarray(w) for w in model.get_weights()],
         "moving_mean": np.asarray(model.layers[0].moving_mean),

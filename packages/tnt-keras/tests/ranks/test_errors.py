@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import behaviours
+import mistakes
 import pytest
 from conftest import ENVIRONMENT
 
@@ -34,14 +34,14 @@ from tnt_comm.testing import observe_ranks
 def test_mistake_is_named_on_every_rank(
     mistake: str, kind: str, words: list[str], pool_of: Any
 ) -> None:
-    for actual_kind, text in pool_of(2).run(behaviours.error_of, mistake):
+    for actual_kind, text in pool_of(2).run(mistakes.error_of, mistake):
         assert actual_kind == kind, text
         for word in words:
             assert word in text
 
 
 def test_batches_of_different_sizes_are_noticed() -> None:
-    reports = observe_ranks(behaviours.error_in_world_of_its_own, 2, env=ENVIRONMENT)
+    reports = observe_ranks(mistakes.error_in_world_of_its_own, 2, env=ENVIRONMENT)
     # A rank whose own numbers fit by chance learns it from the other one.
     results = [report.value for report in reports]
     assert all(kind in ("InvalidArgumentError", "PeerLostError") for kind, _ in results), results

@@ -1,0 +1,159 @@
+"""Mistakes that users make; each is one run whose error is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from behaviours import batches_of
+from features import classifier, samples
+
+import tnt_keras
+
+
+def error_of(name: str) -> tuple[str, str]:
+    """Makes one mistake and returns the type and text of the error."""
+    try:
+        MISTAKES[name]()
+    except Exception as error:  # the kind is what the test looks at
+        return type(error).__name__, str(error)
+    return "", "no error"
+
+
+def _not_compiled() -> None:
+    tnt_keras.Model(keras.Sequential([keras.Input((10,)), keras.layers.Dense(3)])).fit(batches_of())
+
+
+def _targets_with_dataset() -> None:
+    classifier(True).fit(batches_of(), samples()[1])
+
+
+def _batch_size_with_dataset() -> None:
+    classifier(True).evaluate(batches_of(), batch_size=5)
+
+
+def _unbatched() -> None:
+    classifier(True).fit(batches_of(None))
+
+
+def _contradicting_micro_batch() -> None:
+    classifier(True).fit(batches_of(5), tnt_micro_batch_size=5)
+
+
+def _generator() -> None:
+    classifier(True).fit(iter([samples()]))
+
+
+def _not_a_model() -> None:
+    tnt_keras.Model(batches_of())
+
+
+def _unreduced_loss() -> None:
+    loss = keras.losses.SparseCategoricalCrossentropy(reduction=None)
+    classifier(True, loss=loss).fit(batches_of())
+
+
+def _backup_and_restore() -> None:
+    classifier(True).fit(batches_of(), callbacks=[keras.callbacks.BackupAndRestore("backup")])
+
+
+def _different_models() -> None:
+    units = 3 + tnt_keras.get_rank()
+    model = keras.Sequential([keras.Input((10,)), keras.layers.Dense(units, name="head")])
+    model = tnt_keras.Model(model)
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    model.fit(batches_of(), verbose=0)
+
+
+def _custom_loop() -> None:
+    model = classifier(True)
+    model.optimizer.apply(
+        [np.ones_like(v) for v in model.trainable_variables], model.trainable_variables
+    )
+
+
+def _drifting_rank() -> None:
+    class Drift(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            if tnt_keras.get_rank() == 1:
+                bias = self.model.layers[-1].bias
+                bias.assign(bias + 1e-6)
+
+    classifier(True).fit(batches_of(), epochs=2, verbose=0, callbacks=[Drift()])
+
+
+def _derived_log() -> None:
+    class Perplexity(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = keras.layers.Dense(10)
+            self.tracker = keras.metrics.Mean(name="loss")
+
+        def call(self, inputs: Any) -> Any:
+            return self.dense(inputs)
+
+        def train_step(self, data: Any) -> Any:
+            x, _ = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(self(x) - x))
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply(gradients, self.trainable_variables)
+            self.tracker.update_state(loss)
+            return {"perplexity": tf.exp(self.tracker.result())}
+
+    model = tnt_keras.Model(Perplexity())
+    model.compile("sgd")
+    model.fit(batches_of(), verbose=0)
+
+
+def _different_data() -> None:
+    size = 22 - 2 * tnt_keras.get_rank()  # 5 and 4 batches of 5
+    data = tf.data.Dataset.from_tensor_slices(samples(size)).batch(5)
+    classifier(True).fit(data, verbose=0)
+
+
+def _different_batches() -> None:
+    def batches() -> Iterator[Any]:
+        for _ in range(3):
+            yield samples(4 + tnt_keras.get_rank())
+
+    signature = (tf.TensorSpec((None, 10)), tf.TensorSpec((None,), tf.int32))
+    data = tf.data.Dataset.from_generator(batches, output_signature=signature)
+    classifier(True).fit(data, verbose=0)
+
+
+def _rows_that_are_no_samples() -> None:
+    inputs = keras.Input((10,))
+    model = tnt_keras.Model(keras.Model(inputs, keras.ops.reshape(inputs, (-1, 6))))
+    model.predict(samples(6)[0], batch_size=6, verbose=0)
+
+
+MISTAKES = {
+    "not compiled": _not_compiled,
+    "targets with dataset": _targets_with_dataset,
+    "batch size with dataset": _batch_size_with_dataset,
+    "unbatched": _unbatched,
+    "contradicting micro-batch": _contradicting_micro_batch,
+    "generator": _generator,
+    "not a model": _not_a_model,
+    "unreduced loss": _unreduced_loss,
+    "backup and restore": _backup_and_restore,
+    "different models": _different_models,
+    "custom loop": _custom_loop,
+    "drifting rank": _drifting_rank,
+    "derived log": _derived_log,
+    "different data": _different_data,
+    "rows that are no samples": _rows_that_are_no_samples,
+}
+
+
+def error_in_world_of_its_own() -> tuple[str, str]:
+    """An error after which ranks cannot go on together."""
+    try:
+        _different_batches()
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return "", "no error"
