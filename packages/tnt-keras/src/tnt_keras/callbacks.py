@@ -38,7 +38,7 @@ class Agreement(keras.callbacks.Callback):
             batch: Number of the step.
             logs: Not used.
         """
-        self.model.stop_training = any_rank(self.model.stop_training)
+        self._agree_on_stopping()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Compares the weights and agrees on whether to stop. Collective.
@@ -48,6 +48,9 @@ class Agreement(keras.callbacks.Callback):
             logs: Not used.
         """
         check_replicas(self.model)
+        self._agree_on_stopping()
+
+    def _agree_on_stopping(self) -> None:
         self.model.stop_training = any_rank(self.model.stop_training)
 
 
