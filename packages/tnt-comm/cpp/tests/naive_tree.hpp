@@ -11,11 +11,10 @@ T naive_tree(std::vector<T> values, Combine combine) {
   while (values.size() > 1) {
     std::size_t fold = 2;
     while (values.size() % fold != 0) ++fold;
-    const std::size_t distance = values.size() / fold;
     std::vector<T> next;
-    for (std::size_t i = 0; i < distance; ++i) {
+    for (std::size_t i = 0; i < values.size(); i += fold) {
       T folded = values[i];
-      for (std::size_t k = 1; k < fold; ++k) folded = combine(folded, values[i + k * distance]);
+      for (std::size_t k = 1; k < fold; ++k) folded = combine(folded, values[i + k]);
       next.push_back(folded);
     }
     values = next;

@@ -33,8 +33,10 @@ const std::byte* Channel::window_of(int member, std::uint64_t step) const {
 }
 
 void Channel::describe(std::uint64_t step, const Descriptor& descriptor) {
+  const std::size_t offset = descriptor_offset(rank(), step);
+  std::memcpy(segment_->local() + offset, &descriptor, sizeof descriptor);
   for (int member = 0; member < size(); ++member) {
-    segment_->put(member, descriptor_offset(rank(), step), &descriptor, sizeof descriptor);
+    if (member != rank()) segment_->put(member, offset, offset, sizeof descriptor);
   }
 }
 

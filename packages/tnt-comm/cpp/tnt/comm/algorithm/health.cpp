@@ -66,9 +66,10 @@ void Health::fail(const Error& error) {
   report.kind = static_cast<std::uint32_t>(kind_);
   std::memcpy(report.what, what_.data(), std::min(what_.size(), sizeof report.what - 1));
   const std::size_t offset = static_cast<std::size_t>(segment_->rank()) * sizeof(Report);
+  std::memcpy(segment_->local() + offset, &report, sizeof report);
   for (int member = 0; member < segment_->size(); ++member) {
     if (member == segment_->rank()) continue;
-    segment_->put(member, offset, &report, sizeof report);
+    segment_->put(member, offset, offset, sizeof report);
     segment_->notify(member, kNotification, 1);
   }
   segment_->flush();

@@ -64,18 +64,21 @@ void TreeReducer::reduce_block(std::byte* dst, std::size_t num_sources, std::siz
   std::size_t num_left = num_sources;
   while (num_left > 1) {
     const std::size_t fold = smallest_prime_factor(num_left);
-    const std::size_t distance = num_left / fold;
-    for (std::size_t i = 0; i < distance; ++i) {
+    const std::size_t num_sums = num_left / fold;
+    for (std::size_t i = 0; i < num_sums; ++i) {
+      const std::byte* sum = current_[i * fold];
       for (std::size_t k = 1; k < fold; ++k) {
         // Only the very last combination writes to dst, which may be one of
-        // the sources. Partial results replace what they were made from.
-        const bool is_last = distance == 1 && k == fold - 1;
+        // the sources. Block i has been used up when sum i is written to it,
+        // or holds the sum's own beginning.
+        const bool is_last = num_sums == 1 && k == fold - 1;
         std::byte* target = is_last ? dst : scratch(i);
-        combine(target, current_[i], current_[i + k * distance], count);
-        current_[i] = target;
+        combine(target, sum, current_[i * fold + k], count);
+        sum = target;
       }
+      current_[i] = sum;
     }
-    num_left = distance;
+    num_left = num_sums;
   }
   if (num_sources == 1 && dst != current_[0]) {
     std::memcpy(dst, current_[0], count * size_of(accumulator));

@@ -9,10 +9,11 @@ namespace tnt::comm {
 
 /// Combines n vectors into one, in the one order that all algorithms share.
 ///
-/// Let p be the smallest prime factor of n. Vectors at distance n/p are
-/// combined first, from the lowest up, which leaves n/p vectors; then the same
-/// again. So 4 vectors give (x0+x2)+(x1+x3), 6 give
-/// ((x0+x3)+(x1+x4))+(x2+x5), 3 give (x0+x1)+x2. An element's result depends
+/// Let p be the smallest prime factor of n. Each p neighbours are combined
+/// first, from the lowest up, which leaves n/p vectors; then the same again.
+/// So 4 vectors give (x0+x1)+(x2+x3), 6 give ((x0+x1)+(x2+x3))+(x4+x5), 3 give
+/// (x0+x1)+x2. Neighbours are ranks of one host, so their sum is formed there
+/// before it crosses the network. An element's result depends
 /// on nothing but the n elements, so any cutting gives the same bits.
 /// float16 and bfloat16 are combined as float32 and rounded once at the end.
 ///

@@ -15,8 +15,8 @@ HeapSegment::HeapSegment(std::size_t num_bytes) {
   std::memset(memory_.get(), 0, rounded);
 }
 
-void HeapSegment::put(int, std::size_t offset, const void* data, std::size_t num_bytes) {
-  if (num_bytes > 0) std::memcpy(memory_.get() + offset, data, num_bytes);
+void HeapSegment::put(int, std::size_t to, std::size_t from, std::size_t num_bytes) {
+  if (num_bytes > 0) std::memmove(memory_.get() + to, memory_.get() + from, num_bytes);
 }
 
 }  // namespace tnt::comm

@@ -16,7 +16,8 @@ class HeapSegment final : public Segment {
   int size() const override { return 1; }
   std::byte* local() override { return memory_.get(); }
   const std::byte* peer(int) const override { return memory_.get(); }
-  void put(int member, std::size_t offset, const void* data, std::size_t num_bytes) override;
+  void put(int member, std::size_t to, std::size_t from, std::size_t num_bytes) override;
+  bool has_room(int, std::size_t) override { return true; }
   void notify(int, NotificationId, std::uint64_t) override {}
   std::uint64_t poll(int, NotificationId) const override { return 0; }
   void flush() override {}

@@ -33,9 +33,15 @@ class Segment {
   /// `is_peer_memory_readable`; null otherwise.
   virtual const std::byte* peer(int member) const = 0;
 
-  /// Starts writing `num_bytes` into the part of `member` at `offset`. `data`
-  /// must stay as it is until flush() on transports that are asynchronous.
-  virtual void put(int member, std::size_t offset, const void* data, std::size_t num_bytes) = 0;
+  /// Starts writing `num_bytes` from `from` in this rank's part to `to` in the
+  /// part of `member`. The source must stay as it is until flush(), or until
+  /// something that `member` did with the data is known.
+  virtual void put(int member, std::size_t to, std::size_t from, std::size_t num_bytes) = 0;
+
+  /// Whether `num_messages` puts and notifications to `member` would be taken
+  /// at once. A transport with queues says no while one is full; an operation
+  /// then is `pending`. Without asking, put() and notify() may block.
+  virtual bool has_room(int member, std::size_t num_messages) = 0;
 
   /// Sets the counter `id` of this sender at `member` and wakes that rank.
   virtual void notify(int member, NotificationId id, std::uint64_t value) = 0;

@@ -12,6 +12,7 @@ class SoloTransport final : public Transport {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
+  int node_of(int) const override { return 0; }
   Capabilities capabilities() const override { return {.is_peer_memory_readable = true}; }
   std::unique_ptr<Segment> create_segment(const SegmentRequest& request, const Deadline&) override {
     return std::make_unique<HeapSegment>(request.num_bytes);

@@ -16,6 +16,10 @@ namespace tnt::comm {
 struct Capabilities {
   /// Segment::peer() works: a rank can compute straight from another's memory.
   bool is_peer_memory_readable = false;
+
+  /// Peers' notifications ring the doorbell. Where they cannot, the engine
+  /// looks for them at short intervals while operations are in flight.
+  bool is_doorbell_rung_by_peers = true;
 };
 
 /// What is known about another rank's process.
@@ -57,6 +61,10 @@ class Transport {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
+
+  /// Which host a rank is on, counted from 0. Ranks of a host are consecutive.
+  virtual int node_of(int rank) const = 0;
+
   virtual Capabilities capabilities() const = 0;
 
   /// Collective among the request's members, blocking. PeerLostError,

@@ -138,8 +138,8 @@ ShmSegment::Counter& ShmSegment::counter(int receiver, int sender, NotificationI
   return reinterpret_cast<Counter*>(run)[id];
 }
 
-void ShmSegment::put(int member, std::size_t offset, const void* data, std::size_t num_bytes) {
-  if (num_bytes > 0) std::memcpy(part(member) + offset, data, num_bytes);
+void ShmSegment::put(int member, std::size_t to, std::size_t from, std::size_t num_bytes) {
+  if (num_bytes > 0) std::memcpy(part(member) + to, local() + from, num_bytes);
 }
 
 void ShmSegment::notify(int member, NotificationId id, std::uint64_t value) {

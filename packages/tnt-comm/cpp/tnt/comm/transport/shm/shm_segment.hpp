@@ -31,7 +31,8 @@ class ShmSegment final : public Segment {
   int size() const override { return size_; }
   std::byte* local() override { return part(rank_); }
   const std::byte* peer(int member) const override { return part(member); }
-  void put(int member, std::size_t offset, const void* data, std::size_t num_bytes) override;
+  void put(int member, std::size_t to, std::size_t from, std::size_t num_bytes) override;
+  bool has_room(int, std::size_t) override { return true; }
   void notify(int member, NotificationId id, std::uint64_t value) override;
   std::uint64_t poll(int sender, NotificationId id) const override;
   void flush() override {}

@@ -17,6 +17,7 @@ class ShmTransport final : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  int node_of(int) const override { return 0; }
   Capabilities capabilities() const override { return {.is_peer_memory_readable = true}; }
   std::unique_ptr<Segment> create_segment(const SegmentRequest& request,
                                           const Deadline& deadline) override;
