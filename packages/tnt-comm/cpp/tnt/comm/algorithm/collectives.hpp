@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct MemoryNeeds {
 struct OperationContext {
   std::shared_ptr<Health> health;
   double stall_report_s = 0;
+  AllreduceAlgorithm requested = AllreduceAlgorithm::automatic;
 };
 
 }  // namespace tnt::comm

@@ -6,6 +6,7 @@
 
 #include "tnt/comm/algorithm/gathered.hpp"
 #include "tnt/comm/algorithm/network/network_operation.hpp"
+#include "tnt/comm/base/partition.hpp"
 
 namespace tnt::comm {
 

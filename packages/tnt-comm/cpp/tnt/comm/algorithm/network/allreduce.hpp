@@ -4,6 +4,7 @@
 
 #include "tnt/comm/algorithm/network/network_operation.hpp"
 #include "tnt/comm/algorithm/network/reduction_schedule.hpp"
+#include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/kernel/tree_reduce.hpp"
 
 namespace tnt::comm {
