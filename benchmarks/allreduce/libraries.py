@@ -1,0 +1,86 @@
+"""Which libraries are measured, and how the ranks of each are started.
+
+Two MPIs cannot live in one environment, so each peer has one of its own: `FOLDER/<peer>/bin/python`,
+made by `install_peers.py`. Everything is started as a user of the library would: no binding to cores,
+since none of them is told what else runs on this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = ROOT / "benchmarks/allreduce/rank.py"
+
+# glibc returns freed memory of more than these sizes to the kernel at once, and MPI allocates large
+# messages anew in every call: the page faults cost more than the communication.
+KEEP_MEMORY = {"MALLOC_TOP_PAD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**32)}
+OURS = "tnt"
+
+
+@dataclass(frozen=True)
+class LibrarySpec:
+    """One set of processes of one library.
+
+    Attributes:
+        name: In the tables.
+        peer: Its environment is that of this name; empty for the one that runs the driver.
+        module: What `rank.py` imports.
+        launcher: Command before the Python interpreter, `{n}` is the number of ranks. Empty: the
+            driver starts each rank itself, with the variables of torch.distributed.
+        variables: Added to the environment.
+    """
+
+    name: str
+    peer: str
+    module: str
+    launcher: tuple[str, ...] = ()
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def python(self, peers_folder: Path) -> Path:
+        """Interpreter of its environment."""
+        return peers_folder / self.peer / "bin/python" if self.peer else Path(sys.executable)
+
+    def commands(self, num_ranks: int, peers_folder: Path, socket: Path) -> list[list[str]]:
+        """Processes to start: one launcher, or one process per rank. Pure."""
+        python = self.python(peers_folder)
+        arguments = [str(PROGRAM), f"benchmarks.allreduce.{self.module}", str(socket)]
+        if not self.launcher:
+            return [[str(python), *arguments]] * num_ranks
+        words = [word.format(n=num_ranks, bin=python.parent) for word in self.launcher]
+        interpreter = [] if self.name == OURS else [str(python)]
+        return [[*words, *interpreter, *arguments]]
+
+    def environment(self, index: int, num_ranks: int, socket: Path) -> dict[str, str]:
+        """Variables of one of `commands`."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TNT_")}
+        rendezvous = {} if self.launcher else torch_variables(index, num_ranks, socket)
+        return {**kept, "PYTHONPATH": str(ROOT), **self.variables, **rendezvous}
+
+
+def torch_variables(rank: int, num_ranks: int, socket: Path) -> dict[str, str]:
+    """What torchrun would set."""
+    return {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(num_ranks),
+        "INIT_METHOD": f"file://{socket}.rendezvous",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+TARANTELLA = (sys.executable, "-m", "tnt_launch", "-n", "{n}", "--no-gpu", "--output-on-all-devices", "--")
+OPENMPI = ("{bin}/mpiexec", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "{n}")
+MPICH = ("{bin}/mpiexec", "-n", "{n}")
+
+LIBRARIES = (
+    LibrarySpec(OURS, "", "with_tnt", TARANTELLA),
+    LibrarySpec("Open MPI", "openmpi", "with_mpi", OPENMPI),
+    LibrarySpec("Open MPI, malloc", "openmpi", "with_mpi", OPENMPI, KEEP_MEMORY),
+    LibrarySpec("MPICH", "mpich", "with_mpi", MPICH),
+    LibrarySpec("MPICH, malloc", "mpich", "with_mpi", MPICH, KEEP_MEMORY),
+    LibrarySpec("Gloo", "gloo", "with_gloo"),
+)
