@@ -7,8 +7,10 @@ since none of them is told what else runs on this machine.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,48 +23,22 @@ KEEP_MEMORY = {"MALLOC_TOP_PAD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**3
 OURS = "tnt"
 
 
-@dataclass(frozen=True)
-class LibrarySpec:
-    """One set of processes of one library.
+Variables = Callable[[int, int, Path], dict[str, str]]
 
-    Attributes:
-        name: In the tables.
-        peer: Its environment is that of this name; empty for the one that runs the driver.
-        module: What `rank.py` imports.
-        launcher: Command before the Python interpreter, `{n}` is the number of ranks. Empty: the
-            driver starts each rank itself, with the variables of torch.distributed.
-        variables: Added to the environment.
-    """
 
-    name: str
-    peer: str
-    module: str
-    launcher: tuple[str, ...] = ()
-    variables: dict[str, str] = field(default_factory=dict)
-
-    def python(self, peers_folder: Path) -> Path:
-        """Interpreter of its environment."""
-        return peers_folder / self.peer / "bin/python" if self.peer else Path(sys.executable)
-
-    def commands(self, num_ranks: int, peers_folder: Path, socket: Path) -> list[list[str]]:
-        """Processes to start: one launcher, or one process per rank. Pure."""
-        python = self.python(peers_folder)
-        arguments = [str(PROGRAM), f"benchmarks.allreduce.{self.module}", str(socket)]
-        if not self.launcher:
-            return [[str(python), *arguments]] * num_ranks
-        words = [word.format(n=num_ranks, bin=python.parent) for word in self.launcher]
-        interpreter = [] if self.name == OURS else [str(python)]
-        return [[*words, *interpreter, *arguments]]
-
-    def environment(self, index: int, num_ranks: int, socket: Path) -> dict[str, str]:
-        """Variables of one of `commands`."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("TNT_")}
-        rendezvous = {} if self.launcher else torch_variables(index, num_ranks, socket)
-        return {**kept, "PYTHONPATH": str(ROOT), **self.variables, **rendezvous}
+def tnt_variables(rank: int, num_ranks: int, socket: Path) -> dict[str, str]:
+    """What the launcher of Tarantella would set for a rank of this host."""
+    return {
+        "TNT_RANK": str(rank),
+        "TNT_SIZE": str(num_ranks),
+        "TNT_LOCAL_RANK": str(rank),
+        "TNT_LOCAL_SIZE": str(num_ranks),
+        "TNT_JOB_ID": hashlib.sha256(bytes(socket)).hexdigest()[:16],
+    }
 
 
 def torch_variables(rank: int, num_ranks: int, socket: Path) -> dict[str, str]:
-    """What torchrun would set."""
+    """What torchrun would set for a rank of this host."""
     return {
         "RANK": str(rank),
         "WORLD_SIZE": str(num_ranks),
@@ -72,15 +48,54 @@ def torch_variables(rank: int, num_ranks: int, socket: Path) -> dict[str, str]:
     }
 
 
-TARANTELLA = (sys.executable, "-m", "tnt_launch", "-n", "{n}", "--no-gpu", "--output-on-all-devices", "--")
+@dataclass(frozen=True)
+class LibrarySpec:
+    """One set of processes of one library.
+
+    Attributes:
+        name: In the tables.
+        peer: Its environment is that of this name; empty for the one that runs the driver.
+        module: What `rank.py` imports.
+        launcher: Command before the Python interpreter, `{n}` is the number of ranks, `{bin}` the
+            folder of the interpreter. Empty: the driver starts every rank itself.
+        variables_of: Gives a rank that the driver starts itself its place in the job.
+        variables: Added to the environment.
+    """
+
+    name: str
+    peer: str
+    module: str
+    launcher: tuple[str, ...] = ()
+    variables_of: Variables | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def python(self, peers_folder: Path) -> Path:
+        """Interpreter of its environment."""
+        return peers_folder / self.peer / "bin/python" if self.peer else Path(sys.executable)
+
+    def commands(self, num_ranks: int, peers_folder: Path, socket: Path) -> list[list[str]]:
+        """Processes to start: one launcher, or one process per rank. Pure."""
+        python = self.python(peers_folder)
+        program = [str(python), str(PROGRAM), f"benchmarks.allreduce.{self.module}", str(socket)]
+        if not self.launcher:
+            return [program] * num_ranks
+        return [[word.format(n=num_ranks, bin=python.parent) for word in self.launcher] + program]
+
+    def environment(self, index: int, num_ranks: int, socket: Path) -> dict[str, str]:
+        """Variables of one of `commands`: those of another job around this one are dropped."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TNT_")}
+        place = self.variables_of(index, num_ranks, socket) if self.variables_of else {}
+        return {**kept, "PYTHONPATH": str(ROOT), **self.variables, **place}
+
+
 OPENMPI = ("{bin}/mpiexec", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "{n}")
 MPICH = ("{bin}/mpiexec", "-n", "{n}")
 
 LIBRARIES = (
-    LibrarySpec(OURS, "", "with_tnt", TARANTELLA),
+    LibrarySpec(OURS, "", "with_tnt", variables_of=tnt_variables),
     LibrarySpec("Open MPI", "openmpi", "with_mpi", OPENMPI),
-    LibrarySpec("Open MPI, malloc", "openmpi", "with_mpi", OPENMPI, KEEP_MEMORY),
+    LibrarySpec("Open MPI, malloc", "openmpi", "with_mpi", OPENMPI, variables=KEEP_MEMORY),
     LibrarySpec("MPICH", "mpich", "with_mpi", MPICH),
-    LibrarySpec("MPICH, malloc", "mpich", "with_mpi", MPICH, KEEP_MEMORY),
-    LibrarySpec("Gloo", "gloo", "with_gloo"),
+    LibrarySpec("MPICH, malloc", "mpich", "with_mpi", MPICH, variables=KEEP_MEMORY),
+    LibrarySpec("Gloo", "gloo", "with_gloo", variables_of=torch_variables),
 )
