@@ -20,8 +20,8 @@ TRANSFORMER_VOCABULARY = 33708  # subword units of English to German, shared by 
 def resnet50() -> list[int]:
     """Elements of each of the 161 trainable tensors of ResNet-50, first layer first. Pure.
 
-    The architecture of https://arxiv.org/abs/1512.03385, table 1: 53 convolutions without bias, each
-    followed by a batch normalisation with scale and offset, and one dense layer.
+    The architecture of https://arxiv.org/abs/1512.03385, table 1: 53 convolutions without bias,
+    each followed by a batch normalisation with scale and offset, and one dense layer.
     """
     return list(_resnet50())
 

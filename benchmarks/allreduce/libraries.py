@@ -1,8 +1,8 @@
 """Which libraries are measured, and how the ranks of each are started.
 
-Two MPIs cannot live in one environment, so each peer has one of its own: `FOLDER/<peer>/bin/python`,
-made by `install_peers.py`. Everything is started as a user of the library would: no binding to cores,
-since none of them is told what else runs on this machine.
+Two MPIs cannot live in one environment, so each peer has one of its own, `FOLDER/<peer>`, made by
+`install_peers.py`. Everything is started as a user of the library would. Nobody is bound to a core,
+since nobody knows what else runs on this machine.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ PROGRAM = ROOT / "benchmarks/allreduce/rank.py"
 # messages anew in every call: the page faults cost more than the communication.
 KEEP_MEMORY = {"MALLOC_TOP_PAD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**32)}
 OURS = "tnt"
+LIMIT = "limit: "  # begins the names of variants that are no allreduce
+PEERS_FOLDER = ROOT / ".nox/bench-peers"
 
 
 Variables = Callable[[int, int, Path], dict[str, str]]
@@ -60,6 +62,7 @@ class LibrarySpec:
             folder of the interpreter. Empty: the driver starts every rank itself.
         variables_of: Gives a rank that the driver starts itself its place in the job.
         variables: Added to the environment.
+        is_busy_when_idle: Its threads use the cores between calls: stop them when others run.
     """
 
     name: str
@@ -68,6 +71,7 @@ class LibrarySpec:
     launcher: tuple[str, ...] = ()
     variables_of: Variables | None = None
     variables: dict[str, str] = field(default_factory=dict)
+    is_busy_when_idle: bool = False
 
     def python(self, peers_folder: Path) -> Path:
         """Interpreter of its environment."""
@@ -88,7 +92,15 @@ class LibrarySpec:
         return {**kept, "PYTHONPATH": str(ROOT), **self.variables, **place}
 
 
-OPENMPI = ("{bin}/mpiexec", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "{n}")
+OPENMPI = (
+    "{bin}/mpiexec",
+    "--allow-run-as-root",
+    "--oversubscribe",
+    "--bind-to",
+    "none",
+    "-n",
+    "{n}",
+)
 MPICH = ("{bin}/mpiexec", "-n", "{n}")
 
 LIBRARIES = (
@@ -98,4 +110,5 @@ LIBRARIES = (
     LibrarySpec("MPICH", "mpich", "with_mpi", MPICH),
     LibrarySpec("MPICH, malloc", "mpich", "with_mpi", MPICH, variables=KEEP_MEMORY),
     LibrarySpec("Gloo", "gloo", "with_gloo", variables_of=torch_variables),
+    LibrarySpec("Horovod", "horovod", "with_horovod", OPENMPI, is_busy_when_idle=True),
 )

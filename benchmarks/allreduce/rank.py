@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import socket
 import sys
 import time
@@ -54,7 +55,7 @@ def serve(library: Library, connection: socket.socket) -> None:
         lines.flush()
 
     variants = list(library.variants)
-    send({"rank": library.rank, "versions": library.versions, "variants": variants})
+    send({"pid": os.getpid(), "versions": library.versions, "variants": variants})
     for line in lines:
         try:
             send({"times": measure(library, **json.loads(line))})

@@ -1,7 +1,7 @@
 """In which order things are measured: all variants in turn, round after round.
 
-The speed of a shared machine drifts within seconds. Variants are therefore compared within one round,
-a few seconds long, and ratios are taken round by round.
+The speed of a shared machine drifts within seconds. Variants are therefore compared within one
+round, which takes a few seconds, and ratios are taken round by round.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -14,34 +14,32 @@ def factor_of(rank: int) -> int:
     return rank + 1
 
 
+def patterns(arrays: Sequence[np.ndarray], factor: int) -> Iterator[np.ndarray]:
+    """For each array its elements' values: number i of all of them has (i mod PERIOD) * factor."""
+    period = np.arange(PERIOD, dtype=np.float32) * factor
+    begin = 0
+    for array in arrays:
+        yield np.resize(np.roll(period, -begin), len(array))
+        begin = (begin + len(array)) % PERIOD
+
+
 def fill(arrays: Sequence[np.ndarray], rank: int) -> None:
-    """Give element i, counted over all arrays, the value `(i mod PERIOD) * factor_of(rank)`."""
-    for array, pattern in zip(arrays, _patterns(arrays, factor_of(rank)), strict=True):
+    """Write what this rank contributes."""
+    for array, pattern in zip(arrays, patterns(arrays, factor_of(rank)), strict=True):
         array[...] = pattern
 
 
 def check(results: Sequence[np.ndarray], size: int) -> None:
-    """Compare sums over ranks with the formula.
+    """Compare with the sum over `size` ranks, element by element.
 
     Raises:
         AssertionError: Says where the first difference is.
     """
-    factor = sum(map(factor_of, range(size)))
-    for index, (result, expected) in enumerate(
-        zip(results, _patterns(results, factor), strict=True)
-    ):
-        different = np.flatnonzero(result != expected)
-        if len(different):
-            at = different[0]
+    expected = patterns(results, sum(map(factor_of, range(size))))
+    for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
+        if not np.array_equal(result, wanted):
+            wrong = np.flatnonzero(result != wanted)
             raise AssertionError(
-                f"wrong sum: {len(different)} of {len(result)} elements of array {index}, first at "
-                f"{at}: expected {expected[at]}, got {result[at]}"
+                f"wrong sum: {len(wrong)} of {len(result)} elements of array {index}, the first at "
+                f"{wrong[0]}: expected {wanted[wrong[0]]}, received {result[wrong[0]]}"
             )
-
-
-def _patterns(arrays: Sequence[np.ndarray], factor: int):
-    begin = 0
-    for array in arrays:
-        pattern = np.arange(begin, begin + len(array), dtype=np.int64) % PERIOD
-        yield (pattern * factor).astype(np.float32)
-        begin += len(array)

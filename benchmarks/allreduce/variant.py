@@ -71,7 +71,9 @@ def buckets_of(num_elements: Sequence[int], bucket_bytes: int) -> list[list[int]
 
 
 def bucketed(
-    num_elements: Sequence[int], bucket_bytes: int, reduce: Callable[[np.ndarray], Callable[[], object]]
+    num_elements: Sequence[int],
+    bucket_bytes: int,
+    reduce: Callable[[np.ndarray], Callable[[], object]],
 ) -> Variant:
     """Copy arrays into buckets, sum those in place, copy back: what data-parallel trainers do.
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import tnt_comm
 
+import tnt_comm
 from benchmarks.allreduce import limits
+from benchmarks.allreduce.libraries import LIMIT
 from benchmarks.allreduce.variant import Library, Variant, private_arrays
 
 THRESHOLD_BYTES = 32 * 1024  # the default of tnt-keras
@@ -21,8 +22,8 @@ def open_library() -> Library:
         "in place": in_place,
         "out of place": out_of_place,
         "GradientReducer": through_reducer,
-        "limit: memcpy": limits.copy_once,
-        "limit: shared": limits.sum_slices,
+        f"{LIMIT}memcpy": limits.copy_once,
+        f"{LIMIT}shared": limits.sum_slices,
     }
     if hasattr(tnt_comm, "empty"):
         variants["tnt_comm.empty"] = in_shared_memory

@@ -14,7 +14,10 @@ GRADIENT_SETS = {
     "resnet50": resnet50,
     "transformer_big": transformer_big,
 }
-DEFAULT = "1KiB 8KiB 64KiB 512KiB 1MiB 4MiB 16MiB 100MiB resnet50 transformer_big"
+DEFAULT = (
+    "1KiB", "8KiB", "64KiB", "512KiB", "1MiB", "4MiB", "16MiB", "100MiB",
+    "resnet50", "transformer_big",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
