@@ -82,6 +82,14 @@ void CollectiveOperation::require_alive() const {
 void CollectiveOperation::report_stall() {
   const double waited_s = seconds_since(wait_start_);
   next_report_s_ = 2 * waited_s;  // reports become rarer
+  log_wait(waited_s);
+}
+
+void CollectiveOperation::report_own_delay(double waited_s) const {
+  log_wait(waited_s);
+}
+
+void CollectiveOperation::log_wait(double waited_s) const {
   log_warning(health_->world_rank(), text(describe(), " of group '", health_->group_name(),
                                           "' has waited ", waited_s, " s for ", awaited(), "."));
 }
