@@ -71,19 +71,25 @@ def out_of_place(num_elements: Sequence[int]) -> Variant:
 
 
 def through_reducer(num_elements: Sequence[int]) -> Variant:
-    """Start all arrays, last layer first as backpropagation does, then finish all."""
-    arrays, sums = private_arrays(num_elements), private_arrays(num_elements)
+    """Start all arrays, last layer first as backpropagation does, then take all sums."""
+    arrays = private_arrays(num_elements)
     specs = [
         tnt_comm.TensorSpec(f"gradient {index}", "float32", number)
         for index, number in enumerate(num_elements)
     ]
     reducer = tnt_comm.GradientReducer(tnt_comm.FusionPlan(specs, THRESHOLD_BYTES))
     backwards = range(len(arrays) - 1, -1, -1)
+    sums: dict[int, np.ndarray] = {}
 
     def run() -> None:
+        sums.clear()  # the optimizer has used them, so their memory can be used again
         for index in backwards:
             reducer.start(index, arrays[index])
         for index in backwards:
-            reducer.finish(index, out=sums[index])
+            sums[index] = reducer.finish(index)
 
-    return Variant(arrays, run, lambda: sums, reducer.close)
+    def close() -> None:
+        sums.clear()
+        reducer.close()
+
+    return Variant(arrays, run, lambda: [sums[index] for index in range(len(arrays))], close)
