@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from benchmarks.allreduce.summary import comparable_ratios, make_rows
 from benchmarks.allreduce.table import HEADER, lines_of
 from benchmarks.allreduce.workload import DEFAULT, Workload, make_workload
 from benchmarks.comparison import find_changes, report
+from benchmarks.jobs import end_on_sigterm
 from benchmarks.records import Row, make_header, read_rows, write_rows
 
 TOLERANCE = 0.2  # ratios of two runs on the same busy machine differ by so much for no reason
@@ -118,8 +118,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # Without this, a driver that is ended would leave the ranks to themselves.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    end_on_sigterm()
     try:
         sys.exit(main())
     except LibraryFailed as failure:
