@@ -113,21 +113,22 @@ def _running() -> Iterator[tuple[list[subprocess.Popen[bytes]], list[IO[bytes]]]
 def _wait(
     processes: Sequence[subprocess.Popen[bytes]], outputs: Sequence[IO[bytes]], deadline: float
 ) -> None:
-    while any(process.poll() is None for process in processes):
+    while True:
         codes = [process.poll() for process in processes]
-        is_late = time.monotonic() > deadline
-        if is_late or any(codes):
-            reason = "did not end in time" if is_late else f"failed, exit codes {codes}"
-            raise JobFailed(f"the job {reason}\n{_texts(outputs)}")
+        if any(codes):
+            failed = [rank for rank, code in enumerate(codes) if code]
+            raise JobFailed(_describe("failed", failed, outputs))
+        if all(code == 0 for code in codes):
+            return
+        if time.monotonic() > deadline:
+            late = [rank for rank, code in enumerate(codes) if code is None]
+            raise JobFailed(_describe("did not end in time", late, outputs))
         time.sleep(0.1)
-    if any(process.returncode for process in processes):
-        codes = [process.returncode for process in processes]
-        raise JobFailed(f"the job failed, exit codes {codes}\n{_texts(outputs)}")
 
 
-def _texts(outputs: Sequence[IO[bytes]]) -> str:
+def _describe(what: str, ranks: Sequence[int], outputs: Sequence[IO[bytes]]) -> str:
     texts = []
-    for rank, output in enumerate(outputs):
-        output.seek(0)
-        texts.append(f"-- rank {rank}:\n{output.read().decode(errors='replace')}")
+    for rank in ranks:
+        outputs[rank].seek(0)
+        texts.append(f"rank {rank} {what}:\n{outputs[rank].read().decode(errors='replace')}")
     return "\n".join(texts)

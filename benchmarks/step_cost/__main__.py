@@ -20,7 +20,8 @@ WALL, CPU = 0, 1
 SECONDS_PER_STEP = 60  # far more than any
 
 
-def parse_arguments() -> argparse.Namespace:
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.step_cost", description=__doc__)
     parser.add_argument("--ranks", type=int, default=2, metavar="N")
     parser.add_argument("--model", choices=["resnet50", "tiny"], default="resnet50")
@@ -29,7 +30,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=2, help="of each model in each round")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the row to FILE")
-    return parser.parse_args()
+    return parser
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def make_row(rounds: dict[str, Any], arguments: argparse.Namespace) -> Row:
 
 
 def main() -> int:
-    arguments = parse_arguments()
+    arguments = make_parser().parse_args()
     measured = measure(arguments)
     header = make_header("step_cost", measured["versions"], {})
     row = make_row(measured["rounds"], arguments)
