@@ -52,6 +52,13 @@ class CollectiveOperation : public Operation {
   /// rank's own.
   virtual std::vector<int> missing() const = 0;
 
+  /// Members that reports of long waits name. Where messages are passed on,
+  /// this is who holds up the others, and not only who this rank hears from.
+  virtual std::vector<int> awaited_members() const { return missing(); }
+
+  /// Whether an awaited member is known to have made the call itself.
+  virtual bool has_made_call(int /*member*/) const { return false; }
+
   /// What is missing if it is this rank's own act.
   virtual std::string own_part() const { return "this rank itself"; }
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/group/group.hpp"
 #include "tnt/comm/transport/shm/shm_transport.hpp"
@@ -46,10 +48,15 @@ std::vector<int> all_ranks(int size) {
 }  // namespace
 
 Runtime::Runtime(const Environment& environment)
+    : Runtime(environment, make_transport(environment)) {}
+
+Runtime::Runtime(const Environment& environment, std::unique_ptr<Transport> transport)
     : environment_(environment),
-      transport_(make_transport(environment)),
+      requested_algorithm_(parse_allreduce_algorithm(environment.allreduce_algorithm)),
+      transport_(std::move(transport)),
       engine_(std::make_unique<Engine>(transport_->doorbell(),
                                        engine_settings(environment, *transport_))) {
+  set_log_level(environment.log_level);
   world_ = Group::create(*this, all_ranks(environment.size), "world");
 }
 

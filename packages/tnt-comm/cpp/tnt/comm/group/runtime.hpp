@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "tnt/comm/algorithm/allreduce_algorithm.hpp"
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/engine/engine.hpp"
@@ -20,12 +21,15 @@ class Runtime {
  public:
   /// Collective among all ranks of the job, blocking.
   explicit Runtime(const Environment& environment);
+  /// The same over a given transport, which has joined the ranks.
+  Runtime(const Environment& environment, std::unique_ptr<Transport> transport);
   ~Runtime();
 
   const Environment& environment() const { return environment_; }
   Transport& transport() { return *transport_; }
   Engine& engine() { return *engine_; }
   const std::shared_ptr<Group>& world() const { return world_; }
+  AllreduceAlgorithm requested_algorithm() const { return requested_algorithm_; }
 
   /// Makes a group's failure known at the end; see finish().
   void watch(const std::shared_ptr<Group>& group);
@@ -40,6 +44,7 @@ class Runtime {
 
  private:
   Environment environment_;
+  AllreduceAlgorithm requested_algorithm_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Engine> engine_;
   std::mutex mutex_;
