@@ -20,6 +20,8 @@ class Runtime {
  public:
   /// Collective among all ranks of the job, blocking.
   explicit Runtime(const Environment& environment);
+  /// As above with a transport that has joined the job already.
+  Runtime(const Environment& environment, std::unique_ptr<Transport> transport);
   ~Runtime();
 
   const Environment& environment() const { return environment_; }
