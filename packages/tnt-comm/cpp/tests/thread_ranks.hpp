@@ -41,12 +41,12 @@ struct Job {
   Violations* violations = nullptr;  ///< otherwise there must be none
 };
 
-inline std::unique_ptr<Transport> transport_of(const Environment& environment,
-                                               const Job& job, Violations& violations) {
+inline std::unique_ptr<Transport> transport_of(const Environment& environment, const Job& job,
+                                               Violations& violations) {
   if (environment.size == 1) return std::make_unique<SoloTransport>();
   auto shared_memory = std::make_unique<ShmTransport>(
-      environment.job_id, environment.rank, environment.size, Deadline(environment.timeout_s),
-      environment.stall_report_s);
+      HostRanks{environment.job_id, 0, environment.size}, environment.rank,
+      Deadline(environment.timeout_s), environment.stall_report_s);
   if (!job.network) return shared_memory;
   return std::make_unique<PutOnlyTransport>(std::move(shared_memory), *job.network, violations);
 }
