@@ -25,9 +25,12 @@ inline Environment environment_of(int rank, int size, const std::string& job_id)
   return environment;
 }
 
-/// Runs a function on `size` ranks, each a thread with a runtime of its own.
-/// Rethrows the first rank's exception.
-inline void run_threads(int size, const std::function<void(Runtime&)>& function) {
+/// Runs a function on `size` ranks, each a thread with a runtime of its own,
+/// made from an environment that `change` may change. Rethrows the first rank's
+/// exception.
+inline void run_threads(
+    int size, const std::function<void(Runtime&)>& function,
+    const std::function<void(Environment&)>& change = [](Environment&) {}) {
   static std::atomic<int> num_jobs{0};
   const std::string job_id = text("cpptest", ::getpid(), "x", num_jobs.fetch_add(1));
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
@@ -35,7 +38,9 @@ inline void run_threads(int size, const std::function<void(Runtime&)>& function)
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        Runtime runtime(environment_of(rank, size, job_id));
+        Environment environment = environment_of(rank, size, job_id);
+        change(environment);
+        Runtime runtime(environment);
         function(runtime);
       } catch (...) {
         errors[static_cast<std::size_t>(rank)] = std::current_exception();

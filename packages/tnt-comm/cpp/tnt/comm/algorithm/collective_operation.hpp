@@ -8,6 +8,7 @@
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/engine/completion.hpp"
 #include "tnt/comm/engine/operation.hpp"
+#include "tnt/comm/trace/probe.hpp"
 
 namespace tnt::comm {
 
@@ -20,10 +21,13 @@ class CollectiveOperation : public Operation {
 
   Progress advance() final;
   void supervise() final;
-  void complete() override { completion_.complete(); }
-  void fail(std::exception_ptr error) override { completion_.fail(std::move(error)); }
+  void complete() override;
+  void fail(std::exception_ptr error) override;
 
   const Completion& completion() const { return completion_; }
+
+  /// Told by the operation what happens to it.
+  Probe& probe() { return probe_; }
 
   /// Breaks the group because a wait for this operation took too long, and
   /// fails it. While the engine is paused only.
@@ -65,6 +69,7 @@ class CollectiveOperation : public Operation {
   double next_report_s_;
   Clock::time_point wait_start_ = Clock::now();
   Completion completion_;
+  Probe probe_;
 };
 
 }  // namespace tnt::comm

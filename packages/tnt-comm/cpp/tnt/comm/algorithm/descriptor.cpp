@@ -3,7 +3,6 @@
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
-namespace {
 
 std::string_view name_of(CollectiveKind kind) {
   switch (kind) {
@@ -22,8 +21,6 @@ std::string_view name_of(CollectiveKind kind) {
   }
   return "unknown";
 }
-
-}  // namespace
 
 bool Descriptor::matches(const Descriptor& other) const {
   const bool counts_may_differ =

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "tnt/comm/base/dtype.hpp"
 
@@ -15,6 +16,8 @@ enum class CollectiveKind : std::uint32_t {
   reduce_scatter,
   creation,  ///< agreement before something is created together
 };
+
+std::string_view name_of(CollectiveKind kind);
 
 /// What a rank says about the collective it takes part in, so that the others
 /// can see that they all mean the same. Travels as bytes.
@@ -30,6 +33,9 @@ struct Descriptor {
   /// True if the two ranks take part in the same collective. The counts of
   /// allgather may differ.
   bool matches(const Descriptor& other) const;
+
+  /// Of this rank's contribution.
+  std::uint64_t num_bytes() const { return count * size_of(dtype); }
 
   /// For messages: "allreduce(float32, 100 elements, sum)".
   std::string describe() const;

@@ -64,6 +64,12 @@ std::string transport(const VariableLookup& lookup) {
   return value;
 }
 
+std::string timeline(const VariableLookup& lookup) {
+  const auto value = lookup("TNT_TIMELINE");
+  if (value && value->empty()) refuse("TNT_TIMELINE", *value, "must be the path of a file");
+  return value.value_or("");
+}
+
 }  // namespace
 
 Environment parse_environment(const VariableLookup& lookup) {
@@ -84,6 +90,7 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.transport = transport(lookup);
   result.timeout_s = seconds(lookup, "TNT_TIMEOUT_S", result.timeout_s);
   result.stall_report_s = seconds(lookup, "TNT_STALL_REPORT_S", result.stall_report_s);
+  result.timeline = timeline(lookup);
   return result;
 }
 

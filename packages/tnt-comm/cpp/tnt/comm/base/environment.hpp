@@ -22,6 +22,7 @@ struct Environment {
   std::string transport = "auto";  ///< TNT_TRANSPORT: auto, shm or gpi2
   double timeout_s = 600.0;        ///< TNT_TIMEOUT_S, > 0: the longest wait for other ranks
   double stall_report_s = 5.0;     ///< TNT_STALL_REPORT_S, > 0: first report of a wait
+  std::string timeline;            ///< TNT_TIMELINE: file for a trace of all ranks; "": none
 };
 
 /// Looks a variable up; empty when it is not set.

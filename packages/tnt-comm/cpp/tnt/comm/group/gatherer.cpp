@@ -36,6 +36,18 @@ Gatherer::Gatherer(std::shared_ptr<Group> group, std::string name)
   const std::shared_ptr<Segment> segment =
       group_->create_segment(num_bytes, ChannelLayout::kNumNotifications);
   state_ = std::make_shared<ChannelState>(ChannelState{Channel(segment, layout)});
+  if (Timeline* timeline = group_->monitor()->timeline.get()) {
+    row_ = timeline->add_row(OperationTrack::row(text("gatherer '", name_, "'")));
+  }
+}
+
+void Gatherer::observe(Allgather& operation, std::size_t num_bytes) const {
+  Timeline* timeline = group_->monitor()->timeline.get();
+  auto track = timeline != nullptr
+                   ? std::make_shared<OperationTrack>(*timeline, row_, "gather", num_bytes)
+                   : nullptr;
+  operation.probe().attach(group_->monitor(), std::move(track), num_bytes);
+  operation.probe().post();
 }
 
 void Gatherer::start(const void* data, std::size_t num_bytes) {
@@ -54,6 +66,7 @@ void Gatherer::start(const void* data, std::size_t num_bytes) {
   auto operation =
       std::make_shared<Allgather>(group_->health(), group_->stall_report_s(), state_, descriptor,
                                   std::vector<std::byte>(begin, begin + num_bytes));
+  observe(*operation, num_bytes);
   group_->engine().submit(stream_, operation);
   operation_ = std::move(operation);
 }

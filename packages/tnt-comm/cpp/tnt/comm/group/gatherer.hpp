@@ -43,6 +43,7 @@ class TNT_COMM_EXPORT Gatherer {
   void close() { is_closed_.store(true); }
 
  private:
+  void observe(Allgather& operation, std::size_t num_bytes) const;
   std::shared_ptr<Allgather> current(const char* call);
   std::shared_ptr<Allgather> wait_for_current(const char* call, double timeout_s,
                                               const InterruptCheck& check_interrupt);
@@ -52,6 +53,7 @@ class TNT_COMM_EXPORT Gatherer {
   std::string name_;
   std::shared_ptr<ChannelState> state_;
   std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
+  RowId row_ = 0;  // of the timeline, if there is one
   std::mutex mutex_;
   std::shared_ptr<Allgather> operation_;  // null between the steps
   std::atomic<bool> is_closed_{false};

@@ -70,10 +70,27 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
   segment_ = runtime.transport().create_segment(request, Deadline(timeout_s()));
   health_ = std::make_shared<Health>(std::move(name), ranks_, segment_, runtime.transport());
   state_ = std::make_shared<ChannelState>(ChannelState{Channel(segment_, layout)});
+  if (monitor()->timeline) {
+    const std::string title = text("group '", health_->group_name(), "'");
+    row_ = monitor()->timeline->add_row(OperationTrack::row(title));
+  }
+}
+
+std::shared_ptr<Track> Group::track_of(const Descriptor& descriptor) const {
+  if (!monitor()->timeline) return nullptr;
+  return std::make_shared<OperationTrack>(*monitor()->timeline, row_, name_of(descriptor.kind),
+                                          descriptor.num_bytes());
 }
 
 std::shared_ptr<Ticket> Group::start(std::shared_ptr<WindowedOperation> operation, Driver driver) {
   health_->require_intact();
+  const Descriptor& descriptor = operation->descriptor();
+  operation->probe().attach(monitor(), track_of(descriptor), descriptor.num_bytes());
+  if (driver == Driver::caller) {
+    operation->probe().post_and_wait();
+  } else {
+    operation->probe().post();
+  }
   auto ticket = std::make_shared<Ticket>(shared_from_this(), operation);
   engine().submit(stream_, std::move(operation), driver);
   return ticket;

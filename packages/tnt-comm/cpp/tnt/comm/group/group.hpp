@@ -67,12 +67,14 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   double timeout_s() const { return runtime_.environment().timeout_s; }
   double stall_report_s() const { return runtime_.environment().stall_report_s; }
   std::string first_error() const { return health_->first_error(); }
+  const std::shared_ptr<Monitor>& monitor() const { return runtime_.monitor(); }
 
   /// Use create(): this is public for std::make_shared only.
   Group(Runtime& runtime, std::vector<int> ranks, std::string name);
 
  private:
   std::shared_ptr<Ticket> start(std::shared_ptr<WindowedOperation> operation, Driver driver);
+  std::shared_ptr<Track> track_of(const Descriptor& descriptor) const;
 
   Runtime& runtime_;
   std::vector<int> ranks_;
@@ -81,6 +83,7 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Health> health_;
   std::shared_ptr<ChannelState> state_;
   std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
+  RowId row_ = 0;  // of the timeline, if there is one
   std::mutex mutex_;
   int num_objects_ = 0;
 };

@@ -12,6 +12,8 @@ constexpr auto kLookInterval = std::chrono::milliseconds(100);
 void wait_for(Engine& engine, CollectiveOperation& operation, const Health& health,
               std::uint32_t count, double timeout_s, const InterruptCheck& check_interrupt) {
   const Completion& completion = operation.completion();
+  if (completion.has_reached(count)) return completion.rethrow_unless_completed(count);
+  const ObservedWait observed(operation.probe());
   const Deadline deadline(timeout_s);
   while (!engine.wait(completion, count, std::min(deadline.end(), Clock::now() + kLookInterval))) {
     if (deadline.is_over()) {
