@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "tnt/comm/algorithm/allreduce_algorithm.hpp"
 #include "tnt/comm/base/dtype.hpp"
 
 namespace tnt::comm {
@@ -27,6 +28,7 @@ struct Descriptor {
   DType dtype = DType::uint8;
   ReduceOp op = ReduceOp::sum;
   std::uint32_t root = 0;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;  ///< what the environment asks for
   std::uint64_t count = 0;  ///< elements of this rank's contribution
   std::uint64_t shape = 0;  ///< digest of what must be equal in the shape
 
@@ -36,6 +38,9 @@ struct Descriptor {
 
   /// Of this rank's contribution.
   std::uint64_t num_bytes() const { return count * size_of(dtype); }
+
+  /// Equal for descriptors that match, and for others by an unlikely accident.
+  std::uint64_t digest() const;
 
   /// For messages: "allreduce(float32, 100 elements, sum)".
   std::string describe() const;

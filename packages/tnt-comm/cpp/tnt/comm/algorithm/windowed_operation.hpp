@@ -25,8 +25,6 @@ class WindowedOperation : public CollectiveOperation {
   WindowedOperation(std::shared_ptr<Health> health, double stall_report_s,
                     std::shared_ptr<ChannelState> state, const Descriptor& descriptor);
 
-  const Descriptor& descriptor() const { return descriptor_; }
-
  protected:
   Progress step() final;
   std::string describe() const final;
@@ -55,6 +53,7 @@ class WindowedOperation : public CollectiveOperation {
   Descriptor descriptor_of(int member) const {
     return state_->channel.descriptor_of(member, base_);
   }
+  const Descriptor& descriptor() const { return descriptor_; }
 
  private:
   void begin();

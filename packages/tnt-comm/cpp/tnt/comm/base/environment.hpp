@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "tnt/comm/base/log.hpp"
+
 namespace tnt::comm {
 
 /// Everything this library takes from the environment, written by the
@@ -22,7 +24,9 @@ struct Environment {
   std::string transport = "auto";  ///< TNT_TRANSPORT: auto, shm or gpi2
   double timeout_s = 600.0;        ///< TNT_TIMEOUT_S, > 0: the longest wait for other ranks
   double stall_report_s = 5.0;     ///< TNT_STALL_REPORT_S, > 0: first report of a wait
-  std::string timeline;            ///< TNT_TIMELINE: file for a trace of all ranks; "": none
+  std::string allreduce_algorithm = "auto";  ///< TNT_ALLREDUCE_ALGORITHM: a name of the table
+  LogLevel log_level = LogLevel::warning;    ///< TNT_LOG_LEVEL: DEBUG, INFO, WARNING, ERROR
+  std::string timeline;  ///< TNT_TIMELINE: file for a trace of all ranks; "": none
 };
 
 /// Looks a variable up; empty when it is not set.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/group/group.hpp"
 #include "tnt/comm/group/timeline_keeper.hpp"
@@ -59,8 +61,12 @@ std::vector<int> all_ranks(int size) {
 }  // namespace
 
 Runtime::Runtime(const Environment& environment)
+    : Runtime(environment, make_transport(environment)) {}
+
+Runtime::Runtime(const Environment& environment, std::unique_ptr<Transport> transport)
     : environment_(environment),
-      transport_(make_transport(environment)),
+      requested_algorithm_(parse_allreduce_algorithm(environment.allreduce_algorithm)),
+      transport_(std::move(transport)),
       monitor_(make_monitor(environment)),
       timeline_keeper_(monitor_->timeline
                            ? std::make_unique<TimelineKeeper>(environment, monitor_, *transport_)
@@ -68,6 +74,7 @@ Runtime::Runtime(const Environment& environment)
       engine_(std::make_unique<Engine>(
           transport_->doorbell(),
           engine_settings(environment, *transport_, timeline_keeper_.get()))) {
+  set_log_level(environment.log_level);
   world_ = Group::create(*this, all_ranks(environment.size), "world");
   if (timeline_keeper_ && environment.num_nodes > 1) {
     timeline_keeper_->set_clock(measure_clock_offset(*world_, now_ns));

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "tnt/comm/algorithm/allreduce_algorithm.hpp"
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/engine/engine.hpp"
@@ -22,12 +23,15 @@ class Runtime {
  public:
   /// Collective among all ranks of the job, blocking.
   explicit Runtime(const Environment& environment);
+  /// The same over a given transport, which has joined the ranks.
+  Runtime(const Environment& environment, std::unique_ptr<Transport> transport);
   ~Runtime();
 
   const Environment& environment() const { return environment_; }
   Transport& transport() { return *transport_; }
   Engine& engine() { return *engine_; }
   const std::shared_ptr<Group>& world() const { return world_; }
+  AllreduceAlgorithm requested_algorithm() const { return requested_algorithm_; }
   const std::shared_ptr<Monitor>& monitor() const { return monitor_; }
 
   /// Makes a group's failure known at the end; see finish().
@@ -43,6 +47,7 @@ class Runtime {
 
  private:
   Environment environment_;
+  AllreduceAlgorithm requested_algorithm_;
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<Monitor> monitor_;
   std::unique_ptr<TimelineKeeper> timeline_keeper_;  // null without a timeline
