@@ -69,6 +69,7 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   /// How the members reach each other.
   Topology topology() const { return topology_; }
   const HostLayout& hosts() const { return hosts_; }
+  AllreduceAlgorithm requested_algorithm() const { return runtime_.requested_algorithm(); }
 
   // For the objects that live on this group.
   Engine& engine() const { return runtime_.engine(); }
