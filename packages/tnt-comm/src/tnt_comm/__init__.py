@@ -31,6 +31,7 @@ from tnt_comm.job import (
     is_initialized,
 )
 from tnt_comm.locations import include_path, library_path
+from tnt_comm.shared_array import empty
 from tnt_comm.ticket import Ticket
 
 __version__ = _version("tnt-comm")
@@ -52,6 +53,7 @@ __all__ = [
     "allreduce",
     "barrier",
     "broadcast",
+    "empty",
     "finalize",
     "get_local_rank",
     "get_local_size",

@@ -8,10 +8,15 @@
 namespace tnt::comm {
 namespace {
 
-template <typename Algorithm>
-std::shared_ptr<WindowedOperation> make(const AllreduceRequest& request) {
-  return std::make_shared<Algorithm>(request.health, request.stall_report_s, request.state,
-                                     request.descriptor, request.in, request.out);
+std::shared_ptr<WindowedOperation> make_direct(const AllreduceRequest& request) {
+  return std::make_shared<DirectAllreduce>(request.health, request.stall_report_s, request.state,
+                                           request.descriptor, request.in, request.out);
+}
+
+std::shared_ptr<WindowedOperation> make_sliced(const AllreduceRequest& request) {
+  return std::make_shared<SlicedAllreduce>(request.health, request.stall_report_s, request.state,
+                                           request.descriptor, request.in, request.out,
+                                           request.blocks);
 }
 
 std::size_t no_limit(int) {
@@ -19,8 +24,8 @@ std::size_t no_limit(int) {
 }
 
 constexpr AllreduceChoice kChoices[] = {
-    {"direct", direct_allreduce_limit_bytes, make<DirectAllreduce>},
-    {"sliced", no_limit, make<SlicedAllreduce>},
+    {"direct", direct_allreduce_limit_bytes, make_direct},
+    {"sliced", no_limit, make_sliced},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "tnt/comm/algorithm/shared_blocks.hpp"
 #include "tnt/comm/algorithm/windowed_operation.hpp"
 
 namespace tnt::comm {
@@ -15,6 +16,7 @@ struct AllreduceRequest {
   Descriptor descriptor;
   const void* in;
   void* out;
+  std::shared_ptr<const SharedBlocks> blocks;
 };
 
 /// One row per algorithm: it is used for messages of up to `limit_bytes(n)`

@@ -32,9 +32,8 @@ Gatherer::Gatherer(std::shared_ptr<Group> group, std::string name)
   ChannelLayout layout;
   layout.window_bytes = kWindowBytes;
   layout.depth = kDepth;
-  const std::size_t num_bytes = layout.num_bytes(static_cast<std::size_t>(group_->size()));
-  const std::shared_ptr<Segment> segment =
-      group_->create_segment(num_bytes, ChannelLayout::kNumNotifications);
+  const std::size_t num_bytes = layout.num_bytes();
+  const std::shared_ptr<Segment> segment = group_->create_segment(num_bytes, 0);
   state_ = std::make_shared<ChannelState>(ChannelState{Channel(segment, layout)});
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/algorithm/allreduce.hpp"
 #include "tnt/comm/algorithm/barrier.hpp"
 #include "tnt/comm/algorithm/broadcast.hpp"
 #include "tnt/comm/algorithm/reduce_scatter.hpp"
@@ -23,10 +24,18 @@ constexpr std::size_t kDepth = 2;
 ChannelLayout channel_layout(std::size_t num_members) {
   ChannelLayout layout;
   layout.offset = Health::num_bytes(num_members);
-  layout.notification = Health::kNotification + 1;
   layout.window_bytes = kWindowBytes;
   layout.depth = kDepth;
   return layout;
+}
+
+Descriptor allreduce_descriptor(std::size_t count, DType dtype, ReduceOp op) {
+  Descriptor descriptor;
+  descriptor.kind = CollectiveKind::allreduce;
+  descriptor.dtype = dtype;
+  descriptor.op = op;
+  descriptor.count = count;
+  return descriptor;
 }
 
 }  // namespace
@@ -65,17 +74,54 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
   SegmentRequest request;
   request.key = key_;
   request.members = ranks_;
-  request.num_bytes = layout.offset + layout.num_bytes(ranks_.size());
-  request.num_notifications = layout.notification + ChannelLayout::kNumNotifications;
+  request.num_bytes = layout.offset + layout.num_bytes();
+  request.num_notifications = Health::kNotification + 1;
   segment_ = runtime.transport().create_segment(request, Deadline(timeout_s()));
   health_ = std::make_shared<Health>(std::move(name), ranks_, segment_, runtime.transport());
   state_ = std::make_shared<ChannelState>(ChannelState{Channel(segment_, layout)});
+  quick_ = std::make_unique<QuickAllreduce>(state_);
 }
 
 std::shared_ptr<Ticket> Group::start(std::shared_ptr<WindowedOperation> operation, Driver driver) {
   health_->require_intact();
   auto ticket = std::make_shared<Ticket>(shared_from_this(), operation);
-  engine().submit(stream_, std::move(operation), driver);
+  if (driver == Driver::caller) {
+    engine().run(stream_, operation);
+  } else {
+    engine().submit(stream_, std::move(operation));
+  }
+  return ticket;
+}
+
+bool Group::is_quick(std::size_t num_bytes) const {
+  return quick_->takes(num_bytes) && engine().poll_settings().spin_time.count() > 0;
+}
+
+std::shared_ptr<Ticket> Group::allreduce_now(const void* in, void* out, std::size_t count,
+                                             DType dtype, ReduceOp op) {
+  require_supported(dtype, op);
+  health_->require_intact();
+  if (!quick_->takes(count * size_of(dtype)) || !engine().try_hold(*stream_)) {
+    auto ticket = start_allreduce(in, out, count, dtype, op, Driver::caller);
+    return ticket;
+  }
+  quick_->begin(in, out, allreduce_descriptor(count, dtype, op));
+  bool is_done = quick_->try_finish();
+  quick_->wake_others();
+  PollSettings settings = engine().poll_settings();
+  if (settings.spin_time.count() > 0) settings.yield_time = std::chrono::microseconds(0);
+  for (Patience patience(settings); !is_done && patience.wait_a_moment();) {
+    is_done = quick_->try_finish();
+  }
+  if (is_done) {
+    engine().release(*stream_);
+    return nullptr;
+  }
+  auto operation = std::make_shared<DirectAllreduce>(health_, stall_report_s(), state_,
+                                                     quick_->descriptor(), in, out);
+  operation->take_over(quick_->descriptor());
+  auto ticket = std::make_shared<Ticket>(shared_from_this(), operation);
+  engine().hand_over(stream_, std::move(operation));
   return ticket;
 }
 
@@ -88,12 +134,8 @@ std::shared_ptr<Ticket> Group::start_barrier(Driver driver) {
 std::shared_ptr<Ticket> Group::start_allreduce(const void* in, void* out, std::size_t count,
                                                DType dtype, ReduceOp op, Driver driver) {
   require_supported(dtype, op);
-  Descriptor descriptor;
-  descriptor.kind = CollectiveKind::allreduce;
-  descriptor.dtype = dtype;
-  descriptor.op = op;
-  descriptor.count = count;
-  const AllreduceRequest request{health_, stall_report_s(), state_, descriptor, in, out};
+  const Descriptor descriptor = allreduce_descriptor(count, dtype, op);
+  const AllreduceRequest request{health_, stall_report_s(), state_, descriptor, in, out, blocks_};
   return start(choose_allreduce(count * size_of(dtype), size()).make(request), driver);
 }
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "tnt/comm/algorithm/allgather.hpp"
+#include "tnt/comm/algorithm/quick_allreduce.hpp"
+#include "tnt/comm/algorithm/shared_blocks.hpp"
 #include "tnt/comm/algorithm/windowed_operation.hpp"
 #include "tnt/comm/base/dtype.hpp"
 #include "tnt/comm/base/export.hpp"
@@ -43,6 +45,13 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Ticket> start_barrier(Driver driver = Driver::engine);
   std::shared_ptr<Ticket> start_allreduce(const void* in, void* out, std::size_t count, DType dtype,
                                           ReduceOp op, Driver driver = Driver::engine);
+  /// start_allreduce for a caller who waits right away, with a short path for
+  /// short messages. Null if the allreduce is complete already.
+  std::shared_ptr<Ticket> allreduce_now(const void* in, void* out, std::size_t count, DType dtype,
+                                        ReduceOp op);
+  /// Whether allreduce_now() returns within microseconds.
+  bool is_quick(std::size_t num_bytes) const;
+
   std::shared_ptr<Ticket> start_broadcast(const void* in, void* out, std::size_t count, DType dtype,
                                           int root, Driver driver = Driver::engine);
   /// Blocks may differ in `count`, not in `shape_id`. The result is the
@@ -60,6 +69,14 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
 
   /// Memory for an object on this group. Collective, blocking.
   std::shared_ptr<Segment> create_segment(std::size_t num_bytes, std::size_t num_notifications);
+
+  /// Whether the members can read and write each other's segments.
+  bool is_peer_memory_readable() const {
+    return runtime_.transport().capabilities().is_peer_memory_readable;
+  }
+
+  /// The memory that members have made for each other's allreduces.
+  const std::shared_ptr<SharedBlocks>& blocks() const { return blocks_; }
 
   // For the objects that live on this group.
   Engine& engine() const { return runtime_.engine(); }
@@ -81,6 +98,8 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Health> health_;
   std::shared_ptr<ChannelState> state_;
   std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
+  std::unique_ptr<QuickAllreduce> quick_;  // used by whoever holds the stream
+  std::shared_ptr<SharedBlocks> blocks_ = std::make_shared<SharedBlocks>();
   std::mutex mutex_;
   int num_objects_ = 0;
 };

@@ -32,7 +32,7 @@ std::unique_ptr<Transport> make_transport(const Environment& environment) {
 EngineSettings engine_settings(const Environment& environment, Transport& transport) {
   EngineSettings settings;
   const auto num_cores = static_cast<int>(std::thread::hardware_concurrency());
-  if (environment.local_size > num_cores) settings.poll_time = std::chrono::microseconds(0);
+  if (environment.local_size > num_cores) settings.poll.spin_time = std::chrono::microseconds(0);
   settings.heartbeat = [&transport] { transport.beat(); };
   return settings;
 }
