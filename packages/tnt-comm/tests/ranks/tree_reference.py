@@ -58,9 +58,7 @@ def tree(arrays: Sequence[Array], op: str) -> Array:
     with np.errstate(all="ignore"):
         while len(level) > 1:
             fold = next(p for p in range(2, len(level) + 1) if len(level) % p == 0)
-            level = [
-                reduce(NUMPY_OPS[op], level[i : i + fold]) for i in range(0, len(level), fold)
-            ]
+            level = [reduce(NUMPY_OPS[op], level[i : i + fold]) for i in range(0, len(level), fold)]
         return level[0].astype(dtype)
 
 
