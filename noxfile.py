@@ -6,7 +6,6 @@ needs from the tree in one pip call: siblings then never come from an index.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -27,6 +26,7 @@ PACKAGES = {
 HEADERS = sysconfig.get_path("include")  # Debian keeps them in a package of its own
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")["dependency-groups"]
 BY_PACKAGE = nox.parametrize("package", [nox.param(name, id=name) for name in PACKAGES])
+BENCHMARKS = sorted(path.parent.name for path in ROOT.glob("benchmarks/*/__main__.py"))
 WITH_RANKS = [name for name in PACKAGES if (ROOT / "packages" / name / "tests/ranks").is_dir()]
 
 nox.options.default_venv_backend = "virtualenv"
@@ -84,7 +84,7 @@ def check_style(session: nox.Session) -> None:
 
 
 def check_types(session: nox.Session) -> None:
-    session.run("mypy", *(f"packages/{package}/src" for package in PACKAGES), "tools")
+    session.run("mypy", *(f"packages/{package}/src" for package in PACKAGES), "tools", "benchmarks")
 
 
 def run_pytest(session: nox.Session, *arguments: str) -> None:
@@ -105,18 +105,22 @@ def count_tests(session: nox.Session) -> dict[str, int]:
     return totals
 
 
-def run_cpp_tests(session: nox.Session, preset: str) -> None:
+def find_googletest(session: nox.Session) -> str | None:
+    """Prefix of GoogleTest, fetched if need be; None where there is no way to have it."""
+    folder = str(ROOT / ".nox/googletest")
+    try:
+        found = session.run("python", "tools/googletest.py", folder, silent=True)
+    except CommandFailed:
+        return None
+    return str(found).strip().splitlines()[-1]
+
+
+def run_cpp_tests(session: nox.Session, preset: str, googletest: str) -> None:
     """Configure, build and test tnt-comm's C++ with one of its CMake presets."""
     with session.chdir(ROOT / "packages/tnt-comm"):
-        session.run("cmake", "--preset", preset)
+        session.run("cmake", "--preset", preset, f"-DCMAKE_PREFIX_PATH={googletest}")
         session.run("cmake", "--build", "--preset", preset, "--parallel", "2")
         session.run("ctest", "--preset", preset, "--output-on-failure")
-
-
-def has_googletest() -> bool:
-    """Whether the C++ tests can be built here: their headers are not on the package index."""
-    roots = [os.environ.get("GTEST_ROOT", ""), "/usr", "/usr/local"]
-    return any(Path(root, "include/gtest/gtest.h").is_file() for root in roots if root)
 
 
 NO_GOOGLETEST = "GoogleTest not found, so the C++ tests cannot run here: apt install libgtest-dev"
@@ -150,10 +154,11 @@ def unit(session: nox.Session, package: str) -> None:
 @nox.parametrize("preset", [nox.param(name, id=name) for name in ("dev", "asan", "tsan")])
 def cpp(session: nox.Session, preset: str) -> None:
     """C++ tests of tnt-comm, plain or with a sanitizer."""
-    if not has_googletest():
-        session.error(NO_GOOGLETEST)
     install(session, [], *requirements("cpp"))
-    run_cpp_tests(session, preset)
+    googletest = find_googletest(session)
+    if googletest is None:
+        session.error(NO_GOOGLETEST)
+    run_cpp_tests(session, preset, googletest)
 
 
 @nox.session
@@ -172,11 +177,13 @@ def tests(session: nox.Session) -> None:
     install(session, PACKAGES, *requirements(*groups, packages=PACKAGES))
     shutil.rmtree(Path(session.virtualenv.location) / "reports", ignore_errors=True)
 
-    failed = [title for title, step in all_checks(session) if not passes(session, title, step)]
+    googletest = find_googletest(session)
+    checks = all_checks(session, googletest)
+    failed = [title for title, step in checks if not passes(session, title, step)]
     counts = count_tests(session)
     bad = counts["failures"] + counts["errors"]
     passed = counts["tests"] - bad - counts["skipped"]
-    if not has_googletest():
+    if googletest is None:
         print(NO_GOOGLETEST, flush=True)
     if failed:
         print("failed: " + ", ".join(failed), flush=True)
@@ -187,16 +194,19 @@ def tests(session: nox.Session) -> None:
         session.error(f"{len(failed)} checks failed")
 
 
-def all_checks(session: nox.Session) -> list[tuple[str, Callable[[], None]]]:
+def all_checks(
+    session: nox.Session, googletest: str | None
+) -> list[tuple[str, Callable[[], None]]]:
     """The checks of `tests` by title, quick ones first."""
     checks: list[tuple[str, Callable[[], None]]] = [
         ("style", lambda: check_style(session)),
         ("types", lambda: check_types(session)),
     ]
-    if has_googletest():
-        checks.append(("C++ tests", lambda: run_cpp_tests(session, "dev")))
+    if googletest is not None:
+        checks.append(("C++ tests", lambda: run_cpp_tests(session, "dev", googletest)))
     folders = [f"packages/{name}/tests/{kind}" for kind in ("unit", "ranks") for name in PACKAGES]
-    folders += ["tests/tools", "tests/contract", "models", "tests/docs", "tests/end_to_end"]
+    folders += ["tests/tools", "tests/contract", "models", "tests/docs", "tests/bench"]
+    folders += ["tests/end_to_end"]
     for folder in folders:
         if any((ROOT / folder).rglob("test_*.py")):
             checks.append((folder, lambda folder=folder: run_pytest(session, folder)))
@@ -237,10 +247,15 @@ def models(session: nox.Session) -> None:
 
 
 @nox.session
-def bench(session: nox.Session) -> None:
-    """Measure the allreduce between two ranks of this host."""
-    install(session, [*local_closure("tnt-comm"), "tnt-launch"])
-    session.run("tarantella", "-n", "2", "--", "benchmarks/allreduce.py", *session.posargs)
+@nox.parametrize("benchmark", [nox.param(name, id=name) for name in BENCHMARKS])
+def bench(session: nox.Session, benchmark: str) -> None:
+    """Run one benchmark, with options after `--`; `allreduce` gets its peers first."""
+    if benchmark == "allreduce":
+        install(session, local_closure("tnt-comm"))
+        session.run("python", "-m", "benchmarks.allreduce.install_peers")
+    else:
+        install(session, PACKAGES)
+    session.run("python", "-m", f"benchmarks.{benchmark}", *session.posargs)
 
 
 @nox.session

@@ -1,8 +1,10 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "bindings.hpp"
 #include "interrupt.hpp"
@@ -51,6 +53,21 @@ void finish(std::int64_t handle, std::size_t tensor, py::array out, double timeo
   reducers().find(handle)->finish(tensor, data, timeout_s, python_signals());
 }
 
+// An array over the memory of the lease, which it owns; None if nothing is lent.
+py::object lend(std::int64_t handle, std::size_t tensor, const py::dtype& dtype,
+                const std::vector<py::ssize_t>& shape, double timeout_s) {
+  std::unique_ptr<Lease> lease;
+  {
+    const py::gil_scoped_release unlocked;
+    lease = reducers().find(handle)->lend(tensor, timeout_s, python_signals());
+  }
+  if (!lease) return py::none();
+  const void* data = lease->data();
+  const py::capsule owner(lease.release(),
+                          [](void* memory) { delete static_cast<Lease*>(memory); });
+  return py::array(dtype, shape, data, owner);
+}
+
 std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> overlap(std::int64_t handle) {
   const Overlap counts = reducers().find(handle)->overlap();
   return {counts.num_steps, counts.num_buckets, counts.num_hidden};
@@ -75,6 +92,8 @@ void bind_fusion(py::module_& module) {
              py::arg("scale"));
   module.def("finish_tensor", &finish, py::arg("handle"), py::arg("tensor"), py::arg("out"),
              py::arg("timeout_s"));
+  module.def("lend_tensor", &lend, py::arg("handle"), py::arg("tensor"), py::arg("dtype"),
+             py::arg("shape"), py::arg("timeout_s"));
   module.def("reducer_overlap", &overlap, py::arg("handle"));
 }
 

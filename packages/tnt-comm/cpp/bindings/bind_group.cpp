@@ -58,8 +58,8 @@ void wait(Ticket& ticket, double timeout_s) {
 }
 
 py::list take_blocks(Ticket& ticket) {
-  auto& gathered = ticket.operation<Allgather>();
-  return views_of(std::move(gathered.result()), gathered.ends());
+  Gathered& gathered = ticket.gathered();
+  return views_of(std::move(gathered.blocks), gathered.ends);
 }
 
 }  // namespace

@@ -103,10 +103,16 @@ class GradientReducer:
 
         Blocks until every rank has started all tensors of the bucket.
 
+        Without `out`, a large tensor is not copied: the array returned lies
+        where the sum was formed. It is an ordinary array, yours to keep and
+        change; as long as it lives, its memory is not used for later steps,
+        and later sums of tensors in the same bucket are copied. So drop it
+        before the next step's `finish` to save those copies.
+
         Args:
             i: Index of the tensor in the plan.
             out: Where to put the sum, C-contiguous, of the plan's dtype and
-                size; by default a new array of the shape given to `start`.
+                size; by default an array of the shape given to `start`.
             timeout_s: Longest wait in seconds, by default `TNT_TIMEOUT_S`.
 
         Returns:
@@ -122,8 +128,13 @@ class GradientReducer:
         shape = self._shapes[i]
         if out is not None and out.size == spec.num_elements:
             shape = out.shape
+        limit_s = timeout_or_default(timeout_s)
+        if out is None:
+            lent = _core.lend_tensor(self._handle, i, np.dtype(spec.dtype), shape, limit_s)
+            if lent is not None:
+                return lent
         target = as_output(out, shape, np.dtype(spec.dtype))
-        _core.finish_tensor(self._handle, i, target, timeout_or_default(timeout_s))
+        _core.finish_tensor(self._handle, i, target, limit_s)
         return target
 
     @property

@@ -25,7 +25,9 @@ std::size_t ChannelLayout::num_bytes(std::size_t num_members) const {
 }
 
 Channel::Channel(std::shared_ptr<Segment> segment, const ChannelLayout& layout)
-    : segment_(std::move(segment)), layout_(layout) {}
+    : segment_(std::move(segment)),
+      layout_(layout),
+      announcements_(segment_, layout.notification) {}
 
 const std::byte* Channel::window_of(int member, std::uint64_t step) const {
   const std::byte* part = member == rank() ? segment_->local() : segment_->peer(member);
@@ -56,30 +58,6 @@ std::size_t Channel::window_offset(std::uint64_t step) const {
   const auto num_members = static_cast<std::size_t>(size());
   return layout_.offset + descriptor_table_bytes(num_members, layout_.num_windows()) +
          (step % layout_.num_windows()) * layout_.window_bytes;
-}
-
-void Channel::announce(std::size_t which, std::uint64_t value) {
-  // Starting with the next rank spreads the load when all announce at once.
-  for (int distance = 1; distance < size(); ++distance) {
-    segment_->notify((rank() + distance) % size(), layout_.notification + which, value);
-  }
-}
-
-bool Channel::have_all(std::size_t which, std::uint64_t value) const {
-  for (int member = 0; member < size(); ++member) {
-    if (member == rank()) continue;
-    if (segment_->poll(member, layout_.notification + which) < value) return false;
-  }
-  return true;
-}
-
-std::vector<int> Channel::missing(std::size_t which, std::uint64_t value) const {
-  std::vector<int> result;
-  for (int member = 0; member < size(); ++member) {
-    if (member == rank()) continue;
-    if (segment_->poll(member, layout_.notification + which) < value) result.push_back(member);
-  }
-  return result;
 }
 
 }  // namespace tnt::comm

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "tnt/comm/algorithm/announcements.hpp"
 #include "tnt/comm/algorithm/descriptor.hpp"
 #include "tnt/comm/transport/segment.hpp"
 
@@ -52,24 +53,26 @@ class Channel {
   void describe(std::uint64_t step, const Descriptor& descriptor);
   Descriptor descriptor_of(int member, std::uint64_t step) const;
 
-  void post(std::uint64_t step) { announce(0, step + 1); }
-  void publish_reduced(std::uint64_t step) { announce(1, step + 1); }
-  bool have_all_posted(std::uint64_t step) { return have_all(0, step + 1); }
-  bool have_all_reduced(std::uint64_t step) { return have_all(1, step + 1); }
+  void post(std::uint64_t step) { announcements_.announce(0, step + 1); }
+  void publish_reduced(std::uint64_t step) { announcements_.announce(1, step + 1); }
+  bool have_all_posted(std::uint64_t step) const { return announcements_.have_all(0, step + 1); }
+  bool have_all_reduced(std::uint64_t step) const { return announcements_.have_all(1, step + 1); }
 
   /// Members that have not posted (not reduced) the step, this rank aside.
-  std::vector<int> missing_posts(std::uint64_t step) const { return missing(0, step + 1); }
-  std::vector<int> missing_reductions(std::uint64_t step) const { return missing(1, step + 1); }
+  std::vector<int> missing_posts(std::uint64_t step) const {
+    return announcements_.missing(0, step + 1);
+  }
+  std::vector<int> missing_reductions(std::uint64_t step) const {
+    return announcements_.missing(1, step + 1);
+  }
 
  private:
   std::size_t descriptor_offset(int member, std::uint64_t step) const;
   std::size_t window_offset(std::uint64_t step) const;
-  void announce(std::size_t which, std::uint64_t value);
-  bool have_all(std::size_t which, std::uint64_t value) const;
-  std::vector<int> missing(std::size_t which, std::uint64_t value) const;
 
   std::shared_ptr<Segment> segment_;  // operations may outlive the object they belong to
   ChannelLayout layout_;
+  Announcements announcements_;
 };
 
 }  // namespace tnt::comm

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "tnt/comm/algorithm/allreduce_algorithm.hpp"
 #include "tnt/comm/base/dtype.hpp"
 
 namespace tnt::comm {
@@ -24,12 +25,16 @@ struct Descriptor {
   DType dtype = DType::uint8;
   ReduceOp op = ReduceOp::sum;
   std::uint32_t root = 0;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;  ///< what the environment asks for
   std::uint64_t count = 0;  ///< elements of this rank's contribution
   std::uint64_t shape = 0;  ///< digest of what must be equal in the shape
 
   /// True if the two ranks take part in the same collective. The counts of
   /// allgather may differ.
   bool matches(const Descriptor& other) const;
+
+  /// Equal for descriptors that match, and for others by an unlikely accident.
+  std::uint64_t digest() const;
 
   /// For messages: "allreduce(float32, 100 elements, sum)".
   std::string describe() const;

@@ -1,8 +1,8 @@
 #include "tnt/comm/algorithm/windowed_operation.hpp"
 
-#include <map>
 #include <utility>
 
+#include "tnt/comm/algorithm/mismatch.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
@@ -64,23 +64,17 @@ bool WindowedOperation::try_finish() {
 }
 
 void WindowedOperation::require_match() const {
+  const auto call_of = [&](int member) {
+    return member == channel().rank() ? descriptor_ : descriptor_of(member);
+  };
   bool is_equal = true;
-  std::map<std::string, std::vector<int>> callers;
   for (int member = 0; member < channel().size(); ++member) {
-    const Descriptor other = member == channel().rank() ? descriptor_ : descriptor_of(member);
-    is_equal = is_equal && descriptor_.matches(other);
-    callers[other.describe()].push_back(member);
+    is_equal = is_equal && descriptor_.matches(call_of(member));
   }
   if (is_equal) return;
-  std::string calls;
-  for (const auto& [call, members] : callers) {
-    calls += text(calls.empty() ? "" : "; ", health()->names_of(members), " called ", call);
-  }
-  throw Error(ErrorKind::mismatch,
-              text("Collective call ", descriptor_.call_index, " of group '",
-                   health()->group_name(), "' differs between ranks: ", calls,
-                   ". All members must make the same calls with the same dtypes, sizes and"
-                   " operations, in the same order."));
+  std::vector<Descriptor> calls;
+  for (int member = 0; member < channel().size(); ++member) calls.push_back(call_of(member));
+  throw mismatch_error(*health(), calls);
 }
 
 std::string WindowedOperation::describe() const {

@@ -1,6 +1,7 @@
 #include "tnt/comm/base/environment.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -69,6 +70,16 @@ std::string transport(const VariableLookup& lookup) {
   return value;
 }
 
+LogLevel log_level(const VariableLookup& lookup, LogLevel fallback) {
+  const auto value = lookup("TNT_LOG_LEVEL");
+  if (!value) return fallback;
+  constexpr std::array<const char*, 4> kNames = {"DEBUG", "INFO", "WARNING", "ERROR"};
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (*value == kNames[i]) return static_cast<LogLevel>(i);
+  }
+  refuse("TNT_LOG_LEVEL", *value, "must be DEBUG, INFO, WARNING or ERROR");
+}
+
 }  // namespace
 
 Environment parse_environment(const VariableLookup& lookup) {
@@ -89,6 +100,10 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.transport = transport(lookup);
   result.timeout_s = seconds(lookup, "TNT_TIMEOUT_S", result.timeout_s);
   result.stall_report_s = seconds(lookup, "TNT_STALL_REPORT_S", result.stall_report_s);
+  // The names are known where the algorithms are.
+  result.allreduce_algorithm =
+      lookup("TNT_ALLREDUCE_ALGORITHM").value_or(result.allreduce_algorithm);
+  result.log_level = log_level(lookup, result.log_level);
   result.gpi2_library = lookup("TNT_GPI2_LIBRARY").value_or("");
   // The ports of a job are the 3 x 256 that begin here.
   result.gpi2_port = integer(lookup, "TNT_GPI2_PORT", 0, 1024, 65535 - 3 * 256);

@@ -8,6 +8,7 @@
 
 #include "tnt/comm/algorithm/bucket_allreduce.hpp"
 #include "tnt/comm/base/export.hpp"
+#include "tnt/comm/fusion/lease.hpp"
 #include "tnt/comm/fusion/plan.hpp"
 #include "tnt/comm/group/group.hpp"
 
@@ -24,10 +25,10 @@ struct Overlap {
 /// Sums the same list of tensors over all ranks, step after step.
 ///
 /// start() copies a tensor into its bucket; the last tensor of a bucket sets
-/// the bucket's allreduce going. finish() waits for it and copies the sum out.
-/// Each tensor alternates between start and finish; different tensors in any
-/// order and from any threads. Buckets progress independently of each other,
-/// so ranks may start them in different orders.
+/// the bucket's allreduce going. finish() waits for it and copies the sum out;
+/// lend() hands it out where it is. Each tensor alternates between start and finish; different
+/// tensors in any order and from any threads. Buckets progress independently of each other, so
+/// ranks may start them in different orders.
 class TNT_COMM_EXPORT GradientReducer {
  public:
   /// Collective among the group, blocking. Mismatch error on all ranks if the
@@ -45,6 +46,12 @@ class TNT_COMM_EXPORT GradientReducer {
   void finish(std::size_t id, void* out, double timeout_s = 0,
               const InterruptCheck& check_interrupt = {});
 
+  /// Like finish, without the copy. Null if the sum cannot be lent: small
+  /// tensors are cheaper to copy, and only the results of one step of a bucket
+  /// are lent at a time. The tensor then is as before the call: finish() it.
+  std::unique_ptr<Lease> lend(std::size_t id, double timeout_s = 0,
+                              const InterruptCheck& check_interrupt = {});
+
   /// Local. Steps count as told apart by their last start, which must come
   /// before the step's first finish, as it does where a barrier divides them.
   Overlap overlap() const;
@@ -61,12 +68,13 @@ class TNT_COMM_EXPORT GradientReducer {
   void require_usable(std::size_t id) const;
   void enter(Tensor& tensor, State from, State to, const char* call);
   void launch(FusedTensors& bucket);
+  void wait_for_sum(Tensor& tensor, double timeout_s, const InterruptCheck& check_interrupt);
   void count_hidden(std::uint64_t step);
 
   std::shared_ptr<Group> group_;
   std::string name_;
-  std::vector<std::unique_ptr<Tensor>> tensors_;
-  std::vector<std::unique_ptr<FusedTensors>> buckets_;
+  std::vector<Tensor*> tensors_;  // of the buckets, in the plan's order
+  std::vector<std::shared_ptr<FusedTensors>> buckets_;
   std::atomic<bool> is_closed_{false};
 
   std::atomic<std::size_t> num_started_{0};  // of the step that is being packed

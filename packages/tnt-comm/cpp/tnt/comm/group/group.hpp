@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/algorithm/allgather.hpp"
-#include "tnt/comm/algorithm/windowed_operation.hpp"
+#include "tnt/comm/algorithm/collectives.hpp"
+#include "tnt/comm/algorithm/network/host_layout.hpp"
+#include "tnt/comm/algorithm/select.hpp"
 #include "tnt/comm/base/dtype.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/engine/engine.hpp"
@@ -45,8 +46,8 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
                                           ReduceOp op, Driver driver = Driver::engine);
   std::shared_ptr<Ticket> start_broadcast(const void* in, void* out, std::size_t count, DType dtype,
                                           int root, Driver driver = Driver::engine);
-  /// Blocks may differ in `count`, not in `shape_id`. The result is the
-  /// operation's: ticket->operation<Allgather>().
+  /// Blocks may differ in `count`, not in `shape_id`. The result is
+  /// ticket->gathered().
   std::shared_ptr<Ticket> start_allgather(const void* in, std::size_t count, DType dtype,
                                           std::uint64_t shape_id, Driver driver = Driver::engine);
   /// `num_rows` rows of `row_elements` are cut as numpy.array_split does.
@@ -58,8 +59,16 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   /// together. Collective, blocking.
   std::vector<std::string> exchange(const std::string& own);
 
+  /// Collectives of a stream of their own, through windows of about this size.
+  /// Collective, blocking.
+  std::unique_ptr<Collectives> create_stream(std::size_t window_bytes);
+
   /// Memory for an object on this group. Collective, blocking.
   std::shared_ptr<Segment> create_segment(std::size_t num_bytes, std::size_t num_notifications);
+
+  /// How the members reach each other.
+  Topology topology() const { return topology_; }
+  const HostLayout& hosts() const { return hosts_; }
 
   // For the objects that live on this group.
   Engine& engine() const { return runtime_.engine(); }
@@ -72,15 +81,20 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   Group(Runtime& runtime, std::vector<int> ranks, std::string name);
 
  private:
-  std::shared_ptr<Ticket> start(std::shared_ptr<WindowedOperation> operation, Driver driver);
+  std::shared_ptr<Ticket> start(Collectives::Made operation, Driver driver,
+                                std::shared_ptr<Gathered> gathered = nullptr);
+  OperationContext operation_context() const;
+  void warn_of_one_level() const;
 
   Runtime& runtime_;
   std::vector<int> ranks_;
   std::string key_;
   std::shared_ptr<Segment> segment_;
   std::shared_ptr<Health> health_;
-  std::shared_ptr<ChannelState> state_;
-  std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
+  HostLayout hosts_;
+  Topology topology_ = Topology::readable;
+  std::unique_ptr<Collectives> stream_;
+  std::shared_ptr<Stream> order_ = std::make_shared<Stream>();  // of the stream's operations
   std::mutex mutex_;
   int num_objects_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/group/group.hpp"
 #include "tnt/comm/transport/cluster/join.hpp"
@@ -29,13 +30,16 @@ std::vector<int> all_ranks(int size) {
 
 }  // namespace
 
-Runtime::Runtime(const Environment& environment) : Runtime(environment, join_job(environment)) {}
+Runtime::Runtime(const Environment& environment)
+    : Runtime(environment, join_job(environment)) {}
 
 Runtime::Runtime(const Environment& environment, std::unique_ptr<Transport> transport)
     : environment_(environment),
+      requested_algorithm_(parse_allreduce_algorithm(environment.allreduce_algorithm)),
       transport_(std::move(transport)),
       engine_(std::make_unique<Engine>(transport_->doorbell(),
                                        engine_settings(environment, *transport_))) {
+  set_log_level(environment.log_level);
   world_ = Group::create(*this, all_ranks(environment.size), "world");
 }
 

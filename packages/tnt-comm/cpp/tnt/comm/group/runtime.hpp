@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "tnt/comm/algorithm/allreduce_algorithm.hpp"
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/engine/engine.hpp"
@@ -20,7 +21,7 @@ class Runtime {
  public:
   /// Collective among all ranks of the job, blocking.
   explicit Runtime(const Environment& environment);
-  /// As above with a transport that has joined the job already.
+  /// The same over a given transport, which has joined the ranks.
   Runtime(const Environment& environment, std::unique_ptr<Transport> transport);
   ~Runtime();
 
@@ -28,6 +29,7 @@ class Runtime {
   Transport& transport() { return *transport_; }
   Engine& engine() { return *engine_; }
   const std::shared_ptr<Group>& world() const { return world_; }
+  AllreduceAlgorithm requested_algorithm() const { return requested_algorithm_; }
 
   /// Makes a group's failure known at the end; see finish().
   void watch(const std::shared_ptr<Group>& group);
@@ -42,6 +44,7 @@ class Runtime {
 
  private:
   Environment environment_;
+  AllreduceAlgorithm requested_algorithm_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Engine> engine_;
   std::mutex mutex_;

@@ -9,12 +9,15 @@ ClusterTransport::ClusterTransport(std::unique_ptr<ShmTransport> host,
                                    std::unique_ptr<Transport> network)
     : host_(std::move(host)), network_(std::move(network)) {}
 
+bool ClusterTransport::is_readable_among(const std::vector<int>& members) const {
+  return std::all_of(members.begin(), members.end(),
+                     [this](int member) { return is_on_this_host(member); });
+}
+
 std::unique_ptr<Segment> ClusterTransport::create_segment(const SegmentRequest& request,
                                                           const Deadline& deadline) {
-  const bool is_local = std::all_of(request.members.begin(), request.members.end(),
-                                    [this](int member) { return is_on_this_host(member); });
-  return is_local ? host_->create_segment(request, deadline)
-                  : network_->create_segment(request, deadline);
+  return is_readable_among(request.members) ? host_->create_segment(request, deadline)
+                                            : network_->create_segment(request, deadline);
 }
 
 PeerStatus ClusterTransport::status_of(int rank) const {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tnt/comm/transport/shm/shm_transport.hpp"
 #include "tnt/comm/transport/transport.hpp"
@@ -25,6 +26,7 @@ class ClusterTransport final : public Transport {
   int node_of(int rank) const override { return network_->node_of(rank); }
   /// Of a segment between hosts.
   Capabilities capabilities() const override { return network_->capabilities(); }
+  bool is_readable_among(const std::vector<int>& members) const override;
   std::unique_ptr<Segment> create_segment(const SegmentRequest& request,
                                           const Deadline& deadline) override;
   /// That of the shared memory, which ranks of this host ring.
