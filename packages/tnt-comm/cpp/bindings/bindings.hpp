@@ -10,5 +10,6 @@ void bind_job(pybind11::module_& module);
 void bind_group(pybind11::module_& module);
 void bind_fusion(pybind11::module_& module);
 void bind_gatherer(pybind11::module_& module);
+void bind_trace(pybind11::module_& module);
 
 }  // namespace tnt::comm::bindings

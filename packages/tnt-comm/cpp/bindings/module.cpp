@@ -8,4 +8,5 @@ PYBIND11_MODULE(_core, module) {
   bind_group(module);
   bind_fusion(module);
   bind_gatherer(module);
+  bind_trace(module);
 }

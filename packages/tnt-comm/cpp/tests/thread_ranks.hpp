@@ -37,16 +37,16 @@ struct Job {
   int size = 1;
   std::optional<Network> network;  ///< otherwise shared memory among all
   std::string algorithm = "auto";
-  double stall_report_s = 5;
+  std::function<void(Environment&)> change = [](Environment&) {};
   Violations* violations = nullptr;  ///< otherwise there must be none
 };
 
-inline std::unique_ptr<Transport> transport_of(const Environment& environment,
-                                               const Job& job, Violations& violations) {
+inline std::unique_ptr<Transport> transport_of(const Environment& environment, const Job& job,
+                                               Violations& violations) {
   if (environment.size == 1) return std::make_unique<SoloTransport>();
   auto shared_memory = std::make_unique<ShmTransport>(
-      environment.job_id, environment.rank, environment.size, Deadline(environment.timeout_s),
-      environment.stall_report_s);
+      HostRanks{environment.job_id, 0, environment.size}, environment.rank,
+      Deadline(environment.timeout_s), environment.stall_report_s);
   if (!job.network) return shared_memory;
   return std::make_unique<PutOnlyTransport>(std::move(shared_memory), *job.network, violations);
 }
@@ -65,7 +65,7 @@ inline void run_job(const Job& job, const std::function<void(Runtime&)>& functio
       try {
         Environment environment = environment_of(rank, job.size, job_id);
         environment.allreduce_algorithm = job.algorithm;
-        environment.stall_report_s = job.stall_report_s;
+        job.change(environment);
         Runtime runtime(environment, transport_of(environment, job, violations));
         function(runtime);
       } catch (...) {
@@ -82,9 +82,11 @@ inline void run_job(const Job& job, const std::function<void(Runtime&)>& functio
   EXPECT_EQ(own.num_out_of_bounds, 0);
 }
 
-/// The same over shared memory.
-inline void run_threads(int size, const std::function<void(Runtime&)>& function) {
-  run_job({.size = size, .network = std::nullopt}, function);
+/// The same over shared memory, in environments that `change` may change.
+inline void run_threads(
+    int size, const std::function<void(Runtime&)>& function,
+    const std::function<void(Environment&)>& change = [](Environment&) {}) {
+  run_job({.size = size, .network = std::nullopt, .change = change}, function);
 }
 
 }  // namespace tnt::comm::tests

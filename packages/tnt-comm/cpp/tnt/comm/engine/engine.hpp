@@ -21,6 +21,9 @@ struct EngineSettings {
   /// How long to poll before sleeping. Zero when there are more ranks than
   /// cores: polling would then keep the others from working.
   std::chrono::microseconds poll_time{20};
+  /// Otherwise what peers do is looked for: at once at first, then in ever
+  /// longer intervals, as long as something is in flight.
+  bool is_doorbell_rung_by_peers = true;
   std::chrono::milliseconds supervision_interval{100};
   /// Called at least every `heartbeat_interval` while the engine runs.
   std::function<void()> heartbeat = [] {};
@@ -66,7 +69,7 @@ class Engine {
 
  private:
   void run();
-  void sleep(std::uint32_t seen);
+  void sleep(std::uint32_t seen, Clock::duration waited);
   bool help(const Completion& completion, std::uint32_t count, Clock::time_point end);
   bool advance_all();                   // true if something moved
   bool advance_stream(Stream& stream);  // likewise

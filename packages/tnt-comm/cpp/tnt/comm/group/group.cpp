@@ -63,8 +63,7 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
   }
   const std::size_t offset = Health::num_bytes(ranks_.size());
   const NotificationId notification = Health::kNotification + 1;
-  const MemoryNeeds needs =
-      stream_needs(topology_, static_cast<int>(ranks_.size()), kWindowBytes);
+  const MemoryNeeds needs = stream_needs(topology_, static_cast<int>(ranks_.size()), kWindowBytes);
   SegmentRequest request;
   request.key = key_;
   request.members = ranks_;
@@ -75,6 +74,16 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
   stream_ = make_stream(*this, operation_context(),
                         {segment_, kWindowBytes, offset, notification});
   warn_of_one_level();
+  if (monitor()->timeline) {
+    const std::string title = text("group '", health_->group_name(), "'");
+    row_ = monitor()->timeline->add_row(OperationTrack::row(title));
+  }
+}
+
+std::shared_ptr<Track> Group::track_of(const Descriptor& descriptor) const {
+  if (!monitor()->timeline) return nullptr;
+  return std::make_shared<OperationTrack>(*monitor()->timeline, row_, name_of(descriptor.kind),
+                                          descriptor.num_bytes());
 }
 
 void Group::warn_of_one_level() const {
@@ -88,9 +97,16 @@ OperationContext Group::operation_context() const {
   return {health_, stall_report_s(), runtime_.requested_algorithm()};
 }
 
-std::shared_ptr<Ticket> Group::start(Collectives::Made operation, Driver driver,
-                                     std::shared_ptr<Gathered> gathered) {
+std::shared_ptr<Ticket> Group::start(const Descriptor& descriptor, Collectives::Made operation,
+                                     Driver driver, std::shared_ptr<Gathered> gathered) {
   health_->require_intact();
+  Probe& probe = operation->probe();
+  probe.attach(monitor(), track_of(descriptor), descriptor.num_bytes());
+  if (driver == Driver::caller) {
+    probe.post_and_wait();
+  } else {
+    probe.post();
+  }
   auto ticket = std::make_shared<Ticket>(shared_from_this(), operation, std::move(gathered));
   engine().submit(order_, std::move(operation), driver);
   return ticket;
@@ -99,7 +115,7 @@ std::shared_ptr<Ticket> Group::start(Collectives::Made operation, Driver driver,
 std::shared_ptr<Ticket> Group::start_barrier(Driver driver) {
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::barrier;
-  return start(stream_->barrier(descriptor), driver);
+  return start(descriptor, stream_->barrier(descriptor), driver);
 }
 
 std::shared_ptr<Ticket> Group::start_allreduce(const void* in, void* out, std::size_t count,
@@ -111,7 +127,7 @@ std::shared_ptr<Ticket> Group::start_allreduce(const void* in, void* out, std::s
   descriptor.op = op;
   descriptor.count = count;
   descriptor.algorithm = runtime_.requested_algorithm();
-  return start(stream_->allreduce(descriptor, in, out), driver);
+  return start(descriptor, stream_->allreduce(descriptor, in, out), driver);
 }
 
 std::shared_ptr<Ticket> Group::start_broadcast(const void* in, void* out, std::size_t count,
@@ -125,7 +141,7 @@ std::shared_ptr<Ticket> Group::start_broadcast(const void* in, void* out, std::s
   descriptor.dtype = dtype;
   descriptor.root = static_cast<std::uint32_t>(root);
   descriptor.count = count;
-  return start(stream_->broadcast(descriptor, in, out), driver);
+  return start(descriptor, stream_->broadcast(descriptor, in, out), driver);
 }
 
 std::shared_ptr<Ticket> Group::start_allgather(const void* in, std::size_t count, DType dtype,
@@ -136,7 +152,8 @@ std::shared_ptr<Ticket> Group::start_allgather(const void* in, std::size_t count
   descriptor.count = count;
   descriptor.shape = shape_id;
   auto gathered = std::make_shared<Gathered>();
-  return start(stream_->allgather(descriptor, GatherInput(in), gathered), driver, gathered);
+  return start(descriptor, stream_->allgather(descriptor, GatherInput(in), gathered), driver,
+               gathered);
 }
 
 std::shared_ptr<Ticket> Group::start_reduce_scatter(const void* in, void* out, std::size_t num_rows,
@@ -155,7 +172,7 @@ std::shared_ptr<Ticket> Group::start_reduce_scatter(const void* in, void* out, s
         part_of(num_rows, static_cast<std::size_t>(size()), static_cast<std::size_t>(member));
     parts.push_back({rows.begin * row_elements, rows.end * row_elements});
   }
-  return start(stream_->reduce_scatter(descriptor, std::move(parts), in, out), driver);
+  return start(descriptor, stream_->reduce_scatter(descriptor, std::move(parts), in, out), driver);
 }
 
 std::vector<std::string> Group::exchange(const std::string& own) {
@@ -163,7 +180,8 @@ std::vector<std::string> Group::exchange(const std::string& own) {
   descriptor.kind = CollectiveKind::creation;
   descriptor.count = own.size();
   const auto gathered = std::make_shared<Gathered>();
-  start(stream_->allgather(descriptor, GatherInput(own.data()), gathered), Driver::caller, gathered)
+  start(descriptor, stream_->allgather(descriptor, GatherInput(own.data()), gathered),
+        Driver::caller, gathered)
       ->wait(0);
   std::vector<std::string> result;
   std::size_t begin = 0;

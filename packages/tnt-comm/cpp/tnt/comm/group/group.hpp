@@ -82,13 +82,15 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   double timeout_s() const { return runtime_.environment().timeout_s; }
   double stall_report_s() const { return runtime_.environment().stall_report_s; }
   std::string first_error() const { return health_->first_error(); }
+  const std::shared_ptr<Monitor>& monitor() const { return runtime_.monitor(); }
 
   /// Use create(): this is public for std::make_shared only.
   Group(Runtime& runtime, std::vector<int> ranks, std::string name);
 
  private:
-  std::shared_ptr<Ticket> start(Collectives::Made operation, Driver driver,
-                                std::shared_ptr<Gathered> gathered = nullptr);
+  std::shared_ptr<Ticket> start(const Descriptor& descriptor, Collectives::Made operation,
+                                Driver driver, std::shared_ptr<Gathered> gathered = nullptr);
+  std::shared_ptr<Track> track_of(const Descriptor& descriptor) const;
   OperationContext operation_context() const;
   void warn_of_one_level() const;
   std::shared_ptr<Segment> create_segment_of(std::vector<int> ranks, const std::string& suffix,
@@ -103,6 +105,7 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   Topology topology_ = Topology::readable;
   std::unique_ptr<Collectives> stream_;
   std::shared_ptr<Stream> order_ = std::make_shared<Stream>();  // of the stream's operations
+  RowId row_ = 0;                                               // of the timeline, if there is one
   std::mutex mutex_;
   int num_segments_ = 0;
 };
