@@ -135,7 +135,7 @@ std::vector<Call> random_calls(std::mt19937& random, int size, std::size_t most_
 std::unique_ptr<Collectives> stream_with_windows(Runtime& runtime, std::size_t window_bytes) {
   Group& group = *runtime.world();
   const OperationContext context{group.health(), group.stall_report_s(),
-                                 runtime.requested_algorithm()};
+                                 runtime.requested_algorithm(), nullptr};
   const MemoryNeeds needs = stream_needs(group.topology(), group.size(), window_bytes);
   return make_stream(group, context, {group.create_segment(needs), window_bytes});
 }

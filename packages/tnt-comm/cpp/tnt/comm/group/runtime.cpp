@@ -26,7 +26,7 @@ EngineSettings engine_settings(const Environment& environment, Transport& transp
                                TimelineKeeper* timeline_keeper) {
   EngineSettings settings;
   const auto num_cores = static_cast<int>(std::thread::hardware_concurrency());
-  if (environment.local_size > num_cores) settings.poll_time = std::chrono::microseconds(0);
+  if (environment.local_size > num_cores) settings.poll.spin_time = std::chrono::microseconds(0);
   settings.is_doorbell_rung_by_peers = transport.capabilities().is_doorbell_rung_by_peers;
   settings.heartbeat = [&transport, timeline_keeper] {
     transport.beat();

@@ -11,7 +11,7 @@ namespace tnt::comm {
 
 MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t window_bytes) {
   return topology == Topology::readable
-             ? ReadableCollectives::memory_needs(num_members, window_bytes)
+             ? ReadableCollectives::memory_needs(window_bytes)
              : PutOnlyCollectives::memory_needs(num_members, window_bytes);
 }
 
@@ -26,16 +26,15 @@ std::unique_ptr<Collectives> make_stream(Group& group, const OperationContext& c
   auto between_hosts = group.create_segment_between_hosts(
       TwoLevelCollectives::needs_between_hosts(hosts.num_hosts, memory.window_bytes));
   return std::make_unique<TwoLevelCollectives>(context, memory.segment, std::move(on_host),
-                                               std::move(between_hosts), hosts,
-                                               memory.window_bytes, memory.offset,
-                                               memory.notification);
+                                               std::move(between_hosts), hosts, memory.window_bytes,
+                                               memory.offset, memory.notification);
 }
 
 std::unique_ptr<Collectives> make_flat_stream(Topology topology, const OperationContext& context,
                                               const StreamMemory& memory) {
   if (topology == Topology::readable) {
     return std::make_unique<ReadableCollectives>(context, memory.segment, memory.window_bytes,
-                                                 memory.offset, memory.notification);
+                                                 memory.offset);
   }
   return std::make_unique<PutOnlyCollectives>(context, memory.segment, memory.window_bytes,
                                               memory.offset, memory.notification);
