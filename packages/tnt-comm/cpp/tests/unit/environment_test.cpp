@@ -50,8 +50,8 @@ TEST(Environment, MalformedValuesAreErrors) {
                                              {"TNT_LOCAL_SIZE", "3"},
                                              {"TNT_JOB_ID", "a b c d e f"},
                                              {"TNT_TIMEOUT_S", "-1"},
+                                             {"TNT_LOG_LEVEL", "loud"},
                                              {"TNT_TIMELINE", ""},
-                                             {"TNT_LOG_LEVEL", "debug"},
                                              {"TNT_TRANSPORT", "mpi"}}) {
     EXPECT_THROW(parse(with(name, value)), UsageError) << name;
   }

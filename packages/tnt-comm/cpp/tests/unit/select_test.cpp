@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -14,7 +12,7 @@ using Algorithm = AllreduceAlgorithm;
 constexpr Topology kTopologies[] = {Topology::readable, Topology::put_only, Topology::two_level};
 
 Algorithm choose(const AllreduceCase& wanted, Algorithm requested = Algorithm::automatic) {
-  return choose_allreduce(wanted, requested, 0);
+  return choose_allreduce(wanted, requested);
 }
 
 AllreduceCase put_only(int size, std::size_t num_bytes) {
@@ -120,18 +118,6 @@ TEST(Select, UnknownNamesAreRefusedWithTheKnownOnes) {
   for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::direct, Algorithm::pipelined}) {
     EXPECT_EQ(parse_allreduce_algorithm(std::string(name_of(algorithm))), algorithm);
   }
-}
-
-TEST(Select, AChoiceIsLoggedOnceAtDebug) {
-  set_log_level(LogLevel::debug);
-  ::testing::internal::CaptureStderr();
-  choose(put_only(37, 123456));
-  choose(put_only(37, 123456));
-  const std::string log = ::testing::internal::GetCapturedStderr();
-  set_log_level(LogLevel::warning);
-  const std::string line = text("DEBUG tnt-comm rank 0: allreduce of 123456 bytes among 37 ranks: ",
-                                name_of(choose(put_only(37, 123456))), "\n");
-  EXPECT_EQ(log, line);
 }
 
 }  // namespace

@@ -171,13 +171,19 @@ void log_choice(const AllreduceCase& wanted, AllreduceAlgorithm chosen, int rank
 
 }  // namespace
 
-AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested,
-                                    int rank) {
+AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested) {
   const Question question = question_of(wanted);
-  if (requested != AllreduceAlgorithm::automatic) require_usable(requested, question, wanted.dtype);
-  const AllreduceAlgorithm chosen =
-      requested == AllreduceAlgorithm::automatic ? choose_from_table(question) : requested;
-  log_choice(wanted, chosen, rank);
+  if (requested == AllreduceAlgorithm::automatic) return choose_from_table(question);
+  require_usable(requested, question, wanted.dtype);
+  return requested;
+}
+
+AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested,
+                                    const Health& health) {
+  const AllreduceAlgorithm chosen = choose_allreduce(wanted, requested);
+  if (health.world_rank_of(0) == health.world_rank()) {
+    log_choice(wanted, chosen, health.world_rank());
+  }
   return chosen;
 }
 

@@ -140,7 +140,9 @@ std::shared_ptr<Ticket> Group::allreduce_now(const void* in, void* out, std::siz
   health_->require_intact();
   QuickAllreduce* quick = stream_->quick_allreduce();
   const std::size_t num_bytes = count * size_of(dtype);
-  const bool may_be_quick = quick != nullptr && quick->takes(num_bytes) && !monitor()->timeline;
+  // The short path leaves no traces and does not say which algorithm it is.
+  const bool may_be_quick = quick != nullptr && quick->takes(num_bytes) && !monitor()->timeline &&
+                            !is_logged(LogLevel::debug);
   if (!may_be_quick || !engine().try_hold(*order_)) {
     return start_allreduce(in, out, count, dtype, op, Driver::caller);
   }

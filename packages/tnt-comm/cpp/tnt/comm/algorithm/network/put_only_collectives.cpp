@@ -66,7 +66,7 @@ Collectives::Made PutOnlyCollectives::allreduce(const Descriptor& descriptor, co
                              .topology = Topology::put_only,
                              .num_members = stream_->channel.size()};
   const AllreduceAlgorithm algorithm =
-      choose_allreduce(wanted, context_.requested, context_.health->world_rank());
+      choose_allreduce(wanted, context_.requested, *context_.health);
   const MessagePattern pattern = pattern_of(algorithm);
   return make<NetworkAllreduce>(descriptor, pattern.exchange, pattern.has_many_pieces_under_way,
                                 in, out);
