@@ -31,9 +31,9 @@ std::string dtype_of(const Bucket& bucket) {
 }
 
 std::int64_t create_reducer(const std::shared_ptr<Group>& group, const FusionPlan& plan,
-                            const std::string& name) {
+                            const std::string& name, const std::string& phase) {
   const py::gil_scoped_release unlocked;
-  return reducers().add(std::make_shared<GradientReducer>(group, plan, name));
+  return reducers().add(std::make_shared<GradientReducer>(group, plan, name, phase));
 }
 
 void close_reducer(std::int64_t handle) {
@@ -68,11 +68,6 @@ py::object lend(std::int64_t handle, std::size_t tensor, const py::dtype& dtype,
   return py::array(dtype, shape, data, owner);
 }
 
-std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> overlap(std::int64_t handle) {
-  const Overlap counts = reducers().find(handle)->overlap();
-  return {counts.num_steps, counts.num_buckets, counts.num_hidden};
-}
-
 }  // namespace
 
 void bind_fusion(py::module_& module) {
@@ -86,7 +81,8 @@ void bind_fusion(py::module_& module) {
       .def(py::init(&make_plan), py::arg("tensors"), py::arg("threshold_bytes"))
       .def_property_readonly("buckets", &FusionPlan::buckets);
 
-  module.def("create_reducer", &create_reducer, py::arg("group"), py::arg("plan"), py::arg("name"));
+  module.def("create_reducer", &create_reducer, py::arg("group"), py::arg("plan"), py::arg("name"),
+             py::arg("phase"));
   module.def("close_reducer", &close_reducer, py::arg("handle"));
   module.def("start_tensor", &start, py::arg("handle"), py::arg("tensor"), py::arg("array"),
              py::arg("scale"));
@@ -94,7 +90,6 @@ void bind_fusion(py::module_& module) {
              py::arg("timeout_s"));
   module.def("lend_tensor", &lend, py::arg("handle"), py::arg("tensor"), py::arg("dtype"),
              py::arg("shape"), py::arg("timeout_s"));
-  module.def("reducer_overlap", &overlap, py::arg("handle"));
 }
 
 }  // namespace tnt::comm::bindings

@@ -4,9 +4,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tnt/comm/transport/segment.hpp"
@@ -18,10 +20,10 @@ namespace tnt::comm::tests {
 /// a put is read only then, as a network card does.
 class LateDelivery {
  public:
-  explicit LateDelivery(Segment& segment)
-      : segment_(segment),
-        queues_(static_cast<std::size_t>(segment.size())),
-        random_(static_cast<unsigned>(segment.rank()) + 77),
+  explicit LateDelivery(std::shared_ptr<Segment> segment)
+      : segment_(std::move(segment)),
+        queues_(static_cast<std::size_t>(segment_->size())),
+        random_(static_cast<unsigned>(segment_->rank()) + 77),
         thread_([this] { run(); }) {}
 
   ~LateDelivery() {
@@ -75,9 +77,9 @@ class LateDelivery {
       lock.unlock();
       if (random_() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
       if (late.value == 0) {
-        segment_.put(static_cast<int>(member), late.to, late.from, late.num_bytes);
+        segment_->put(static_cast<int>(member), late.to, late.from, late.num_bytes);
       } else {
-        segment_.notify(static_cast<int>(member), late.id, late.value);
+        segment_->notify(static_cast<int>(member), late.id, late.value);
       }
       lock.lock();
       --num_waiting_;
@@ -85,7 +87,7 @@ class LateDelivery {
     }
   }
 
-  Segment& segment_;
+  std::shared_ptr<Segment> segment_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::deque<Late>> queues_;

@@ -41,7 +41,7 @@ class PutOnlySegment final : public Segment {
         room_(request.members.size(), 0),
         sent_(request.members.size() * request.num_notifications, 0),
         random_(static_cast<unsigned>(inner_->rank()) + 1) {
-    if (is_late) late_ = std::make_shared<LateDelivery>(*inner_);
+    if (is_late) late_ = std::make_shared<LateDelivery>(inner_);
   }
 
   const std::shared_ptr<LateDelivery>& late() const { return late_; }
@@ -107,7 +107,7 @@ class PutOnlySegment final : public Segment {
     }
   }
 
-  std::unique_ptr<Segment> inner_;
+  std::shared_ptr<Segment> inner_;
   std::size_t num_bytes_;
   std::size_t num_notifications_;
   Doorbell& doorbell_;

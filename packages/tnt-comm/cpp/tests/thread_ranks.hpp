@@ -38,6 +38,7 @@ struct Job {
   std::optional<Network> network;  ///< otherwise shared memory among all
   std::string algorithm = "auto";
   double stall_report_s = 5;
+  std::function<void(Environment&)> change = [](Environment&) {};
   Violations* violations = nullptr;  ///< otherwise there must be none
 };
 
@@ -66,6 +67,7 @@ inline void run_job(const Job& job, const std::function<void(Runtime&)>& functio
         Environment environment = environment_of(rank, job.size, job_id);
         environment.allreduce_algorithm = job.algorithm;
         environment.stall_report_s = job.stall_report_s;
+        job.change(environment);
         Runtime runtime(environment, transport_of(environment, job, violations));
         function(runtime);
       } catch (...) {
@@ -82,9 +84,11 @@ inline void run_job(const Job& job, const std::function<void(Runtime&)>& functio
   EXPECT_EQ(own.num_out_of_bounds, 0);
 }
 
-/// The same over shared memory.
-inline void run_threads(int size, const std::function<void(Runtime&)>& function) {
-  run_job({.size = size, .network = std::nullopt}, function);
+/// The same over shared memory, in environments that `change` may change.
+inline void run_threads(
+    int size, const std::function<void(Runtime&)>& function,
+    const std::function<void(Environment&)>& change = [](Environment&) {}) {
+  run_job({.size = size, .network = std::nullopt, .change = change}, function);
 }
 
 }  // namespace tnt::comm::tests

@@ -21,6 +21,9 @@ FUNCTIONS = [
     "tnt_gatherer_start",
     "tnt_gatherer_wait",
     "tnt_gatherer_finish",
+    "tnt_timeline_begin",
+    "tnt_timeline_end",
+    "tnt_timeline_instant",
 ]
 OK, USAGE = 0, 1
 

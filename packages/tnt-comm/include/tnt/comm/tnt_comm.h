@@ -102,6 +102,15 @@ TNT_COMM_API tnt_comm_status tnt_gatherer_wait(int64_t gatherer, uint64_t* num_b
 /* Waits, writes the blocks in rank order back to back, and ends the step. */
 TNT_COMM_API tnt_comm_status tnt_gatherer_finish(int64_t gatherer, void* out);
 
+/* ---- Timeline (environment variable TNT_TIMELINE) --------------------------
+ * Slices and marks of the program itself, on the row of the calling thread.
+ * They do nothing without TNT_TIMELINE, before tnt_comm_init and after
+ * tnt_comm_finalize. Slices of a thread are nested; name is copied. Never wait.
+ * There is room for some ten thousand different names. */
+TNT_COMM_API void tnt_timeline_begin(const char* name);
+TNT_COMM_API void tnt_timeline_end(const char* name);
+TNT_COMM_API void tnt_timeline_instant(const char* name);
+
 #ifdef __cplusplus
 }
 #endif

@@ -15,5 +15,17 @@ from tnt_comm.testing.placement import Host
 from tnt_comm.testing.pool import RankPool
 from tnt_comm.testing.report import Outcome, RankReport, RanksFailed
 from tnt_comm.testing.run import observe_ranks, run_ranks
+from tnt_comm.testing.trace import Trace, TraceEvent, read_trace
 
-__all__ = ["Host", "Outcome", "RankPool", "RankReport", "RanksFailed", "observe_ranks", "run_ranks"]
+__all__ = [
+    "Host",
+    "Outcome",
+    "RankPool",
+    "RankReport",
+    "RanksFailed",
+    "Trace",
+    "TraceEvent",
+    "observe_ranks",
+    "read_trace",
+    "run_ranks",
+]

@@ -33,8 +33,19 @@ std::string fate_of(const PeerStatus& status) {
 CollectiveOperation::CollectiveOperation(std::shared_ptr<Health> health, double stall_report_s)
     : health_(std::move(health)), stall_report_s_(stall_report_s), next_report_s_(stall_report_s) {}
 
+void CollectiveOperation::complete() {
+  probe_.end(true);
+  completion_.complete();
+}
+
+void CollectiveOperation::fail(std::exception_ptr error) {
+  probe_.end(false);
+  completion_.fail(std::move(error));
+}
+
 Progress CollectiveOperation::advance() {
   health_->rethrow_if_broken();
+  probe_.advance();
   try {
     const Progress progress = step();
     if (progress != Progress::pending) restart_wait();

@@ -8,6 +8,7 @@
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/engine/completion.hpp"
 #include "tnt/comm/engine/operation.hpp"
+#include "tnt/comm/trace/probe.hpp"
 
 namespace tnt::comm {
 
@@ -20,10 +21,13 @@ class CollectiveOperation : public Operation {
 
   Progress advance() final;
   void supervise() final;
-  void complete() override { completion_.complete(); }
-  void fail(std::exception_ptr error) override { completion_.fail(std::move(error)); }
+  void complete() override;
+  void fail(std::exception_ptr error) override;
 
   const Completion& completion() const { return completion_; }
+
+  /// Told by the operation what happens to it.
+  Probe& probe() { return probe_; }
 
   /// Whether this rank itself has yet to act before the operation can begin.
   /// While the engine is paused only.
@@ -82,6 +86,7 @@ class CollectiveOperation : public Operation {
   double next_report_s_;
   Clock::time_point wait_start_ = Clock::now();
   Completion completion_;
+  Probe probe_;
 };
 
 }  // namespace tnt::comm

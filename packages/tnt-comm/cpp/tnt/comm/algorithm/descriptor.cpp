@@ -3,7 +3,6 @@
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
-namespace {
 
 std::string_view name_of(CollectiveKind kind) {
   switch (kind) {
@@ -23,6 +22,8 @@ std::string_view name_of(CollectiveKind kind) {
   return "unknown";
 }
 
+namespace {
+
 bool may_counts_differ(CollectiveKind kind) {
   return kind == CollectiveKind::allgather || kind == CollectiveKind::creation;
 }
@@ -32,8 +33,7 @@ bool may_counts_differ(CollectiveKind kind) {
 bool Descriptor::matches(const Descriptor& other) const {
   return call_index == other.call_index && kind == other.kind && dtype == other.dtype &&
          op == other.op && root == other.root && algorithm == other.algorithm &&
-         shape == other.shape &&
-         (may_counts_differ(kind) || count == other.count);
+         shape == other.shape && (may_counts_differ(kind) || count == other.count);
 }
 
 std::uint64_t Descriptor::digest() const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "tnt/comm/algorithm/allreduce_algorithm.hpp"
 #include "tnt/comm/base/dtype.hpp"
@@ -16,6 +17,8 @@ enum class CollectiveKind : std::uint32_t {
   reduce_scatter,
   creation,  ///< agreement before something is created together
 };
+
+std::string_view name_of(CollectiveKind kind);
 
 /// What a rank says about the collective it takes part in, so that the others
 /// can see that they all mean the same. Travels as bytes.
@@ -32,6 +35,9 @@ struct Descriptor {
   /// True if the two ranks take part in the same collective. The counts of
   /// allgather may differ.
   bool matches(const Descriptor& other) const;
+
+  /// Of this rank's contribution.
+  std::uint64_t num_bytes() const { return count * size_of(dtype); }
 
   /// Equal for descriptors that match, and for others by an unlikely accident.
   std::uint64_t digest() const;

@@ -70,12 +70,23 @@ std::string transport(const VariableLookup& lookup) {
   return value;
 }
 
+std::string timeline(const VariableLookup& lookup) {
+  const auto value = lookup("TNT_TIMELINE");
+  if (value && value->empty()) refuse("TNT_TIMELINE", *value, "must be the path of a file");
+  return value.value_or("");
+}
+
+std::string in_capitals(std::string text) {
+  for (char& c : text) c = 'a' <= c && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return text;
+}
+
 LogLevel log_level(const VariableLookup& lookup, LogLevel fallback) {
   const auto value = lookup("TNT_LOG_LEVEL");
   if (!value) return fallback;
   constexpr std::array<const char*, 4> kNames = {"DEBUG", "INFO", "WARNING", "ERROR"};
   for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (*value == kNames[i]) return static_cast<LogLevel>(i);
+    if (in_capitals(*value) == kNames[i]) return static_cast<LogLevel>(i);
   }
   refuse("TNT_LOG_LEVEL", *value, "must be DEBUG, INFO, WARNING or ERROR");
 }
@@ -111,6 +122,7 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.gaspi_num_ranks = optional_integer(lookup, "GASPI_NRANKS", kMost);
   result.gaspi_socket = optional_integer(lookup, "GASPI_SOCKET", kMost);
   result.gaspi_machine_file = lookup("GASPI_MFILE").value_or("");
+  result.timeline = timeline(lookup);
   return result;
 }
 

@@ -27,7 +27,8 @@ struct Environment {
   std::string allreduce_algorithm = "auto";  ///< TNT_ALLREDUCE_ALGORITHM: a name of the table
   LogLevel log_level = LogLevel::warning;    ///< TNT_LOG_LEVEL: DEBUG, INFO, WARNING, ERROR
   std::string gpi2_library;                  ///< TNT_GPI2_LIBRARY; empty: looked for
-  int gpi2_port = 0;  ///< TNT_GPI2_PORT, first of its ports; 0: GPI-2's own choice
+  int gpi2_port = 0;     ///< TNT_GPI2_PORT, first of its ports; 0: GPI-2's own choice
+  std::string timeline;  ///< TNT_TIMELINE: file for a trace of all ranks; "": none
 
   // What GPI-2 itself reads; looked at here only to refuse contradictions.
   std::optional<int> gaspi_rank;       ///< GASPI_RANK

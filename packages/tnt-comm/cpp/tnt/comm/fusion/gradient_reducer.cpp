@@ -4,9 +4,10 @@
 #include <deque>
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/fusion/placement.hpp"
+#include "tnt/comm/fusion/reducer_tracks.hpp"
+#include "tnt/comm/group/buckets.hpp"
 #include "tnt/comm/group/creation.hpp"
 #include "tnt/comm/kernel/pack.hpp"
 
@@ -29,7 +30,8 @@ struct GradientReducer::Tensor {
 
 /// A bucket and its allreduce.
 struct GradientReducer::FusedTensors {
-  std::shared_ptr<BucketAllreduce> allreduce;
+  std::shared_ptr<BucketOperation> allreduce;
+  std::shared_ptr<BucketTrack> track;  // null without a timeline
   std::shared_ptr<Stream> stream = std::make_shared<Stream>();
   std::deque<Tensor> tensors;              // which cannot be moved
   std::atomic<std::size_t> num_packed{0};  // of the step that is being packed
@@ -55,38 +57,34 @@ std::string GradientReducer::FusedTensors::names_of_missing() const {
 }
 
 GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan,
-                                 std::string name)
+                                 std::string name, const std::string& phase)
     : group_(std::move(group)), name_(std::move(name)) {
   group_->health()->require_intact();
   require_same_creation(*group_, text("GradientReducer '", name_, "'"), describe(plan));
   create_buckets(plan);
+  Timeline* timeline = group_->monitor()->timeline.get();
+  if (timeline != nullptr && !phase.empty()) {
+    phase_track_ = std::make_unique<PhaseTrack>(*timeline, phase, name_, tensors_.size());
+  }
 }
 
 GradientReducer::~GradientReducer() = default;
 
 void GradientReducer::create_buckets(const FusionPlan& plan) {
   std::vector<Placement> placements;
-  std::vector<BucketLayout> layouts;
-  std::size_t num_bytes = 0;
-  NotificationId num_notifications = 0;
-  for (const Bucket& bucket : plan.buckets()) {
+  std::vector<BucketSpec> specs;
+  for (std::size_t i = 0; i < plan.buckets().size(); ++i) {
+    const Bucket& bucket = plan.buckets()[i];
     placements.push_back(place(bucket, plan.tensors()));
-    BucketLayout layout;
-    layout.offset = num_bytes;
-    layout.notification = num_notifications;
-    layout.window_bytes = placements.back().num_elements * size_of(bucket.dtype);
-    num_bytes += layout.num_bytes();
-    num_notifications += BucketLayout::kNumNotifications;
-    layouts.push_back(layout);
+    specs.push_back(
+        {bucket.dtype, placements.back().num_elements, describe_bucket(plan, i, name_)});
   }
-  const std::shared_ptr<Segment> segment = group_->create_segment(num_bytes, num_notifications);
+  const auto allreduces = comm::create_buckets(*group_, specs);
   tensors_.resize(plan.tensors().size());
-  for (std::size_t i = 0; i < layouts.size(); ++i) {
+  for (std::size_t i = 0; i < specs.size(); ++i) {
     const Bucket& bucket = plan.buckets()[i];
     auto fused = std::make_shared<FusedTensors>();
-    fused->allreduce = std::make_shared<BucketAllreduce>(
-        group_->health(), group_->stall_report_s(), segment, layouts[i], bucket.dtype,
-        placements[i].num_elements, describe_bucket(plan, i, name_));
+    fused->allreduce = allreduces[i];
     fused->allreduce->set_own_part([weak = std::weak_ptr(fused)] {
       const auto living = weak.lock();  // an operation may outlive its reducer
       return living ? living->names_of_missing() : std::string();
@@ -98,8 +96,20 @@ void GradientReducer::create_buckets(const FusionPlan& plan) {
       tensor.offset = placements[i].offsets[k] * size_of(bucket.dtype);
       tensors_[bucket.tensor_ids[k]] = &tensor;
     }
+    observe(*fused, i, plan);
     buckets_.push_back(std::move(fused));
   }
+}
+
+void GradientReducer::observe(FusedTensors& bucket, std::size_t index, const FusionPlan& plan) {
+  const Bucket& planned = plan.buckets()[index];
+  const std::size_t num_bytes = planned.num_elements * size_of(planned.dtype);
+  if (Timeline* timeline = group_->monitor()->timeline.get()) {
+    bucket.track = std::make_shared<BucketTrack>(*timeline, label_of_bucket(index, name_),
+                                                 describe_bucket(plan, index, name_), num_bytes,
+                                                 planned.tensor_ids.size());
+  }
+  bucket.allreduce->probe().attach(group_->monitor(), bucket.track, num_bytes);
 }
 
 const TensorSpec& GradientReducer::tensor(std::size_t id) const {
@@ -132,34 +142,22 @@ void GradientReducer::start(std::size_t id, const void* data, double scale) {
   require_scalable(tensor.spec.dtype, scale);
   group_->health()->require_intact();
   enter(tensor, State::idle, State::packing, "start");
+  if (phase_track_) phase_track_->begin_tensor(tensor.step);
   FusedTensors& bucket = *tensor.bucket;
   std::byte* target = bucket.allreduce->input(tensor.step) + tensor.offset;
   pack_scaled(target, data, tensor.spec.num_elements, tensor.spec.dtype, scale);
   tensor.state.store(State::started);
-  if (num_started_.fetch_add(1) + 1 == tensors_.size()) {
-    num_started_.store(0);
-    count_hidden(tensor.step);
-  }
-  if (bucket.num_packed.fetch_add(1) + 1 == bucket.tensors.size()) launch(bucket);
-}
-
-void GradientReducer::count_hidden(std::uint64_t step) {
-  for (const auto& bucket : buckets_) {
-    const Completion& completion = bucket->allreduce->completion();
-    if (completion.has_reached(static_cast<std::uint32_t>(step + 1))) num_hidden_.fetch_add(1);
-  }
-  num_steps_.fetch_add(1);
-}
-
-Overlap GradientReducer::overlap() const {
-  const std::uint64_t num_steps = num_steps_.load();
-  return {num_steps, num_steps * buckets_.size(), num_hidden_.load()};
+  if (phase_track_) phase_track_->end_tensor();
+  if (bucket.num_packed.fetch_add(1) + 1 < bucket.tensors.size()) return;
+  if (bucket.track) bucket.track->ready(tensor.step);
+  launch(bucket);
 }
 
 void GradientReducer::launch(FusedTensors& bucket) {
   // Nobody can pack for the next step yet: that takes a finish() of this one.
   bucket.num_packed.store(0);
   bucket.allreduce->post();
+  bucket.allreduce->probe().post();
   if (group_->size() == 1) {
     bucket.allreduce->complete();  // nothing to add to
   } else {
@@ -189,7 +187,12 @@ void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
   if (num_bytes > 0) {
     std::memcpy(out, tensor.bucket->allreduce->result(tensor.step) + tensor.offset, num_bytes);
   }
+  hand_out(tensor);
+}
+
+void GradientReducer::hand_out(Tensor& tensor) {
   ++tensor.step;
+  if (tensor.bucket->track) tensor.bucket->track->finish_tensor();
   tensor.state.store(State::idle);
 }
 
@@ -207,8 +210,7 @@ std::unique_ptr<Lease> GradientReducer::lend(std::size_t id, double timeout_s,
     return nullptr;
   }
   auto lease = std::make_unique<Lease>(lender, window, tensor.offset);
-  ++tensor.step;
-  tensor.state.store(State::idle);
+  hand_out(tensor);
   return lease;
 }
 

@@ -28,7 +28,19 @@ std::vector<std::size_t> sizes_of(const Gathered& gathered) {
 Gatherer::Gatherer(std::shared_ptr<Group> group, std::string name)
     : group_(std::move(group)), name_(std::move(name)) {
   require_same_creation(*group_, text("Gatherer '", name_, "'"), "");
-  stream_ = group_->create_stream(kWindowBytes);
+  stream_ = group_->create_flat_stream(kWindowBytes);
+  if (Timeline* timeline = group_->monitor()->timeline.get()) {
+    row_ = timeline->add_row(OperationTrack::row(text("gatherer '", name_, "'")));
+  }
+}
+
+void Gatherer::observe(Probe& probe, std::size_t num_bytes) const {
+  Timeline* timeline = group_->monitor()->timeline.get();
+  auto track = timeline != nullptr
+                   ? std::make_shared<OperationTrack>(*timeline, row_, "gather", num_bytes)
+                   : nullptr;
+  probe.attach(group_->monitor(), std::move(track), num_bytes);
+  probe.post();
 }
 
 void Gatherer::start(const void* data, std::size_t num_bytes) {
@@ -47,6 +59,7 @@ void Gatherer::start(const void* data, std::size_t num_bytes) {
   auto gathered = std::make_shared<Gathered>();
   auto operation = stream_->allgather(
       descriptor, GatherInput(std::vector<std::byte>(begin, begin + num_bytes)), gathered);
+  observe(operation->probe(), num_bytes);
   group_->engine().submit(order_, operation);
   step_ = std::make_shared<Step>(Step{std::move(operation), std::move(gathered)});
 }
@@ -61,7 +74,7 @@ std::shared_ptr<Gatherer::Step> Gatherer::current(const char* call) {
 }
 
 std::shared_ptr<Gatherer::Step> Gatherer::wait_for_current(const char* call, double timeout_s,
-                                                      const InterruptCheck& check_interrupt) {
+                                                           const InterruptCheck& check_interrupt) {
   std::shared_ptr<Step> step = current(call);
   const double limit_s = timeout_s > 0 ? timeout_s : group_->timeout_s();
   wait_for(group_->engine(), *step->operation, *group_->health(), 1, limit_s, check_interrupt);

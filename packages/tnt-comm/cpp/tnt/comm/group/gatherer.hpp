@@ -48,15 +48,17 @@ class TNT_COMM_EXPORT Gatherer {
     std::shared_ptr<Gathered> gathered;
   };
 
+  void observe(Probe& probe, std::size_t num_bytes) const;
   std::shared_ptr<Step> current(const char* call);
   std::shared_ptr<Step> wait_for_current(const char* call, double timeout_s,
-                                              const InterruptCheck& check_interrupt);
+                                         const InterruptCheck& check_interrupt);
   void end_step(const std::shared_ptr<Step>& step, const char* call);
 
   std::shared_ptr<Group> group_;
   std::string name_;
   std::unique_ptr<Collectives> stream_;
   std::shared_ptr<Stream> order_ = std::make_shared<Stream>();  // of the stream's operations
+  RowId row_ = 0;                                               // of the timeline, if there is one
   std::mutex mutex_;
   std::shared_ptr<Step> step_;  // null between the steps
   std::atomic<bool> is_closed_{false};

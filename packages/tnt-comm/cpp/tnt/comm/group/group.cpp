@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/algorithm/quick_allreduce.hpp"
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
@@ -21,6 +22,17 @@ HostLayout hosts_of(const Transport& transport, const std::vector<int>& ranks) {
   std::vector<int> nodes;
   for (const int rank : ranks) nodes.push_back(transport.node_of(rank));
   return host_layout(nodes);
+}
+
+Descriptor allreduce_descriptor(std::size_t count, DType dtype, ReduceOp op,
+                                AllreduceAlgorithm algorithm) {
+  Descriptor descriptor;
+  descriptor.kind = CollectiveKind::allreduce;
+  descriptor.dtype = dtype;
+  descriptor.op = op;
+  descriptor.count = count;
+  descriptor.algorithm = algorithm;
+  return descriptor;
 }
 
 }  // namespace
@@ -63,8 +75,7 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
   }
   const std::size_t offset = Health::num_bytes(ranks_.size());
   const NotificationId notification = Health::kNotification + 1;
-  const MemoryNeeds needs =
-      stream_needs(topology_, static_cast<int>(ranks_.size()), kWindowBytes);
+  const MemoryNeeds needs = stream_needs(topology_, static_cast<int>(ranks_.size()), kWindowBytes);
   SegmentRequest request;
   request.key = key_;
   request.members = ranks_;
@@ -72,8 +83,19 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
   request.num_notifications = notification + needs.num_notifications;
   segment_ = runtime.transport().create_segment(request, Deadline(timeout_s()));
   health_ = std::make_shared<Health>(std::move(name), ranks_, segment_, runtime.transport());
-  stream_ = make_stream(*this, operation_context(), segment_, kWindowBytes, offset, notification);
+  stream_ = make_stream(*this, operation_context(),
+                        {segment_, kWindowBytes, offset, notification});
   warn_of_one_level();
+  if (monitor()->timeline) {
+    const std::string title = text("group '", health_->group_name(), "'");
+    row_ = monitor()->timeline->add_row(OperationTrack::row(title));
+  }
+}
+
+std::shared_ptr<Track> Group::track_of(const Descriptor& descriptor) const {
+  if (!monitor()->timeline) return nullptr;
+  return std::make_shared<OperationTrack>(*monitor()->timeline, row_, name_of(descriptor.kind),
+                                          descriptor.num_bytes());
 }
 
 void Group::warn_of_one_level() const {
@@ -84,33 +106,81 @@ void Group::warn_of_one_level() const {
 }
 
 OperationContext Group::operation_context() const {
-  return {health_, stall_report_s(), runtime_.requested_algorithm()};
+  return {health_, stall_report_s(), runtime_.requested_algorithm(), blocks_};
 }
 
-std::shared_ptr<Ticket> Group::start(Collectives::Made operation, Driver driver,
-                                     std::shared_ptr<Gathered> gathered) {
+std::shared_ptr<Ticket> Group::start(const Descriptor& descriptor, Collectives::Made operation,
+                                     Driver driver, std::shared_ptr<Gathered> gathered) {
   health_->require_intact();
+  Probe& probe = operation->probe();
+  probe.attach(monitor(), track_of(descriptor), descriptor.num_bytes());
+  if (driver == Driver::caller) {
+    probe.post_and_wait();
+  } else {
+    probe.post();
+  }
   auto ticket = std::make_shared<Ticket>(shared_from_this(), operation, std::move(gathered));
-  engine().submit(order_, std::move(operation), driver);
+  if (driver == Driver::caller) {
+    engine().run(order_, operation);
+  } else {
+    engine().submit(order_, std::move(operation));
+  }
   return ticket;
+}
+
+bool Group::is_quick(std::size_t num_bytes) const {
+  const QuickAllreduce* quick = stream_->quick_allreduce();
+  return quick != nullptr && quick->takes(num_bytes) &&
+         engine().poll_settings().spin_time.count() > 0;
+}
+
+std::shared_ptr<Ticket> Group::allreduce_now(const void* in, void* out, std::size_t count,
+                                             DType dtype, ReduceOp op) {
+  require_supported(dtype, op);
+  health_->require_intact();
+  QuickAllreduce* quick = stream_->quick_allreduce();
+  const std::size_t num_bytes = count * size_of(dtype);
+  const bool may_be_quick = quick != nullptr && quick->takes(num_bytes) && !monitor()->timeline;
+  if (!may_be_quick || !engine().try_hold(*order_)) {
+    return start_allreduce(in, out, count, dtype, op, Driver::caller);
+  }
+  const Clock::time_point begin = Clock::now();
+  quick->begin(in, out, allreduce_descriptor(count, dtype, op, requested_algorithm()));
+  if (finish_quickly(*quick)) {
+    engine().release(*order_);
+    monitor()->meter.add_operation(num_bytes, begin, Clock::now());
+    return nullptr;
+  }
+  auto operation = stream_->take_over(*quick, in, out);
+  operation->probe().attach(monitor(), nullptr, num_bytes);
+  operation->probe().post_and_wait();
+  auto ticket = std::make_shared<Ticket>(shared_from_this(), operation, nullptr);
+  engine().hand_over(order_, std::move(operation));
+  return ticket;
+}
+
+bool Group::finish_quickly(QuickAllreduce& quick) {
+  bool is_done = quick.try_finish();
+  quick.wake_others();
+  PollSettings settings = engine().poll_settings();
+  if (settings.spin_time.count() > 0) settings.yield_time = std::chrono::microseconds(0);
+  for (Patience patience(settings); !is_done && patience.wait_a_moment();) {
+    is_done = quick.try_finish();
+  }
+  return is_done;
 }
 
 std::shared_ptr<Ticket> Group::start_barrier(Driver driver) {
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::barrier;
-  return start(stream_->barrier(descriptor), driver);
+  return start(descriptor, stream_->barrier(descriptor), driver);
 }
 
 std::shared_ptr<Ticket> Group::start_allreduce(const void* in, void* out, std::size_t count,
                                                DType dtype, ReduceOp op, Driver driver) {
   require_supported(dtype, op);
-  Descriptor descriptor;
-  descriptor.kind = CollectiveKind::allreduce;
-  descriptor.dtype = dtype;
-  descriptor.op = op;
-  descriptor.count = count;
-  descriptor.algorithm = runtime_.requested_algorithm();
-  return start(stream_->allreduce(descriptor, in, out), driver);
+  const Descriptor descriptor = allreduce_descriptor(count, dtype, op, requested_algorithm());
+  return start(descriptor, stream_->allreduce(descriptor, in, out), driver);
 }
 
 std::shared_ptr<Ticket> Group::start_broadcast(const void* in, void* out, std::size_t count,
@@ -124,7 +194,7 @@ std::shared_ptr<Ticket> Group::start_broadcast(const void* in, void* out, std::s
   descriptor.dtype = dtype;
   descriptor.root = static_cast<std::uint32_t>(root);
   descriptor.count = count;
-  return start(stream_->broadcast(descriptor, in, out), driver);
+  return start(descriptor, stream_->broadcast(descriptor, in, out), driver);
 }
 
 std::shared_ptr<Ticket> Group::start_allgather(const void* in, std::size_t count, DType dtype,
@@ -135,7 +205,8 @@ std::shared_ptr<Ticket> Group::start_allgather(const void* in, std::size_t count
   descriptor.count = count;
   descriptor.shape = shape_id;
   auto gathered = std::make_shared<Gathered>();
-  return start(stream_->allgather(descriptor, GatherInput(in), gathered), driver, gathered);
+  return start(descriptor, stream_->allgather(descriptor, GatherInput(in), gathered), driver,
+               gathered);
 }
 
 std::shared_ptr<Ticket> Group::start_reduce_scatter(const void* in, void* out, std::size_t num_rows,
@@ -154,7 +225,7 @@ std::shared_ptr<Ticket> Group::start_reduce_scatter(const void* in, void* out, s
         part_of(num_rows, static_cast<std::size_t>(size()), static_cast<std::size_t>(member));
     parts.push_back({rows.begin * row_elements, rows.end * row_elements});
   }
-  return start(stream_->reduce_scatter(descriptor, std::move(parts), in, out), driver);
+  return start(descriptor, stream_->reduce_scatter(descriptor, std::move(parts), in, out), driver);
 }
 
 std::vector<std::string> Group::exchange(const std::string& own) {
@@ -162,7 +233,8 @@ std::vector<std::string> Group::exchange(const std::string& own) {
   descriptor.kind = CollectiveKind::creation;
   descriptor.count = own.size();
   const auto gathered = std::make_shared<Gathered>();
-  start(stream_->allgather(descriptor, GatherInput(own.data()), gathered), Driver::caller, gathered)
+  start(descriptor, stream_->allgather(descriptor, GatherInput(own.data()), gathered),
+        Driver::caller, gathered)
       ->wait(0);
   std::vector<std::string> result;
   std::size_t begin = 0;
@@ -174,22 +246,44 @@ std::vector<std::string> Group::exchange(const std::string& own) {
   return result;
 }
 
-std::unique_ptr<Collectives> Group::create_stream(std::size_t window_bytes) {
+std::unique_ptr<Collectives> Group::create_flat_stream(std::size_t window_bytes) {
   const MemoryNeeds needs = stream_needs(topology_, size(), window_bytes);
-  return make_stream(*this, operation_context(),
-                     create_segment(needs.num_bytes, needs.num_notifications), window_bytes, 0, 0);
+  return make_flat_stream(topology_, operation_context(), {create_segment(needs), window_bytes});
 }
 
-std::shared_ptr<Segment> Group::create_segment(std::size_t num_bytes,
-                                               std::size_t num_notifications) {
+std::shared_ptr<Segment> Group::create_segment(const MemoryNeeds& needs) {
+  return create_segment_of(ranks_, "", needs);
+}
+
+std::shared_ptr<Segment> Group::create_host_segment(const MemoryNeeds& needs) {
+  const int host = hosts_.host_of(rank());
+  std::vector<int> ranks;
+  for (int index = 0; index < hosts_.members_per_host; ++index) {
+    ranks.push_back(ranks_[static_cast<std::size_t>(hosts_.member_at(host, index))]);
+  }
+  return create_segment_of(std::move(ranks), text("-host-", host), needs);
+}
+
+std::shared_ptr<Segment> Group::create_segment_between_hosts(const MemoryNeeds& needs) {
+  const int index = hosts_.local_index_of(rank());
+  std::vector<int> ranks;
+  for (int host = 0; host < hosts_.num_hosts; ++host) {
+    ranks.push_back(ranks_[static_cast<std::size_t>(hosts_.member_at(host, index))]);
+  }
+  return create_segment_of(std::move(ranks), text("-place-", index), needs);
+}
+
+std::shared_ptr<Segment> Group::create_segment_of(std::vector<int> ranks,
+                                                  const std::string& suffix,
+                                                  const MemoryNeeds& needs) {
   SegmentRequest request;
   {
     const std::lock_guard lock(mutex_);
-    request.key = text(key_, "-", num_objects_++);
+    request.key = text(key_, "-", num_segments_++, suffix);
   }
-  request.members = ranks_;
-  request.num_bytes = num_bytes;
-  request.num_notifications = num_notifications;
+  request.members = std::move(ranks);
+  request.num_bytes = needs.num_bytes;
+  request.num_notifications = needs.num_notifications;
   try {
     return runtime_.transport().create_segment(request, Deadline(timeout_s()));
   } catch (const Error& error) {

@@ -8,11 +8,13 @@
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/engine/engine.hpp"
+#include "tnt/comm/trace/probe.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
 class Group;
+class TimelineKeeper;
 
 /// What one rank has once: environment, transport, engine, and the group of
 /// all ranks. Tests make several in one process; programs use the shared one
@@ -30,6 +32,7 @@ class Runtime {
   Engine& engine() { return *engine_; }
   const std::shared_ptr<Group>& world() const { return world_; }
   AllreduceAlgorithm requested_algorithm() const { return requested_algorithm_; }
+  const std::shared_ptr<Monitor>& monitor() const { return monitor_; }
 
   /// Makes a group's failure known at the end; see finish().
   void watch(const std::shared_ptr<Group>& group);
@@ -46,6 +49,8 @@ class Runtime {
   Environment environment_;
   AllreduceAlgorithm requested_algorithm_;
   std::unique_ptr<Transport> transport_;
+  std::shared_ptr<Monitor> monitor_;
+  std::unique_ptr<TimelineKeeper> timeline_keeper_;  // null without a timeline
   std::unique_ptr<Engine> engine_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Group>> groups_;
@@ -62,6 +67,12 @@ TNT_COMM_EXPORT bool is_initialized();
 
 /// Ends the process' runtime, if there is one. Also runs at exit.
 TNT_COMM_EXPORT void finalize();
+
+/// The timeline of the process' runtime; null if it has none, or is not made.
+TNT_COMM_EXPORT Timeline* process_timeline();
+
+/// What the process' runtime has counted; makes it if needed.
+TNT_COMM_EXPORT Counters counters();
 
 /// Rank, size and so on of the process' runtime; makes it if needed.
 TNT_COMM_EXPORT const Environment& world_environment();

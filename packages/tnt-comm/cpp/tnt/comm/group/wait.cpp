@@ -34,6 +34,8 @@ class OwnDelay {
 void wait_for(Engine& engine, CollectiveOperation& operation, const Health& health,
               std::uint32_t count, double timeout_s, const InterruptCheck& check_interrupt) {
   const Completion& completion = operation.completion();
+  if (completion.has_reached(count)) return completion.rethrow_unless_completed(count);
+  const ObservedWait observed(operation.probe());
   const Deadline deadline(timeout_s);
   OwnDelay own_delay(engine, operation);
   while (!engine.wait(completion, count, std::min(deadline.end(), Clock::now() + kLookInterval))) {

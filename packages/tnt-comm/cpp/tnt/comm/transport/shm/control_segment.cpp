@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/fence.hpp"
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/transport/shm/process_lock.hpp"
@@ -202,7 +203,8 @@ void ControlSegment::leave(PeerState state, const std::string& reason) {
   Record& own = record(rank_);
   store_text(own.reason, reason);
   own.state.store(encode(state), std::memory_order_release);
-  for (int rank = first_rank_; rank < end_rank(); ++rank) ring(record(rank).doorbell);
+  full_fence();
+  for (int rank = first_rank_; rank < end_rank(); ++rank) ring_if_heard(record(rank).doorbell);
 }
 
 }  // namespace tnt::comm
