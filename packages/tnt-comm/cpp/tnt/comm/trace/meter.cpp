@@ -20,8 +20,7 @@ void Meter::end_operation() {
   communication_.close(now);
 }
 
-void Meter::begin_wait(bool is_alone) {
-  const Clock::time_point now = Clock::now();
+void Meter::begin_wait(bool is_alone, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   ++num_waits_;
   waits_.open(now);
