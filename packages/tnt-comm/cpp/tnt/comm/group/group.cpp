@@ -16,9 +16,10 @@
 namespace tnt::comm {
 namespace {
 
-// Four windows of this size per rank: large enough that the two rounds of a
-// step are cheap next to its copies, small enough for the second-level cache.
-constexpr std::size_t kWindowBytes = 256 * 1024;
+// Four windows of this size per rank. Large enough that the two rounds of a
+// step are cheap next to its copies, small enough for what a rank copies in of
+// its array to be still in the second-level cache when it reduces.
+constexpr std::size_t kWindowBytes = 512 * 1024;
 constexpr std::size_t kDepth = 2;
 
 ChannelLayout channel_layout(std::size_t num_members) {
