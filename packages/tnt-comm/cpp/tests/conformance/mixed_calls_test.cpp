@@ -94,9 +94,7 @@ class Call {
     return part_of(count_, static_cast<std::size_t>(size_), static_cast<std::size_t>(rank));
   }
 
-  std::size_t block_size(int rank) const {
-    return count_ * static_cast<std::size_t>(rank % 3) / 2;
-  }
+  std::size_t block_size(int rank) const { return count_ * static_cast<std::size_t>(rank % 3) / 2; }
 
   void check_blocks() const {
     const auto* blocks = reinterpret_cast<const float*>(gathered_->blocks.data());
@@ -121,9 +119,9 @@ class Call {
 /// The program of one round: random, and the same on all ranks.
 std::vector<Call> random_calls(std::mt19937& random, int size, std::size_t most_elements) {
   const std::size_t counts[] = {0, 1, 100, most_elements / 16, most_elements / 3, most_elements};
-  constexpr CollectiveKind kKinds[] = {
-      CollectiveKind::barrier, CollectiveKind::allreduce, CollectiveKind::broadcast,
-      CollectiveKind::allgather, CollectiveKind::reduce_scatter};
+  constexpr CollectiveKind kKinds[] = {CollectiveKind::barrier, CollectiveKind::allreduce,
+                                       CollectiveKind::broadcast, CollectiveKind::allgather,
+                                       CollectiveKind::reduce_scatter};
   std::vector<Call> calls;
   for (int i = 0; i < 8; ++i) {
     calls.emplace_back(kKinds[random() % std::size(kKinds)], counts[random() % std::size(counts)],

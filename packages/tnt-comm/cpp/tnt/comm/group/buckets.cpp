@@ -65,8 +65,7 @@ MessagePattern pattern_for(const Group& group, const BucketSpec& spec) {
                              .topology = group.topology(),
                              .num_members = group.size(),
                              .num_hosts = group.hosts().num_hosts};
-  return pattern_of(
-      choose_allreduce(wanted, group.requested_algorithm(), *group.health()));
+  return pattern_of(choose_allreduce(wanted, group.requested_algorithm(), *group.health()));
 }
 
 Buckets create_put_only(Group& group, const std::vector<BucketSpec>& specs) {
