@@ -6,7 +6,9 @@ import re
 import pytest
 from run_command import run_command
 
-JOB = "tarantella -n 2 --no-gpu -x TNT_TRANSPORT=gpi2 {options} -- models/lenet5/train.py --epochs 1"
+JOB = (
+    "tarantella -n 2 --no-gpu -x TNT_TRANSPORT=gpi2 {options} -- models/lenet5/train.py --epochs 1"
+)
 LIBRARY = os.environ.get("TNT_GPI2_LIBRARY")  # `run_command` hands on no variables of a job
 
 

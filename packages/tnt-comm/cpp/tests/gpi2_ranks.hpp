@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <barrier>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -81,14 +82,20 @@ inline void run_on_fabric(
   const auto fabric = std::make_shared<FakeFabric>(size);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
+  // A rank that a test kills has joined in the eyes of all others.
+  std::barrier all_have_joined(size);
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
+      bool has_joined = false;
       try {
         Environment environment = place_on_nodes(rank, num_nodes, per_node, job_id);
         adjust(environment);
         const auto transport = join_fabric(fabric, environment);
+        has_joined = true;
+        all_have_joined.arrive_and_wait();
         function({*fabric, *transport, environment});
       } catch (...) {
+        if (!has_joined) all_have_joined.arrive_and_drop();
         errors[static_cast<std::size_t>(rank)] = std::current_exception();
       }
     });

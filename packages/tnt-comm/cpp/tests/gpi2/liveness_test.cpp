@@ -113,8 +113,11 @@ TEST(Gpi2Liveness, LeavingDoesNotWaitLongForAStoppedRank) {
 
 TEST(Gpi2Liveness, OthersGoOnAfterARankIsLost) {
   run_on_fabric(1, 3, [](FabricRank rank) {
-    const auto all = rank.create("all", {0, 1, 2}, 64, 2);
+    const auto all = rank.create("all", {0, 1, 2}, 64, 3);
+    if (rank.rank() != 2) all->notify(2, 2, 1);  // has created it
     if (rank.rank() == 2) {
+      EXPECT_TRUE(comes_true_while_beating(
+          rank, [&] { return all->poll(0, 2) == 1 && all->poll(1, 2) == 1; }));
       rank.fabric.kill(2);
       return;
     }
