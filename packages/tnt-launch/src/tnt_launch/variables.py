@@ -9,6 +9,15 @@ from tnt_launch.errors import LaunchError
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
+ALGORITHMS = (
+    "auto",
+    "direct",
+    "sliced",
+    "recursive_doubling",
+    "halving_doubling",
+    "pipelined",
+)
+
 JOB_VARIABLES = (
     "TNT_RANK",
     "TNT_SIZE",
@@ -83,6 +92,12 @@ def _parse_transport(text: str) -> str:
     return text
 
 
+def _parse_algorithm(text: str) -> str:
+    if text not in ALGORITHMS:
+        raise ValueError(f"it must be one of {', '.join(ALGORITHMS)}")
+    return text
+
+
 def _parse_path(text: str) -> str:
     if not text:
         raise ValueError("it must be the path of a file")
@@ -91,6 +106,7 @@ def _parse_path(text: str) -> str:
 
 USER_VARIABLES: dict[str, Callable[[str], object]] = {
     "TNT_TRANSPORT": _parse_transport,
+    "TNT_ALLREDUCE_ALGORITHM": _parse_algorithm,
     "TNT_GPI2_LIBRARY": str,
     "TNT_GPI2_PORT": integer_from(1024),
     "TNT_TIMEOUT_S": parse_seconds,

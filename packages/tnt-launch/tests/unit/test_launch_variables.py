@@ -25,6 +25,7 @@ def test_booleans_have_eight_words_in_any_case(word, value):
         ("TNT_GPUS_PER_NODE", "0"),
         ("TNT_GPI2_LIBRARY", "/a path/lib.so"),
         ("TNT_TIMELINE", "runs/a b.json"),
+        ("TNT_ALLREDUCE_ALGORITHM", "halving_doubling"),
         ("TNT_OF_SOMEBODY_ELSE", "anything"),
     ],
 )
@@ -47,6 +48,7 @@ def test_good_values_pass(name, value):
         ("TNT_NUM_THREADS", "0"),
         ("TNT_GPUS_PER_NODE", "all"),
         ("TNT_TIMELINE", ""),
+        ("TNT_ALLREDUCE_ALGORITHM", "ring"),
     ],
 )
 def test_bad_values_are_named_with_their_variable(name, value):
