@@ -25,7 +25,8 @@ std::string output_of(const Job& job, const std::function<void(Runtime&)>& funct
 
 int occurrences(const std::string& text, const std::string& phrase) {
   int count = 0;
-  for (std::size_t at = text.find(phrase); at != std::string::npos; at = text.find(phrase, at + 1)) {
+  for (std::size_t at = text.find(phrase); at != std::string::npos;
+       at = text.find(phrase, at + 1)) {
     ++count;
   }
   return count;
@@ -44,7 +45,8 @@ TEST(Choice, IsToldOnceByOneRankAtDebug) {
   // Each choice is told once per process.
   for (const auto& [named, line] :
        {std::pair{tests::put_only(7), "allreduce of 4936 bytes among 7 ranks: direct\n"},
-        {tests::on_hosts(3, 2), "allreduce of 4936 bytes among 6 ranks: direct between 3 hosts\n"}}) {
+        {tests::on_hosts(3, 2),
+         "allreduce of 4936 bytes among 6 ranks: direct between 3 hosts\n"}}) {
     Job job = named.job;
     job.change = [](Environment& environment) { environment.log_level = LogLevel::debug; };
     const std::string output = output_of(job, allreduce_twice);
@@ -72,9 +74,8 @@ TEST(Choice, AnAlgorithmThatDoesNotFitIsRefusedBeforeAnythingIsSent) {
   const auto named = tests::with_algorithm(tests::shared_memory(2), "pipelined");
   run_job(named.job, [](Runtime& runtime) {
     float data = 1;
-    EXPECT_THROW(
-        runtime.world()->start_allreduce(&data, &data, 1, DType::float32, ReduceOp::sum),
-        UsageError);
+    EXPECT_THROW(runtime.world()->start_allreduce(&data, &data, 1, DType::float32, ReduceOp::sum),
+                 UsageError);
     runtime.world()->start_barrier()->wait(0);  // nothing is broken
   });
 }

@@ -200,8 +200,7 @@ TEST_P(NetworkWait, EndsWhenARankHasFinishedWithoutTheCall) {
     run_job(job, [&](Runtime& runtime) {
       runtime.world()->start_barrier()->wait(0);
       if (runtime.environment().rank == kLate) return;
-      const std::string error =
-          error_of([&] { runtime.world()->start_barrier()->wait(0); });
+      const std::string error = error_of([&] { runtime.world()->start_barrier()->wait(0); });
       const std::lock_guard lock(mutex);
       all += error;
       EXPECT_EQ(error.rfind(kind_prefix(ErrorKind::peer_lost), 0), 0U) << error;

@@ -33,8 +33,7 @@ TEST(Descriptor, DigestsAreEqualWhereDescriptorsMatch) {
                    .algorithm = AllreduceAlgorithm::sliced,
                    .count = 5},
         Descriptor{.call_index = 3, .kind = CollectiveKind::allreduce, .count = 5, .shape = 1},
-        Descriptor{
-            .call_index = 3, .kind = CollectiveKind::allreduce, .count = 5ULL << 40U}}) {
+        Descriptor{.call_index = 3, .kind = CollectiveKind::allreduce, .count = 5ULL << 40U}}) {
     EXPECT_FALSE(base.matches(other)) << other.describe();
     EXPECT_NE(base.digest(), other.digest()) << other.describe();
   }

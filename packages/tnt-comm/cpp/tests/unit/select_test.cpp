@@ -115,7 +115,8 @@ TEST(Select, UnknownNamesAreRefusedWithTheKnownOnes) {
     EXPECT_NE(what.find("TNT_ALLREDUCE_ALGORITHM='ring'"), std::string::npos) << what;
     EXPECT_NE(what.find("recursive_doubling, halving_doubling, pipelined"), std::string::npos);
   }
-  for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::direct, Algorithm::pipelined}) {
+  for (const Algorithm algorithm :
+       {Algorithm::automatic, Algorithm::direct, Algorithm::pipelined}) {
     EXPECT_EQ(parse_allreduce_algorithm(std::string(name_of(algorithm))), algorithm);
   }
 }

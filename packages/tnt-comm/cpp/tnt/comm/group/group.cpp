@@ -83,8 +83,7 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
   request.num_notifications = notification + needs.num_notifications;
   segment_ = runtime.transport().create_segment(request, Deadline(timeout_s()));
   health_ = std::make_shared<Health>(std::move(name), ranks_, segment_, runtime.transport());
-  stream_ = make_stream(*this, operation_context(),
-                        {segment_, kWindowBytes, offset, notification});
+  stream_ = make_stream(*this, operation_context(), {segment_, kWindowBytes, offset, notification});
   warn_of_one_level();
   if (monitor()->timeline) {
     const std::string title = text("group '", health_->group_name(), "'");
@@ -275,8 +274,7 @@ std::shared_ptr<Segment> Group::create_segment_between_hosts(const MemoryNeeds& 
   return create_segment_of(std::move(ranks), text("-place-", index), needs);
 }
 
-std::shared_ptr<Segment> Group::create_segment_of(std::vector<int> ranks,
-                                                  const std::string& suffix,
+std::shared_ptr<Segment> Group::create_segment_of(std::vector<int> ranks, const std::string& suffix,
                                                   const MemoryNeeds& needs) {
   SegmentRequest request;
   {

@@ -60,8 +60,8 @@ BucketExchange::BucketExchange(std::shared_ptr<Segment> segment, const MessagePa
   window_bytes_ = total.work + total.landing;
   Areas areas{0, total.work};
   for (const Range& bytes : pieces_of(pattern, count * element_bytes_)) {
-    schedules_.push_back(allreduce_schedule(pattern.exchange, segment_->rank(), size,
-                                            bytes.size(), areas));
+    schedules_.push_back(
+        allreduce_schedule(pattern.exchange, segment_->rank(), size, bytes.size(), areas));
     pieces_.push_back({bytes.begin / element_bytes_, bytes.end / element_bytes_});
     const AreaSizes sizes = allreduce_areas(pattern.exchange, size, bytes.size());
     areas.work += sizes.work;

@@ -36,9 +36,7 @@ class HostWindows {
   void post(std::uint64_t step) { announcements_.announce(0, step + 1); }
   void publish(std::uint64_t step) { announcements_.announce(1, step + 1); }
   bool have_all_posted(std::uint64_t step) const { return announcements_.have_all(0, step + 1); }
-  bool have_all_published(std::uint64_t step) const {
-    return announcements_.have_all(1, step + 1);
-  }
+  bool have_all_published(std::uint64_t step) const { return announcements_.have_all(1, step + 1); }
   std::vector<int> missing_posts(std::uint64_t step) const {
     return announcements_.missing(0, step + 1);
   }

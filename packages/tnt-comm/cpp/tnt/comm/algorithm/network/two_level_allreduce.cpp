@@ -45,11 +45,9 @@ TwoLevelAllreduce::TwoLevelAllreduce(std::shared_ptr<Health> health, double stal
       operands_(static_cast<std::size_t>(windows_->size())) {
   sends_before_agreement = true;
   if (!is_pipelined) most_steps_under_way = 1;
-  num_steps =
-      std::max<std::size_t>(1, (descriptor.count + piece_elements_ - 1) / piece_elements_);
+  num_steps = std::max<std::size_t>(1, (descriptor.count + piece_elements_ - 1) / piece_elements_);
   const auto schedule = [&](std::uint64_t index) {
-    const std::size_t num_bytes =
-        slice(index, windows_->rank()).size() * size_of(partial_type_);
+    const std::size_t num_bytes = slice(index, windows_->rank()).size() * size_of(partial_type_);
     return allreduce_schedule(exchange, channel().rank(), channel().size(), num_bytes,
                               channel().areas());
   };

@@ -54,8 +54,8 @@ Collectives::Made TwoLevelCollectives::allreduce(const Descriptor& descriptor, c
                              .topology = Topology::two_level,
                              .num_members = hosts_.num_hosts * hosts_.members_per_host,
                              .num_hosts = hosts_.num_hosts};
-  const MessagePattern pattern = pattern_of(
-      choose_allreduce(wanted, context().requested, *context().health));
+  const MessagePattern pattern =
+      pattern_of(choose_allreduce(wanted, context().requested, *context().health));
   return std::make_shared<TwoLevelAllreduce>(
       context().health, context().stall_report_s, agreement(), stream_, windows_, hosts_,
       descriptor, pattern.exchange, pattern.has_many_pieces_under_way, in, out);
