@@ -6,8 +6,11 @@ from typing import Any
 
 import keras
 
+from tnt_comm import timeline
 from tnt_keras.agreement import any_rank
+from tnt_keras.communication_report import CommunicationReport
 from tnt_keras.rank import get_size, is_master_rank
+from tnt_keras.timeline_marks import TimelineMarks
 from tnt_keras.weights import check_replicas
 
 # They only write what all ranks know alike.
@@ -67,9 +70,14 @@ def for_this_rank(callbacks: Any, *, training: bool) -> Any:
     Raises:
         ValueError: If a callback cannot work on several ranks; says what to use.
     """
-    if get_size() == 1 or isinstance(callbacks, keras.callbacks.CallbackList):
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        return callbacks
+    marks = [TimelineMarks()] if timeline.is_on() else []
+    if get_size() == 1 and not marks:
         return callbacks
     given = keras.tree.flatten(callbacks) if callbacks is not None else []
+    if get_size() == 1:
+        return [*marks, *given]
     for callback in given:
         for unsupported, remedy in _UNSUPPORTED.items():
             if isinstance(callback, unsupported):
@@ -77,4 +85,7 @@ def for_this_rank(callbacks: Any, *, training: bool) -> Any:
                     f"{unsupported.__name__} does not work on several ranks yet. {remedy}"
                 )
     kept = [c for c in given if is_master_rank() or not isinstance(c, _WRITERS)]
-    return [*kept, Agreement()] if training else kept
+    if not training:
+        return [*marks, *kept]
+    report = [CommunicationReport()] if CommunicationReport.is_wanted() else []
+    return [*marks, *kept, Agreement(), *report]

@@ -32,7 +32,8 @@ class GradientExchange:
     """
 
     def __init__(self, threshold_bytes: int) -> None:
-        self.reductions = ReductionCache("gradients", threshold_bytes)
+        # The first gradient is started when the forward pass is done, the last one at the barrier.
+        self._reductions = ReductionCache("gradients", threshold_bytes, phase="backpropagation")
         self._gatherers: dict[str, tnt_comm.Gatherer] = {}
 
     def exchange(
@@ -65,7 +66,7 @@ class GradientExchange:
             for part, tensor in (("values", gradient.values), ("indices", gradient.indices))
         ]
 
-        reduction = self.reductions.get([names[i] for i in dense], values) if dense else None
+        reduction = self._reductions.get([names[i] for i in dense], values) if dense else None
         tokens = reduction.start(values, [weight] * len(values)) if reduction else []
         tokens += [
             ops.start_gather(tensor, step.presence, self._gatherer(name)) for name, tensor in rows

@@ -68,8 +68,10 @@ class DistributedOptimizer(_Base):
             RuntimeError: Outside of the model's `train_step`, where it is not known which part of
                 the global batch a gradient stands for.
         """
+        _user.get()(self)
         if is_building():
-            return super().apply(grads, trainable_variables)
+            with _applying():
+                return super().apply(grads, trainable_variables)
         step = current_step()
         if step is None:
             raise RuntimeError(
@@ -110,34 +112,39 @@ def distribute_optimizer(optimizer: Any) -> None:
 
 
 @contextlib.contextmanager
-def hooked_optimizers(found: Callable[[Any], None]) -> Iterator[None]:
-    """Hooks every Keras optimizer that is used inside a with-block, when it is used first.
+def hooked_optimizers(use: Callable[[Any], None]) -> Iterator[None]:
+    """Hooks every Keras optimizer that is used inside a with-block.
 
     A model may have other optimizers than the one given to `compile`: one for the generator and one
     for the discriminator, say.
 
     Args:
-        found: Called with an optimizer that was not hooked yet.
+        use: Called with every optimizer that is applied in the block, each time.
     """
     with contextlib.ExitStack() as stack:
         for cls in (keras.optimizers.Optimizer, keras.optimizers.LossScaleOptimizer):
-            stack.enter_context(replaced(cls, "apply", _hooking_apply(cls.apply, found)))
-        yield
+            stack.enter_context(replaced(cls, "apply", _hooking_apply(cls.apply)))
+        token = _user.set(use)
+        try:
+            yield
+        finally:
+            _user.reset(token)
 
 
-def _hooking_apply(
-    plain_apply: Callable[..., Any], found: Callable[[Any], None]
-) -> Callable[..., Any]:
+def _hooking_apply(plain_apply: Callable[..., Any]) -> Callable[..., Any]:
     def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
         if _is_applying.get():  # the optimizer inside of a hooked one
             return plain_apply(optimizer, grads, trainable_variables)
         distribute_optimizer(optimizer)
-        found(optimizer)
         return optimizer.apply(grads, trainable_variables)
 
     return apply
 
 
+# Who wants to know which optimizers are applied.
+_user: contextvars.ContextVar[Callable[[Any], None]] = contextvars.ContextVar(
+    "tnt_optimizer_user", default=lambda optimizer: None
+)
 _is_applying: contextvars.ContextVar[bool] = contextvars.ContextVar("tnt_applying", default=False)
 
 

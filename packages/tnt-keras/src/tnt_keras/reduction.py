@@ -29,12 +29,13 @@ class Reduction:
         name: Shown in messages, such as "gradients".
         key: Names, dtypes and sizes of the tensors.
         threshold_bytes: Tensors are fused into buckets of at least this size; 0 turns fusion off.
+        phase: Names, for the timeline, what happens while the tensors come into being.
 
     Raises:
         tnt_comm.MismatchError: If ranks have different tensors; names the first that differs.
     """
 
-    def __init__(self, name: str, key: ReductionKey, threshold_bytes: int) -> None:
+    def __init__(self, name: str, key: ReductionKey, threshold_bytes: int, phase: str = "") -> None:
         tensors = [
             tnt_comm.TensorSpec(tensor_name, dtype, num_elements)
             for tensor_name, dtype, num_elements in zip(
@@ -42,12 +43,7 @@ class Reduction:
             )
         ]
         plan = tnt_comm.FusionPlan(tensors, threshold_bytes)
-        self._reducer = tnt_comm.GradientReducer(plan, name=name)
-
-    @property
-    def reducer(self) -> tnt_comm.GradientReducer:
-        """The reducer below, for its counters."""
-        return self._reducer
+        self._reducer = tnt_comm.GradientReducer(plan, name=name, phase=phase)
 
     def start(self, values: Sequence[tf.Tensor], scales: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Starts the sum of `scale * value` for each tensor.
@@ -89,10 +85,12 @@ class ReductionCache:
     Args:
         name: Shown in messages.
         threshold_bytes: As for `Reduction`; by default everything of one dtype is one bucket.
+        phase: As for `Reduction`.
     """
 
-    def __init__(self, name: str, threshold_bytes: int = 2**62) -> None:
+    def __init__(self, name: str, threshold_bytes: int = 2**62, phase: str = "") -> None:
         self._name = name
+        self._phase = phase
         self._threshold_bytes = threshold_bytes
         self._reductions: dict[ReductionKey, Reduction] = {}
 
@@ -112,10 +110,5 @@ class ReductionCache:
             num_elements=tuple(value.shape.num_elements() for value in values),
         )
         if key not in self._reductions:
-            self._reductions[key] = Reduction(self._name, key, self._threshold_bytes)
+            self._reductions[key] = Reduction(self._name, key, self._threshold_bytes, self._phase)
         return self._reductions[key]
-
-    @property
-    def reductions(self) -> tuple[Reduction, ...]:
-        """All reductions made so far, in the order of their creation."""
-        return tuple(self._reductions.values())

@@ -83,11 +83,19 @@ def _parse_transport(text: str) -> str:
     return text
 
 
+def _parse_path(text: str) -> str:
+    if not text:
+        raise ValueError("it must be the path of a file")
+    return text
+
+
 USER_VARIABLES: dict[str, Callable[[str], object]] = {
     "TNT_TRANSPORT": _parse_transport,
     "TNT_GPI2_LIBRARY": str,
+    "TNT_GPI2_PORT": integer_from(1024),
     "TNT_TIMEOUT_S": parse_seconds,
     "TNT_STALL_REPORT_S": parse_seconds,
+    "TNT_TIMELINE": _parse_path,
     "TNT_FUSION_THRESHOLD_KB": integer_from(0),
     "TNT_FUSION_THRESHOLD": integer_from(0),
     "TNT_LOG_LEVEL": parse_level,

@@ -24,6 +24,7 @@ def test_booleans_have_eight_words_in_any_case(word, value):
         ("TNT_NUM_THREADS", "1"),
         ("TNT_GPUS_PER_NODE", "0"),
         ("TNT_GPI2_LIBRARY", "/a path/lib.so"),
+        ("TNT_TIMELINE", "runs/a b.json"),
         ("TNT_OF_SOMEBODY_ELSE", "anything"),
     ],
 )
@@ -45,6 +46,7 @@ def test_good_values_pass(name, value):
         ("TNT_OUTPUT_ON_ALL_DEVICES", "2"),
         ("TNT_NUM_THREADS", "0"),
         ("TNT_GPUS_PER_NODE", "all"),
+        ("TNT_TIMELINE", ""),
     ],
 )
 def test_bad_values_are_named_with_their_variable(name, value):

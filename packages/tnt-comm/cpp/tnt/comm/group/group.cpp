@@ -14,9 +14,13 @@
 namespace tnt::comm {
 namespace {
 
-// Several windows of this size per rank: large enough that the rounds of a step
-// are cheap next to its copies, small enough for the second-level cache.
-constexpr std::size_t kWindowBytes = 256 * 1024;
+// Several windows of this size per rank. Large enough that the rounds of a step
+// are cheap next to its copies, small enough for what a rank copies in of its
+// array to be still in the second-level cache when it reduces. Where messages
+// are sent, copies cost little next to them, and shorter pieces overlap better.
+std::size_t window_bytes_for(Topology topology) {
+  return topology == Topology::readable ? 512 * 1024 : 256 * 1024;
+}
 
 HostLayout hosts_of(const Transport& transport, const std::vector<int>& ranks) {
   std::vector<int> nodes;
@@ -75,7 +79,8 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
   }
   const std::size_t offset = Health::num_bytes(ranks_.size());
   const NotificationId notification = Health::kNotification + 1;
-  const MemoryNeeds needs = stream_needs(topology_, static_cast<int>(ranks_.size()), kWindowBytes);
+  const MemoryNeeds needs =
+      stream_needs(topology_, static_cast<int>(ranks_.size()), window_bytes_for(topology_));
   SegmentRequest request;
   request.key = key_;
   request.members = ranks_;
@@ -83,7 +88,8 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
   request.num_notifications = notification + needs.num_notifications;
   segment_ = runtime.transport().create_segment(request, Deadline(timeout_s()));
   health_ = std::make_shared<Health>(std::move(name), ranks_, segment_, runtime.transport());
-  stream_ = make_stream(*this, operation_context(), {segment_, kWindowBytes, offset, notification});
+  stream_ = make_stream(*this, operation_context(),
+                        {segment_, window_bytes_for(topology_), offset, notification});
   warn_of_one_level();
   if (monitor()->timeline) {
     const std::string title = text("group '", health_->group_name(), "'");
