@@ -43,12 +43,16 @@ struct Job {
 
 inline std::unique_ptr<Transport> transport_of(const Environment& environment, const Job& job,
                                                Violations& violations) {
-  if (environment.size == 1) return std::make_unique<SoloTransport>();
-  auto shared_memory = std::make_unique<ShmTransport>(
-      HostRanks{environment.job_id, 0, environment.size}, environment.rank,
-      Deadline(environment.timeout_s), environment.stall_report_s);
-  if (!job.network) return shared_memory;
-  return std::make_unique<PutOnlyTransport>(std::move(shared_memory), *job.network, violations);
+  std::unique_ptr<Transport> readable;
+  if (environment.size == 1) {
+    readable = std::make_unique<SoloTransport>();
+  } else {
+    readable = std::make_unique<ShmTransport>(HostRanks{environment.job_id, 0, environment.size},
+                                              environment.rank, Deadline(environment.timeout_s),
+                                              environment.stall_report_s);
+  }
+  if (!job.network) return readable;
+  return std::make_unique<PutOnlyTransport>(std::move(readable), *job.network, violations);
 }
 
 /// Runs a function on all ranks of a job, each a thread with a runtime of its

@@ -117,18 +117,20 @@ class Call {
 };
 
 /// The program of one round: random, and the same on all ranks.
-std::vector<Call> random_calls(std::mt19937& random, int size, std::size_t most_elements) {
+std::vector<Call> random_calls(std::mt19937& random, const std::vector<CollectiveKind>& kinds,
+                               int size, std::size_t most_elements) {
   const std::size_t counts[] = {0, 1, 100, most_elements / 16, most_elements / 3, most_elements};
-  constexpr CollectiveKind kKinds[] = {CollectiveKind::barrier, CollectiveKind::allreduce,
-                                       CollectiveKind::broadcast, CollectiveKind::allgather,
-                                       CollectiveKind::reduce_scatter};
   std::vector<Call> calls;
   for (int i = 0; i < 8; ++i) {
-    calls.emplace_back(kKinds[random() % std::size(kKinds)], counts[random() % std::size(counts)],
+    calls.emplace_back(kinds[random() % kinds.size()], counts[random() % std::size(counts)],
                        static_cast<int>(random() % static_cast<unsigned>(size)));
   }
   return calls;
 }
+
+const std::vector<CollectiveKind> kAllKinds = {CollectiveKind::barrier, CollectiveKind::allreduce,
+                                               CollectiveKind::broadcast, CollectiveKind::allgather,
+                                               CollectiveKind::reduce_scatter};
 
 std::unique_ptr<Collectives> stream_with_windows(Runtime& runtime, std::size_t window_bytes) {
   Group& group = *runtime.world();
@@ -151,9 +153,12 @@ std::string name_of_case(const ::testing::TestParamInfo<MixedCase>& info) {
   return text(info.param.named.name, "_windows_of_", info.param.window_bytes);
 }
 
-class MixedCalls : public ::testing::TestWithParam<MixedCase> {};
+class MixedCalls : public ::testing::TestWithParam<MixedCase> {
+ protected:
+  static void run_random_program(const std::vector<CollectiveKind>& kinds);
+};
 
-TEST_P(MixedCalls, OfARandomProgramGiveWhatEachGivesAlone) {
+void MixedCalls::run_random_program(const std::vector<CollectiveKind>& kinds) {
   const std::size_t window_bytes = GetParam().window_bytes;
   const std::size_t most_elements = std::min<std::size_t>(10 * window_bytes, 90021);
   const int size = GetParam().named.job.size;
@@ -166,7 +171,7 @@ TEST_P(MixedCalls, OfARandomProgramGiveWhatEachGivesAlone) {
     std::mt19937 random(7);                                      // of the program
     std::mt19937 own_random(static_cast<unsigned>(rank) + 100);  // of this rank's delays
     for (int round = 0; round < 8; ++round) {
-      std::vector<Call> calls = random_calls(random, size, most_elements);
+      std::vector<Call> calls = random_calls(random, kinds, size, most_elements);
       for (Call& call : calls) {
         if (own_random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
         call.start(caller, input);
@@ -174,6 +179,16 @@ TEST_P(MixedCalls, OfARandomProgramGiveWhatEachGivesAlone) {
       for (Call& call : calls) call.check(caller, sum);
     }
   });
+}
+
+TEST_P(MixedCalls, OfARandomProgramGiveWhatEachGivesAlone) {
+  run_random_program(kAllKinds);
+}
+
+// A rank at the end of one tree is done while the one it is to send to in the
+// next tree is far behind.
+TEST_P(MixedCalls, OfBroadcastsFromChangingRootsDoNotMeet) {
+  run_random_program({CollectiveKind::broadcast});
 }
 
 std::vector<MixedCase> all_cases() {

@@ -112,7 +112,7 @@ TEST_P(NetworkReducer, StepsMayDifferInTheirInputs) {
 
 std::vector<NamedJob> all_jobs() {
   std::vector<NamedJob> jobs = {tests::shared_memory(3)};
-  for (const int size : {2, 3, 4, 6}) jobs.push_back(tests::put_only(size));
+  for (const int size : {1, 2, 3, 4, 6}) jobs.push_back(tests::put_only(size));
   for (const int size : {2, 3, 4}) jobs.push_back(tests::late(tests::put_only(size)));
   for (const auto& [hosts, ranks] : {std::pair{2, 2}, {2, 4}, {3, 2}, {4, 2}}) {
     jobs.push_back(tests::on_hosts(hosts, ranks));

@@ -1,5 +1,7 @@
 #include "tnt/comm/group/buckets.hpp"
 
+#include <algorithm>
+
 #include "tnt/comm/algorithm/bucket_allreduce.hpp"
 #include "tnt/comm/algorithm/network/bucket_allreduce.hpp"
 #include "tnt/comm/algorithm/network/two_level_bucket_allreduce.hpp"
@@ -28,7 +30,11 @@ class SegmentPlan {
     total_.num_notifications += needs.num_notifications;
     return place;
   }
-  const MemoryNeeds& total() const { return total_; }
+  /// Never empty, since that is more than some networks can register.
+  MemoryNeeds total() const {
+    return {std::max(total_.num_bytes, kCacheLine),
+            std::max<std::size_t>(total_.num_notifications, 1)};
+  }
 
  private:
   MemoryNeeds total_;
