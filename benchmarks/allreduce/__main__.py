@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,12 +16,14 @@ from benchmarks.allreduce.summary import comparable_ratios, make_rows
 from benchmarks.allreduce.table import HEADER, lines_of
 from benchmarks.allreduce.workload import DEFAULT, Workload, make_workload
 from benchmarks.comparison import find_changes, report
+from benchmarks.jobs import end_on_sigterm
 from benchmarks.records import Row, make_header, read_rows, write_rows
 
 TOLERANCE = 0.2  # ratios of two runs on the same busy machine differ by so much for no reason
 
 
-def parse_arguments() -> argparse.Namespace:
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
     names = [spec.name for spec in LIBRARIES if spec.name != OURS]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.allreduce", description=__doc__)
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4], metavar="N")
@@ -43,7 +44,7 @@ def parse_arguments() -> argparse.Namespace:
         "--against", type=Path, metavar="FILE",
         help="rows of an earlier run: fail where our ratio to the peers, or to memcpy, got worse",
     )  # fmt: skip
-    return parser.parse_args()
+    return parser
 
 
 def installed(names: Sequence[str], peers_folder: Path) -> list[LibrarySpec]:
@@ -100,7 +101,7 @@ def is_wanted(variant: str, names: Sequence[str] | None) -> bool:
 
 
 def main() -> int:
-    arguments = parse_arguments()
+    arguments = make_parser().parse_args()
     if arguments.workloads is DEFAULT:
         arguments.workloads = [make_workload(name) for name in DEFAULT]
     earlier = read_rows(arguments.against) if arguments.against else []
@@ -118,8 +119,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # Without this, a driver that is ended would leave the ranks to themselves.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    end_on_sigterm()
     try:
         sys.exit(main())
     except LibraryFailed as failure:

@@ -45,12 +45,12 @@ def ratio(name: str) -> Callable[[Row], float | None]:
 
 def is_array(row: Row) -> bool:
     """Whether the workload is one array, not the gradients of a model."""
-    return row["workload"].endswith("B")
+    return str(row["workload"]).endswith("B")
 
 
 def is_large(row: Row) -> bool:
     """From this size on, memory counts and latency does not."""
-    return is_array(row) and row["bytes"] >= 4 * MIB
+    return is_array(row) and int(row["bytes"]) >= 4 * MIB
 
 
 GOALS = (

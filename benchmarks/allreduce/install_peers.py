@@ -24,8 +24,9 @@ def install(folder: Path) -> None:
         if not (environment / "bin/python").exists():
             print(f"making {environment}", flush=True)
             venv.create(environment, with_pip=True, symlinks=True)
-        command = [environment / "bin/python", "-m", "pip", "install", "--quiet", *requirements]
-        subprocess.run(command, check=True)
+        python = str(environment / "bin/python")
+        pip = ("-m", "pip", "install", "--quiet")
+        subprocess.run([python, *pip, *requirements], check=True)
 
 
 if __name__ == "__main__":

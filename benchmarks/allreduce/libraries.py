@@ -8,13 +8,13 @@ since nobody knows what else runs on this machine.
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from benchmarks.jobs import ROOT, outer_environment, rank_variables
+
 PROGRAM = ROOT / "benchmarks/allreduce/rank.py"
 
 # glibc returns freed memory of more than these sizes to the kernel at once, and MPI allocates large
@@ -30,13 +30,8 @@ Variables = Callable[[int, int, Path], dict[str, str]]
 
 def tnt_variables(rank: int, num_ranks: int, socket: Path) -> dict[str, str]:
     """What the launcher of Tarantella would set for a rank of this host."""
-    return {
-        "TNT_RANK": str(rank),
-        "TNT_SIZE": str(num_ranks),
-        "TNT_LOCAL_RANK": str(rank),
-        "TNT_LOCAL_SIZE": str(num_ranks),
-        "TNT_JOB_ID": hashlib.sha256(bytes(socket)).hexdigest()[:16],
-    }
+    job_id = hashlib.sha256(bytes(socket)).hexdigest()[:16]
+    return rank_variables(rank, num_ranks, job_id)
 
 
 def torch_variables(rank: int, num_ranks: int, socket: Path) -> dict[str, str]:
@@ -86,10 +81,9 @@ class LibrarySpec:
         return [[word.format(n=num_ranks, bin=python.parent) for word in self.launcher] + program]
 
     def environment(self, index: int, num_ranks: int, socket: Path) -> dict[str, str]:
-        """Variables of one of `commands`: those of another job around this one are dropped."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("TNT_")}
+        """Variables of one of `commands`."""
         place = self.variables_of(index, num_ranks, socket) if self.variables_of else {}
-        return {**kept, "PYTHONPATH": str(ROOT), **self.variables, **place}
+        return {**outer_environment(), **self.variables, **place}
 
 
 OPENMPI = (

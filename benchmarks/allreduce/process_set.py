@@ -86,8 +86,12 @@ class ProcessSet:
             LibraryFailed: If a sum is wrong or a rank ends.
         """
         self._deadline = time.monotonic() + REQUEST_S
-        request = {"variant": variant, "workload": workload}
-        request |= {"block": block, "num_blocks": num_blocks}
+        request = {
+            "variant": variant,
+            "workload": workload,
+            "block": block,
+            "num_blocks": num_blocks,
+        }
         self._signal_ranks(signal.SIGCONT)
         for connection, _ in self._ranks:
             connection.sendall(json.dumps(request).encode() + b"\n")

@@ -77,12 +77,13 @@ def comparable_ratios(earlier: Sequence[Row], now: Sequence[Row]) -> tuple[Ratio
     """Our ratios of two runs: to the best peer if both had peers, otherwise to memcpy."""
     has_peers = all(any("vs_peer" in row for row in rows) for rows in (earlier, now))
     name = "vs_peer" if has_peers else "vs_memcpy"
-    before, after = (
-        {
-            (row["ranks"], row["workload"], row["variant"], name): row[name][1]
-            for row in rows
-            if row["library"] == OURS and name in row and not row["variant"].startswith(LIMIT)
-        }
-        for rows in (earlier, now)
-    )
-    return before, after
+    return own_ratios(earlier, name), own_ratios(now, name)
+
+
+def own_ratios(rows: Sequence[Row], name: str) -> Ratios:
+    """One of the ratios of all our variants, limits excepted."""
+    return {
+        (row["ranks"], row["workload"], row["variant"], name): row[name][1]
+        for row in rows
+        if row["library"] == OURS and name in row and not row["variant"].startswith(LIMIT)
+    }

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+Call = Callable[[], object]
+
 
 @dataclass
 class Variant:
@@ -21,7 +23,7 @@ class Variant:
     """
 
     inputs: Sequence[np.ndarray]
-    run: Callable[[], object]
+    run: Call
     results: Callable[[], Sequence[np.ndarray]]
     close: Callable[[], None] = lambda: None
 
@@ -44,7 +46,7 @@ class Library:
     rank: int
     size: int
     versions: dict[str, str]
-    barrier: Callable[[], object]
+    barrier: Call
     variants: dict[str, Make]
 
 
@@ -73,7 +75,7 @@ def buckets_of(num_elements: Sequence[int], bucket_bytes: int) -> list[list[int]
 def bucketed(
     num_elements: Sequence[int],
     bucket_bytes: int,
-    reduce: Callable[[np.ndarray], Callable[[], object]],
+    reduce: Callable[[np.ndarray], Call],
 ) -> Variant:
     """Copy arrays into buckets, sum those in place, copy back: what data-parallel trainers do.
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from benchmarks.allreduce.variant import Library, Variant, bucketed, private_arrays
+from benchmarks.allreduce.variant import Call, Library, Variant, bucketed, private_arrays
 
 BUCKET_BYTES = 25 * 1024**2  # as DistributedDataParallel has it
 
@@ -32,7 +32,7 @@ def open_library() -> Library:
     )
 
 
-def sum_in_place(array: np.ndarray):
+def sum_in_place(array: np.ndarray) -> Call:
     return partial(dist.all_reduce, torch.from_numpy(array))
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import mpi4py
 import numpy as np
 from mpi4py import MPI
 
-from benchmarks.allreduce.variant import Library, Variant, bucketed, private_arrays
+from benchmarks.allreduce.variant import Call, Library, Variant, bucketed, private_arrays
 
 WORLD = MPI.COMM_WORLD
 BUCKET_BYTES = 25 * 1024**2
@@ -31,7 +31,7 @@ def open_library() -> Library:
     )
 
 
-def sum_in_place(array: np.ndarray):
+def sum_in_place(array: np.ndarray) -> Call:
     # The explicit datatype spares mpi4py looking at the array in every call.
     return partial(WORLD.Allreduce, MPI.IN_PLACE, [array, MPI.FLOAT])
 
@@ -52,14 +52,14 @@ def out_of_place(num_elements: Sequence[int]) -> Variant:
     return Variant(arrays, one_after_the_other(calls), lambda: sums)
 
 
-def one_after_the_other(calls):
+def one_after_the_other(calls: Iterable[Call]) -> Call:
     """One call that makes all of them; a single one is not wrapped."""
-    calls = list(calls)
-    if len(calls) == 1:
-        return calls[0]
+    todo = list(calls)
+    if len(todo) == 1:
+        return todo[0]
 
     def run() -> None:
-        for call in calls:
+        for call in todo:
             call()
 
     return run

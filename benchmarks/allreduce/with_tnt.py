@@ -10,7 +10,7 @@ import numpy as np
 import tnt_comm
 from benchmarks.allreduce import limits
 from benchmarks.allreduce.libraries import LIMIT
-from benchmarks.allreduce.variant import Library, Variant, private_arrays
+from benchmarks.allreduce.variant import Library, Make, Variant, private_arrays
 
 THRESHOLD_BYTES = 32 * 1024  # the default of tnt-keras
 
@@ -18,7 +18,7 @@ THRESHOLD_BYTES = 32 * 1024  # the default of tnt-keras
 def open_library() -> Library:
     """Join the job. Collective."""
     tnt_comm.init()
-    variants = {
+    variants: dict[str, Make] = {
         "in place": in_place,
         "out of place": out_of_place,
         "GradientReducer": through_reducer,

@@ -33,6 +33,7 @@ from tnt_comm.job import (
     is_initialized,
 )
 from tnt_comm.locations import include_path, library_path
+from tnt_comm.shared_array import empty
 from tnt_comm.ticket import Ticket
 
 __version__ = _version("tnt-comm")
@@ -55,6 +56,7 @@ __all__ = [
     "barrier",
     "broadcast",
     "counters",
+    "empty",
     "finalize",
     "get_local_rank",
     "get_local_size",

@@ -18,8 +18,7 @@ void Allgather::on_match() {
   std::size_t longest = 0;
   std::size_t end = 0;
   for (int member = 0; member < channel().size(); ++member) {
-    const std::uint64_t count =
-        member == channel().rank() ? descriptor().count : descriptor_of(member).count;
+    const std::uint64_t count = descriptor_of(member).count;
     const std::size_t num_bytes = count * size_of(descriptor().dtype);
     longest = std::max(longest, num_bytes);
     end += num_bytes;

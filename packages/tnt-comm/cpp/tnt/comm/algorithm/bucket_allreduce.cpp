@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "tnt/comm/algorithm/slices.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -27,10 +26,9 @@ bool is_direct(std::size_t num_bytes, int num_members) {
 BucketAllreduce::BucketAllreduce(std::shared_ptr<Health> health, double stall_report_s,
                                  std::shared_ptr<Segment> segment, const BucketLayout& layout,
                                  DType dtype, std::size_t count, std::string name)
-    : CollectiveOperation(std::move(health), stall_report_s),
+    : BucketOperation(std::move(health), stall_report_s, std::move(name)),
       dtype_(dtype),
       count_(count),
-      name_(std::move(name)),
       is_direct_(is_direct(count * size_of(dtype), segment->size())),
       windows_(segment, layout, dtype,
                is_direct_ ? WindowPair::Order::alternate : WindowPair::Order::reuse),
@@ -40,53 +38,46 @@ std::byte* BucketAllreduce::input(std::uint64_t step) {
   return windows_.own().data_of(windows_.own().open(step));
 }
 
-void BucketAllreduce::post() {
-  // Counted last: this rank's engine must not complete the step, and so allow
-  // the next post(), before everybody has been told.
-  const std::uint64_t step = num_posted_.load();
+void BucketAllreduce::announce(std::uint64_t step) {
   windows_.own().open(step);  // a bucket without tensors has nothing to pack
   windows_.post(step);
-  num_posted_.store(step + 1);
 }
 
 Progress BucketAllreduce::step() {
-  if (num_posted_.load() <= current_ || !windows_.have_all_posted(current_)) {
+  if (awaits_this_rank() || !windows_.have_all_posted(current())) {
     return Progress::pending;
   }
   if (!is_published_) {
     if (!reduce_some()) return Progress::advanced;
-    if (!is_direct_) windows_.publish_reduced(current_);
+    if (!is_direct_) windows_.publish_reduced(current());
     is_published_ = true;
   }
-  const bool is_done = is_direct_ || windows_.have_all_reduced(current_);
+  const bool is_done = is_direct_ || windows_.have_all_reduced(current());
   return is_done ? Progress::done : Progress::pending;
 }
 
 bool BucketAllreduce::reduce_some() {
   if (is_direct_) {
-    windows_.reduce(current_, {0, count_}, direct_result_.data());
+    windows_.reduce(current(), {0, count_}, direct_result_.data());
     return true;
   }
   const std::size_t stride = size_of(dtype_);
   const Range slice = slice_of(count_, dtype_, windows_.size(), windows_.rank());
   const std::size_t begin = slice.begin + num_reduced_;
   const std::size_t end = std::min(slice.end, begin + kBytesPerTurn / stride);
-  std::byte* window = windows_.own_window(current_);
+  std::byte* window = windows_.own_window(current());
   for (Range piece{begin, begin}; piece.begin < end; piece.begin = piece.end) {
     piece.end = std::min(end, piece.begin + kBytesPerPiece / stride);
-    windows_.reduce(current_, piece, window + piece.begin * stride);
-    windows_.spread(current_, piece);
+    windows_.reduce(current(), piece, window + piece.begin * stride);
+    windows_.spread(current(), piece);
   }
   num_reduced_ += end - begin;
   return num_reduced_ == slice.size();
 }
 
-void BucketAllreduce::complete() {
-  // Before the completion: who sees it may post the next step at once.
-  ++current_;
+void BucketAllreduce::reset() {
   num_reduced_ = 0;
   is_published_ = false;
-  CollectiveOperation::complete();
 }
 
 const std::byte* BucketAllreduce::result(std::uint64_t step) const {
@@ -99,18 +90,9 @@ std::shared_ptr<WindowPair> BucketAllreduce::try_lend(std::uint64_t step, std::s
   return windows_.shared_own();
 }
 
-std::string BucketAllreduce::describe() const {
-  return text("step ", current_, " of ", name_);
-}
-
 std::vector<int> BucketAllreduce::missing() const {
   if (awaits_this_rank()) return {};
-  return is_published_ ? windows_.missing_reductions(current_) : windows_.missing_posts(current_);
-}
-
-std::string BucketAllreduce::own_part() const {
-  return text("this rank itself, which has not started all tensors of the bucket",
-              describe_own_part_ ? describe_own_part_() : "");
+  return is_published_ ? windows_.missing_reductions(current()) : windows_.missing_posts(current());
 }
 
 }  // namespace tnt::comm

@@ -48,12 +48,18 @@ std::vector<int> BucketWindows::missing_posts(std::uint64_t step) const {
   return announcements_.missing(kPosted, post_value(step, 0));
 }
 
-void BucketWindows::reduce(std::uint64_t step, Range range, std::byte* dst) {
+const std::vector<const std::byte*>& BucketWindows::operands(std::uint64_t step,
+                                                             std::size_t begin) {
   for (int member = 0; member < size(); ++member) {
     const std::byte* part = member == rank() ? segment_->local() : segment_->peer(member);
     sources_[static_cast<std::size_t>(member)] =
-        part + offset_of_window(member, step) + range.begin * stride_;
+        part + offset_of_window(member, step) + begin * stride_;
   }
+  return sources_;
+}
+
+void BucketWindows::reduce(std::uint64_t step, Range range, std::byte* dst) {
+  operands(step, range.begin);
   reducer_.reduce(dst, sources_.data(), sources_.size(), range.size());
 }
 

@@ -54,9 +54,13 @@ class BucketWindows {
   bool have_all_posted(std::uint64_t step) const;
   std::vector<int> missing_posts(std::uint64_t step) const;
 
+  /// The elements from `begin` on in the windows of all members, in their order;
+  /// valid until the next call. When all have posted, and before this rank
+  /// announces `reduced`.
+  const std::vector<const std::byte*>& operands(std::uint64_t step, std::size_t begin);
+
   /// dst = tree over the elements `range` of all windows; `dst` may be the
-  /// range's place in this rank's window. When all have posted, and before this
-  /// rank announces `reduced`.
+  /// range's place in this rank's window. Likewise.
   void reduce(std::uint64_t step, Range range, std::byte* dst);
 
   /// Copies the elements from this rank's window into all others'. Likewise.

@@ -11,6 +11,9 @@
 
 namespace tnt::comm {
 
+class QuickAllreduce;
+class SharedBlocks;
+
 /// Makes the collectives of one stream, each for the kind of memory that the
 /// ranks share. Operations run one after the other, in the order of the calls.
 class Collectives {
@@ -31,6 +34,13 @@ class Collectives {
   /// receives this rank's part and must not overlap `in`.
   virtual Made reduce_scatter(const Descriptor& descriptor, std::vector<Range> parts,
                               const void* in, void* out) = 0;
+
+  /// The short path of small allreduces, and the operation that takes over what
+  /// it has begun; null where there is none.
+  virtual QuickAllreduce* quick_allreduce() { return nullptr; }
+  virtual Made take_over(const QuickAllreduce& /*quick*/, const void* /*in*/, void* /*out*/) {
+    return nullptr;
+  }
 };
 
 /// What a maker of collectives needs of a segment.
@@ -44,6 +54,7 @@ struct OperationContext {
   std::shared_ptr<Health> health;
   double stall_report_s = 0;
   AllreduceAlgorithm requested = AllreduceAlgorithm::automatic;
+  std::shared_ptr<const SharedBlocks> blocks;
 };
 
 }  // namespace tnt::comm

@@ -24,19 +24,19 @@ ChannelLayout layout_with(std::size_t window_bytes) {
 
 }  // namespace
 
-MemoryNeeds ReadableCollectives::memory_needs(int num_members, std::size_t window_bytes) {
-  return {layout_with(window_bytes).num_bytes(static_cast<std::size_t>(num_members)),
-          ChannelLayout::kNumNotifications};
+MemoryNeeds ReadableCollectives::memory_needs(std::size_t window_bytes) {
+  return {layout_with(window_bytes).num_bytes(), 0};
 }
 
 ReadableCollectives::ReadableCollectives(OperationContext context, std::shared_ptr<Segment> segment,
-                                         std::size_t window_bytes, std::size_t offset,
-                                         NotificationId notification)
+                                         std::size_t window_bytes, std::size_t offset)
     : context_(std::move(context)) {
   ChannelLayout layout = layout_with(window_bytes);
   layout.offset = offset;
-  layout.notification = notification;
   state_ = std::make_shared<ChannelState>(ChannelState{Channel(std::move(segment), layout)});
+  const bool may_be_direct = context_.requested == AllreduceAlgorithm::automatic ||
+                             context_.requested == AllreduceAlgorithm::direct;
+  if (may_be_direct) quick_ = std::make_unique<QuickAllreduce>(state_);
 }
 
 template <typename Operation, typename... Arguments>
@@ -44,6 +44,14 @@ Collectives::Made ReadableCollectives::make(const Descriptor& descriptor,
                                             Arguments&&... arguments) {
   return std::make_shared<Operation>(context_.health, context_.stall_report_s, state_, descriptor,
                                      std::forward<Arguments>(arguments)...);
+}
+
+Collectives::Made ReadableCollectives::take_over(const QuickAllreduce& quick, const void* in,
+                                                 void* out) {
+  auto operation = std::make_shared<DirectAllreduce>(context_.health, context_.stall_report_s,
+                                                     state_, quick.descriptor(), in, out);
+  operation->take_over(quick.descriptor());
+  return operation;
 }
 
 Collectives::Made ReadableCollectives::barrier(const Descriptor& descriptor) {
@@ -59,7 +67,7 @@ Collectives::Made ReadableCollectives::allreduce(const Descriptor& descriptor, c
   const AllreduceAlgorithm algorithm =
       choose_allreduce(wanted, context_.requested, context_.health->world_rank());
   if (algorithm == AllreduceAlgorithm::direct) return make<DirectAllreduce>(descriptor, in, out);
-  return make<SlicedAllreduce>(descriptor, in, out);
+  return make<SlicedAllreduce>(descriptor, in, out, context_.blocks);
 }
 
 Collectives::Made ReadableCollectives::broadcast(const Descriptor& descriptor, const void* in,

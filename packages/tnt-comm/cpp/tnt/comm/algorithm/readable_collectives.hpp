@@ -4,6 +4,7 @@
 
 #include "tnt/comm/algorithm/channel.hpp"
 #include "tnt/comm/algorithm/collectives.hpp"
+#include "tnt/comm/algorithm/quick_allreduce.hpp"
 #include "tnt/comm/algorithm/windowed_operation.hpp"
 
 namespace tnt::comm {
@@ -12,11 +13,14 @@ namespace tnt::comm {
 class ReadableCollectives final : public Collectives {
  public:
   /// Longer messages take several steps through windows of this size.
-  static MemoryNeeds memory_needs(int num_members, std::size_t window_bytes);
+  static MemoryNeeds memory_needs(std::size_t window_bytes);
 
-  /// The memory begins at the offset and the notification.
+  /// The memory begins at the offset.
   ReadableCollectives(OperationContext context, std::shared_ptr<Segment> segment,
-                      std::size_t window_bytes, std::size_t offset, NotificationId notification);
+                      std::size_t window_bytes, std::size_t offset);
+
+  QuickAllreduce* quick_allreduce() override { return quick_.get(); }
+  Made take_over(const QuickAllreduce& quick, const void* in, void* out) override;
 
   Made barrier(const Descriptor& descriptor) override;
   Made allreduce(const Descriptor& descriptor, const void* in, void* out) override;
@@ -32,6 +36,7 @@ class ReadableCollectives final : public Collectives {
 
   OperationContext context_;
   std::shared_ptr<ChannelState> state_;
+  std::unique_ptr<QuickAllreduce> quick_;
 };
 
 }  // namespace tnt::comm

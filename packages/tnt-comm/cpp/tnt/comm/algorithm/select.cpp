@@ -93,16 +93,17 @@ struct Row {
   AllreduceAlgorithm algorithm;
   bool reads;
   bool sums_in_parts;  // rounds 16-bit floats more than once
+  bool is_one_step;    // takes what fits in one window
   bool (*is_proposed)(const Question& question);
 };
 constexpr Row kRows[] = {
-    {AllreduceAlgorithm::direct, true, false, is_small_for_reading},
-    {AllreduceAlgorithm::sliced, true, false, is_large_for_reading},
-    {AllreduceAlgorithm::direct, false, false, do_all_copies_fit},
-    {AllreduceAlgorithm::recursive_doubling, false, true, do_copies_of_levels_fit},
-    {AllreduceAlgorithm::sliced, false, false, is_one_piece_or_rounded_once},
-    {AllreduceAlgorithm::halving_doubling, false, true, is_one_piece},
-    {AllreduceAlgorithm::pipelined, false, true, is_several_pieces},
+    {AllreduceAlgorithm::direct, true, false, true, is_small_for_reading},
+    {AllreduceAlgorithm::sliced, true, false, false, is_large_for_reading},
+    {AllreduceAlgorithm::direct, false, false, false, do_all_copies_fit},
+    {AllreduceAlgorithm::recursive_doubling, false, true, false, do_copies_of_levels_fit},
+    {AllreduceAlgorithm::sliced, false, false, false, is_one_piece_or_rounded_once},
+    {AllreduceAlgorithm::halving_doubling, false, true, false, is_one_piece},
+    {AllreduceAlgorithm::pipelined, false, true, false, is_several_pieces},
 };
 
 // Why a row cannot be used; null if it can.
@@ -115,6 +116,9 @@ const char* objection(const Row& row, const Question& question) {
   }
   if (row.sums_in_parts && question.rounds_once) {
     return "would round 16-bit floats more than once";
+  }
+  if (row.is_one_step && question.num_bytes > kPieceBytes) {
+    return "takes at most 256 KiB among ranks that read each other's memory";
   }
   return nullptr;
 }

@@ -30,6 +30,11 @@ int integer(const VariableLookup& lookup, const char* name, int fallback, int lo
   return number;
 }
 
+std::optional<int> optional_integer(const VariableLookup& lookup, const char* name, int highest) {
+  if (!lookup(name)) return std::nullopt;
+  return integer(lookup, name, 0, 0, highest);
+}
+
 double seconds(const VariableLookup& lookup, const char* name, double fallback) {
   const auto value = lookup(name);
   if (!value) return fallback;
@@ -110,6 +115,13 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.allreduce_algorithm =
       lookup("TNT_ALLREDUCE_ALGORITHM").value_or(result.allreduce_algorithm);
   result.log_level = log_level(lookup, result.log_level);
+  result.gpi2_library = lookup("TNT_GPI2_LIBRARY").value_or("");
+  // The ports of a job are the 3 x 256 that begin here.
+  result.gpi2_port = integer(lookup, "TNT_GPI2_PORT", 0, 1024, 65535 - 3 * 256);
+  result.gaspi_rank = optional_integer(lookup, "GASPI_RANK", kMost);
+  result.gaspi_num_ranks = optional_integer(lookup, "GASPI_NRANKS", kMost);
+  result.gaspi_socket = optional_integer(lookup, "GASPI_SOCKET", kMost);
+  result.gaspi_machine_file = lookup("GASPI_MFILE").value_or("");
   result.timeline = timeline(lookup);
   return result;
 }

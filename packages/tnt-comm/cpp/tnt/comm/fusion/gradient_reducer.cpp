@@ -4,10 +4,10 @@
 #include <deque>
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/fusion/placement.hpp"
 #include "tnt/comm/fusion/reducer_tracks.hpp"
+#include "tnt/comm/group/buckets.hpp"
 #include "tnt/comm/group/creation.hpp"
 #include "tnt/comm/kernel/pack.hpp"
 
@@ -30,7 +30,7 @@ struct GradientReducer::Tensor {
 
 /// A bucket and its allreduce.
 struct GradientReducer::FusedTensors {
-  std::shared_ptr<BucketAllreduce> allreduce;
+  std::shared_ptr<BucketOperation> allreduce;
   std::shared_ptr<BucketTrack> track;  // null without a timeline
   std::shared_ptr<Stream> stream = std::make_shared<Stream>();
   std::deque<Tensor> tensors;              // which cannot be moved
@@ -72,27 +72,19 @@ GradientReducer::~GradientReducer() = default;
 
 void GradientReducer::create_buckets(const FusionPlan& plan) {
   std::vector<Placement> placements;
-  std::vector<BucketLayout> layouts;
-  std::size_t num_bytes = 0;
-  NotificationId num_notifications = 0;
-  for (const Bucket& bucket : plan.buckets()) {
+  std::vector<BucketSpec> specs;
+  for (std::size_t i = 0; i < plan.buckets().size(); ++i) {
+    const Bucket& bucket = plan.buckets()[i];
     placements.push_back(place(bucket, plan.tensors()));
-    BucketLayout layout;
-    layout.offset = num_bytes;
-    layout.notification = num_notifications;
-    layout.window_bytes = placements.back().num_elements * size_of(bucket.dtype);
-    num_bytes += layout.num_bytes();
-    num_notifications += BucketLayout::kNumNotifications;
-    layouts.push_back(layout);
+    specs.push_back(
+        {bucket.dtype, placements.back().num_elements, describe_bucket(plan, i, name_)});
   }
-  const std::shared_ptr<Segment> segment = group_->create_segment(num_bytes, num_notifications);
+  const auto allreduces = comm::create_buckets(*group_, specs);
   tensors_.resize(plan.tensors().size());
-  for (std::size_t i = 0; i < layouts.size(); ++i) {
+  for (std::size_t i = 0; i < specs.size(); ++i) {
     const Bucket& bucket = plan.buckets()[i];
     auto fused = std::make_shared<FusedTensors>();
-    fused->allreduce = std::make_shared<BucketAllreduce>(
-        group_->health(), group_->stall_report_s(), segment, layouts[i], bucket.dtype,
-        placements[i].num_elements, describe_bucket(plan, i, name_));
+    fused->allreduce = allreduces[i];
     fused->allreduce->set_own_part([weak = std::weak_ptr(fused)] {
       const auto living = weak.lock();  // an operation may outlive its reducer
       return living ? living->names_of_missing() : std::string();

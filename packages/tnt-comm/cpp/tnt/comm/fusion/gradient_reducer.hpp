@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/algorithm/bucket_allreduce.hpp"
+#include "tnt/comm/algorithm/bucket_operation.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/fusion/lease.hpp"
 #include "tnt/comm/fusion/plan.hpp"

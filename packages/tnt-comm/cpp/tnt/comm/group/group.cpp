@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/algorithm/quick_allreduce.hpp"
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
@@ -21,6 +22,17 @@ HostLayout hosts_of(const Transport& transport, const std::vector<int>& ranks) {
   std::vector<int> nodes;
   for (const int rank : ranks) nodes.push_back(transport.node_of(rank));
   return host_layout(nodes);
+}
+
+Descriptor allreduce_descriptor(std::size_t count, DType dtype, ReduceOp op,
+                                AllreduceAlgorithm algorithm) {
+  Descriptor descriptor;
+  descriptor.kind = CollectiveKind::allreduce;
+  descriptor.dtype = dtype;
+  descriptor.op = op;
+  descriptor.count = count;
+  descriptor.algorithm = algorithm;
+  return descriptor;
 }
 
 }  // namespace
@@ -93,7 +105,7 @@ void Group::warn_of_one_level() const {
 }
 
 OperationContext Group::operation_context() const {
-  return {health_, stall_report_s(), runtime_.requested_algorithm()};
+  return {health_, stall_report_s(), runtime_.requested_algorithm(), blocks_};
 }
 
 std::shared_ptr<Ticket> Group::start(const Descriptor& descriptor, Collectives::Made operation,
@@ -107,8 +119,54 @@ std::shared_ptr<Ticket> Group::start(const Descriptor& descriptor, Collectives::
     probe.post();
   }
   auto ticket = std::make_shared<Ticket>(shared_from_this(), operation, std::move(gathered));
-  engine().submit(order_, std::move(operation), driver);
+  if (driver == Driver::caller) {
+    engine().run(order_, operation);
+  } else {
+    engine().submit(order_, std::move(operation));
+  }
   return ticket;
+}
+
+bool Group::is_quick(std::size_t num_bytes) const {
+  const QuickAllreduce* quick = stream_->quick_allreduce();
+  return quick != nullptr && quick->takes(num_bytes) &&
+         engine().poll_settings().spin_time.count() > 0;
+}
+
+std::shared_ptr<Ticket> Group::allreduce_now(const void* in, void* out, std::size_t count,
+                                             DType dtype, ReduceOp op) {
+  require_supported(dtype, op);
+  health_->require_intact();
+  QuickAllreduce* quick = stream_->quick_allreduce();
+  const std::size_t num_bytes = count * size_of(dtype);
+  const bool may_be_quick = quick != nullptr && quick->takes(num_bytes) && !monitor()->timeline;
+  if (!may_be_quick || !engine().try_hold(*order_)) {
+    return start_allreduce(in, out, count, dtype, op, Driver::caller);
+  }
+  const Clock::time_point begin = Clock::now();
+  quick->begin(in, out, allreduce_descriptor(count, dtype, op, requested_algorithm()));
+  if (finish_quickly(*quick)) {
+    engine().release(*order_);
+    monitor()->meter.add_operation(num_bytes, begin, Clock::now());
+    return nullptr;
+  }
+  auto operation = stream_->take_over(*quick, in, out);
+  operation->probe().attach(monitor(), nullptr, num_bytes);
+  operation->probe().post_and_wait();
+  auto ticket = std::make_shared<Ticket>(shared_from_this(), operation, nullptr);
+  engine().hand_over(order_, std::move(operation));
+  return ticket;
+}
+
+bool Group::finish_quickly(QuickAllreduce& quick) {
+  bool is_done = quick.try_finish();
+  quick.wake_others();
+  PollSettings settings = engine().poll_settings();
+  if (settings.spin_time.count() > 0) settings.yield_time = std::chrono::microseconds(0);
+  for (Patience patience(settings); !is_done && patience.wait_a_moment();) {
+    is_done = quick.try_finish();
+  }
+  return is_done;
 }
 
 std::shared_ptr<Ticket> Group::start_barrier(Driver driver) {
@@ -120,12 +178,7 @@ std::shared_ptr<Ticket> Group::start_barrier(Driver driver) {
 std::shared_ptr<Ticket> Group::start_allreduce(const void* in, void* out, std::size_t count,
                                                DType dtype, ReduceOp op, Driver driver) {
   require_supported(dtype, op);
-  Descriptor descriptor;
-  descriptor.kind = CollectiveKind::allreduce;
-  descriptor.dtype = dtype;
-  descriptor.op = op;
-  descriptor.count = count;
-  descriptor.algorithm = runtime_.requested_algorithm();
+  const Descriptor descriptor = allreduce_descriptor(count, dtype, op, requested_algorithm());
   return start(descriptor, stream_->allreduce(descriptor, in, out), driver);
 }
 

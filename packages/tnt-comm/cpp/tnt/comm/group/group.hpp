@@ -9,6 +9,7 @@
 #include "tnt/comm/algorithm/collectives.hpp"
 #include "tnt/comm/algorithm/network/host_layout.hpp"
 #include "tnt/comm/algorithm/select.hpp"
+#include "tnt/comm/algorithm/shared_blocks.hpp"
 #include "tnt/comm/base/dtype.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/engine/engine.hpp"
@@ -44,6 +45,13 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Ticket> start_barrier(Driver driver = Driver::engine);
   std::shared_ptr<Ticket> start_allreduce(const void* in, void* out, std::size_t count, DType dtype,
                                           ReduceOp op, Driver driver = Driver::engine);
+  /// start_allreduce for a caller who waits right away, with a short path for
+  /// short messages. Null if the allreduce is complete already.
+  std::shared_ptr<Ticket> allreduce_now(const void* in, void* out, std::size_t count, DType dtype,
+                                        ReduceOp op);
+  /// Whether allreduce_now() returns within microseconds.
+  bool is_quick(std::size_t num_bytes) const;
+
   std::shared_ptr<Ticket> start_broadcast(const void* in, void* out, std::size_t count, DType dtype,
                                           int root, Driver driver = Driver::engine);
   /// Blocks may differ in `count`, not in `shape_id`. The result is
@@ -69,6 +77,10 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   /// How the members reach each other.
   Topology topology() const { return topology_; }
   const HostLayout& hosts() const { return hosts_; }
+  AllreduceAlgorithm requested_algorithm() const { return runtime_.requested_algorithm(); }
+
+  /// The memory that members have made for each other's allreduces.
+  const std::shared_ptr<SharedBlocks>& blocks() const { return blocks_; }
 
   // For the objects that live on this group.
   Engine& engine() const { return runtime_.engine(); }
@@ -82,6 +94,7 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   Group(Runtime& runtime, std::vector<int> ranks, std::string name);
 
  private:
+  bool finish_quickly(QuickAllreduce& quick);
   std::shared_ptr<Ticket> start(const Descriptor& descriptor, Collectives::Made operation,
                                 Driver driver, std::shared_ptr<Gathered> gathered = nullptr);
   std::shared_ptr<Track> track_of(const Descriptor& descriptor) const;
@@ -98,6 +111,7 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::unique_ptr<Collectives> stream_;
   std::shared_ptr<Stream> order_ = std::make_shared<Stream>();  // of the stream's operations
   RowId row_ = 0;                                               // of the timeline, if there is one
+  std::shared_ptr<SharedBlocks> blocks_ = std::make_shared<SharedBlocks>();
   std::mutex mutex_;
   int num_objects_ = 0;
 };

@@ -9,28 +9,10 @@
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/group/group.hpp"
 #include "tnt/comm/group/timeline_keeper.hpp"
-#include "tnt/comm/transport/shm/shm_transport.hpp"
-#include "tnt/comm/transport/solo_transport.hpp"
+#include "tnt/comm/transport/cluster/join.hpp"
 
 namespace tnt::comm {
 namespace {
-
-std::unique_ptr<Transport> make_transport(const Environment& environment) {
-  if (environment.transport == "gpi2") {
-    throw UsageError(
-        "TNT_TRANSPORT='gpi2': this build of tnt-comm connects the ranks of one host"
-        " (TNT_TRANSPORT=auto or shm); it has no GPI-2 transport.");
-  }
-  if (environment.size == 1) return std::make_unique<SoloTransport>();
-  if (environment.local_size != environment.size) {
-    throw UsageError(text("The job has ranks on several hosts (TNT_SIZE=", environment.size,
-                          ", TNT_LOCAL_SIZE=", environment.local_size,
-                          "), but this build of tnt-comm connects the ranks of one host only."));
-  }
-  return std::make_unique<ShmTransport>(environment.job_id, environment.rank, environment.size,
-                                        Deadline(environment.timeout_s),
-                                        environment.stall_report_s);
-}
 
 std::shared_ptr<Monitor> make_monitor(const Environment& environment) {
   auto monitor = std::make_shared<Monitor>();
@@ -44,7 +26,8 @@ EngineSettings engine_settings(const Environment& environment, Transport& transp
                                TimelineKeeper* timeline_keeper) {
   EngineSettings settings;
   const auto num_cores = static_cast<int>(std::thread::hardware_concurrency());
-  if (environment.local_size > num_cores) settings.poll_time = std::chrono::microseconds(0);
+  if (environment.local_size > num_cores) settings.poll.spin_time = std::chrono::microseconds(0);
+  settings.is_doorbell_rung_by_peers = transport.capabilities().is_doorbell_rung_by_peers;
   settings.heartbeat = [&transport, timeline_keeper] {
     transport.beat();
     if (timeline_keeper != nullptr) timeline_keeper->look();
@@ -60,8 +43,7 @@ std::vector<int> all_ranks(int size) {
 
 }  // namespace
 
-Runtime::Runtime(const Environment& environment)
-    : Runtime(environment, make_transport(environment)) {}
+Runtime::Runtime(const Environment& environment) : Runtime(environment, join_job(environment)) {}
 
 Runtime::Runtime(const Environment& environment, std::unique_ptr<Transport> transport)
     : environment_(environment),

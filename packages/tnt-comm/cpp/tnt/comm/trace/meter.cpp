@@ -20,6 +20,17 @@ void Meter::end_operation() {
   communication_.close(now);
 }
 
+void Meter::add_operation(std::uint64_t num_bytes, Clock::time_point begin, Clock::time_point end) {
+  const std::lock_guard lock(mutex_);
+  ++num_operations_;
+  num_bytes_ += num_bytes;
+  ++num_waits_;
+  for (IntervalUnion* intervals : {&communication_, &waits_}) {
+    intervals->open(begin);
+    intervals->close(end);
+  }
+}
+
 void Meter::begin_wait(bool is_alone, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   ++num_waits_;

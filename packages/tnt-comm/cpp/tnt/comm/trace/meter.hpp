@@ -47,6 +47,9 @@ class Meter {
   void begin_operation(std::uint64_t num_bytes, bool is_under_way);
   void end_operation();
 
+  /// One that its caller has waited for, after the fact: it was short.
+  void add_operation(std::uint64_t num_bytes, Clock::time_point begin, Clock::time_point end);
+
   /// A thread waits since `now`. `is_alone`: for an operation that was not begun
   /// as being under way, so that the wait stands for its time too.
   void begin_wait(bool is_alone, Clock::time_point now);

@@ -99,7 +99,7 @@ std::vector<int> NetworkOperation::missing() const {
 }
 
 std::vector<int> NetworkOperation::awaited_members() const {
-  return holding_up(*health(), agreement_->roll_call(), has_agreed_, missing());
+  return holding_up(*health(), missing(), [this](int member) { return has_made_call(member); });
 }
 
 bool NetworkOperation::has_made_call(int member) const {

@@ -14,17 +14,14 @@ std::vector<int> members_where(int size, Predicate&& holds) {
 
 }  // namespace
 
-std::vector<int> holding_up(const Health& health, const RollCall& roll_call, bool are_all_present,
-                            const std::vector<int>& awaited) {
+std::vector<int> holding_up(const Health& health, const std::vector<int>& awaited,
+                            const std::function<bool(int)>& has_made_call) {
   if (awaited.empty()) return awaited;
-  if (!are_all_present) {
-    const auto absent = members_where(health.num_members(),
-                                      [&](int member) { return !roll_call.is_present(member); });
-    if (!absent.empty()) return absent;
-  }
-  const auto silent = members_where(health.num_members(), [&](int member) {
-    return is_silent(health.status_of(member));
-  });
+  const int size = health.num_members();
+  const auto absent = members_where(size, [&](int member) { return !has_made_call(member); });
+  if (!absent.empty()) return absent;
+  const auto silent = members_where(
+      size, [&](int member) { return is_silent(health.status_of(member)); });
   return silent.empty() ? awaited : silent;
 }
 
