@@ -37,7 +37,6 @@ struct Job {
   int size = 1;
   std::optional<Network> network;  ///< otherwise shared memory among all
   std::string algorithm = "auto";
-  double stall_report_s = 5;
   std::function<void(Environment&)> change = [](Environment&) {};
   Violations* violations = nullptr;  ///< otherwise there must be none
 };
@@ -66,7 +65,6 @@ inline void run_job(const Job& job, const std::function<void(Runtime&)>& functio
       try {
         Environment environment = environment_of(rank, job.size, job_id);
         environment.allreduce_algorithm = job.algorithm;
-        environment.stall_report_s = job.stall_report_s;
         job.change(environment);
         Runtime runtime(environment, transport_of(environment, job, violations));
         function(runtime);

@@ -62,6 +62,8 @@ def _open_standard_descriptors() -> None:
 
 def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     # Imported here: `--help` and a wrong command line need none of this.
+    import tempfile
+
     from tnt_launch.environment import user_settings
     from tnt_launch.hardware import inspect_host
     from tnt_launch.log import configure_logging
@@ -72,7 +74,8 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     log = configure_logging(settings.get("TNT_LOG_LEVEL", "WARNING").strip().upper())
     count_gpus = spec.allow_gpus and "TNT_GPUS_PER_NODE" not in settings
     hardware = inspect_host(os.environ, count_gpus)
-    plan = make_plan(spec, hardware, os.environ, make_job_id(), os.getcwd())
+    folder = tempfile.gettempdir()
+    plan = make_plan(spec, hardware, os.environ, make_job_id(), os.getcwd(), folder)
     for warning in plan.warnings:
         log.warning(warning)
     if is_dry_run:

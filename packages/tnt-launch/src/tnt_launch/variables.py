@@ -119,6 +119,7 @@ def _parse_path(text: str) -> str:
 USER_VARIABLES: dict[str, Callable[[str], object]] = {
     "TNT_TRANSPORT": _parse_transport,
     "TNT_GPI2_LIBRARY": str,
+    "TNT_GPI2_PORT": integer_from(1024),
     "TNT_TIMEOUT_S": parse_seconds,
     "TNT_STALL_REPORT_S": parse_seconds,
     "TNT_TIMELINE": _parse_path,

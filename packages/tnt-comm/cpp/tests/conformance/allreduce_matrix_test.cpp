@@ -121,8 +121,8 @@ TEST_P(AllreduceMatrix, WorksManyTimesOverWithSeveralInFlight) {
       std::vector<std::shared_ptr<Ticket>> tickets;
       for (const std::size_t count : counts) {
         data.push_back(input_of(DType::float32, runtime.environment().rank, count));
-        tickets.push_back(runtime.world()->start_allreduce(
-            data.back().data(), data.back().data(), count, DType::float32, ReduceOp::sum));
+        tickets.push_back(runtime.world()->start_allreduce(data.back().data(), data.back().data(),
+                                                           count, DType::float32, ReduceOp::sum));
       }
       for (auto& ticket : tickets) ticket->wait(0);
       EXPECT_EQ(data, expected);
@@ -150,7 +150,9 @@ TEST_P(LargeAllreduce, OfTenMillionElementsHasTheBitsOfTheTree) {
   run_job(GetParam().job, [&](Runtime& runtime) {
     const float* in = pattern.data() + runtime.environment().rank;
     std::vector<float> out(kCount);
-    runtime.world()->start_allreduce(in, out.data(), kCount, DType::float32, ReduceOp::sum)->wait(0);
+    runtime.world()
+        ->start_allreduce(in, out.data(), kCount, DType::float32, ReduceOp::sum)
+        ->wait(0);
     EXPECT_EQ(std::memcmp(out.data(), expected.data(), kCount * sizeof(float)), 0);
   });
 }

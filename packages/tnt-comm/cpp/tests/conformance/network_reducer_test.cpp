@@ -26,9 +26,10 @@ struct Tensor {
   std::size_t count;
 };
 const std::vector<Tensor> kTensors = {
-    {DType::float32, 94},   {DType::float32, 17},    {DType::bfloat16, 81}, {DType::float32, 0},
-    {DType::float32, 1},    {DType::float64, 5000},  {DType::float32, 5000}, {DType::float16, 40009},
-    {DType::float32, 300007}, {DType::int32, 33},    {DType::float32, 2}};
+    {DType::float32, 94},   {DType::float32, 17},    {DType::bfloat16, 81},
+    {DType::float32, 0},    {DType::float32, 1},     {DType::float64, 5000},
+    {DType::float32, 5000}, {DType::float16, 40009}, {DType::float32, 300007},
+    {DType::int32, 33},     {DType::float32, 2}};
 
 FusionPlan plan_with(std::size_t threshold_bytes) {
   std::vector<TensorSpec> specs;

@@ -25,11 +25,15 @@ struct KernelTable {
 
   /// Null where the operation is not defined. 16-bit floats have no entries:
   /// they are widened, combined as float32 and narrowed.
+  /// Copies past the caches; see stream_copy().
+  using Stream = void (*)(void* dst, const void* src, std::size_t num_bytes);
+
   Combine combine[kNumDTypes][kNumReduceOps];
   Scale scale[kNumDTypes];  ///< null for integers and bool
   Widen widen[2];           ///< float16, bfloat16 to float32, exact
   Narrow narrow[2];         ///< rounds to nearest, ties to even
   ScaleNarrow scale_narrow[2];
+  Stream stream;
 };
 
 const KernelTable& baseline_kernels();

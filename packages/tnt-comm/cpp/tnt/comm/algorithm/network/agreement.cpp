@@ -29,8 +29,7 @@ Agreement::Agreement(std::shared_ptr<Segment> segment, std::size_t offset, Notif
     : segment_(std::move(segment)),
       table_offset_(offset),
       table_id_(first_id),
-      preamble_(segment_,
-                offset + static_cast<std::size_t>(segment_->size()) * kDescriptorBytes,
+      preamble_(segment_, offset + static_cast<std::size_t>(segment_->size()) * kDescriptorBytes,
                 first_id + kTableNotifications + RollCall::kNumNotifications),
       roll_call_(segment_, first_id + kTableNotifications) {}
 
