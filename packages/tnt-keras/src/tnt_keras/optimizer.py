@@ -11,7 +11,6 @@ import keras
 import tensorflow as tf
 
 from tnt_keras.class_swap import add_mixin, plain_class
-from tnt_keras.environment import settings
 from tnt_keras.gradients import Gradient, GradientExchange
 from tnt_keras.patching import replaced
 from tnt_keras.step import Step, current_step, is_building
@@ -105,9 +104,8 @@ def distribute_optimizer(optimizer: Any) -> None:
     """
     if not isinstance(optimizer, DistributedOptimizer):
         add_mixin(optimizer, DistributedOptimizer)
-        exchange = GradientExchange(settings().fusion_threshold_bytes)
         # Past Keras' own __setattr__, which would track what it does not know.
-        object.__setattr__(optimizer, "_tnt_exchange", exchange)
+        object.__setattr__(optimizer, "_tnt_exchange", GradientExchange())
         object.__setattr__(optimizer, "_tnt_step_of_scaled_loss", None)
 
 

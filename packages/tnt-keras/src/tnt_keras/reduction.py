@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
 import tnt_comm
 from tnt_keras import ops
+from tnt_keras.fusion import Fusion, announce
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,21 +29,22 @@ class Reduction:
     Args:
         name: Shown in messages, such as "gradients".
         key: Names, dtypes and sizes of the tensors.
-        threshold_bytes: Tensors are fused into buckets of at least this size; 0 turns fusion off.
+        fusion: How tensors share buckets and travel.
         phase: Names, for the timeline, what happens while the tensors come into being.
 
     Raises:
         tnt_comm.MismatchError: If ranks have different tensors; names the first that differs.
     """
 
-    def __init__(self, name: str, key: ReductionKey, threshold_bytes: int, phase: str = "") -> None:
+    def __init__(self, name: str, key: ReductionKey, fusion: Fusion, phase: str = "") -> None:
         tensors = [
             tnt_comm.TensorSpec(tensor_name, dtype, num_elements)
             for tensor_name, dtype, num_elements in zip(
                 key.names, key.dtypes, key.num_elements, strict=True
             )
         ]
-        plan = tnt_comm.FusionPlan(tensors, threshold_bytes)
+        plan = tnt_comm.FusionPlan(tensors, fusion.threshold_bytes, fusion.wire_dtype)
+        announce(name, plan)
         self._reducer = tnt_comm.GradientReducer(plan, name=name, phase=phase)
 
     def start(self, values: Sequence[tf.Tensor], scales: Sequence[tf.Tensor]) -> list[tf.Tensor]:
@@ -84,14 +86,17 @@ class ReductionCache:
 
     Args:
         name: Shown in messages.
-        threshold_bytes: As for `Reduction`; by default everything of one dtype is one bucket.
+        choose_fusion: Called for the first reduction, on all ranks; by default everything of one
+            dtype is one bucket.
         phase: As for `Reduction`.
     """
 
-    def __init__(self, name: str, threshold_bytes: int = 2**62, phase: str = "") -> None:
+    def __init__(
+        self, name: str, choose_fusion: Callable[[], Fusion] = Fusion, phase: str = ""
+    ) -> None:
         self._name = name
+        self._choose_fusion = choose_fusion
         self._phase = phase
-        self._threshold_bytes = threshold_bytes
         self._reductions: dict[ReductionKey, Reduction] = {}
 
     def get(self, names: Sequence[str], values: Sequence[tf.Tensor]) -> Reduction:
@@ -110,5 +115,6 @@ class ReductionCache:
             num_elements=tuple(value.shape.num_elements() for value in values),
         )
         if key not in self._reductions:
-            self._reductions[key] = Reduction(self._name, key, self._threshold_bytes, self._phase)
+            fusion = self._choose_fusion()
+            self._reductions[key] = Reduction(self._name, key, fusion, self._phase)
         return self._reductions[key]

@@ -8,10 +8,11 @@ import shlex
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Literal
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.spec import LaunchSpec, check_program
-from tnt_launch.variables import LOG_LEVELS
+from tnt_launch.variables import LOG_LEVELS, WIRE_DTYPES, parse_threshold
 
 EXIT_USAGE = 2
 
@@ -173,8 +174,14 @@ def _add_tuning_options(group: argparse._ArgumentGroup) -> None:
         "--fusion-threshold",
         dest="fusion_threshold_kb",
         metavar="KB",
-        type=int,
-        help="gradients smaller than this many KiB are sent together (default: 32; 0: never)",
+        type=_threshold,
+        help="gradients smaller than this many KiB are sent together (default: 32; 0: never; "
+        "auto: measured at the start)",
+    )
+    group.add_argument(
+        "--wire-dtype",
+        choices=WIRE_DTYPES,
+        help="what float32 gradients are rounded to while they travel (default: none)",
     )
     group.add_argument(
         "--timeout",
@@ -227,8 +234,16 @@ def make_spec(options: argparse.Namespace) -> LaunchSpec:
         output_on_all_devices=options.output_on_all_devices,
         exports=tuple(_export(item) for items in options.exports for item in items),
         fusion_threshold_kb=options.fusion_threshold_kb,
+        wire_dtype=options.wire_dtype,
         timeout_s=options.timeout_s,
     )
+
+
+def _threshold(text: str) -> int | Literal["auto"]:
+    try:
+        return parse_threshold(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}. Received: {text!r}") from None
 
 
 def _interpreter(command: str | None) -> tuple[str, ...]:

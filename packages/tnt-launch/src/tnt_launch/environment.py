@@ -118,6 +118,7 @@ def _from_options(spec: LaunchSpec, has_alias: bool) -> dict[str, str]:
         "TNT_FUSION_THRESHOLD_KB": spec.fusion_threshold_kb,
         # An inherited value under the other name would contradict the option.
         "TNT_FUSION_THRESHOLD": spec.fusion_threshold_kb if has_alias else None,
+        "TNT_WIRE_DTYPE": spec.wire_dtype,
         "TNT_TIMEOUT_S": spec.timeout_s,
     }
     return {name: str(value) for name, value in options.items() if value is not None}

@@ -124,6 +124,12 @@ void scale_half(void* dst, const void* src, std::size_t count, double factor) {
   for (std::size_t i = 0; i < count; ++i) out[i] = kNarrow(by * kWiden(in[i]));
 }
 
+template <std::uint16_t (*kNarrow)(float)>
+void scale_narrow(std::uint16_t* dst, const float* src, std::size_t count, float factor) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) dst[i] = kNarrow(factor * src[i]);
+}
+
 #if defined(__AVX2__)
 using Vector = __m256i;
 inline Vector load(const char* from) {
@@ -206,6 +212,8 @@ KernelTable make_table() {
   table.widen[1] = widen<widen_bfloat16>;
   table.narrow[0] = narrow<narrow_float16>;
   table.narrow[1] = narrow<narrow_bfloat16>;
+  table.scale_narrow[0] = scale_narrow<narrow_float16>;
+  table.scale_narrow[1] = scale_narrow<narrow_bfloat16>;
   table.stream = stream;
   return table;
 }
