@@ -8,12 +8,17 @@ from tnt_keras.environment import Settings
 from tnt_keras.log import logger
 from tnt_keras.rank import get_local_rank
 
+MIN_INTER_OP_THREADS = 2
+"""TensorFlow threads that run whole operations; one follows backpropagation, one does the rest."""
+
 
 def set_up_devices(settings: Settings) -> None:
     """Gives this rank its share of the host's cores and GPUs. Local; once, at import.
 
     Both thread pools of TensorFlow get `settings.num_threads` threads, so that the ranks of a host
-    do not fight for its cores. With GPUs, rank r of a host sees GPU r mod n alone, n being
+    do not fight for its cores, and the one for whole operations at least two: a single thread
+    follows backpropagation from layer to layer and leaves gradients for later that could travel
+    meanwhile. With GPUs, rank r of a host sees GPU r mod n alone, n being
     `settings.gpus_per_node` or the number of GPUs present.
 
     Args:
@@ -37,7 +42,7 @@ def set_up_devices(settings: Settings) -> None:
 def _set_up_threads(num_threads: int | None) -> None:
     if num_threads is not None:
         tf.config.threading.set_intra_op_parallelism_threads(num_threads)
-        tf.config.threading.set_inter_op_parallelism_threads(num_threads)
+        tf.config.threading.set_inter_op_parallelism_threads(max(num_threads, MIN_INTER_OP_THREADS))
 
 
 def _set_up_gpus(gpus_per_node: int | None) -> None:
