@@ -18,7 +18,8 @@ from tnt_data.planning import (
     plan_batch_size,
     plan_split,
 )
-from tnt_data.rewriting import Rewriter
+from tnt_data.rebuilding import Repairs
+from tnt_data.rewriting import rewrite
 from tnt_data.tensorflow_private import is_known_version, read_pipeline
 
 _logger = logging.getLogger("tnt_data")
@@ -132,7 +133,7 @@ def _distribute(
     last = _read_batched(dataset, size, micro_batch_size)
     plan = plan_split(last, size, pick_from_bytes)
     _report(last, plan, rank, size, seed)
-    return Rewriter(rank, size, seed).build(plan)
+    return rewrite(plan, Repairs(rank, size, seed))
 
 
 def _read_batched(dataset: tf.data.Dataset, size: int, micro_batch_size: int | None) -> Step:

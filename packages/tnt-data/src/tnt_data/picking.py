@@ -1,9 +1,13 @@
-"""The cheap way: take the rows of one rank before they are joined, so that others are never copied.
+"""The cheap way: pick the rows of one rank before they are joined, so that others cost nothing.
 
 The samples of one global batch are collected in a window, which holds references and copies
 nothing. The window knows how many samples it has, also at the end of a pipeline of unknown length,
-and always makes exactly one micro-batch: `window[first::size]` with the `first` of
-`tnt_data.slicing`. Hence the steps, and their number, are those of the serial pipeline.
+and always passes on the rows of one micro-batch: `window[first::size]` with the `first` of
+`tnt_data.slicing`. Of the windows only the last can be short. So when the rows of all windows are
+joined in batches as large as those of a full window, every batch holds the rows of one window, and
+steps, and their number, are those of the serial pipeline.
+
+Each row carries the number of samples in its global batch through the steps between.
 """
 
 from __future__ import annotations
@@ -15,38 +19,62 @@ import tensorflow as tf
 from tnt_data.arithmetic import row_positions
 from tnt_data.micro_batch import MicroBatch
 from tnt_data.pipeline import BatchParameters, Step
-from tnt_data.tensorflow_private import batch_like, num_parallel_calls
+from tnt_data.tensorflow_private import batch_like
 
 
 def pick_rows(samples: tf.data.Dataset, step: Step, rank: int, size: int) -> tf.data.Dataset:
-    """Micro-batches of one rank from a dataset of single samples. Local.
+    """The rows of one rank from a dataset of single samples. Local.
 
     Args:
-        samples: Yields dense samples of known shapes, any structure.
-        step: The step that joins samples in the serial pipeline, of kind `BATCH` or `PADDED_BATCH`.
+        samples: Yields samples, any structure.
+        step: The step that joins samples in the serial pipeline.
+        rank: Rank of the caller, `0 <= rank < size`.
+        size: Number of ranks.
+
+    Returns:
+        Dataset of `(num_global, sample)`.
+    """
+    batch_size, drop_remainder = _size_of(step)
+    is_tuple = type(samples.element_spec) is tuple
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def pick(*arguments: Any) -> tf.data.Dataset:
+        window = tf.data.Dataset.zip(arguments if is_tuple else arguments[0])
+        num_global = window.cardinality()
+        first = tf.where(rank < num_global, tf.constant(rank, tf.int64), tf.constant(0, tf.int64))
+        rows = window.skip(first).shard(size, 0)
+        return tf.data.Dataset.zip((tf.data.Dataset.from_tensors(num_global).repeat(), rows))
+
+    return samples.window(batch_size, drop_remainder=drop_remainder).flat_map(pick)
+
+
+def join_rows(rows: tf.data.Dataset, step: Step, rank: int, size: int) -> tf.data.Dataset:
+    """Joins picked rows to micro-batches. Local.
+
+    Args:
+        rows: Yields `(num_global, sample)`, as many and in the order that `pick_rows` gives.
+        step: The step that joins samples in the serial pipeline.
         rank: Rank of the caller, `0 <= rank < size`.
         size: Number of ranks.
 
     Returns:
         Dataset of `MicroBatch`, one for each batch of the serial pipeline.
     """
-    assert isinstance(step.batch, BatchParameters)
-    assert step.batch.batch_size is not None
-    batch_size, drop_remainder = step.batch.batch_size, step.batch.drop_remainder
-    num_rows = len(row_positions(batch_size, rank, size))
-    is_tuple = type(samples.element_spec) is tuple
+    batch_size, _ = _size_of(step)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-    def join(*arguments: Any) -> MicroBatch:
-        window = tf.data.Dataset.zip(arguments if is_tuple else arguments[0])
-        num_global = window.cardinality()
-        first = tf.where(rank < num_global, tf.constant(rank, tf.int64), tf.constant(0, tf.int64))
-        rows = batch_like(step.handle, window.skip(first).shard(size, 0), num_rows)
-        num_local = tf.maximum(num_global - rank + size - 1, 0) // size
-        return MicroBatch(rows.get_single_element(), num_local, num_global)
+    def count(numbers: tf.Tensor, data: Any) -> MicroBatch:
+        num_global = numbers[0]
+        return MicroBatch(data, tf.maximum(num_global - rank + size - 1, 0) // size, num_global)
 
-    windows = samples.window(batch_size, drop_remainder=drop_remainder)
-    parallel = num_parallel_calls(step.handle)
-    if parallel is None:
-        return windows.map(join)
-    return windows.map(join, num_parallel_calls=parallel, deterministic=True)
+    joined = batch_like(step.handle, rows, len(row_positions(batch_size, rank, size))).map(count)
+    num_steps = step.handle.cardinality()
+    if int(num_steps) == tf.data.UNKNOWN_CARDINALITY:
+        return joined
+    return joined.apply(tf.data.experimental.assert_cardinality(num_steps))
+
+
+def _size_of(step: Step) -> tuple[int, bool]:
+    assert isinstance(step.batch, BatchParameters)
+    assert step.batch.batch_size is not None
+    return step.batch.batch_size, step.batch.drop_remainder

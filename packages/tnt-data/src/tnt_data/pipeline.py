@@ -45,11 +45,14 @@ class BatchParameters:
     Attributes:
         batch_size: Samples per batch, None if it is not one number.
         drop_remainder: Whether a short last batch is left out.
-        sample_bytes: Bytes of one (padded) sample; None if shapes are not the same for all samples.
+        rows_are_independent: Whether a row of the batch comes from its sample alone. Padding to the
+            longest sample, for example, depends on all of them.
+        sample_bytes: Bytes of one (padded) sample; None if not known.
     """
 
     batch_size: int | None
     drop_remainder: bool
+    rows_are_independent: bool
     sample_bytes: int | None
 
 
@@ -69,7 +72,13 @@ class Step:
         depends_on_cores: The order depends on the number of processor cores.
         cache_file: Where a cache on disk lies; empty for none or memory.
         hides: What was found inside the functions of the step: `"batch"`, `"unbatch"`, `"shuffle"`
-            (unseeded), `"generator"`, `"random"` (numbers without a seed).
+            (unseeded), `"generator"`, `"random"` (numbers without a seed), `"seeded random"`,
+            `"state"` (operations that remember something), `"python"` (Python code).
+        is_map: Whether it makes exactly one element of each, and of that one alone.
+        needs_all: Why its function must run for all samples in their order, in words; empty if the
+            result for one sample does not depend on others. Only of maps.
+        changes_nothing: A map that TensorFlow may leave out when it optimises the pipeline.
+        element_bytes: Bytes of one element; None if not known.
         looks_batched: Whether the shapes of the elements look like batches; used where nothing
             else decides.
         same_elements: Whether the elements have the same types and shapes as those of the only
@@ -88,6 +97,10 @@ class Step:
     depends_on_cores: bool = False
     cache_file: str = ""
     hides: frozenset[str] = frozenset()
+    is_map: bool = False
+    needs_all: str = ""
+    changes_nothing: bool = False
+    element_bytes: int | None = None
     looks_batched: bool = False
     same_elements: bool = False
     can_be_rebuilt: bool = False

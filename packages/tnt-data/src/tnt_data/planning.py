@@ -3,9 +3,9 @@
 The split lies as early as is exact. Walking back from the end, steps that never look into an
 element (prefetch, repeat, cache, ...) do the same to micro-batches, so the split passes them. It
 stops at the first other step: a function of the user may mix the samples of a batch and must see
-all of it. If that step is the one that makes the batches, and all samples have one shape, this
-rank's rows are picked before they are joined (`Way.PICK`); otherwise they are cut out of the
-finished batch (`Way.SLICE`).
+all of it. If that step is the one that makes the batches, and rows do not depend on each other,
+this rank's rows are picked before they are joined (`Way.PICK`), as far before as
+`tnt_data.moving` allows; otherwise they are cut out of the finished batch (`Way.SLICE`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from tnt_data.arithmetic import check_micro_batch_size
 from tnt_data.batching import Batching, judge_batching
 from tnt_data.errors import NotBatchedError
+from tnt_data.moving import Move, plan_move
 from tnt_data.pipeline import JOINS_SAMPLES, PASSES_ELEMENTS_UNSEEN, Kind, Step
 
 PICK_FROM_BYTES = 1024 * 1024
-"""Global batches smaller than this are cut: copying them costs less than picking (measured)."""
+"""Smaller global batches are cut where no function is saved: copying them costs less (measured)."""
 
 
 _DECIDING_STEPS = ("filter", "take_while", "flat_map", "interleave", "group_by_window")
@@ -43,12 +44,14 @@ class SplitPlan:
         batching: Whether and why the elements are batches.
         way: How rows are taken.
         reason: Why this way, in words.
+        move: What is done after the pick, if rows are picked.
     """
 
     steps: tuple[Step, ...]
     batching: Batching
     way: Way
     reason: str
+    move: Move
 
     @property
     def split(self) -> Step:
@@ -67,10 +70,14 @@ def plan_split(last: Step, size: int, pick_from_bytes: int = PICK_FROM_BYTES) ->
     steps = [last]
     while _may_follow_the_split(steps[-1]):
         steps.append(steps[-1].inputs[0])
-    obstacle = _obstacle_to_picking(steps[-1], size, pick_from_bytes)
+    split = steps[-1]
+    obstacle = "a single rank takes whole batches" if size == 1 else _obstacle_to_picking(split)
+    move = Move() if obstacle else plan_move(split)
+    if not (obstacle or move.saves_work):
+        obstacle = _reason_not_to_pick(split, pick_from_bytes)
     way = Way.SLICE if obstacle else Way.PICK
-    reason = obstacle or f"all samples that {steps[-1].text} joins have the same known shape"
-    return SplitPlan(tuple(steps), judge_batching(last), way, reason)
+    reason = obstacle or f"the rows of {split.text} do not depend on each other"
+    return SplitPlan(tuple(steps), judge_batching(last), way, reason, move)
 
 
 def _may_follow_the_split(step: Step) -> bool:
@@ -78,10 +85,8 @@ def _may_follow_the_split(step: Step) -> bool:
     return step.kind in PASSES_ELEMENTS_UNSEEN and step.can_be_rebuilt and not step.cache_file
 
 
-def _obstacle_to_picking(step: Step, size: int, pick_from_bytes: int) -> str:
+def _obstacle_to_picking(step: Step) -> str:
     """Why rows have to be cut out of whole batches; empty if they can be picked."""
-    if size == 1:
-        return "a single rank takes whole batches"
     if step.kind is Kind.OPAQUE:
         return f"{step.text} is not understood"
     if step.kind is Kind.FUNCTION:
@@ -90,14 +95,22 @@ def _obstacle_to_picking(step: Step, size: int, pick_from_bytes: int) -> str:
         return f"after {step.text} the samples of a batch are already joined"
     if step.kind is Kind.OTHER_BATCH or step.batch is None or step.batch.batch_size is None:
         return f"{step.text} joins samples in its own way"
+    if not step.batch.rows_are_independent:
+        return f"the padding of {step.text} depends on the whole batch"
+    return ""
+
+
+def _reason_not_to_pick(step: Step, pick_from_bytes: int) -> str:
+    """Why picking does not pay, where it saves copies only; empty if it does."""
+    assert step.batch is not None
+    assert step.batch.batch_size is not None
     if step.batch.sample_bytes is None:
-        if step.kind is Kind.PADDED_BATCH:
-            return f"the padding of {step.text} depends on the whole batch"
-        return f"the samples that {step.text} joins are not known to be dense and of one shape"
+        return f"no function before {step.text} is saved, and the size of its batches is not known"
     num_bytes = step.batch.sample_bytes * step.batch.batch_size
     if num_bytes < pick_from_bytes:
         return (
-            f"a batch of {num_bytes} bytes is cheaper to cut (picking pays from {pick_from_bytes})"
+            f"no function before {step.text} is saved, and a batch of {num_bytes} bytes is cheaper "
+            f"to cut (picking pays from {pick_from_bytes})"
         )
     return ""
 

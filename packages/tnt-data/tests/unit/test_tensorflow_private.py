@@ -17,7 +17,7 @@ from tensorflow.python.data.experimental.ops import cardinality
 import tnt_data
 from tnt_data import NotBatchedError, distribution
 from tnt_data.pipeline import Kind
-from tnt_data.rewriting import Rewriter
+from tnt_data.rebuilding import Rebuilder, Repairs
 from tnt_data.tensorflow_private import is_known_version, read_pipeline, version
 from tnt_data.tensorflow_private.reading import _CLASSES
 from tnt_data.tensorflow_private.replaying import REPLAYS
@@ -96,7 +96,7 @@ def test_step_after_a_shuffle_without_a_seed_is_repeated_faithfully(case: str) -
     dataset = make(None)
     unknown = {step.name for step in read_pipeline(dataset).walk() if step.kind is Kind.OPAQUE}
     assert unknown <= {"VariantDataset"}  # the counter that enumerate makes
-    rebuilt = Rewriter(0, 1, 42).rebuild(read_pipeline(dataset))
+    rebuilt = Rebuilder(Repairs(0, 1, 42)).build(read_pipeline(dataset))
     assert rebuilt is not dataset
     assert rebuilt.element_spec == dataset.element_spec
     assert int(rebuilt.cardinality()) == int(dataset.cardinality())
@@ -109,14 +109,14 @@ def test_sampling_without_a_seed_is_seeded() -> None:
     def make(seed: int | None) -> tf.data.Dataset:
         return Data.sample_from_datasets(parts, [0.3, 0.7], seed=seed).batch(6)
 
-    rewritten = Rewriter(0, 2, 42).rebuild(read_pipeline(make(None)))
-    again = Rewriter(1, 2, 42).rebuild(read_pipeline(make(None)))
+    rewritten = Rebuilder(Repairs(0, 2, 42)).build(read_pipeline(make(None)))
+    again = Rebuilder(Repairs(1, 2, 42)).build(read_pipeline(make(None)))
     assert repr(serial_epochs(lambda: rewritten)) == repr(serial_epochs(lambda: again))
 
 
 def test_what_needs_no_repair_stays_the_object_of_the_user() -> None:
     dataset = Data.range(9).cache().shuffle(4, seed=1)
-    rebuilt = Rewriter(0, 2, 42).rebuild(read_pipeline(dataset.shuffle(3)))
+    rebuilt = Rebuilder(Repairs(0, 2, 42)).build(read_pipeline(dataset.shuffle(3)))
     assert rebuilt._input_dataset is dataset
 
 

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.data.util import structure
+from tensorflow.python.framework import op_def_registry
 
 _BATCH_OPS = ("BatchDataset", "ParallelBatchDataset", "PaddedBatchDataset")
 _SHUFFLE_OPS = ("ShuffleDataset", "ShuffleAndRepeatDataset")
-_RANDOM_OPS = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNormal")
+_PYTHON_OPS = ("EagerPyFunc", "PyFunc")
+_FORGETFUL_OPS = (
+    # What control flow and functions call is looked at by itself; data are made and used up inside.
+    *("If", "Case", "While", "StatefulPartitionedCall", "TensorArray", "MakeIterator"),
+    *("AnonymousIterator", "OneShotIterator", "IteratorGetNext", "DeleteIterator"),
+    # Tables and variables that are only read.
+    *("HashTable", "AnonymousHashTable", "MutableHashTable", "MutableDenseHashTable"),
+    *("AnonymousMutableHashTable", "AnonymousMutableDenseHashTable"),
+    *("InitializeTable", "LookupTableFind", "LookupTableSize", "LookupTableExport"),
+    *("VarHandleOp", "ReadVariableOp", "VarIsInitializedOp", "VariableShape", "ResourceGather"),
+    *("Assert", "CheckNumerics", "Print", "StatelessRandomGetAlg", "Empty", "GuaranteeConst"),
+)
+"""Operations that TensorFlow calls stateful, but which give the same result in every order."""
 
 
 def traced_functions(dataset: tf.data.Dataset) -> list[Any]:
@@ -60,12 +75,38 @@ def _hidden_in(nodes: Any) -> Iterator[str]:
             seeds = [by_name.get(name.split(":")[0]) for name in node.input[2:4]]
             if all(_is_zero(seed) for seed in seeds):
                 yield "shuffle"
-        elif node.op.startswith(_RANDOM_OPS) and _lacks_seed(node):
-            yield "random"
+        elif node.op in _PYTHON_OPS:
+            yield "python"
+        elif "seed" in node.attr and "seed2" in node.attr and _is_stateful(node.op):
+            has_seed = node.attr["seed"].i or node.attr["seed2"].i
+            yield "seeded random" if has_seed else "random"
+        elif _is_stateful(node.op) and not node.op.startswith(_FORGETFUL_OPS):
+            if "Dataset" not in node.op:
+                yield "state"
 
 
-def _lacks_seed(node: Any) -> bool:
-    return "seed" in node.attr and node.attr["seed"].i == node.attr["seed2"].i == 0
+@functools.cache
+def _is_stateful(operation: str) -> bool:
+    """Whether TensorFlow says so; operations that it does not know are functions."""
+    definition = op_def_registry.get(operation)
+    return definition is not None and definition.is_stateful
+
+
+def is_identity(wrapper: Any) -> bool:
+    """Whether a function returns its arguments, so that TensorFlow may leave its step out. Local.
+
+    Args:
+        wrapper: One of `traced_functions`.
+    """
+    graph = wrapper.function.graph
+    returned = [_origin(tensor) for tensor in graph.outputs]
+    return len(returned) == len(graph.inputs) and all(map(operator.is_, returned, graph.inputs))
+
+
+def _origin(tensor: Any) -> Any:
+    while tensor.op.type == "Identity":
+        tensor = tensor.op.inputs[0]
+    return tensor
 
 
 def _is_zero(node: Any) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework import config
 
 from tnt_data.pipeline import JOINS_SAMPLES, BatchParameters, Kind, Step
-from tnt_data.shapes import looks_batched, row_bytes
-from tnt_data.tensorflow_private.functions import find_hidden, traced_functions
+from tnt_data.shapes import element_bytes, looks_batched, row_bytes, rows_are_independent
+from tnt_data.tensorflow_private.functions import find_hidden, is_identity, traced_functions
 from tnt_data.tensorflow_private.readers import READERS
 from tnt_data.tensorflow_private.replaying import REPLAYS
 
@@ -58,6 +59,7 @@ _CLASSES = {
     "_ConcatenateDataset": (Kind.MERGE, "concatenate"),
     "_DirectedInterleaveDataset": (Kind.MERGE, "sample_from_datasets"),
 }
+_MAPS = ("_MapDataset", "_ParallelMapDataset")
 _SHOWN = (
     "_buffer_size",
     "_count",
@@ -92,6 +94,10 @@ def read_known_pipeline(dataset: tf.data.Dataset) -> Step:
         depends_on_cores=_depends_on_cores(dataset),
         cache_file=cache_file.decode() if cache_file else "",
         hides=hides,
+        is_map=_is_map(dataset),
+        needs_all=_needs_all(dataset, hides),
+        changes_nothing=method == "map" and is_identity(dataset._map_func),
+        element_bytes=element_bytes(dataset.element_spec),
         looks_batched=looks_batched(dataset.element_spec),
         same_elements=len(feeding) == 1 and dataset.element_spec == feeding[0].element_spec,
         can_be_rebuilt=name in REPLAYS and kind is not Kind.GENERATOR,
@@ -116,6 +122,31 @@ def _may_lack_order(dataset: tf.data.Dataset) -> bool:
     """True also for a parallel `interleave`, which does not remember whether it keeps the order."""
     unknown = "false" if type(dataset).__name__ == "_ParallelInterleaveDataset" else ""
     return bool(getattr(dataset, "_deterministic", unknown) == "false")
+
+
+def _is_map(dataset: tf.data.Dataset) -> bool:
+    """Maps of TensorFlow 1 may end early, which changes the number of elements."""
+    name = type(dataset).__name__
+    return name == "_DenseToRaggedDataset" or (
+        name in _MAPS and bool(getattr(dataset, "_preserve_cardinality", False))
+    )
+
+
+def _needs_all(dataset: tf.data.Dataset, hides: frozenset[str]) -> str:
+    """Why a map must run for all samples.
+
+    Calls in parallel overtake each other. So what depends on the order of calls is not defined in
+    the serial run either, unless TensorFlow was told to be deterministic: it then calls in order.
+    """
+    calls = _value(dataset, "_num_parallel_calls")
+    in_order = calls in (None, 1) or config.is_op_determinism_enabled()
+    if "state" in hides:
+        return "its function changes variables or the like from sample to sample"
+    if "seeded random" in hides:
+        return "its function draws seeded random numbers"
+    if "python" in hides and in_order:
+        return "its function is Python code that is called for one sample after the other"
+    return ""
 
 
 def _depends_on_cores(dataset: tf.data.Dataset) -> bool:
@@ -153,15 +184,14 @@ def _read_batch(dataset: tf.data.Dataset) -> BatchParameters:
     if sizes is None:
         sizes = _value(dataset, "_batch_sizes")
     size = sizes if isinstance(sizes, int) else None
-    return BatchParameters(size, bool(_value(dataset, "_drop_remainder")), _sample_bytes(dataset))
+    drop_remainder = bool(_value(dataset, "_drop_remainder"))
+    if not _rows_are_independent(dataset):
+        return BatchParameters(size, drop_remainder, False, None)
+    return BatchParameters(size, drop_remainder, True, row_bytes(dataset.element_spec))
 
 
-def _sample_bytes(dataset: tf.data.Dataset) -> int | None:
-    """Bytes of one joined sample; None if that may differ from batch to batch."""
+def _rows_are_independent(dataset: tf.data.Dataset) -> bool:
     if type(dataset).__name__ == "_PaddedBatchDataset":
         shapes = tf.nest.flatten(dataset._padded_shapes)
-        if any((shape.numpy() < 0).any() for shape in shapes):
-            return None
-    elif row_bytes(dataset._input_dataset.batch(1).element_spec) is None:
-        return None
-    return row_bytes(dataset.element_spec)
+        return all((shape.numpy() >= 0).all() for shape in shapes)
+    return len(dataset._inputs()) == 1 and rows_are_independent(dataset._inputs()[0].element_spec)

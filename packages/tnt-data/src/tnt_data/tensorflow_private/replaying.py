@@ -28,7 +28,8 @@ from tnt_data.tensorflow_private.repeating import (
 )
 
 
-def _deterministic(step: Any) -> bool | None:
+def is_deterministic(step: Any) -> bool | None:
+    """How to ask for the order of a step's results again: never for none. Local."""
     return None if getattr(step, "_deterministic", "true") == "default" else True
 
 
@@ -45,7 +46,7 @@ def _parallel_batch(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Data
         step._batch_size,
         bool(step._drop_remainder),
         num_parallel_calls=step._num_parallel_calls,
-        deterministic=_deterministic(step),
+        deterministic=is_deterministic(step),
         name=step._name,
     )
 
@@ -221,13 +222,3 @@ REPLAYS: dict[str, Replay] = {
     "_DirectedInterleaveDataset": _directed_interleave,
 }
 """How to repeat a step, by the name of its class."""
-
-
-def batch_like(step: Any, samples: tf.data.Dataset, num_rows: int) -> tf.data.Dataset:
-    """Joins samples as a `batch` or `padded_batch` step does, in batches of another size. Local."""
-    drop_remainder = bool(step._drop_remainder)
-    if type(step).__name__ == "_PaddedBatchDataset":
-        return samples.padded_batch(
-            num_rows, step._padded_shapes, step._padding_values, drop_remainder
-        )
-    return samples.batch(num_rows, drop_remainder)

@@ -1,0 +1,100 @@
+"""Builds the part of a pipeline that every rank runs in full: repaired, without moved steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import tensorflow as tf
+
+from tnt_data.moving import Move
+from tnt_data.pipeline import JOINS_SAMPLES, Kind, Step
+from tnt_data.tensorflow_private import Changes, replay_step
+
+_PRACTICALLY_ALL = 2**62
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """What is set right in steps that would make ranks differ.
+
+    Attributes:
+        rank: Rank of the caller.
+        size: Number of ranks.
+        seed: Seed for shuffles without one.
+    """
+
+    rank: int
+    size: int
+    seed: int
+
+    def needed_by(self, step: Step) -> bool:
+        """Whether a step has to be repeated for its own sake. Local."""
+        return step.lacks_seed or step.lacks_order or bool(step.cache_file and self.size > 1)
+
+    def changes(self, seed: int | None = None) -> Changes:
+        """What becomes different when a step is repeated. Local.
+
+        Args:
+            seed: Another seed than the first one.
+        """
+        suffix = f".rank{self.rank}of{self.size}" if self.size > 1 else ""
+        return Changes(self.seed if seed is None else seed, suffix)
+
+
+@dataclass(frozen=True)
+class Rebuilder:
+    """Builds pipelines up to a step.
+
+    Whatever needs no change is the user's own object, so that caches and the state of shuffles live
+    on from one call to the next.
+
+    Attributes:
+        repairs: What is set right.
+        move: Steps that are left out.
+    """
+
+    repairs: Repairs
+    move: Move = field(default_factory=Move)
+
+    def build(self, last: Step) -> tf.data.Dataset:
+        """The pipeline up to a step. Local.
+
+        Where a step that joins samples is left out, there are windows of samples.
+        """
+        return self._build(last, self.repairs.seed, {})
+
+    def _build(self, step: Step, seed: int, done: dict[int, tf.data.Dataset]) -> tf.data.Dataset:
+        """Builds up to a step; a dataset object that feeds several branches stays one object."""
+        if any(moved.step is step for moved in self.move.steps):
+            return self._build_without(step, seed, done)
+        if not step.can_be_rebuilt:
+            return step.handle
+        if id(step.handle) not in done:
+            done[id(step.handle)] = self._build_once(step, seed, done)
+        return done[id(step.handle)]
+
+    def _build_without(
+        self, step: Step, seed: int, done: dict[int, tf.data.Dataset]
+    ) -> tf.data.Dataset:
+        dataset = self._build(step.inputs[0], seed, done)
+        if step.kind not in JOINS_SAMPLES:
+            return dataset
+        assert step.batch is not None
+        return dataset.window(step.batch.batch_size, drop_remainder=step.batch.drop_remainder)
+
+    def _build_once(
+        self, step: Step, seed: int, done: dict[int, tf.data.Dataset]
+    ) -> tf.data.Dataset:
+        inputs = []
+        for feeding in step.inputs:
+            inputs.append(self._build(feeding, seed, done))
+            if step.kind is Kind.MERGE and any(one.lacks_seed for one in feeding.walk()):
+                # Shuffles that are merged must stay independent: with the same seed, a zip of two
+                # shuffles of the same samples would pair every sample with itself.
+                seed += 1
+        changed = any(new is not old.handle for new, old in zip(inputs, step.inputs, strict=True))
+        if not changed and not self.repairs.needed_by(step):
+            return step.handle
+        if step in self.move.apart and step.kind is Kind.ARRANGE:
+            inputs = [inputs[0].take(_PRACTICALLY_ALL)]
+        return replay_step(step.handle, inputs, self.repairs.changes(seed))

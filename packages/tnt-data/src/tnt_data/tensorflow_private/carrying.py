@@ -1,0 +1,115 @@
+"""Repeats steps on elements that carry a number: `(number, element)` instead of `element`.
+
+The number is the size of the global batch that a row belongs to. Steps that look at elements are
+given the part that they were made for and put it back; functions are the user's own, traced ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.data.util import nest
+
+from tnt_data.tensorflow_private.changes import Changes
+from tnt_data.tensorflow_private.functions import call_again, traced_functions
+from tnt_data.tensorflow_private.replaying import REPLAYS, is_deterministic
+
+Branch = Sequence[tuple[Any, int]]
+
+
+def repeat_with_number(
+    step: Any, branch: Branch, source: tf.data.Dataset, changes: Changes
+) -> tf.data.Dataset:
+    """A step like `step` on elements `(number, element)`. Local.
+
+    Args:
+        step: The dataset to repeat.
+        branch: Zips between the step and the carried element, outermost first, each with the
+            number of the input that the step feeds. If any, the step must be a `map`.
+        source: Yields `(number, element)`.
+        changes: As for other repetitions.
+    """
+    name = type(step).__name__
+    if name in ("_MapDataset", "_ParallelMapDataset"):
+        return _map(step, branch, source)
+    if name in ("_BatchDataset", "_ParallelBatchDataset", "_PaddedBatchDataset"):
+        batches = batch_like(step, source, step._batch_size)
+        return batches.map(lambda numbers, element: (numbers[0], element))
+    return REPLAYS[name](step, [source], changes)
+
+
+def open_windows(source: tf.data.Dataset) -> tf.data.Dataset:
+    """From `(number, window)` to `(number, element)` for all elements of the windows. Local."""
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def elements(number: tf.Tensor, window: Any) -> tf.data.Dataset:
+        numbers = tf.data.Dataset.from_tensors(number).repeat()
+        return tf.data.Dataset.zip((numbers, tf.data.Dataset.zip(window)))
+
+    return source.flat_map(elements)
+
+
+def batch_like(step: Any, source: tf.data.Dataset, num_rows: int) -> tf.data.Dataset:
+    """Joins `(number, sample)` as a `batch` or `padded_batch` step does, in its own size. Local.
+
+    Args:
+        step: The dataset that joins samples.
+        source: Yields `(number, sample)`.
+        num_rows: Samples in a batch.
+    """
+    drop_remainder = bool(step._drop_remainder)
+    if type(step).__name__ == "_PaddedBatchDataset":
+        zero = tf.constant(0, tf.int64)
+        shapes, values = ([], step._padded_shapes), (zero, step._padding_values)
+        return source.padded_batch(num_rows, shapes, values, drop_remainder, name=step._name)
+    parallel = getattr(step, "_num_parallel_calls", None)
+    if parallel is None:
+        return source.batch(num_rows, drop_remainder, name=step._name)
+    return source.batch(
+        num_rows, drop_remainder, parallel, deterministic=is_deterministic(step), name=step._name
+    )
+
+
+def _map(step: Any, branch: Branch, source: tf.data.Dataset) -> tf.data.Dataset:
+    function = call_again(traced_functions(step)[0])
+    for zipped, number in reversed(branch):
+        function = _on_part(function, zipped._datasets, number)
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def call(number: tf.Tensor, element: Any) -> Any:
+        return number, _apply(function, element)
+
+    if type(step).__name__ == "_MapDataset":
+        synchronous = getattr(step, "_force_synchronous", False)
+        more = {"synchronous": True} if synchronous else {}
+        return source.map(call, name=step._name, **more)
+    more = {"use_unbounded_threadpool": True} if _is_unbounded(step) else {}
+    return source.map(
+        call,
+        num_parallel_calls=step._num_parallel_calls,
+        deterministic=is_deterministic(step),
+        name=step._name,
+        **more,
+    )
+
+
+def _on_part(function: Callable[..., Any], structure: Any, number: int) -> Callable[..., Any]:
+    """A function that applies another one to one input of a zip of the given structure."""
+
+    def call(*arguments: Any) -> Any:
+        element = arguments if type(structure) is tuple else arguments[0]
+        parts = nest.flatten_up_to(structure, element)
+        parts[number] = _apply(function, parts[number])
+        return nest.pack_sequence_as(structure, parts)
+
+    return call
+
+
+def _apply(function: Callable[..., Any], element: Any) -> Any:
+    return function(*element) if type(element) is tuple else function(element)
+
+
+def _is_unbounded(step: Any) -> bool:
+    return bool(getattr(step, "_use_unbounded_threadpool", False))

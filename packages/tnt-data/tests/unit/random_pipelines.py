@@ -1,0 +1,130 @@
+"""Pipelines drawn at random, as functions of the seed for shuffles that have none.
+
+Without a seed the pipeline is what a user wrote, with one it is what the serial run makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+from hypothesis import strategies as st
+
+Data = tf.data.Dataset
+Build = Callable[[int | None], tf.data.Dataset]
+Change = Callable[[tf.data.Dataset], tf.data.Dataset]
+NUM_SAMPLES = 23
+
+
+def numbers(num_samples: int) -> Iterator[int]:
+    yield from range(num_samples)
+
+
+SOURCES: dict[str, Callable[[int], tf.data.Dataset]] = {
+    "range": lambda n: Data.range(n),
+    "from_tensor_slices": lambda n: Data.from_tensor_slices(tf.range(n, dtype=tf.int64)),
+    "from_generator": lambda n: Data.from_generator(
+        lambda: numbers(n), output_signature=tf.TensorSpec([], tf.int64)
+    ),
+    "filter": lambda n: Data.range(2 * n).filter(lambda x: x % 2 == 0),
+    "interleave": lambda n: Data.range(2).interleave(
+        lambda i: Data.range(i, n, 2), cycle_length=2, num_parallel_calls=2
+    ),
+}
+STRUCTURES: dict[str, Callable[[tf.Tensor], Any]] = {
+    "one": lambda x: x,
+    "tuple": lambda x: (x, tf.cast(x, tf.float32) / 7),
+    "dict": lambda x: {"a": tf.stack([x, -x]), "b": (x, {"c": x * x})},
+}
+
+
+def times_two_plus_one(*element: Any) -> Any:
+    changed = tf.nest.map_structure(lambda t: 2 * t + 1, element)
+    return changed if len(element) > 1 else changed[0]
+
+
+def same(*element: Any) -> Any:
+    return element if len(element) > 1 else element[0]
+
+
+def has_a_sum_not_divisible_by_three(*element: Any) -> tf.Tensor:
+    return tf.reduce_sum(tf.cast(tf.nest.flatten(element)[0], tf.int64)) % 3 != 0
+
+
+MAPS: dict[str, Change] = {
+    "map": lambda d: d.map(times_two_plus_one),
+    "parallel map": lambda d: d.map(times_two_plus_one, num_parallel_calls=2),
+    "map without effect": lambda d: d.map(same),
+}
+ARRANGEMENTS: dict[str, Change] = {
+    "take": lambda d: d.take(NUM_SAMPLES - 3),
+    "skip": lambda d: d.skip(2),
+    "repeat": lambda d: d.repeat(2),
+    "shard": lambda d: d.shard(2, 1),
+    "cache": lambda d: d.cache(),
+    "prefetch": lambda d: d.prefetch(2),
+    "options": lambda d: d.with_options(tf.data.Options()),
+}
+REPAIRED: dict[str, Callable[[tf.data.Dataset, int | None], tf.data.Dataset]] = {
+    "unseeded": lambda d, seed: d.shuffle(7, seed=seed),
+    "once": lambda d, seed: d.shuffle(7, seed=seed, reshuffle_each_iteration=False),
+    "seeded": lambda d, _: d.shuffle(5, seed=5),
+    "seed 0": lambda d, _: d.shuffle(5, seed=0),
+    "unordered map": lambda d, seed: d.map(
+        times_two_plus_one, num_parallel_calls=2, deterministic=seed is not None
+    ),
+}
+OTHERS: dict[str, Change] = {
+    "filter": lambda d: d.filter(has_a_sum_not_divisible_by_three),
+    "enumerate": lambda d: d.enumerate(),
+    "zip": lambda d: Data.zip({"z": (d.map(times_two_plus_one), Data.range(19).map(same))}),
+    "pairs": lambda d: d.batch(2, drop_remainder=True),
+}
+STEPS = {**MAPS, **ARRANGEMENTS, **OTHERS}
+BATCHES: dict[str, Callable[[tf.data.Dataset, int, bool], tf.data.Dataset]] = {
+    "batch": lambda d, b, drop: d.batch(b, drop_remainder=drop),
+    "parallel": lambda d, b, drop: d.batch(b, drop_remainder=drop, num_parallel_calls=2),
+    "padded": lambda d, b, drop: d.padded_batch(b, drop_remainder=drop),
+    "twice": lambda d, b, drop: d.batch(4).unbatch().batch(b, drop_remainder=drop),
+}
+SUFFIXES: dict[str, Change] = {
+    "take": lambda d: d.take(4),
+    "skip": lambda d: d.skip(1),
+    "cache": lambda d: d.cache(),
+    "prefetch": lambda d: d.prefetch(tf.data.AUTOTUNE),
+    "repeat": lambda d: d.repeat(2),
+    "options": lambda d: d.with_options(tf.data.Options()),
+    "shard": lambda d: d.shard(2, 1),
+    "mix": lambda d: d.map(lambda *e: tf.nest.map_structure(lambda t: tf.reverse(t, [0]), e)),
+    "filter": lambda d: d.filter(lambda *e: tf.shape(tf.nest.flatten(e)[0])[0] > 1),
+}
+
+
+@st.composite
+def builds(draw: st.DrawFn) -> tuple[str, Build]:
+    """A pipeline with its description."""
+    source = draw(st.sampled_from(sorted(SOURCES)))
+    structure = draw(st.sampled_from(sorted(STRUCTURES)))
+    before = draw(st.lists(st.sampled_from(sorted([*STEPS, *MAPS, *REPAIRED])), max_size=6))
+    batch = draw(st.sampled_from(sorted(BATCHES)))
+    batch_size, drop = draw(st.integers(1, 9)), draw(st.booleans())
+    after = draw(st.lists(st.sampled_from(sorted([*SUFFIXES, *list(REPAIRED)[:4]])), max_size=3))
+
+    def build(default_seed: int | None) -> tf.data.Dataset:
+        dataset = SOURCES[source](NUM_SAMPLES).map(STRUCTURES[structure])
+        for step in before:
+            dataset = apply_step(STEPS, step, dataset, default_seed)
+        dataset = BATCHES[batch](dataset, batch_size, drop)
+        for step in after:
+            dataset = apply_step(SUFFIXES, step, dataset, default_seed)
+        return dataset
+
+    words = [source, structure, *before, batch, batch_size, drop, *after]
+    return ", ".join(map(str, words)), build
+
+
+def apply_step(
+    steps: dict[str, Change], name: str, dataset: tf.data.Dataset, seed: int | None
+) -> tf.data.Dataset:
+    return REPAIRED[name](dataset, seed) if name in REPAIRED else steps[name](dataset)
