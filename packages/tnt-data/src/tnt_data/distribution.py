@@ -9,12 +9,12 @@ import tensorflow as tf
 
 from tnt_data.arithmetic import check_rank
 from tnt_data.batching import judge_batching
+from tnt_data.differences import find_differences
 from tnt_data.explanation import describe_plan
 from tnt_data.pipeline import Step
 from tnt_data.planning import (
     PICK_FROM_BYTES,
     SplitPlan,
-    find_differences,
     plan_batch_size,
     plan_split,
 )

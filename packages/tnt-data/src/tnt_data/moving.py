@@ -15,6 +15,7 @@ elements, makes several of one, or must see all of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tnt_data.pipeline import PASSES_ELEMENTS_UNSEEN, Kind, Step
@@ -106,6 +107,8 @@ def _climb(step: Step, branch: Branch, passed: tuple[_Passed, ...]) -> Move:
     if limit:
         return replace(allowed, limits=((step, limit),))
     ahead = _climb_branches(step, branch, passed)
+    if _have_changes_in_common(step.inputs, ahead):
+        return replace(allowed, limits=((step, "its branches have steps in common"),))
     return _join([*ahead, Move(found, apart) if any(one.steps for one in ahead) else allowed])
 
 
@@ -115,6 +118,24 @@ def _climb_branches(zipped: Step, branch: Branch, passed: tuple[_Passed, ...]) -
         ahead = (*(replace(one, mapped=feeding) for one in passed), _Passed(zipped, feeding))
         moves.append(_climb(feeding, (*branch, (zipped, number)), ahead))
     return moves
+
+
+def _have_changes_in_common(branches: Sequence[Step], moves: Sequence[Move]) -> bool:
+    """Whether a step that has moved ones before it feeds another branch, which needs it as it is.
+
+    A dataset object that feeds several branches is built once.
+    """
+    for branch, move in zip(branches, moves, strict=True):
+        moved = {one.step.identity for one in move.steps}
+        changed = {
+            step.identity
+            for step in branch.walk()
+            if any(before.identity in moved for before in step.walk())
+        }
+        others = (other for other in branches if other is not branch)
+        if any(step.identity in changed for other in others for step in other.walk()):
+            return True
+    return False
 
 
 def _join(moves: list[Move]) -> Move:
@@ -145,7 +166,7 @@ def _obstacle(step: Step, branch: Branch, passed: tuple[_Passed, ...]) -> str:
     if step.kind in (Kind.BATCH, Kind.PADDED_BATCH):
         return _obstacle_of_inner_batch(step, bool(branch or passed))
     if step.kind is Kind.MERGE:
-        return _obstacle_of_merge(step)
+        return "" if step.name == "zip" else "it decides which branch a sample comes from"
     return "" if step.kind in PASSES_ELEMENTS_UNSEEN else "it does not make one sample of each"
 
 
@@ -160,18 +181,6 @@ def _obstacle_of_inner_batch(step: Step, is_rearranged: bool) -> str:
     if step.batch is None or step.batch.batch_size is None:
         return "its batches differ in size"
     return "its batches are rearranged, and one may be short" if is_rearranged else ""
-
-
-def _obstacle_of_merge(step: Step) -> str:
-    if step.name != "zip":
-        return "it decides which branch a sample comes from"
-    seen: set[int] = set()
-    for feeding in step.inputs:
-        handles = {id(one.handle) for one in feeding.walk()}
-        if seen & handles:
-            return "its branches have steps in common"
-        seen |= handles
-    return ""
 
 
 def _held_elements_stay_small(raw: Step, passed: tuple[_Passed, ...]) -> bool:

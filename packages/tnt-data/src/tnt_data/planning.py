@@ -23,10 +23,6 @@ PICK_FROM_BYTES = 1024 * 1024
 """Smaller global batches are cut where no function is saved: copying them costs less (measured)."""
 
 
-_DECIDING_STEPS = ("filter", "take_while", "flat_map", "interleave", "group_by_window")
-"""Steps whose functions decide which samples there are, so they must decide the same everywhere."""
-
-
 class Way(enum.Enum):
     """How a rank gets its rows."""
 
@@ -139,39 +135,3 @@ def plan_batch_size(last: Step, micro_batch_size: int | None, size: int) -> int 
         check_micro_batch_size(micro_batch_size, size, batching.batch_size)
         return None
     return check_micro_batch_size(micro_batch_size, size, None)
-
-
-def find_differences(last: Step, size: int) -> list[str]:
-    """What may still make ranks see different samples, after all that can be repaired. Local.
-
-    Args:
-        last: Last step of the pipeline.
-        size: Number of ranks; a single one cannot differ from another.
-    """
-    if size == 1:
-        return []
-    found = []
-    unrepaired = beyond_repair(last)
-    for step in last.walk():
-        if "shuffle" in step.hides:
-            found.append(f"the functions of {step.text} shuffle without a seed")
-        if step.lacks_seed and step in unrepaired:
-            found.append(f"{step.text} has no seed and cannot be rebuilt with one")
-        if step.lacks_order and step in unrepaired:
-            found.append(f"{step.text} has deterministic=False and cannot be rebuilt without")
-        if "random" in step.hides and step.name in _DECIDING_STEPS:
-            found.append(f"{step.text} decides by random numbers without a seed")
-        if step.depends_on_cores:
-            found.append(
-                f"the order of {step.text} depends on the number of cores; give cycle_length"
-            )
-    return found
-
-
-def beyond_repair(step: Step, reachable: bool = True) -> set[Step]:
-    """Steps that stay as they are: not to be rebuilt, or feeding one that is not. Local."""
-    reachable = reachable and step.can_be_rebuilt
-    found = set() if reachable else {step}
-    for feeding in step.inputs:
-        found |= beyond_repair(feeding, reachable)
-    return found

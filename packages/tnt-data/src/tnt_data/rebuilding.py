@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import tensorflow as tf
 
 from tnt_data.moving import Move
 from tnt_data.pipeline import JOINS_SAMPLES, Kind, Step
+from tnt_data.seeding import assign_seeds
 from tnt_data.tensorflow_private import Changes, replay_step
 
 _PRACTICALLY_ALL = 2**62
@@ -61,40 +63,32 @@ class Rebuilder:
 
         Where a step that joins samples is left out, there are windows of samples.
         """
-        return self._build(last, self.repairs.seed, {})
+        return self._build(last, assign_seeds(last, self.repairs.seed), {})
 
-    def _build(self, step: Step, seed: int, done: dict[int, tf.data.Dataset]) -> tf.data.Dataset:
+    def _build(
+        self, step: Step, seeds: Mapping[int, int], done: dict[int, tf.data.Dataset]
+    ) -> tf.data.Dataset:
         """Builds up to a step; a dataset object that feeds several branches stays one object."""
         if any(moved.step is step for moved in self.move.steps):
-            return self._build_without(step, seed, done)
+            return _without(step, self._build(step.inputs[0], seeds, done))
         if not step.can_be_rebuilt:
             return step.handle
-        if id(step.handle) not in done:
-            done[id(step.handle)] = self._build_once(step, seed, done)
-        return done[id(step.handle)]
+        if step.identity not in done:
+            inputs = [self._build(feeding, seeds, done) for feeding in step.inputs]
+            done[step.identity] = self._build_on(step, inputs, seeds[step.identity])
+        return done[step.identity]
 
-    def _build_without(
-        self, step: Step, seed: int, done: dict[int, tf.data.Dataset]
-    ) -> tf.data.Dataset:
-        dataset = self._build(step.inputs[0], seed, done)
-        if step.kind not in JOINS_SAMPLES:
-            return dataset
-        assert step.batch is not None
-        return dataset.window(step.batch.batch_size, drop_remainder=step.batch.drop_remainder)
-
-    def _build_once(
-        self, step: Step, seed: int, done: dict[int, tf.data.Dataset]
-    ) -> tf.data.Dataset:
-        inputs = []
-        for feeding in step.inputs:
-            inputs.append(self._build(feeding, seed, done))
-            if step.kind is Kind.MERGE and any(one.lacks_seed for one in feeding.walk()):
-                # Shuffles that are merged must stay independent: with the same seed, a zip of two
-                # shuffles of the same samples would pair every sample with itself.
-                seed += 1
+    def _build_on(self, step: Step, inputs: list[tf.data.Dataset], seed: int) -> tf.data.Dataset:
         changed = any(new is not old.handle for new, old in zip(inputs, step.inputs, strict=True))
         if not changed and not self.repairs.needed_by(step):
             return step.handle
         if step in self.move.apart and step.kind is Kind.ARRANGE:
             inputs = [inputs[0].take(_PRACTICALLY_ALL)]
         return replay_step(step.handle, inputs, self.repairs.changes(seed))
+
+
+def _without(step: Step, source: tf.data.Dataset) -> tf.data.Dataset:
+    if step.kind not in JOINS_SAMPLES:
+        return source
+    assert step.batch is not None
+    return source.window(step.batch.batch_size, drop_remainder=step.batch.drop_remainder)

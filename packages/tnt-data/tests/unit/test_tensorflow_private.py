@@ -19,7 +19,7 @@ from tnt_data import NotBatchedError, distribution
 from tnt_data.pipeline import Kind
 from tnt_data.rebuilding import Rebuilder, Repairs
 from tnt_data.tensorflow_private import is_known_version, read_pipeline, version
-from tnt_data.tensorflow_private.reading import _CLASSES
+from tnt_data.tensorflow_private.classes import CLASSES
 from tnt_data.tensorflow_private.replaying import REPLAYS
 
 Data = tf.data.Dataset
@@ -39,8 +39,8 @@ def test_installed_release_is_known() -> None:
 
 
 def test_every_known_class_exists_in_the_installed_release() -> None:
-    assert set(_CLASSES) - classes_of_tensorflow() == set()
-    assert set(REPLAYS) - set(_CLASSES) == set()
+    assert set(CLASSES) - classes_of_tensorflow() == set()
+    assert set(REPLAYS) - set(CLASSES) == set()
 
 
 FACTOR = tf.Variable(3, dtype=tf.int64)

@@ -62,7 +62,8 @@ def batch_like(step: Any, source: tf.data.Dataset, num_rows: int) -> tf.data.Dat
     drop_remainder = bool(step._drop_remainder)
     if type(step).__name__ == "_PaddedBatchDataset":
         zero = tf.constant(0, tf.int64)
-        shapes, values = ([], step._padded_shapes), (zero, step._padding_values)
+        shapes: tuple[Any, Any] = ([], step._padded_shapes)
+        values = (zero, step._padding_values)
         return source.padded_batch(num_rows, shapes, values, drop_remainder, name=step._name)
     parallel = getattr(step, "_num_parallel_calls", None)
     if parallel is None:

@@ -79,10 +79,15 @@ def _hidden_in(nodes: Any) -> Iterator[str]:
             yield "python"
         elif "seed" in node.attr and "seed2" in node.attr and _is_stateful(node.op):
             has_seed = node.attr["seed"].i or node.attr["seed2"].i
+            if node.op == "RandomShuffle":
+                yield "permutes"
             yield "seeded random" if has_seed else "random"
-        elif _is_stateful(node.op) and not node.op.startswith(_FORGETFUL_OPS):
-            if "Dataset" not in node.op:
-                yield "state"
+        elif _is_stateful(node.op) and not _forgets(node.op):
+            yield "state"
+
+
+def _forgets(operation: str) -> bool:
+    return operation.startswith(_FORGETFUL_OPS) or "Dataset" in operation
 
 
 @functools.cache

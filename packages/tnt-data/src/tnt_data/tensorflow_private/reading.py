@@ -5,61 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import config
+from tensorflow.python.framework import random_seed
 
 from tnt_data.pipeline import JOINS_SAMPLES, BatchParameters, Kind, Step
 from tnt_data.shapes import element_bytes, looks_batched, row_bytes, rows_are_independent
-from tnt_data.tensorflow_private.functions import find_hidden, is_identity, traced_functions
+from tnt_data.tensorflow_private.classes import CLASSES
+from tnt_data.tensorflow_private.functions import find_hidden, traced_functions
+from tnt_data.tensorflow_private.generators import draws_random_numbers, find_generator
+from tnt_data.tensorflow_private.maps import calls_in_order, is_identity_map, is_map, needs_all
 from tnt_data.tensorflow_private.readers import READERS
 from tnt_data.tensorflow_private.replaying import REPLAYS
 
-_CLASSES = {
-    "_RangeDataset": (Kind.SOURCE, "range"),
-    "_TensorSliceDataset": (Kind.SOURCE, "from_tensor_slices"),
-    "_TensorDataset": (Kind.SOURCE, "from_tensors"),
-    "_SparseTensorSliceDataset": (Kind.SOURCE, "from_sparse_tensor_slices"),
-    "TFRecordDatasetV2": (Kind.SOURCE, "TFRecordDataset"),
-    "_TFRecordDataset": (Kind.SOURCE, "TFRecordDataset"),
-    "TextLineDatasetV2": (Kind.SOURCE, "TextLineDataset"),
-    "_TextLineDataset": (Kind.SOURCE, "TextLineDataset"),
-    "FixedLengthRecordDatasetV2": (Kind.SOURCE, "FixedLengthRecordDataset"),
-    "_FixedLengthRecordDataset": (Kind.SOURCE, "FixedLengthRecordDataset"),
-    "_GeneratorDataset": (Kind.GENERATOR, "from_generator"),
-    "_RandomDataset": (Kind.RANDOM, "random"),
-    "_BatchDataset": (Kind.BATCH, "batch"),
-    "_ParallelBatchDataset": (Kind.BATCH, "batch"),
-    "_PaddedBatchDataset": (Kind.PADDED_BATCH, "padded_batch"),
-    "_DenseToSparseBatchDataset": (Kind.OTHER_BATCH, "sparse_batch"),
-    "_RebatchDataset": (Kind.OTHER_BATCH, "rebatch"),
-    "_UnbatchDataset": (Kind.UNBATCH, "unbatch"),
-    "_ShuffleDataset": (Kind.SHUFFLE, "shuffle"),
-    "CacheDataset": (Kind.CACHE, "cache"),
-    "_PrefetchDataset": (Kind.ARRANGE, "prefetch"),
-    "_RepeatDataset": (Kind.ARRANGE, "repeat"),
-    "_TakeDataset": (Kind.ARRANGE, "take"),
-    "_SkipDataset": (Kind.ARRANGE, "skip"),
-    "_ShardDataset": (Kind.ARRANGE, "shard"),
-    "_OptionsDataset": (Kind.ARRANGE, "with_options"),
-    "_AssertCardinalityDataset": (Kind.ARRANGE, "assert_cardinality"),
-    "_MapDataset": (Kind.FUNCTION, "map"),
-    "_ParallelMapDataset": (Kind.FUNCTION, "map"),
-    "_FilterDataset": (Kind.FUNCTION, "filter"),
-    "_TakeWhileDataset": (Kind.FUNCTION, "take_while"),
-    "_ScanDataset": (Kind.FUNCTION, "scan"),
-    "_DenseToRaggedDataset": (Kind.FUNCTION, "ragged"),
-    "_UniqueDataset": (Kind.FUNCTION, "unique"),
-    "_IgnoreErrorsDataset": (Kind.FUNCTION, "ignore_errors"),
-    "_RestructuredDataset": (Kind.FUNCTION, "restructure"),
-    "_FlatMapDataset": (Kind.EXPAND, "flat_map"),
-    "_InterleaveDataset": (Kind.EXPAND, "interleave"),
-    "_ParallelInterleaveDataset": (Kind.EXPAND, "interleave"),
-    "_GroupByWindowDataset": (Kind.EXPAND, "group_by_window"),
-    "_WindowDataset": (Kind.EXPAND, "window"),
-    "_ZipDataset": (Kind.MERGE, "zip"),
-    "_ConcatenateDataset": (Kind.MERGE, "concatenate"),
-    "_DirectedInterleaveDataset": (Kind.MERGE, "sample_from_datasets"),
-}
-_MAPS = ("_MapDataset", "_ParallelMapDataset")
 _SHOWN = (
     "_buffer_size",
     "_count",
@@ -73,13 +29,12 @@ _SHOWN = (
 
 def read_known_pipeline(dataset: tf.data.Dataset) -> Step:
     """Describes a dataset of a known release of TensorFlow, and everything that feeds it. Local."""
-    name = type(dataset).__name__
-    feeding = _inputs_of(dataset)
-    kind, method = _CLASSES.get(name, (Kind.OPAQUE, name.strip("_")))
     hides = find_hidden(traced_functions(dataset))
-    if kind is Kind.EXPAND and "generator" in hides and _has_one_element(feeding):
-        # This is how from_generator is made; what feeds it says nothing about its elements.
-        kind, method, feeding = Kind.GENERATOR, "from_generator", []
+    if "generator" in hides and _is_from_generator(dataset):
+        return _read_generator(dataset)
+    name = type(dataset).__name__
+    kind, method = CLASSES.get(name, (Kind.OPAQUE, name.strip("_")))
+    feeding = _inputs_of(dataset)
     seeds = [_value(dataset, "_seed"), _value(dataset, "_seed2")]
     cache_file = _value(dataset, "_filename") if kind is Kind.CACHE else b""
     return Step(
@@ -89,18 +44,41 @@ def read_known_pipeline(dataset: tf.data.Dataset) -> Step:
         inputs=tuple(read_known_pipeline(one) for one in feeding),
         handle=dataset,
         batch=_read_batch(dataset) if kind in JOINS_SAMPLES else None,
+        seeds=_describe_seeds(seeds),
         lacks_seed=kind in (Kind.SHUFFLE, Kind.RANDOM) and seeds == [0, 0],
         lacks_order=_may_lack_order(dataset),
         depends_on_cores=_depends_on_cores(dataset),
         cache_file=cache_file.decode() if cache_file else "",
         hides=hides,
-        is_map=_is_map(dataset),
-        needs_all=_needs_all(dataset, hides),
-        changes_nothing=method == "map" and is_identity(dataset._map_func),
+        calls_in_order=calls_in_order(dataset),
+        is_map=is_map(dataset),
+        needs_all=needs_all(dataset, hides),
+        changes_nothing=is_identity_map(dataset),
         element_bytes=element_bytes(dataset.element_spec),
+        num_elements=_num_elements(dataset),
         looks_batched=looks_batched(dataset.element_spec),
         same_elements=len(feeding) == 1 and dataset.element_spec == feeding[0].element_spec,
-        can_be_rebuilt=name in REPLAYS and kind is not Kind.GENERATOR,
+        can_be_rebuilt=name in REPLAYS,
+    )
+
+
+def _is_from_generator(dataset: tf.data.Dataset) -> bool:
+    """`from_generator` is made of a `flat_map` over a single element."""
+    feeding = [type(one).__name__ for one in dataset._inputs()]
+    return type(dataset).__name__ == "_FlatMapDataset" and feeding == ["_TensorDataset"]
+
+
+def _read_generator(dataset: tf.data.Dataset) -> Step:
+    generator = find_generator(dataset)
+    draws = generator is not None and draws_random_numbers(generator)
+    return Step(
+        Kind.GENERATOR,
+        "from_generator",
+        f"from_generator({getattr(generator, '__name__', '')})",
+        handle=dataset,
+        hides=frozenset({"generator", "random"} if draws else {"generator"}),
+        element_bytes=element_bytes(dataset.element_spec),
+        looks_batched=looks_batched(dataset.element_spec),
     )
 
 
@@ -114,39 +92,15 @@ def _inputs_of(dataset: tf.data.Dataset) -> list[tf.data.Dataset]:
     return list(dataset._inputs())
 
 
-def _has_one_element(feeding: list[tf.data.Dataset]) -> bool:
-    return [type(one).__name__ for one in feeding] == ["_TensorDataset"]
+def _num_elements(dataset: tf.data.Dataset) -> int | None:
+    cardinality = int(dataset.cardinality())
+    return None if cardinality < 0 else cardinality
 
 
 def _may_lack_order(dataset: tf.data.Dataset) -> bool:
     """True also for a parallel `interleave`, which does not remember whether it keeps the order."""
     unknown = "false" if type(dataset).__name__ == "_ParallelInterleaveDataset" else ""
     return bool(getattr(dataset, "_deterministic", unknown) == "false")
-
-
-def _is_map(dataset: tf.data.Dataset) -> bool:
-    """Maps of TensorFlow 1 may end early, which changes the number of elements."""
-    name = type(dataset).__name__
-    return name == "_DenseToRaggedDataset" or (
-        name in _MAPS and bool(getattr(dataset, "_preserve_cardinality", False))
-    )
-
-
-def _needs_all(dataset: tf.data.Dataset, hides: frozenset[str]) -> str:
-    """Why a map must run for all samples.
-
-    Calls in parallel overtake each other. So what depends on the order of calls is not defined in
-    the serial run either, unless TensorFlow was told to be deterministic: it then calls in order.
-    """
-    calls = _value(dataset, "_num_parallel_calls")
-    in_order = calls in (None, 1) or config.is_op_determinism_enabled()
-    if "state" in hides:
-        return "its function changes variables or the like from sample to sample"
-    if "seeded random" in hides:
-        return "its function draws seeded random numbers"
-    if "python" in hides and in_order:
-        return "its function is Python code that is called for one sample after the other"
-    return ""
 
 
 def _depends_on_cores(dataset: tf.data.Dataset) -> bool:
@@ -177,6 +131,15 @@ def _describe(dataset: tf.data.Dataset, kind: Kind, method: str) -> str:
     if kind is Kind.SHUFFLE and _value(dataset, "_reshuffle_each_iteration") is False:
         shown.append("reshuffle_each_iteration=False")
     return f"{method}({', '.join(shown)})"
+
+
+def _describe_seeds(seeds: list[Any]) -> str:
+    """The seed as the user may have given it."""
+    if seeds in ([None, None], [0, 0]):
+        return ""
+    if seeds[0] == random_seed.DEFAULT_GRAPH_SEED:
+        return str(seeds[1])
+    return f"{seeds[0]}, {seeds[1]}"
 
 
 def _read_batch(dataset: tf.data.Dataset) -> BatchParameters:
