@@ -27,7 +27,7 @@ def find_differences(last: Step, size: int) -> list[str]:
     found += [
         f"{step.text} permutes whole batches by random numbers without a seed"
         for step in _steps_on_batches(last)
-        if "permutes" in step.hides and _draws_differently(step)
+        if "permutes" in step.hides and draws_differently(step)
     ]
     return list(dict.fromkeys(found))
 
@@ -39,6 +39,14 @@ def beyond_repair(step: Step, reachable: bool = True) -> set[Step]:
     for feeding in step.inputs:
         found |= beyond_repair(feeding, reachable)
     return found
+
+
+def draws_differently(step: Step) -> bool:
+    """Whether functions of a step draw other numbers on other ranks. Local.
+
+    They do without a seed, and with one if calls in parallel overtake each other.
+    """
+    return "random" in step.hides or ("seeded random" in step.hides and not step.calls_in_order)
 
 
 def _faults_of_order(step: Step, is_unrepaired: bool) -> Iterator[str]:
@@ -56,18 +64,13 @@ def _faults_of_order(step: Step, is_unrepaired: bool) -> Iterator[str]:
 
 def _faults_of_decisions(step: Step) -> Iterator[str]:
     """Random numbers that decide which samples there are, or which branch they come from."""
-    if step.name in _DECIDING_STEPS and _draws_differently(step):
+    if step.name in _DECIDING_STEPS and draws_differently(step):
         yield f"{step.text} decides by random numbers without a seed"
     deciding = step.inputs if step.name in _DECIDING_STEPS else step.inputs[len(step.branches) :]
     for feeding in deciding:
         for one in feeding.walk():
-            if one.is_map and _draws_differently(one):
+            if one.is_map and draws_differently(one):
                 yield f"{step.text} may decide by the random numbers of {one.text}, without a seed"
-
-
-def _draws_differently(step: Step) -> bool:
-    """Whether random numbers differ from run to run: they do if calls overtake each other, too."""
-    return "random" in step.hides or ("seeded random" in step.hides and not step.calls_in_order)
 
 
 def _steps_on_batches(last: Step) -> Iterator[Step]:

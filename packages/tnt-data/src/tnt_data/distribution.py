@@ -9,12 +9,13 @@ import tensorflow as tf
 
 from tnt_data.arithmetic import check_rank
 from tnt_data.batching import judge_batching
-from tnt_data.differences import find_differences
+from tnt_data.differences import draws_differently, find_differences
 from tnt_data.explanation import describe_plan
 from tnt_data.pipeline import Step
 from tnt_data.planning import (
     PICK_FROM_BYTES,
     SplitPlan,
+    Way,
     plan_batch_size,
     plan_split,
 )
@@ -33,6 +34,7 @@ def distribute(
     *,
     micro_batch_size: int | None = None,
     seed: int = 42,
+    fingerprint: bool = False,
 ) -> tf.data.Dataset:
     """One rank's part of a dataset: step k of all ranks together is exactly the serial batch k.
 
@@ -50,6 +52,10 @@ def distribute(
         micro_batch_size: Samples per rank and step. An unbatched dataset is batched with
             `micro_batch_size * size`; the batch size of a batched one must equal that.
         seed: For shuffles without a seed.
+        fingerprint: Whether micro-batches tell by a number what global batch they are from, to be
+            compared between ranks. Where random numbers come before the place at which rows are
+            taken, such as those of an augmentation, they would always differ: then there is a
+            warning, and the number is 0.
 
     Returns:
         Dataset of `MicroBatch` with as many steps as the serial dataset; its cardinality is that
@@ -64,10 +70,12 @@ def distribute(
     """
     check_rank(rank, size)
     _check_dataset(dataset)
-    key = (rank, size, micro_batch_size, seed)
+    key = (rank, size, micro_batch_size, seed, fingerprint)
     results = dataset.__dict__.setdefault(_RESULTS, {})
     if key not in results:
-        results[key] = _distribute(dataset, rank, size, micro_batch_size, seed, PICK_FROM_BYTES)
+        results[key] = _distribute(
+            dataset, rank, size, micro_batch_size, seed, PICK_FROM_BYTES, fingerprint
+        )
     return results[key]
 
 
@@ -129,11 +137,28 @@ def _distribute(
     micro_batch_size: int | None,
     seed: int,
     pick_from_bytes: int,
+    fingerprint: bool = False,
 ) -> tf.data.Dataset:
     last = _read_batched(dataset, size, micro_batch_size)
     plan = plan_split(last, size, pick_from_bytes)
     _report(last, plan, rank, size, seed)
-    return rewrite(plan, Repairs(rank, size, seed))
+    return rewrite(plan, Repairs(rank, size, seed), fingerprint and _can_be_compared(plan, rank))
+
+
+def _can_be_compared(plan: SplitPlan, rank: int) -> bool:
+    """Whether all ranks read the same bytes up to the place at which rows are taken."""
+    moved = {one.step.identity for one in plan.move.steps}
+    first = plan.split.inputs[0] if plan.way is Way.PICK else plan.split
+    drawing = [
+        step.text for step in first.walk() if step.identity not in moved and draws_differently(step)
+    ]
+    if drawing:
+        _logger.warning(
+            "rank %d: what ranks read is not compared, since %s draws random numbers.",
+            rank,
+            ", ".join(drawing),
+        )
+    return not drawing
 
 
 def _read_batched(dataset: tf.data.Dataset, size: int, micro_batch_size: int | None) -> Step:

@@ -7,7 +7,8 @@ and always passes on the rows of one micro-batch: `window[first::size]` with the
 joined in batches as large as those of a full window, every batch holds the rows of one window, and
 steps, and their number, are those of the serial pipeline.
 
-Each row carries the number of samples in its global batch through the steps between.
+Each row carries what the micro-batch has to tell about the global batch, a few numbers, through the
+steps between.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from typing import Any
 import tensorflow as tf
 
 from tnt_data.arithmetic import row_positions
+from tnt_data.fingerprints import fingerprint_of_all, no_fingerprint
 from tnt_data.micro_batch import MicroBatch
 from tnt_data.pipeline import BatchParameters, Step
 from tnt_data.tensorflow_private import batch_like
 
 
-def pick_rows(samples: tf.data.Dataset, step: Step, rank: int, size: int) -> tf.data.Dataset:
+def pick_rows(
+    samples: tf.data.Dataset, step: Step, rank: int, size: int, with_fingerprint: bool
+) -> tf.data.Dataset:
     """The rows of one rank from a dataset of single samples. Local.
 
     Args:
@@ -30,9 +34,11 @@ def pick_rows(samples: tf.data.Dataset, step: Step, rank: int, size: int) -> tf.
         step: The step that joins samples in the serial pipeline.
         rank: Rank of the caller, `0 <= rank < size`.
         size: Number of ranks.
+        with_fingerprint: Whether to fold all samples of a global batch into a number.
 
     Returns:
-        Dataset of `(num_global, sample)`.
+        Dataset of `(numbers, sample)`; the numbers are an int64 vector of `num_global` and the
+        fingerprint of the global batch, or 0.
     """
     batch_size, drop_remainder = _size_of(step)
     is_tuple = type(samples.element_spec) is tuple
@@ -43,7 +49,9 @@ def pick_rows(samples: tf.data.Dataset, step: Step, rank: int, size: int) -> tf.
         num_global = window.cardinality()
         first = tf.where(rank < num_global, tf.constant(rank, tf.int64), tf.constant(0, tf.int64))
         rows = window.skip(first).shard(size, 0)
-        return tf.data.Dataset.zip((tf.data.Dataset.from_tensors(num_global).repeat(), rows))
+        fingerprint = fingerprint_of_all(window) if with_fingerprint else no_fingerprint()
+        numbers = tf.data.Dataset.from_tensors(tf.stack([num_global, fingerprint]))
+        return tf.data.Dataset.zip((numbers.repeat(), rows))
 
     return samples.window(batch_size, drop_remainder=drop_remainder).flat_map(pick)
 
@@ -52,7 +60,7 @@ def join_rows(rows: tf.data.Dataset, step: Step, rank: int, size: int) -> tf.dat
     """Joins picked rows to micro-batches. Local.
 
     Args:
-        rows: Yields `(num_global, sample)`, as many and in the order that `pick_rows` gives.
+        rows: Yields `(numbers, sample)`, as many and in the order that `pick_rows` gives.
         step: The step that joins samples in the serial pipeline.
         rank: Rank of the caller, `0 <= rank < size`.
         size: Number of ranks.
@@ -64,8 +72,9 @@ def join_rows(rows: tf.data.Dataset, step: Step, rank: int, size: int) -> tf.dat
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def count(numbers: tf.Tensor, data: Any) -> MicroBatch:
-        num_global = numbers[0]
-        return MicroBatch(data, tf.maximum(num_global - rank + size - 1, 0) // size, num_global)
+        num_global, fingerprint = tf.unstack(numbers[0])
+        num_local = tf.maximum(num_global - rank + size - 1, 0) // size
+        return MicroBatch(data, num_local, num_global, fingerprint)
 
     joined = batch_like(step.handle, rows, len(row_positions(batch_size, rank, size))).map(count)
     num_steps = step.handle.cardinality()

@@ -9,24 +9,25 @@ from tnt_data.pipeline import JOINS_SAMPLES
 from tnt_data.planning import SplitPlan, Way
 from tnt_data.rebuilding import Rebuilder, Repairs
 from tnt_data.slicing import slice_batches
-from tnt_data.tensorflow_private import open_windows, repeat_with_number, replay_step
+from tnt_data.tensorflow_private import open_windows, repeat_with_numbers, replay_step
 
 
-def rewrite(plan: SplitPlan, repairs: Repairs) -> tf.data.Dataset:
+def rewrite(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool = False) -> tf.data.Dataset:
     """The dataset of `MicroBatch` that a plan describes. Local.
 
     Args:
         plan: Where to split, and how.
         repairs: What is set right on the way; holds the rank and the number of ranks.
+        with_fingerprint: Whether micro-batches have fingerprints.
 
     Raises:
         UnsupportedElementError: If the elements have no rows that ranks could share.
     """
     if plan.way is Way.PICK:
-        dataset = _pick(plan, repairs)
+        dataset = _pick(plan, repairs, with_fingerprint)
     else:
         whole = Rebuilder(repairs).build(plan.split)
-        dataset = slice_batches(whole, repairs.rank, repairs.size)
+        dataset = slice_batches(whole, repairs.rank, repairs.size, with_fingerprint)
     for step in reversed(plan.steps[:-1]):
         dataset = replay_step(step.handle, [dataset], repairs.changes())
     if tf.executing_eagerly() and dataset.options().deterministic is False:
@@ -36,13 +37,13 @@ def rewrite(plan: SplitPlan, repairs: Repairs) -> tf.data.Dataset:
     return dataset
 
 
-def _pick(plan: SplitPlan, repairs: Repairs) -> tf.data.Dataset:
+def _pick(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool) -> tf.data.Dataset:
     samples = Rebuilder(repairs, plan.move).build(plan.split.inputs[0])
-    rows = pick_rows(samples, plan.split, repairs.rank, repairs.size)
+    rows = pick_rows(samples, plan.split, repairs.rank, repairs.size, with_fingerprint)
     for moved in plan.move.steps:
         if moved.step.kind in JOINS_SAMPLES:
             rows = open_windows(rows)
     for moved in plan.move.steps:
         branch = [(zipped.handle, number) for zipped, number in moved.branch]
-        rows = repeat_with_number(moved.step.handle, branch, rows, repairs.changes())
+        rows = repeat_with_numbers(moved.step.handle, branch, rows, repairs.changes())
     return join_rows(rows, plan.split, repairs.rank, repairs.size)

@@ -20,7 +20,7 @@ Make = Callable[[], tf.data.Dataset]
 
 
 class Seen(NamedTuple):
-    """One micro-batch with numpy values; ragged components are arrays of lists, sparse ones dense."""
+    """One micro-batch of numpy arrays; ragged components are arrays of lists, sparse ones dense."""
 
     data: Any
     num_local: int

@@ -22,7 +22,7 @@ __all__ = [
     "read_pipeline",
     "Changes",
     "replay_step",
-    "repeat_with_number",
+    "repeat_with_numbers",
     "open_windows",
     "batch_like",
 ]
@@ -53,28 +53,28 @@ def replay_step(step: Any, inputs: Sequence[tf.data.Dataset], changes: Changes) 
     return _load("replaying").REPLAYS[type(step).__name__](step, inputs, changes)
 
 
-def repeat_with_number(
+def repeat_with_numbers(
     step: Any, branch: Sequence[tuple[Any, int]], source: tf.data.Dataset, changes: Changes
 ) -> tf.data.Dataset:
-    """A step like `step` on elements `(number, element)`; the number stays as it is. Local.
+    """A step like `step` on elements `(numbers, element)`; the numbers stay as they are. Local.
 
     Args:
         step: The dataset to repeat, one that was planned to be moved.
         branch: Zips between the step and the carried element, outermost first, each with the
             number of the input that the step feeds.
-        source: Yields `(number, element)`.
+        source: Yields `(numbers, element)`.
         changes: As for `replay_step`.
     """
-    return _load("carrying").repeat_with_number(step, branch, source, changes)
+    return _load("carrying").repeat_with_numbers(step, branch, source, changes)
 
 
 def open_windows(source: tf.data.Dataset) -> tf.data.Dataset:
-    """From `(number, window)` to `(number, element)` for all elements of the windows. Local."""
+    """From `(numbers, window)` to `(numbers, element)` for all elements of the windows. Local."""
     return _load("carrying").open_windows(source)
 
 
 def batch_like(step: Any, source: tf.data.Dataset, num_rows: int) -> tf.data.Dataset:
-    """Joins `(number, sample)` as a `batch` or `padded_batch` step does, in its own size. Local."""
+    """Joins `(numbers, sample)` like a `batch` or `padded_batch` step, in its own size. Local."""
     return _load("carrying").batch_like(step, source, num_rows)
 
 

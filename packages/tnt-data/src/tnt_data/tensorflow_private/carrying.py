@@ -1,6 +1,6 @@
-"""Repeats steps on elements that carry a number: `(number, element)` instead of `element`.
+"""Repeats steps on elements that carry numbers: `(numbers, element)` instead of `element`.
 
-The number is the size of the global batch that a row belongs to. Steps that look at elements are
+The numbers tell of the global batch that a row belongs to. Steps that look at elements are
 given the part that they were made for and put it back; functions are the user's own, traced ones.
 """
 
@@ -19,16 +19,16 @@ from tnt_data.tensorflow_private.replaying import REPLAYS, is_deterministic
 Branch = Sequence[tuple[Any, int]]
 
 
-def repeat_with_number(
+def repeat_with_numbers(
     step: Any, branch: Branch, source: tf.data.Dataset, changes: Changes
 ) -> tf.data.Dataset:
-    """A step like `step` on elements `(number, element)`. Local.
+    """A step like `step` on elements `(numbers, element)`. Local.
 
     Args:
         step: The dataset to repeat.
         branch: Zips between the step and the carried element, outermost first, each with the
             number of the input that the step feeds. If any, the step must be a `map`.
-        source: Yields `(number, element)`.
+        source: Yields `(numbers, element)`.
         changes: As for other repetitions.
     """
     name = type(step).__name__
@@ -41,28 +41,28 @@ def repeat_with_number(
 
 
 def open_windows(source: tf.data.Dataset) -> tf.data.Dataset:
-    """From `(number, window)` to `(number, element)` for all elements of the windows. Local."""
+    """From `(numbers, window)` to `(numbers, element)` for all elements of the windows. Local."""
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-    def elements(number: tf.Tensor, window: Any) -> tf.data.Dataset:
-        numbers = tf.data.Dataset.from_tensors(number).repeat()
-        return tf.data.Dataset.zip((numbers, tf.data.Dataset.zip(window)))
+    def elements(numbers: tf.Tensor, window: Any) -> tf.data.Dataset:
+        repeated = tf.data.Dataset.from_tensors(numbers).repeat()
+        return tf.data.Dataset.zip((repeated, tf.data.Dataset.zip(window)))
 
     return source.flat_map(elements)
 
 
 def batch_like(step: Any, source: tf.data.Dataset, num_rows: int) -> tf.data.Dataset:
-    """Joins `(number, sample)` as a `batch` or `padded_batch` step does, in its own size. Local.
+    """Joins `(numbers, sample)` as a `batch` or `padded_batch` step does, in its own size. Local.
 
     Args:
         step: The dataset that joins samples.
-        source: Yields `(number, sample)`.
+        source: Yields `(numbers, sample)`.
         num_rows: Samples in a batch.
     """
     drop_remainder = bool(step._drop_remainder)
     if type(step).__name__ == "_PaddedBatchDataset":
         zero = tf.constant(0, tf.int64)
-        shapes: tuple[Any, Any] = ([], step._padded_shapes)
+        shapes = (source.element_spec[0].shape, step._padded_shapes)
         values = (zero, step._padding_values)
         return source.padded_batch(num_rows, shapes, values, drop_remainder, name=step._name)
     parallel = getattr(step, "_num_parallel_calls", None)
@@ -79,8 +79,8 @@ def _map(step: Any, branch: Branch, source: tf.data.Dataset) -> tf.data.Dataset:
         function = _on_part(function, zipped._datasets, number)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-    def call(number: tf.Tensor, element: Any) -> Any:
-        return number, _apply(function, element)
+    def call(numbers: tf.Tensor, element: Any) -> Any:
+        return numbers, _apply(function, element)
 
     if type(step).__name__ == "_MapDataset":
         synchronous = getattr(step, "_force_synchronous", False)
