@@ -50,7 +50,7 @@ def draws_differently(step: Step) -> bool:
 
 
 def _faults_of_order(step: Step, is_unrepaired: bool) -> Iterator[str]:
-    if "shuffle" in step.hides:
+    if "shuffle" in step.hides and (is_unrepaired or not step.lacks_seed_inside):
         yield f"the functions of {step.text} shuffle without a seed"
     if step.lacks_seed and is_unrepaired:
         yield f"{step.text} has no seed and cannot be rebuilt with one"

@@ -184,6 +184,6 @@ def _report(last: Step, plan: SplitPlan, rank: int, size: int, seed: int) -> Non
             "; ".join(differences),
         )
     for step in last.walk():
-        if step.lacks_seed:
+        if step.needs_seed:
             _logger.info("rank %d: %s has no seed and gets %d.", rank, step.text, seed)
     _logger.info("rank %d: %s: %s.", rank, plan.way.value, plan.reason)

@@ -112,7 +112,7 @@ class _Report:
         return ""
 
     def _seed(self, step: Step) -> str:
-        if step.lacks_seed:
+        if step.needs_seed:
             return "none" if step in self.fixed else f"gets {self.seeds[step.identity]}"
         return step.seeds
 
@@ -120,8 +120,8 @@ class _Report:
         if step in self.fixed:
             return ["cannot be repeated"] if step.kind is Kind.OPAQUE and step.inputs else []
         found = []
-        if step.lacks_seed:
-            found.append("seeded")
+        if step.needs_seed:
+            found.append("seeded inside" if step.lacks_seed_inside else "seeded")
         if step.lacks_order:
             found.append("made deterministic")
         if step.cache_file and self.size > 1:

@@ -69,6 +69,8 @@ class Step:
         batch: Parameters, if the kind is in `JOINS_SAMPLES`.
         seeds: The seeds that a shuffle or random source was made with, in words; empty without.
         lacks_seed: A shuffle or random source whose order differs from process to process.
+        lacks_seed_inside: Shuffles in the functions of the step lack a seed, and get one when the
+            step is rebuilt.
         lacks_order: The step was asked for `deterministic=False`.
         depends_on_cores: The order depends on the number of processor cores.
         cache_file: Where a cache on disk lies; empty for none or memory.
@@ -98,6 +100,7 @@ class Step:
     batch: BatchParameters | None = None
     seeds: str = ""
     lacks_seed: bool = False
+    lacks_seed_inside: bool = False
     lacks_order: bool = False
     depends_on_cores: bool = False
     cache_file: str = ""
@@ -111,6 +114,11 @@ class Step:
     looks_batched: bool = False
     same_elements: bool = False
     can_be_rebuilt: bool = False
+
+    @property
+    def needs_seed(self) -> bool:
+        """Whether the step gets a seed."""
+        return self.lacks_seed or self.lacks_seed_inside
 
     @property
     def branches(self) -> tuple[Step, ...]:

@@ -31,7 +31,7 @@ class Repairs:
 
     def needed_by(self, step: Step) -> bool:
         """Whether a step has to be repeated for its own sake. Local."""
-        return step.lacks_seed or step.lacks_order or bool(step.cache_file and self.size > 1)
+        return step.needs_seed or step.lacks_order or bool(step.cache_file and self.size > 1)
 
     def changes(self, seed: int | None = None) -> Changes:
         """What becomes different when a step is repeated. Local.
@@ -40,7 +40,7 @@ class Repairs:
             seed: Another seed than the first one.
         """
         suffix = f".rank{self.rank}of{self.size}" if self.size > 1 else ""
-        return Changes(self.seed if seed is None else seed, suffix)
+        return Changes(self.seed if seed is None else seed, suffix, self.rank)
 
 
 @dataclass(frozen=True)

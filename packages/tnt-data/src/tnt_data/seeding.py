@@ -29,6 +29,6 @@ def _assign(step: Step, seed: int, seeds: dict[int, int]) -> None:
         return
     for feeding in step.inputs:
         _assign(feeding, seed, seeds)
-        if step.kind is Kind.MERGE and any(one.lacks_seed for one in feeding.walk()):
+        if step.kind is Kind.MERGE and any(one.needs_seed for one in feeding.walk()):
             seed += 1
     seeds[step.identity] = seed

@@ -127,10 +127,17 @@ def test_single_rank_takes_whole_batches() -> None:
 
 
 def test_what_stays_different_between_ranks_is_said() -> None:
-    dataset = Data.range(3).flat_map(lambda _: Data.range(5).shuffle(3)).batch(4)
+    dataset = Data.range(9).filter(lambda _: tf.random.uniform([]) < 0.5).batch(4)
     text = tnt_data.explain(dataset, 2)
-    assert "Warning: the functions of flat_map() shuffle without a seed." in text
+    assert re.search(r"Warning: filter\(.*\) decides by random numbers without a seed\.", text)
     assert "Warning" not in tnt_data.explain(dataset, 1)
+
+
+def test_seeds_inside_of_functions_are_listed() -> None:
+    dataset = Data.range(3).flat_map(lambda _: Data.range(5).shuffle(3)).batch(4)
+    done, seed, details = table(tnt_data.explain(dataset, 2))["flat_map()"]
+    assert (done, seed) == ("replayed", "gets 42")
+    assert details.endswith("; seeded inside")
 
 
 def test_batch_that_would_be_added_is_shown() -> None:

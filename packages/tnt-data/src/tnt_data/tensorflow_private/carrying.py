@@ -13,8 +13,9 @@ import tensorflow as tf
 from tensorflow.python.data.util import nest
 
 from tnt_data.tensorflow_private.changes import Changes
-from tnt_data.tensorflow_private.functions import call_again, traced_functions
+from tnt_data.tensorflow_private.functions import call_again, find_hidden
 from tnt_data.tensorflow_private.replaying import REPLAYS, is_deterministic
+from tnt_data.tensorflow_private.reseeding import with_own_random_numbers
 
 Branch = Sequence[tuple[Any, int]]
 
@@ -33,7 +34,7 @@ def repeat_with_numbers(
     """
     name = type(step).__name__
     if name in ("_MapDataset", "_ParallelMapDataset"):
-        return _map(step, branch, source)
+        return _map(step, branch, source, changes.rank)
     if name in ("_BatchDataset", "_ParallelBatchDataset", "_PaddedBatchDataset"):
         batches = batch_like(step, source, step._batch_size)
         return batches.map(lambda numbers, element: (numbers[0], element))
@@ -73,8 +74,8 @@ def batch_like(step: Any, source: tf.data.Dataset, num_rows: int) -> tf.data.Dat
     )
 
 
-def _map(step: Any, branch: Branch, source: tf.data.Dataset) -> tf.data.Dataset:
-    function = call_again(traced_functions(step)[0])
+def _map(step: Any, branch: Branch, source: tf.data.Dataset, rank: int) -> tf.data.Dataset:
+    function = _function(step, rank)
     for zipped, number in reversed(branch):
         function = _on_part(function, zipped._datasets, number)
 
@@ -94,6 +95,17 @@ def _map(step: Any, branch: Branch, source: tf.data.Dataset) -> tf.data.Dataset:
         name=step._name,
         **more,
     )
+
+
+def _function(step: Any, rank: int) -> Callable[..., Any]:
+    """The function of a map, with this rank's own random numbers.
+
+    Ranks with the same seed would change neighbouring samples in the same way.
+    """
+    wrapper = step._map_func
+    if "seeded random" not in find_hidden([wrapper]):
+        return call_again(wrapper)
+    return call_again(wrapper, with_own_random_numbers(wrapper.function, rank))
 
 
 def _on_part(function: Callable[..., Any], structure: Any, number: int) -> Callable[..., Any]:

@@ -34,19 +34,23 @@ def traced_functions(dataset: tf.data.Dataset) -> list[Any]:
     return list(dataset._functions())
 
 
-def call_again(wrapper: Any) -> Callable[..., Any]:
+def call_again(wrapper: Any, function: Any = None) -> Callable[..., Any]:
     """A function that calls the traced one.
 
     The user's Python code does not run again: it might have side effects, or make other constants.
+
+    Args:
+        wrapper: One of `traced_functions`.
+        function: A changed copy of the traced function, to be called instead.
     """
+    captured = wrapper.function.captured_inputs if function else []
 
     def call(*arguments: Any) -> Any:
         spec = wrapper._input_structure
         element = arguments if type(spec) is tuple else arguments[0]
         flat = structure.to_tensor_list(spec, element)
-        return structure.from_compatible_tensor_list(
-            wrapper.output_structure, wrapper.function(*flat)
-        )
+        results = (function or wrapper.function)(*flat, *captured)
+        return structure.from_compatible_tensor_list(wrapper.output_structure, results)
 
     replay: Callable[..., Any] = tf.autograph.experimental.do_not_convert(call)
     return replay
@@ -63,7 +67,6 @@ def find_hidden(wrappers: list[Any]) -> frozenset[str]:
 
 
 def _hidden_in(nodes: Any) -> Iterator[str]:
-    by_name = {node.name: node for node in nodes}
     for node in nodes:
         if node.op.startswith(_BATCH_OPS):
             yield "batch"
@@ -71,19 +74,39 @@ def _hidden_in(nodes: Any) -> Iterator[str]:
             yield "unbatch"
         elif node.op == "GeneratorDataset":
             yield "generator"
-        elif node.op.startswith(_SHUFFLE_OPS):
-            seeds = [by_name.get(name.split(":")[0]) for name in node.input[2:4]]
-            if all(_is_zero(seed) for seed in seeds):
-                yield "shuffle"
+        elif is_unseeded_shuffle(node, nodes):
+            yield "shuffle"
         elif node.op in _PYTHON_OPS:
             yield "python"
-        elif "seed" in node.attr and "seed2" in node.attr and _is_stateful(node.op):
-            has_seed = node.attr["seed"].i or node.attr["seed2"].i
+        elif _draws(node):
             if node.op == "RandomShuffle":
                 yield "permutes"
-            yield "seeded random" if has_seed else "random"
+            yield "seeded random" if draws_from_seed(node) else "random"
         elif _is_stateful(node.op) and not _forgets(node.op):
             yield "state"
+
+
+def is_unseeded_shuffle(node: Any, nodes: Any) -> bool:
+    """Whether a node makes a dataset shuffle without a seed. Local.
+
+    Args:
+        node: The node.
+        nodes: The nodes of the graph or function that it belongs to.
+    """
+    if not node.op.startswith(_SHUFFLE_OPS):
+        return False
+    names = [name.split(":")[0] for name in node.input[2:4]]
+    return all(_is_zero(one) for one in nodes if one.name in names)
+
+
+def draws_from_seed(node: Any) -> bool:
+    """Whether a node draws random numbers that a seed determines. Local."""
+    return _draws(node) and bool(node.attr["seed"].i or node.attr["seed2"].i)
+
+
+def _draws(node: Any) -> bool:
+    is_random = "seed" in node.attr and "seed2" in node.attr
+    return is_random and "Dataset" not in node.op and _is_stateful(node.op)
 
 
 def _forgets(operation: str) -> bool:
@@ -115,6 +138,4 @@ def _origin(tensor: Any) -> Any:
 
 
 def _is_zero(node: Any) -> bool:
-    if node is None or node.op != "Const":
-        return False
-    return bool(np.all(tf.make_ndarray(node.attr["value"].tensor) == 0))
+    return node.op == "Const" and bool(np.all(tf.make_ndarray(node.attr["value"].tensor) == 0))

@@ -48,8 +48,8 @@ def needs_all(dataset: tf.data.Dataset, hides: frozenset[str]) -> str:
     """
     if "state" in hides:
         return "its function changes variables or the like from sample to sample"
-    if "seeded random" in hides:
-        return "its function draws seeded random numbers"
+    if "seeded random" in hides and calls_in_order(dataset):
+        return "its function draws seeded random numbers for one sample after the other"
     if "python" in hides and calls_in_order(dataset):
         return "its function is Python code that is called for one sample after the other"
     return ""

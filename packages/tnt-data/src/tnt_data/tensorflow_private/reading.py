@@ -14,7 +14,7 @@ from tnt_data.tensorflow_private.functions import find_hidden, traced_functions
 from tnt_data.tensorflow_private.generators import draws_random_numbers, find_generator
 from tnt_data.tensorflow_private.maps import calls_in_order, is_identity_map, is_map, needs_all
 from tnt_data.tensorflow_private.readers import READERS
-from tnt_data.tensorflow_private.replaying import REPLAYS
+from tnt_data.tensorflow_private.replaying import REPLAYS, SEEDS_INSIDE
 
 _SHOWN = (
     "_buffer_size",
@@ -29,7 +29,7 @@ _SHOWN = (
 
 def read_known_pipeline(dataset: tf.data.Dataset) -> Step:
     """Describes a dataset of a known release of TensorFlow, and everything that feeds it. Local."""
-    hides = find_hidden(traced_functions(dataset))
+    hides = _find_hidden(dataset)
     if "generator" in hides and _is_from_generator(dataset):
         return _read_generator(dataset)
     name = type(dataset).__name__
@@ -46,6 +46,7 @@ def read_known_pipeline(dataset: tf.data.Dataset) -> Step:
         batch=_read_batch(dataset) if kind in JOINS_SAMPLES else None,
         seeds=_describe_seeds(seeds),
         lacks_seed=kind in (Kind.SHUFFLE, Kind.RANDOM) and seeds == [0, 0],
+        lacks_seed_inside="shuffle" in hides and name in SEEDS_INSIDE,
         lacks_order=_may_lack_order(dataset),
         depends_on_cores=_depends_on_cores(dataset),
         cache_file=cache_file.decode() if cache_file else "",
@@ -60,6 +61,19 @@ def read_known_pipeline(dataset: tf.data.Dataset) -> Step:
         same_elements=len(feeding) == 1 and dataset.element_spec == feeding[0].element_spec,
         can_be_rebuilt=name in REPLAYS,
     )
+
+
+def _find_hidden(dataset: tf.data.Dataset) -> frozenset[str]:
+    hides = find_hidden(traced_functions(dataset))
+    if "shuffle" in hides and is_map(dataset) and not _yields_datasets(dataset):
+        # A shuffle inside of a sample: for others it makes no difference.
+        return hides - {"shuffle"} | {"random"}
+    return hides
+
+
+def _yields_datasets(dataset: tf.data.Dataset) -> bool:
+    specs = tf.nest.flatten(dataset.element_spec)
+    return any(isinstance(spec, tf.data.DatasetSpec) for spec in specs)
 
 
 def _is_from_generator(dataset: tf.data.Dataset) -> bool:

@@ -19,13 +19,15 @@ from tensorflow.python.data.ops import (
 from tensorflow.python.data.util import nest
 
 from tnt_data.tensorflow_private.changes import Changes, Inputs, Replay
-from tnt_data.tensorflow_private.functions import call_again, traced_functions
+from tnt_data.tensorflow_private.functions import call_again, find_hidden, traced_functions
 from tnt_data.tensorflow_private.readers import READERS
 from tnt_data.tensorflow_private.repeating import (
+    repeat_on,
     repeat_with_function,
     seeded_random,
     seeded_shuffle,
 )
+from tnt_data.tensorflow_private.reseeding import with_numbers, with_seeded_shuffles
 
 
 def is_deterministic(step: Any) -> bool | None:
@@ -107,8 +109,22 @@ def _take_while(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
     return repeat_with_function(step, step._predicate, inputs[0], tf.raw_ops.TakeWhileDataset)
 
 
+def _expand(
+    step: Any, source: tf.data.Dataset, changes: Changes, operation: Any, **arguments: Any
+) -> tf.data.Dataset:
+    """A step whose function makes a dataset of each element, with the shuffles in it seeded."""
+    function = step._map_func.function
+    captured = function.captured_inputs
+    if "shuffle" in find_hidden([step._map_func]):
+        source = with_numbers(source, changes.seed)
+        function = with_seeded_shuffles(function, changes.seed)
+    repeated = repeat_on(step, source, operation, f=function, other_arguments=captured, **arguments)
+    repeated._copied_function = function  # what it calls lives as long as it does
+    return repeated
+
+
 def _flat_map(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
-    return repeat_with_function(step, step._map_func, inputs[0], tf.raw_ops.FlatMapDataset)
+    return _expand(step, inputs[0], changes, tf.raw_ops.FlatMapDataset)
 
 
 def _ragged(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
@@ -122,10 +138,10 @@ def _ragged(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
 
 
 def _interleave(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
-    return repeat_with_function(
+    return _expand(
         step,
-        step._map_func,
         inputs[0],
+        changes,
         tf.raw_ops.InterleaveDataset,
         cycle_length=step._cycle_length,
         block_length=step._block_length,
@@ -133,10 +149,10 @@ def _interleave(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
 
 
 def _parallel_interleave(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
-    return repeat_with_function(
+    return _expand(
         step,
-        step._map_func,
         inputs[0],
+        changes,
         tf.raw_ops.ParallelInterleaveDatasetV4,
         cycle_length=step._cycle_length,
         block_length=step._block_length,
@@ -171,6 +187,9 @@ def _directed_interleave(step: Any, inputs: Inputs, changes: Changes) -> tf.data
 def _assert_cardinality(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
     return inputs[0].apply(tf.data.experimental.assert_cardinality(step._expected_cardinality))
 
+
+SEEDS_INSIDE = ("_FlatMapDataset", "_InterleaveDataset", "_ParallelInterleaveDataset")
+"""Steps that seed the shuffles in their functions when they are repeated."""
 
 REPLAYS: dict[str, Replay] = {
     **READERS,
