@@ -96,7 +96,8 @@ class _Report:
         if any(moved.step is step for moved in plan.move.steps):
             return "moved", "after the pick: for this rank's samples only"
         if step in plan.steps[:-1]:
-            return "replayed", "on micro-batches"
+            details = "on micro-batches"
+            return "replayed", details + ("; treats each row alone" if step.is_row_wise else "")
         if step is plan.split and plan.way is Way.PICK:
             return "replayed", "joins this rank's samples only"
         if step is plan.split and self.size == 1:

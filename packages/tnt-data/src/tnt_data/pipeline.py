@@ -80,6 +80,7 @@ class Step:
             (Python code).
         calls_in_order: Whether its functions are called for one element after the other.
         is_map: Whether it makes exactly one element of each, and of that one alone.
+        is_row_wise: A map of which is known that, given batches, it treats each row alone.
         needs_all: Why its function must run for all samples in their order, in words; empty if the
             result for one sample does not depend on others. Only of maps.
         changes_nothing: A map that TensorFlow may leave out when it optimises the pipeline.
@@ -107,6 +108,7 @@ class Step:
     hides: frozenset[str] = frozenset()
     calls_in_order: bool = True
     is_map: bool = False
+    is_row_wise: bool = False
     needs_all: str = ""
     changes_nothing: bool = False
     element_bytes: int | None = None

@@ -1,11 +1,12 @@
 """Decides where and how a pipeline is split. No TensorFlow.
 
 The split lies as early as is exact. Walking back from the end, steps that never look into an
-element (prefetch, repeat, cache, ...) do the same to micro-batches, so the split passes them. It
-stops at the first other step: a function of the user may mix the samples of a batch and must see
-all of it. If that step is the one that makes the batches, and rows do not depend on each other,
-this rank's rows are picked before they are joined (`Way.PICK`), as far before as
-`tnt_data.moving` allows; otherwise they are cut out of the finished batch (`Way.SLICE`).
+element (prefetch, repeat, cache, ...) do the same to micro-batches, so the split passes them, and
+so do functions of which is known that they treat each row of a batch alone. It stops at the first
+other step: a function of the user may mix the samples of a batch and must see all of it. If that
+step is the one that makes the batches, and rows do not depend on each other, this rank's rows are
+picked before they are joined (`Way.PICK`), as far before as `tnt_data.moving` allows; otherwise
+they are cut out of the finished batch (`Way.SLICE`).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class SplitPlan:
 
     Attributes:
         steps: The main chain from the end of the pipeline to the split, which is the last of them.
-            All others only pass elements on and are repeated after the split.
+            All others pass elements on or treat each row alone, and are repeated after the split.
         batching: Whether and why the elements are batches.
         way: How rows are taken.
         reason: Why this way, in words.
@@ -78,6 +79,8 @@ def plan_split(last: Step, size: int, pick_from_bytes: int = PICK_FROM_BYTES) ->
 
 def _may_follow_the_split(step: Step) -> bool:
     """A cache on disk may hold whole batches of an earlier run, so it stays before the split."""
+    if step.is_row_wise:
+        return step.can_be_rebuilt and not step.needs_all
     return step.kind in PASSES_ELEMENTS_UNSEEN and step.can_be_rebuilt and not step.cache_file
 
 

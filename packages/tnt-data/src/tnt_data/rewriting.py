@@ -9,7 +9,12 @@ from tnt_data.pipeline import JOINS_SAMPLES
 from tnt_data.planning import SplitPlan, Way
 from tnt_data.rebuilding import Rebuilder, Repairs
 from tnt_data.slicing import slice_batches
-from tnt_data.tensorflow_private import open_windows, repeat_with_numbers, replay_step
+from tnt_data.tensorflow_private import (
+    open_windows,
+    repeat_on_rows,
+    repeat_with_numbers,
+    replay_step,
+)
 
 
 def rewrite(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool = False) -> tf.data.Dataset:
@@ -29,7 +34,10 @@ def rewrite(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool = False) -
         whole = Rebuilder(repairs).build(plan.split)
         dataset = slice_batches(whole, repairs.rank, repairs.size, with_fingerprint)
     for step in reversed(plan.steps[:-1]):
-        dataset = replay_step(step.handle, [dataset], repairs.changes())
+        if step.is_row_wise:
+            dataset = repeat_on_rows(step.handle, dataset)
+        else:
+            dataset = replay_step(step.handle, [dataset], repairs.changes())
     if tf.executing_eagerly() and dataset.options().deterministic is False:
         options = tf.data.Options()
         options.deterministic = True

@@ -23,6 +23,7 @@ __all__ = [
     "Changes",
     "replay_step",
     "repeat_with_numbers",
+    "repeat_on_rows",
     "open_windows",
     "batch_like",
 ]
@@ -66,6 +67,11 @@ def repeat_with_numbers(
         changes: As for `replay_step`.
     """
     return _load("carrying").repeat_with_numbers(step, branch, source, changes)
+
+
+def repeat_on_rows(step: Any, source: tf.data.Dataset) -> tf.data.Dataset:
+    """A row-wise map like `step` on the data of micro-batches, which have fewer rows. Local."""
+    return _load("carrying").repeat_on_rows(step, source)
 
 
 def open_windows(source: tf.data.Dataset) -> tf.data.Dataset:

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tensorflow.python.data.util import nest
 
 from tnt_data.tensorflow_private.changes import Changes
+from tnt_data.tensorflow_private.copying import copy_function
 from tnt_data.tensorflow_private.functions import call_again, find_hidden
 from tnt_data.tensorflow_private.replaying import REPLAYS, is_deterministic
 from tnt_data.tensorflow_private.reseeding import with_own_random_numbers
@@ -74,6 +75,29 @@ def batch_like(step: Any, source: tf.data.Dataset, num_rows: int) -> tf.data.Dat
     )
 
 
+def repeat_on_rows(step: Any, source: tf.data.Dataset) -> tf.data.Dataset:
+    """A row-wise map like `step` on the data of micro-batches. Local.
+
+    Args:
+        step: The dataset to repeat.
+        source: Yields named tuples with the field `data`, of which there are fewer rows.
+    """
+    wrapper = step._map_func
+    captured = wrapper.function.captured_inputs
+    specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in wrapper.function.inputs]
+    rows = tf.nest.flatten(source.element_spec.data)
+    function = copy_function(wrapper.function, specs=[*rows, *specs[len(rows) :]])
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def call(micro_batch: Any) -> Any:
+        results = function(*tf.nest.flatten(micro_batch.data), *captured)
+        return micro_batch._replace(
+            data=tf.nest.pack_sequence_as(wrapper.output_structure, results)
+        )
+
+    return _map_like(step, source, call)
+
+
 def _map(step: Any, branch: Branch, source: tf.data.Dataset, rank: int) -> tf.data.Dataset:
     function = _function(step, rank)
     for zipped, number in reversed(branch):
@@ -83,13 +107,19 @@ def _map(step: Any, branch: Branch, source: tf.data.Dataset, rank: int) -> tf.da
     def call(numbers: tf.Tensor, element: Any) -> Any:
         return numbers, _apply(function, element)
 
+    return _map_like(step, source, call)
+
+
+def _map_like(step: Any, source: tf.data.Dataset, function: Any) -> tf.data.Dataset:
+    """A map with another function, but as many calls at a time and in the same order."""
     if type(step).__name__ == "_MapDataset":
         synchronous = getattr(step, "_force_synchronous", False)
         more = {"synchronous": True} if synchronous else {}
-        return source.map(call, name=step._name, **more)
-    more = {"use_unbounded_threadpool": True} if _is_unbounded(step) else {}
+        return source.map(function, name=step._name, **more)
+    unbounded = getattr(step, "_use_unbounded_threadpool", False)
+    more = {"use_unbounded_threadpool": True} if unbounded else {}
     return source.map(
-        call,
+        function,
         num_parallel_calls=step._num_parallel_calls,
         deterministic=is_deterministic(step),
         name=step._name,
@@ -122,7 +152,3 @@ def _on_part(function: Callable[..., Any], structure: Any, number: int) -> Calla
 
 def _apply(function: Callable[..., Any], element: Any) -> Any:
     return function(*element) if type(element) is tuple else function(element)
-
-
-def _is_unbounded(step: Any) -> bool:
-    return bool(getattr(step, "_use_unbounded_threadpool", False))

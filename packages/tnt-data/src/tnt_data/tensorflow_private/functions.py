@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -120,6 +119,15 @@ def _is_stateful(operation: str) -> bool:
     return definition is not None and definition.is_stateful
 
 
+def is_stateless(operation: str) -> bool:
+    """Whether an operation gives the same result for the same inputs. Local.
+
+    Args:
+        operation: Its type; functions that a graph calls count as not stateless.
+    """
+    return op_def_registry.get(operation) is not None and not _is_stateful(operation)
+
+
 def is_identity(wrapper: Any) -> bool:
     """Whether a function returns its arguments, so that TensorFlow may leave its step out. Local.
 
@@ -127,8 +135,7 @@ def is_identity(wrapper: Any) -> bool:
         wrapper: One of `traced_functions`.
     """
     graph = wrapper.function.graph
-    returned = [_origin(tensor) for tensor in graph.outputs]
-    return len(returned) == len(graph.inputs) and all(map(operator.is_, returned, graph.inputs))
+    return [_origin(tensor).name for tensor in graph.outputs] == [t.name for t in graph.inputs]
 
 
 def _origin(tensor: Any) -> Any:

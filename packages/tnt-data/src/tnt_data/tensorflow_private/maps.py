@@ -6,6 +6,7 @@ import tensorflow as tf
 from tensorflow.python.framework import config
 
 from tnt_data.tensorflow_private.functions import is_identity
+from tnt_data.tensorflow_private.row_wise import is_row_wise
 
 _MAPS = ("_MapDataset", "_ParallelMapDataset")
 
@@ -24,6 +25,12 @@ def is_map(dataset: tf.data.Dataset) -> bool:
 def is_identity_map(dataset: tf.data.Dataset) -> bool:
     """Whether a step is a map that returns what it is given. Local."""
     return type(dataset).__name__ in _MAPS and is_identity(dataset._map_func)
+
+
+def is_row_wise_map(dataset: tf.data.Dataset) -> bool:
+    """Whether a step is a map of which is known that it treats each row of a batch alone. Local."""
+    name = type(dataset).__name__
+    return name in _MAPS and is_map(dataset) and is_row_wise(dataset._map_func)
 
 
 def calls_in_order(dataset: tf.data.Dataset) -> bool:

@@ -12,7 +12,13 @@ from tnt_data.shapes import element_bytes, looks_batched, row_bytes, rows_are_in
 from tnt_data.tensorflow_private.classes import CLASSES
 from tnt_data.tensorflow_private.functions import find_hidden, traced_functions
 from tnt_data.tensorflow_private.generators import draws_random_numbers, find_generator
-from tnt_data.tensorflow_private.maps import calls_in_order, is_identity_map, is_map, needs_all
+from tnt_data.tensorflow_private.maps import (
+    calls_in_order,
+    is_identity_map,
+    is_map,
+    is_row_wise_map,
+    needs_all,
+)
 from tnt_data.tensorflow_private.readers import READERS
 from tnt_data.tensorflow_private.replaying import REPLAYS, SEEDS_INSIDE
 
@@ -53,6 +59,7 @@ def read_known_pipeline(dataset: tf.data.Dataset) -> Step:
         hides=hides,
         calls_in_order=calls_in_order(dataset),
         is_map=is_map(dataset),
+        is_row_wise=is_row_wise_map(dataset),
         needs_all=needs_all(dataset, hides),
         changes_nothing=is_identity_map(dataset),
         element_bytes=element_bytes(dataset.element_spec),
