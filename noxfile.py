@@ -26,6 +26,7 @@ PACKAGES = {
 HEADERS = sysconfig.get_path("include")  # Debian keeps them in a package of its own
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")["dependency-groups"]
 BY_PACKAGE = nox.parametrize("package", [nox.param(name, id=name) for name in PACKAGES])
+BENCHMARKS = sorted(path.parent.name for path in ROOT.glob("benchmarks/*/__main__.py"))
 WITH_RANKS = [name for name in PACKAGES if (ROOT / "packages" / name / "tests/ranks").is_dir()]
 
 nox.options.default_venv_backend = "virtualenv"
@@ -83,7 +84,7 @@ def check_style(session: nox.Session) -> None:
 
 
 def check_types(session: nox.Session) -> None:
-    session.run("mypy", *(f"packages/{package}/src" for package in PACKAGES), "tools")
+    session.run("mypy", *(f"packages/{package}/src" for package in PACKAGES), "tools", "benchmarks")
 
 
 def run_pytest(session: nox.Session, *arguments: str) -> None:
@@ -204,7 +205,8 @@ def all_checks(
     if googletest is not None:
         checks.append(("C++ tests", lambda: run_cpp_tests(session, "dev", googletest)))
     folders = [f"packages/{name}/tests/{kind}" for kind in ("unit", "ranks") for name in PACKAGES]
-    folders += ["tests/tools", "tests/contract", "models", "tests/docs", "tests/end_to_end"]
+    folders += ["tests/tools", "tests/contract", "models", "tests/docs", "tests/bench"]
+    folders += ["tests/end_to_end"]
     for folder in folders:
         if any((ROOT / folder).rglob("test_*.py")):
             checks.append((folder, lambda folder=folder: run_pytest(session, folder)))
@@ -245,10 +247,15 @@ def models(session: nox.Session) -> None:
 
 
 @nox.session
-def bench(session: nox.Session) -> None:
-    """Measure the allreduce between two ranks of this host."""
-    install(session, [*local_closure("tnt-comm"), "tnt-launch"])
-    session.run("tarantella", "-n", "2", "--", "benchmarks/allreduce.py", *session.posargs)
+@nox.parametrize("benchmark", [nox.param(name, id=name) for name in BENCHMARKS])
+def bench(session: nox.Session, benchmark: str) -> None:
+    """Run one benchmark, with options after `--`; `allreduce` gets its peers first."""
+    if benchmark == "allreduce":
+        install(session, local_closure("tnt-comm"))
+        session.run("python", "-m", "benchmarks.allreduce.install_peers")
+    else:
+        install(session, PACKAGES)
+    session.run("python", "-m", f"benchmarks.{benchmark}", *session.posargs)
 
 
 @nox.session

@@ -24,14 +24,15 @@ IMPORTS: dict[str, set[str]] = {
 
 INCLUDES: dict[str, set[str]] = {
     "base": set(),
+    "trace": {"base"},
     "transport": {"base"},
     "kernel": {"base"},
     "engine": {"base"},  # advances operations: it knows no algorithm and no network
-    "algorithm": {"base", "transport", "kernel", "engine"},
-    "group": {"base", "transport", "engine", "algorithm"},
-    "fusion": {"base", "kernel", "algorithm", "group"},
+    "algorithm": {"base", "trace", "transport", "kernel", "engine"},
+    "group": {"base", "trace", "transport", "engine", "algorithm"},
+    "fusion": {"base", "trace", "kernel", "algorithm", "group"},
     "capi": {"base", "group", "fusion"},
-    "bindings": {"base", "group", "fusion", "capi"},
+    "bindings": {"base", "trace", "group", "fusion", "capi"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]tnt/comm/(\w+)/', re.MULTILINE)

@@ -1,5 +1,5 @@
 #include "bindings.hpp"
-#include "tnt/comm/base/error.hpp"
+#include "errors.hpp"
 
 namespace py = pybind11;
 
@@ -25,17 +25,21 @@ const char* class_name_of(ErrorKind kind) {
 }  // namespace
 
 // The classes are Python's (errors.py), since CommTimeoutError has two bases.
+void set_python_error(const Error& error) {
+  const char* name = class_name_of(error.kind());
+  if (name == nullptr) {
+    py::set_error(PyExc_ValueError, error.what());
+  } else {
+    py::set_error(py::module_::import("tnt_comm.errors").attr(name), error.what());
+  }
+}
+
 void bind_errors(py::module_&) {
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);
     } catch (const Error& error) {
-      const char* name = class_name_of(error.kind());
-      if (name == nullptr) {
-        py::set_error(PyExc_ValueError, error.what());
-      } else {
-        py::set_error(py::module_::import("tnt_comm.errors").attr(name), error.what());
-      }
+      set_python_error(error);
     }
   });
 }

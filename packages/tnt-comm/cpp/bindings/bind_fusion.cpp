@@ -1,8 +1,10 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "bindings.hpp"
 #include "interrupt.hpp"
@@ -29,9 +31,9 @@ std::string dtype_of(const Bucket& bucket) {
 }
 
 std::int64_t create_reducer(const std::shared_ptr<Group>& group, const FusionPlan& plan,
-                            const std::string& name) {
+                            const std::string& name, const std::string& phase) {
   const py::gil_scoped_release unlocked;
-  return reducers().add(std::make_shared<GradientReducer>(group, plan, name));
+  return reducers().add(std::make_shared<GradientReducer>(group, plan, name, phase));
 }
 
 void close_reducer(std::int64_t handle) {
@@ -51,9 +53,19 @@ void finish(std::int64_t handle, std::size_t tensor, py::array out, double timeo
   reducers().find(handle)->finish(tensor, data, timeout_s, python_signals());
 }
 
-std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> overlap(std::int64_t handle) {
-  const Overlap counts = reducers().find(handle)->overlap();
-  return {counts.num_steps, counts.num_buckets, counts.num_hidden};
+// An array over the memory of the lease, which it owns; None if nothing is lent.
+py::object lend(std::int64_t handle, std::size_t tensor, const py::dtype& dtype,
+                const std::vector<py::ssize_t>& shape, double timeout_s) {
+  std::unique_ptr<Lease> lease;
+  {
+    const py::gil_scoped_release unlocked;
+    lease = reducers().find(handle)->lend(tensor, timeout_s, python_signals());
+  }
+  if (!lease) return py::none();
+  const void* data = lease->data();
+  const py::capsule owner(lease.release(),
+                          [](void* memory) { delete static_cast<Lease*>(memory); });
+  return py::array(dtype, shape, data, owner);
 }
 
 }  // namespace
@@ -69,13 +81,15 @@ void bind_fusion(py::module_& module) {
       .def(py::init(&make_plan), py::arg("tensors"), py::arg("threshold_bytes"))
       .def_property_readonly("buckets", &FusionPlan::buckets);
 
-  module.def("create_reducer", &create_reducer, py::arg("group"), py::arg("plan"), py::arg("name"));
+  module.def("create_reducer", &create_reducer, py::arg("group"), py::arg("plan"), py::arg("name"),
+             py::arg("phase"));
   module.def("close_reducer", &close_reducer, py::arg("handle"));
   module.def("start_tensor", &start, py::arg("handle"), py::arg("tensor"), py::arg("array"),
              py::arg("scale"));
   module.def("finish_tensor", &finish, py::arg("handle"), py::arg("tensor"), py::arg("out"),
              py::arg("timeout_s"));
-  module.def("reducer_overlap", &overlap, py::arg("handle"));
+  module.def("lend_tensor", &lend, py::arg("handle"), py::arg("tensor"), py::arg("dtype"),
+             py::arg("shape"), py::arg("timeout_s"));
 }
 
 }  // namespace tnt::comm::bindings

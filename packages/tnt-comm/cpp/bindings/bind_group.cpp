@@ -14,42 +14,63 @@ namespace {
 using TicketPtr = std::shared_ptr<Ticket>;
 using Driver = Group::Driver;
 
-Driver driver_of(bool will_wait) {
-  return will_wait ? Driver::caller : Driver::engine;
-}
-
 std::size_t count_of(const py::array& array) {
   return static_cast<std::size_t>(array.size());
 }
 
+// Whoever is going to wait runs the operation right here, unlocked. Starting
+// alone takes a lock for a moment only, so it keeps the GIL.
+template <typename Function>
+TicketPtr start(bool will_wait, Function&& function) {
+  if (!will_wait) return function(Driver::engine);
+  const py::gil_scoped_release unlocked;
+  return function(Driver::caller);
+}
+
 TicketPtr start_barrier(Group& group, bool will_wait) {
-  return group.start_barrier(driver_of(will_wait));
+  return start(will_wait, [&](Driver driver) { return group.start_barrier(driver); });
 }
 
 TicketPtr start_allreduce(Group& group, const py::array& in, py::array out,
                           const std::string& dtype, const std::string& op, bool will_wait) {
-  return group.start_allreduce(in.data(), out.mutable_data(), count_of(in), parse_dtype(dtype),
-                               parse_reduce_op(op), driver_of(will_wait));
+  const void* source = in.data();
+  void* target = out.mutable_data();
+  const std::size_t count = count_of(in);
+  return start(will_wait, [&](Driver driver) {
+    return group.start_allreduce(source, target, count, parse_dtype(dtype), parse_reduce_op(op),
+                                 driver);
+  });
 }
 
 TicketPtr start_broadcast(Group& group, const py::array& in, py::array out,
                           const std::string& dtype, int root, bool will_wait) {
-  return group.start_broadcast(in.data(), out.mutable_data(), count_of(in), parse_dtype(dtype),
-                               root, driver_of(will_wait));
+  const void* source = in.data();
+  void* target = out.mutable_data();
+  const std::size_t count = count_of(in);
+  return start(will_wait, [&](Driver driver) {
+    return group.start_broadcast(source, target, count, parse_dtype(dtype), root, driver);
+  });
 }
 
 TicketPtr start_allgather(Group& group, const py::array& in, const std::string& dtype,
                           std::uint64_t shape_id, bool will_wait) {
-  return group.start_allgather(in.data(), count_of(in), parse_dtype(dtype), shape_id,
-                               driver_of(will_wait));
+  const void* source = in.data();
+  const std::size_t count = count_of(in);
+  return start(will_wait, [&](Driver driver) {
+    return group.start_allgather(source, count, parse_dtype(dtype), shape_id, driver);
+  });
 }
 
 TicketPtr start_reduce_scatter(Group& group, const py::array& in, py::array out,
                                const std::string& dtype, const std::string& op, bool will_wait) {
+  const void* source = in.data();
+  void* target = out.mutable_data();
   const auto num_rows = static_cast<std::size_t>(in.shape(0));
   const std::size_t row_elements = num_rows == 0 ? 0 : count_of(in) / num_rows;
-  return group.start_reduce_scatter(in.data(), out.mutable_data(), num_rows, row_elements,
-                                    parse_dtype(dtype), parse_reduce_op(op), driver_of(will_wait));
+  return start(will_wait, [&](Driver driver) {
+    return group.start_reduce_scatter(source, target, num_rows, row_elements, parse_dtype(dtype),
+                                      parse_reduce_op(op), driver);
+  });
 }
 
 void wait(Ticket& ticket, double timeout_s) {
@@ -58,14 +79,13 @@ void wait(Ticket& ticket, double timeout_s) {
 }
 
 py::list take_blocks(Ticket& ticket) {
-  auto& gathered = ticket.operation<Allgather>();
-  return views_of(std::move(gathered.result()), gathered.ends());
+  Gathered& gathered = ticket.gathered();
+  return views_of(std::move(gathered.blocks), gathered.ends);
 }
 
 }  // namespace
 
 void bind_group(py::module_& module) {
-  // Starting takes a lock for a moment only, so it keeps the GIL.
   py::classh<Ticket>(module, "Ticket")
       .def("is_done", &Ticket::is_done)
       .def("wait", &wait, py::arg("timeout_s"))

@@ -6,6 +6,9 @@ PYBIND11_MODULE(_core, module) {
   bind_errors(module);
   bind_job(module);
   bind_group(module);
+  bind_allreduce(module);
+  bind_shared_array(module);
   bind_fusion(module);
   bind_gatherer(module);
+  bind_trace(module);
 }

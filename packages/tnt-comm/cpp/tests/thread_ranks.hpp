@@ -1,17 +1,24 @@
 #pragma once
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "put_only_transport.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/group/group.hpp"
 #include "tnt/comm/group/runtime.hpp"
+#include "tnt/comm/transport/shm/shm_transport.hpp"
+#include "tnt/comm/transport/solo_transport.hpp"
 
 namespace tnt::comm::tests {
 
@@ -25,17 +32,43 @@ inline Environment environment_of(int rank, int size, const std::string& job_id)
   return environment;
 }
 
-/// Runs a function on `size` ranks, each a thread with a runtime of its own.
-/// Rethrows the first rank's exception.
-inline void run_threads(int size, const std::function<void(Runtime&)>& function) {
+/// A job of ranks that are threads of this process.
+struct Job {
+  int size = 1;
+  std::optional<Network> network;  ///< otherwise shared memory among all
+  std::string algorithm = "auto";
+  double stall_report_s = 5;
+  std::function<void(Environment&)> change = [](Environment&) {};
+  Violations* violations = nullptr;  ///< otherwise there must be none
+};
+
+inline std::unique_ptr<Transport> transport_of(const Environment& environment, const Job& job,
+                                               Violations& violations) {
+  if (environment.size == 1) return std::make_unique<SoloTransport>();
+  auto shared_memory = std::make_unique<ShmTransport>(
+      HostRanks{environment.job_id, 0, environment.size}, environment.rank,
+      Deadline(environment.timeout_s), environment.stall_report_s);
+  if (!job.network) return shared_memory;
+  return std::make_unique<PutOnlyTransport>(std::move(shared_memory), *job.network, violations);
+}
+
+/// Runs a function on all ranks of a job, each a thread with a runtime of its
+/// own. Rethrows the first rank's exception.
+inline void run_job(const Job& job, const std::function<void(Runtime&)>& function) {
   static std::atomic<int> num_jobs{0};
   const std::string job_id = text("cpptest", ::getpid(), "x", num_jobs.fetch_add(1));
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
+  Violations own;
+  Violations& violations = job.violations != nullptr ? *job.violations : own;
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(job.size));
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
+  for (int rank = 0; rank < job.size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        Runtime runtime(environment_of(rank, size, job_id));
+        Environment environment = environment_of(rank, job.size, job_id);
+        environment.allreduce_algorithm = job.algorithm;
+        environment.stall_report_s = job.stall_report_s;
+        job.change(environment);
+        Runtime runtime(environment, transport_of(environment, job, violations));
         function(runtime);
       } catch (...) {
         errors[static_cast<std::size_t>(rank)] = std::current_exception();
@@ -46,6 +79,16 @@ inline void run_threads(int size, const std::function<void(Runtime&)>& function)
   for (const auto& error : errors) {
     if (error) std::rethrow_exception(error);
   }
+  EXPECT_EQ(own.num_unasked, 0);
+  EXPECT_EQ(own.num_not_growing, 0);
+  EXPECT_EQ(own.num_out_of_bounds, 0);
+}
+
+/// The same over shared memory, in environments that `change` may change.
+inline void run_threads(
+    int size, const std::function<void(Runtime&)>& function,
+    const std::function<void(Environment&)>& change = [](Environment&) {}) {
+  run_job({.size = size, .network = std::nullopt, .change = change}, function);
 }
 
 }  // namespace tnt::comm::tests

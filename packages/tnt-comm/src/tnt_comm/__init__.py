@@ -15,11 +15,13 @@ in one fixed order, so results are bitwise reproducible.
 
 from importlib.metadata import version as _version
 
+from tnt_comm import timeline
 from tnt_comm.collectives import allgather, allreduce, barrier, broadcast, reduce_scatter
+from tnt_comm.counters import Counters, counters
 from tnt_comm.errors import CommError, CommTimeoutError, MismatchError, PeerLostError
 from tnt_comm.fusion_plan import Bucket, FusionPlan, TensorSpec
 from tnt_comm.gatherer import Gatherer
-from tnt_comm.gradient_reducer import GradientReducer, Overlap
+from tnt_comm.gradient_reducer import GradientReducer
 from tnt_comm.group import Group
 from tnt_comm.job import (
     finalize,
@@ -31,6 +33,7 @@ from tnt_comm.job import (
     is_initialized,
 )
 from tnt_comm.locations import include_path, library_path
+from tnt_comm.shared_array import empty
 from tnt_comm.ticket import Ticket
 
 __version__ = _version("tnt-comm")
@@ -39,12 +42,12 @@ __all__ = [
     "Bucket",
     "CommError",
     "CommTimeoutError",
+    "Counters",
     "FusionPlan",
     "Gatherer",
     "GradientReducer",
     "Group",
     "MismatchError",
-    "Overlap",
     "PeerLostError",
     "TensorSpec",
     "Ticket",
@@ -52,6 +55,8 @@ __all__ = [
     "allreduce",
     "barrier",
     "broadcast",
+    "counters",
+    "empty",
     "finalize",
     "get_local_rank",
     "get_local_size",
@@ -62,4 +67,5 @@ __all__ = [
     "is_initialized",
     "library_path",
     "reduce_scatter",
+    "timeline",
 ]

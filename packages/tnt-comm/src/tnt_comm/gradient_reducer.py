@@ -1,7 +1,5 @@
 """Sums of the same tensors over all ranks, step after step."""
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
@@ -9,20 +7,6 @@ from tnt_comm import _core
 from tnt_comm.arrays import Array, as_input, as_output, dtype_name, timeout_or_default
 from tnt_comm.fusion_plan import FusionPlan, TensorSpec
 from tnt_comm.group import Group
-
-
-class Overlap(NamedTuple):
-    """How much of a reducer's work was done while tensors were still being computed.
-
-    Attributes:
-        num_steps: Steps in which all tensors were started, since the creation.
-        num_buckets: Buckets of these steps.
-        num_hidden: Of these, the ones reduced before the last start of their step.
-    """
-
-    num_steps: int
-    num_buckets: int
-    num_hidden: int
 
 
 class GradientReducer:
@@ -38,6 +22,8 @@ class GradientReducer:
         plan: Which tensors there are and how they are fused.
         group: All ranks by default.
         name: For messages; must be equal on all ranks.
+        phase: Names, for the timeline, what the program does between the first
+            start and the last one of each step, such as "backpropagation".
 
     Raises:
         MismatchError: On all members, if the plans differ; names the first
@@ -53,13 +39,17 @@ class GradientReducer:
     """
 
     def __init__(
-        self, plan: FusionPlan, group: Group | None = None, name: str = "gradients"
+        self,
+        plan: FusionPlan,
+        group: Group | None = None,
+        name: str = "gradients",
+        phase: str = "",
     ) -> None:
         self._plan = plan
         self._group = group if group is not None else Group()
         self._name = name
         self._shapes: list[tuple[int, ...]] = [(t.num_elements,) for t in plan.tensors]
-        self._handle = _core.create_reducer(self._group.core, plan.core, name)
+        self._handle = _core.create_reducer(self._group.core, plan.core, name, phase)
 
     @property
     def handle(self) -> int:
@@ -103,10 +93,16 @@ class GradientReducer:
 
         Blocks until every rank has started all tensors of the bucket.
 
+        Without `out`, a large tensor is not copied: the array returned lies
+        where the sum was formed. It is an ordinary array, yours to keep and
+        change; as long as it lives, its memory is not used for later steps,
+        and later sums of tensors in the same bucket are copied. So drop it
+        before the next step's `finish` to save those copies.
+
         Args:
             i: Index of the tensor in the plan.
             out: Where to put the sum, C-contiguous, of the plan's dtype and
-                size; by default a new array of the shape given to `start`.
+                size; by default an array of the shape given to `start`.
             timeout_s: Longest wait in seconds, by default `TNT_TIMEOUT_S`.
 
         Returns:
@@ -122,20 +118,14 @@ class GradientReducer:
         shape = self._shapes[i]
         if out is not None and out.size == spec.num_elements:
             shape = out.shape
+        limit_s = timeout_or_default(timeout_s)
+        if out is None:
+            lent = _core.lend_tensor(self._handle, i, np.dtype(spec.dtype), shape, limit_s)
+            if lent is not None:
+                return lent
         target = as_output(out, shape, np.dtype(spec.dtype))
-        _core.finish_tensor(self._handle, i, target, timeout_or_default(timeout_s))
+        _core.finish_tensor(self._handle, i, target, limit_s)
         return target
-
-    @property
-    def overlap(self) -> Overlap:
-        """Counts of this rank. Steps are told apart by their last start. Local.
-
-        They are right where all starts of a step come before its first finish.
-
-        Raises:
-            ValueError: If the reducer is closed.
-        """
-        return Overlap(*_core.reducer_overlap(self._handle))
 
     def _spec(self, i: int) -> TensorSpec:
         if not 0 <= i < len(self._plan.tensors):

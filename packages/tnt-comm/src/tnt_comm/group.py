@@ -97,6 +97,10 @@ class Group:
             ValueError: If dtype or `op` are not supported, or `out` does not
                 fit. CommError and its subclasses as in `Ticket.wait`.
         """
+        if timeout_s is None:
+            result = _core.allreduce_plain(self._core, array, op, out)
+            if result is not None:
+                return result
         timeout_or_default(timeout_s)
         return self._start_allreduce(array, op, out, will_wait=True).wait(timeout_s)
 

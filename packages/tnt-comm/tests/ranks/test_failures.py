@@ -52,6 +52,13 @@ def die_with_half_a_bucket() -> str:
     return error_of(reducer.finish, 0)
 
 
+def forget_to_start() -> str:
+    specs = [TensorSpec(name, "float32", 9) for name in ("kernel", "bias")]
+    reducer = GradientReducer(FusionPlan(specs, 1 << 20))
+    reducer.start(0, np.ones(9, np.float32))
+    return error_of(reducer.finish, 0, None, 1.5)
+
+
 def finish_early() -> str:
     tnt_comm.barrier()
     if tnt_comm.get_rank() == LOST:
@@ -189,6 +196,16 @@ def test_a_rank_killed_in_a_training_step_is_named_with_the_bucket() -> None:
     reports = observe_ranks(die_with_half_a_bucket, 2, env={"TNT_TIMEOUT_S": "30"})
     assert "step 0 of bucket 0 of 'gradients' ('bias', 'kernel')" in reports[0].value
     assert "is dead" in reports[0].value
+
+
+def test_a_tensor_that_this_rank_forgot_to_start_is_named() -> None:
+    reports = observe_ranks(forget_to_start, 2, env={"TNT_STALL_REPORT_S": "0.4"})
+    for report in reports:
+        assert "WARNING" in report.output
+        assert "step 0 of bucket 0 of 'gradients' ('bias', 'kernel')" in report.output
+        assert "this rank itself, which has not started all tensors" in report.output
+        assert ": 'bias' is missing" in report.output
+        assert "'bias' is missing" in report.value or "given up by rank" in report.value
 
 
 def test_a_rank_that_has_finished_is_not_waited_for() -> None:

@@ -52,22 +52,6 @@ def check_reuse_for_many_steps() -> None:
             np.testing.assert_array_equal(outs[i], expected)
 
 
-def check_overlap_counts() -> None:
-    """Finishing the others before the last start makes sure that they are reduced by then."""
-    num_steps, num_tensors = 3, 5
-    specs = [TensorSpec(str(i), "float32", 100) for i in range(num_tensors)]
-    reducer = GradientReducer(FusionPlan(specs, 0))
-    array = np.ones(100, np.float32)
-    for _ in range(num_steps):
-        for i in range(num_tensors - 1):
-            reducer.start(i, array)
-        for i in range(num_tensors - 1):
-            reducer.finish(i)
-        reducer.start(num_tensors - 1, array)
-        reducer.finish(num_tensors - 1)
-    assert reducer.overlap == (num_steps, num_steps * num_tensors, num_steps * (num_tensors - 1))
-
-
 def check_threads_in_random_orders() -> None:
     rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
     plan = make_plan(0)
@@ -193,7 +177,3 @@ def test_wrong_order_of_calls_names_the_tensor(pool_of: Pools) -> None:
 
 def test_two_reducers_do_not_wait_for_each_other(pool_of: Pools) -> None:
     pool_of(2).run(check_two_reducers_in_opposite_orders)
-
-
-def test_buckets_reduced_before_the_last_start_are_counted(pool_of: Pools) -> None:
-    pool_of(2).run(check_overlap_counts)

@@ -16,9 +16,14 @@ FUNCTIONS = [
     "tnt_comm_last_error",
     "tnt_reducer_start",
     "tnt_reducer_finish",
+    "tnt_reducer_lend",
+    "tnt_reducer_return",
     "tnt_gatherer_start",
     "tnt_gatherer_wait",
     "tnt_gatherer_finish",
+    "tnt_timeline_begin",
+    "tnt_timeline_end",
+    "tnt_timeline_instant",
 ]
 OK, USAGE = 0, 1
 
@@ -30,6 +35,10 @@ def library() -> ctypes.CDLL:
     handle = ctypes.c_int64
     loaded.tnt_reducer_start.argtypes = [handle, handle, ctypes.c_void_p, ctypes.c_double]
     loaded.tnt_reducer_finish.argtypes = [handle, handle, ctypes.c_void_p]
+    pointer = ctypes.POINTER(ctypes.c_void_p)
+    loaded.tnt_reducer_lend.argtypes = [handle, handle, pointer, pointer]
+    loaded.tnt_reducer_return.argtypes = [ctypes.c_void_p]
+    loaded.tnt_reducer_return.restype = None
     loaded.tnt_gatherer_start.argtypes = [handle, ctypes.c_void_p, ctypes.c_uint64]
     loaded.tnt_gatherer_wait.argtypes = [handle, ctypes.c_void_p, ctypes.c_void_p]
     loaded.tnt_gatherer_finish.argtypes = [handle, ctypes.c_void_p]
@@ -84,6 +93,36 @@ def test_reducers_of_python_work_in_c(library: ctypes.CDLL) -> None:
     reducer.close()
     assert library.tnt_reducer_start(handle, 0, values.ctypes.data, 1.0) == USAGE
     assert f"handle {handle}" in last_error(library)
+
+
+def test_sums_are_lent_and_returned_in_c(library: ctypes.CDLL) -> None:
+    counts = [20_000, 4]
+    reducer = GradientReducer(
+        FusionPlan([TensorSpec(str(n), "float32", n) for n in counts], 1 << 20)
+    )
+    data, lease = ctypes.c_void_p(), ctypes.c_void_p()
+
+    def lend(tensor: int) -> int:
+        status = library.tnt_reducer_lend(
+            reducer.handle, tensor, ctypes.byref(data), ctypes.byref(lease)
+        )
+        return int(status)
+
+    assert lend(0) == USAGE  # not started
+    values = [np.arange(n, dtype=np.float32) for n in counts]
+    for tensor, array in enumerate(values):
+        assert library.tnt_reducer_start(reducer.handle, tensor, array.ctypes.data, 3.0) == OK
+    assert (lend(1), data.value, lease.value) == (OK, None, None)  # small: not lent
+    assert library.tnt_reducer_finish(reducer.handle, 1, values[1].ctypes.data) == OK
+    assert lend(0) == OK
+    assert data.value is not None
+    assert data.value % 64 == 0
+    lent = np.ctypeslib.as_array(ctypes.cast(data, ctypes.POINTER(ctypes.c_float)), (counts[0],))
+    np.testing.assert_array_equal(lent, 3 * values[0])
+    assert lend(0) == USAGE  # lending finishes the tensor
+    reducer.close()
+    np.testing.assert_array_equal(lent, 3 * values[0])
+    library.tnt_reducer_return(lease)
 
 
 def test_gatherers_of_python_work_in_c(library: ctypes.CDLL) -> None:

@@ -13,6 +13,7 @@ import pytest
 import tnt_comm
 import tnt_comm.fusion_plan
 import tnt_comm.gradient_reducer
+import tnt_comm.shared_array
 
 ALONE = {k: v for k, v in os.environ.items() if not k.startswith("TNT_")}
 
@@ -96,9 +97,11 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
         assert out == (f"rank {rank} of 2: [3. 3. 3. 3.], [0, 1], [1. 1. 1. 1.]\n1.0\n")
 
 
-@pytest.mark.parametrize("module", [tnt_comm.fusion_plan, tnt_comm.gradient_reducer])
+@pytest.mark.parametrize(
+    "module", [tnt_comm.fusion_plan, tnt_comm.gradient_reducer, tnt_comm.shared_array]
+)
 def test_examples_in_docstrings_are_true(module: object) -> None:
-    names = {"np": np, "FusionPlan": tnt_comm.FusionPlan, "TensorSpec": tnt_comm.TensorSpec}
+    names = {"np": np, **{name: getattr(tnt_comm, name) for name in tnt_comm.__all__}}
     failed, tried = doctest.testmod(module, extraglobs=names)  # type: ignore[arg-type]
     assert (failed, tried > 0) == (0, True)
 

@@ -4,22 +4,26 @@
 #include <vector>
 
 #include "naive_tree.hpp"
-#include "thread_ranks.hpp"
+#include "networks.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/group/gatherer.hpp"
 
 namespace tnt::comm {
 namespace {
 
-using tests::run_threads;
+using tests::NamedJob;
+using tests::run_job;
 using tests::sum_of;
 using tests::values_of;
 
-class Collectives : public ::testing::TestWithParam<int> {};
+class Collectives : public ::testing::TestWithParam<NamedJob> {
+ protected:
+  static int size() { return GetParam().job.size; }
+};
 
 TEST_P(Collectives, BroadcastGivesEverybodyTheRootsArray) {
-  run_threads(GetParam(), [&](Runtime& runtime) {
-    for (int root = 0; root < GetParam(); ++root) {
+  run_job(GetParam().job, [&](Runtime& runtime) {
+    for (int root = 0; root < size(); ++root) {
       for (const std::size_t count : {0, 1, 150001}) {
         const auto input = values_of(runtime.environment().rank, count);
         std::vector<float> out(count);
@@ -34,9 +38,9 @@ TEST_P(Collectives, BroadcastGivesEverybodyTheRootsArray) {
 
 TEST_P(Collectives, ReduceScatterGivesEachRankItsPart) {
   constexpr std::size_t kCount = 100003;
-  const auto n = static_cast<std::size_t>(GetParam());
-  const auto sum = sum_of(GetParam(), kCount);
-  run_threads(GetParam(), [&](Runtime& runtime) {
+  const auto n = static_cast<std::size_t>(size());
+  const auto sum = sum_of(size(), kCount);
+  run_job(GetParam().job, [&](Runtime& runtime) {
     const int rank = runtime.environment().rank;
     const auto input = values_of(rank, kCount);
     const Range part = part_of(kCount, n, static_cast<std::size_t>(rank));
@@ -49,7 +53,7 @@ TEST_P(Collectives, ReduceScatterGivesEachRankItsPart) {
 }
 
 TEST_P(Collectives, GathererKeepsUnequalBlocksApartStepAfterStep) {
-  run_threads(GetParam(), [&](Runtime& runtime) {
+  run_job(GetParam().job, [&](Runtime& runtime) {
     Gatherer gatherer(runtime.world(), "rows");
     for (int step = 0; step < 10; ++step) {
       const auto count_of = [&](int rank) {
@@ -62,7 +66,7 @@ TEST_P(Collectives, GathererKeepsUnequalBlocksApartStepAfterStep) {
                              sizeof(float));
       gatherer.finish(all.data());
       auto position = all.begin();
-      for (int rank = 0; rank < GetParam(); ++rank) {
+      for (int rank = 0; rank < size(); ++rank) {
         const auto expected = values_of(rank, count_of(rank));
         ASSERT_EQ(sizes[static_cast<std::size_t>(rank)], expected.size() * sizeof(float));
         EXPECT_TRUE(std::equal(expected.begin(), expected.end(), position));
@@ -73,11 +77,11 @@ TEST_P(Collectives, GathererKeepsUnequalBlocksApartStepAfterStep) {
 }
 
 TEST_P(Collectives, AGroupOfTheOddRanksWorksBesideTheWorld) {
-  if (GetParam() < 3) return;  // there is no second odd rank
-  run_threads(GetParam(), [&](Runtime& runtime) {
+  if (size() < 3) return;  // there is no second odd rank
+  run_job(GetParam().job, [&](Runtime& runtime) {
     const int rank = runtime.environment().rank;
     std::vector<int> odd;
-    for (int other = 1; other < GetParam(); other += 2) odd.push_back(other);
+    for (int other = 1; other < size(); other += 2) odd.push_back(other);
     if (rank % 2 == 1) {
       const auto group = Group::create(runtime, odd, "odd");
       std::int64_t total = rank;
@@ -88,7 +92,18 @@ TEST_P(Collectives, AGroupOfTheOddRanksWorksBesideTheWorld) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, ::testing::Values(1, 2, 3, 4, 7));
+std::vector<NamedJob> all_jobs() {
+  std::vector<NamedJob> jobs;
+  for (const int size : {1, 2, 3, 4, 7}) jobs.push_back(tests::shared_memory(size));
+  for (const int size : {2, 3, 4, 6, 7}) jobs.push_back(tests::put_only(size));
+  for (const int size : {2, 3, 4}) jobs.push_back(tests::late(tests::put_only(size)));
+  jobs.push_back(tests::on_hosts(2, 2));
+  jobs.push_back(tests::late(tests::on_hosts(2, 2)));
+  return jobs;
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, Collectives, ::testing::ValuesIn(all_jobs()),
+                         tests::name_of_job);
 
 }  // namespace
 }  // namespace tnt::comm

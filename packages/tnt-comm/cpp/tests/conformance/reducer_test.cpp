@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -76,7 +78,78 @@ TEST_P(Reducer, ThreadsOfARankMayShareAReducer) {
   });
 }
 
+// What a lease shows must not change while it is out, whatever happens to the
+// bucket meanwhile; and what cannot be lent can still be finished.
+TEST_P(Reducer, LeasesStayAsTheyAreWhileLaterStepsGoOn) {
+  constexpr std::size_t kLarge = 7;  // 40009 elements
+  for (const std::size_t threshold : {0, 1 << 30}) {
+    run_threads(GetParam(), [&](Runtime& runtime) {
+      GradientReducer reducer(runtime.world(), plan_with(threshold), "g");
+      const auto n = static_cast<float>(GetParam());
+      std::unique_ptr<Lease> held;
+      float held_value = 0;
+      int num_lent = 0;
+      for (int step = 0; step < 40; ++step) {
+        const auto value = static_cast<float>(step);
+        for (std::size_t i = 0; i < kCounts.size(); ++i) {
+          reducer.start(i, std::vector<float>(kCounts[i], value).data(), 1.0);
+        }
+        for (std::size_t i = 0; i < kCounts.size(); ++i) {
+          const std::vector<float> expected(kCounts[i], value * n);
+          std::vector<float> out(kCounts[i]);
+          auto lease = reducer.lend(i);
+          if (lease) {
+            std::memcpy(out.data(), lease->data(), out.size() * sizeof(float));
+          } else {
+            reducer.finish(i, out.data());
+          }
+          ASSERT_EQ(out, expected);
+          if (i != kLarge || !lease) continue;
+          ++num_lent;
+          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(lease->data()) % 64, 0U);
+          // Ranks keep theirs for different times, so windows differ.
+          if (held || step % (2 + runtime.environment().rank) != 0) continue;
+          held = std::move(lease);
+          held_value = value * n;
+        }
+        if (!held) continue;
+        const auto* begin = reinterpret_cast<const float*>(held->data());
+        EXPECT_EQ(std::count(begin, begin + kCounts[kLarge], held_value),
+                  static_cast<long>(kCounts[kLarge]));
+        if (step % 5 == runtime.environment().rank % 5) held.reset();
+      }
+      EXPECT_GT(num_lent, 5);
+    });
+  }
+}
+
+TEST_P(Reducer, LeasesOutliveTheirReducerAndMayBeReturnedByOtherThreads) {
+  run_threads(GetParam(), [&](Runtime& runtime) {
+    auto reducer = std::make_unique<GradientReducer>(runtime.world(), plan_with(0), "g");
+    reducer->start(7, std::vector<float>(kCounts[7], 1).data(), 1.0);
+    auto lease = reducer->lend(7);
+    ASSERT_TRUE(lease);
+    reducer->close();
+    reducer.reset();
+    auto* values = reinterpret_cast<float*>(lease->data());
+    EXPECT_EQ(values[kCounts[7] - 1], static_cast<float>(GetParam()));
+    values[0] = 17;  // the borrower's memory
+    std::thread([&] { lease.reset(); }).join();
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, Reducer, ::testing::Values(1, 2, 3, 4));
+
+TEST(ReducerUsage, SmallTensorsAreNotLent) {
+  run_threads(2, [](Runtime& runtime) {
+    GradientReducer reducer(runtime.world(), plan_with(0), "g");
+    std::vector<float> data(94, 1);
+    reducer.start(0, data.data(), 1.0);
+    EXPECT_FALSE(reducer.lend(0));
+    reducer.finish(0, data.data());
+    EXPECT_EQ(data, std::vector<float>(94, 2));
+  });
+}
 
 TEST(ReducerUsage, DoubleStartAndFinishWithoutStartNameTheTensor) {
   run_threads(1, [](Runtime& runtime) {

@@ -44,7 +44,8 @@ class EngineTest : public ::testing::Test {
 
   DoorbellWords words;
   FutexDoorbell doorbell{words};
-  Engine engine{doorbell, EngineSettings{.supervision_interval = std::chrono::milliseconds(5)}};
+  Engine engine{doorbell,
+                EngineSettings{.poll = {}, .supervision_interval = std::chrono::milliseconds(5)}};
 };
 
 TEST_F(EngineTest, AnOperationThatWaitsHoldsUpNoOtherStream) {

@@ -31,6 +31,7 @@ TEST(Environment, EmptyIsAWorldOfOne) {
   EXPECT_EQ(environment.rank, 0);
   EXPECT_EQ(environment.size, 1);
   EXPECT_EQ(environment.timeout_s, 600.0);
+  EXPECT_EQ(environment.timeline, "");
 }
 
 TEST(Environment, LocalValuesDefaultToTheGlobalOnes) {
@@ -39,12 +40,17 @@ TEST(Environment, LocalValuesDefaultToTheGlobalOnes) {
   EXPECT_EQ(environment.local_size, 2);
 }
 
+TEST(Environment, TheTimelineIsAPath) {
+  EXPECT_EQ(parse({{"TNT_TIMELINE", "traces/run 1.json"}}).timeline, "traces/run 1.json");
+}
+
 TEST(Environment, MalformedValuesAreErrors) {
   for (const auto& [name, value] : Variables{{"TNT_RANK", "2"},
                                              {"TNT_SIZE", "two"},
                                              {"TNT_LOCAL_SIZE", "3"},
                                              {"TNT_JOB_ID", "a b c d e f"},
                                              {"TNT_TIMEOUT_S", "-1"},
+                                             {"TNT_TIMELINE", ""},
                                              {"TNT_TRANSPORT", "mpi"}}) {
     EXPECT_THROW(parse(with(name, value)), UsageError) << name;
   }

@@ -67,7 +67,8 @@ TNT_COMM_API tnt_comm_status tnt_comm_broadcast(void* data, uint64_t count, cons
                                                 int32_t root);
 
 /* ---- Reducers: sums of the same tensors, step after step ------------------
- * A step of a tensor is one start and then one finish. */
+ * A step of a tensor is one start and then one finish, or one lend that gives
+ * something. */
 
 /* Copies scale * data. Never waits. scale 0 writes zeros whatever data holds. */
 TNT_COMM_API tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data,
@@ -75,6 +76,18 @@ TNT_COMM_API tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, 
 
 /* Waits, then writes the sum over all ranks. */
 TNT_COMM_API tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out);
+
+/* Like finish, without the copy: *data is the sum, 64-byte aligned, and stays
+ * as it is until tnt_reducer_return(*lease). The tensor counts as finished, so
+ * its next step can be started at once. If *data is NULL (status TNT_COMM_OK),
+ * nothing can be lent now, and the tensor is to be finished as usual: small
+ * tensors are not lent, nor are those of a bucket while a lease of one of its
+ * earlier steps is out. */
+TNT_COMM_API tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** data,
+                                              void** lease);
+
+/* Any thread, once per lease, also after the reducer was closed. Never waits. */
+TNT_COMM_API void tnt_reducer_return(void* lease);
 
 /* ---- Gatherers: blocks of bytes of all ranks, step after step ------------- */
 
@@ -88,6 +101,15 @@ TNT_COMM_API tnt_comm_status tnt_gatherer_wait(int64_t gatherer, uint64_t* num_b
 
 /* Waits, writes the blocks in rank order back to back, and ends the step. */
 TNT_COMM_API tnt_comm_status tnt_gatherer_finish(int64_t gatherer, void* out);
+
+/* ---- Timeline (environment variable TNT_TIMELINE) --------------------------
+ * Slices and marks of the program itself, on the row of the calling thread.
+ * They do nothing without TNT_TIMELINE, before tnt_comm_init and after
+ * tnt_comm_finalize. Slices of a thread are nested; name is copied. Never wait.
+ * There is room for some ten thousand different names. */
+TNT_COMM_API void tnt_timeline_begin(const char* name);
+TNT_COMM_API void tnt_timeline_end(const char* name);
+TNT_COMM_API void tnt_timeline_instant(const char* name);
 
 #ifdef __cplusplus
 }

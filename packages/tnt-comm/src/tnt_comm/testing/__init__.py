@@ -14,5 +14,16 @@ No TensorFlow here. A rank imports nothing of ours unless the function under tes
 from tnt_comm.testing.pool import RankPool
 from tnt_comm.testing.report import Outcome, RankReport, RanksFailed
 from tnt_comm.testing.run import observe_ranks, run_ranks
+from tnt_comm.testing.trace import Trace, TraceEvent, read_trace
 
-__all__ = ["Outcome", "RankPool", "RankReport", "RanksFailed", "observe_ranks", "run_ranks"]
+__all__ = [
+    "Outcome",
+    "RankPool",
+    "RankReport",
+    "RanksFailed",
+    "Trace",
+    "TraceEvent",
+    "observe_ranks",
+    "read_trace",
+    "run_ranks",
+]

@@ -8,33 +8,24 @@ namespace tnt::comm {
 
 Allgather::Allgather(std::shared_ptr<Health> health, double stall_report_s,
                      std::shared_ptr<ChannelState> state, const Descriptor& descriptor,
-                     const void* in)
+                     GatherInput in, std::shared_ptr<Gathered> gathered)
     : WindowedOperation(std::move(health), stall_report_s, std::move(state), descriptor),
-      in_(static_cast<const std::byte*>(in)),
-      num_bytes_(descriptor.count * size_of(descriptor.dtype)) {}
-
-Allgather::Allgather(std::shared_ptr<Health> health, double stall_report_s,
-                     std::shared_ptr<ChannelState> state, const Descriptor& descriptor,
-                     std::vector<std::byte> block)
-    : Allgather(std::move(health), stall_report_s, std::move(state), descriptor,
-                static_cast<const void*>(nullptr)) {
-  owned_ = std::move(block);
-  in_ = owned_.data();
-}
+      in_(std::move(in)),
+      num_bytes_(descriptor.count * size_of(descriptor.dtype)),
+      gathered_(std::move(gathered)) {}
 
 void Allgather::on_match() {
   std::size_t longest = 0;
   std::size_t end = 0;
   for (int member = 0; member < channel().size(); ++member) {
-    const std::uint64_t count =
-        member == channel().rank() ? descriptor().count : descriptor_of(member).count;
+    const std::uint64_t count = descriptor_of(member).count;
     const std::size_t num_bytes = count * size_of(descriptor().dtype);
     longest = std::max(longest, num_bytes);
     end += num_bytes;
-    ends_.push_back(end);
+    gathered_->ends.push_back(end);
   }
   // The one allocation that cannot happen earlier: only now the sizes are known.
-  result_.resize(end);
+  gathered_->blocks.resize(end);
   const std::size_t window = channel().window_bytes();
   num_steps = std::max<std::size_t>(1, (longest + window - 1) / window);
 }
@@ -42,18 +33,18 @@ void Allgather::on_match() {
 void Allgather::copy_in(std::uint64_t index, std::byte* window) {
   const std::size_t begin = index * channel().window_bytes();
   if (begin >= num_bytes_) return;
-  std::memcpy(window, in_ + begin, std::min(channel().window_bytes(), num_bytes_ - begin));
+  std::memcpy(window, in_.data() + begin, std::min(channel().window_bytes(), num_bytes_ - begin));
 }
 
 void Allgather::copy_out(std::uint64_t index) {
   const std::size_t offset = index * channel().window_bytes();
   std::size_t block_begin = 0;
   for (int member = 0; member < channel().size(); ++member) {
-    const std::size_t block_end = ends_[static_cast<std::size_t>(member)];
+    const std::size_t block_end = gathered_->ends[static_cast<std::size_t>(member)];
     const std::size_t begin = block_begin + offset;
     if (begin < block_end) {
       const std::size_t length = std::min(channel().window_bytes(), block_end - begin);
-      std::memcpy(result_.data() + begin, window_of(member, index), length);
+      std::memcpy(gathered_->blocks.data() + begin, window_of(member, index), length);
     }
     block_begin = block_end;
   }

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <memory>
 
+#include "tnt/comm/algorithm/gathered.hpp"
 #include "tnt/comm/algorithm/windowed_operation.hpp"
 
 namespace tnt::comm {
@@ -17,20 +18,10 @@ namespace tnt::comm {
 /// once in and n times out.
 class Allgather final : public WindowedOperation {
  public:
-  /// Reads `in` until completion.
+  /// Reads `in` until completion, and fills `gathered`.
   Allgather(std::shared_ptr<Health> health, double stall_report_s,
-            std::shared_ptr<ChannelState> state, const Descriptor& descriptor, const void* in);
-
-  /// Same, but owns the block.
-  Allgather(std::shared_ptr<Health> health, double stall_report_s,
-            std::shared_ptr<ChannelState> state, const Descriptor& descriptor,
-            std::vector<std::byte> block);
-
-  /// After completion: the blocks in rank order, back to back, and where each
-  /// ends in bytes.
-  const std::vector<std::byte>& result() const { return result_; }
-  std::vector<std::byte>& result() { return result_; }
-  const std::vector<std::size_t>& ends() const { return ends_; }
+            std::shared_ptr<ChannelState> state, const Descriptor& descriptor, GatherInput in,
+            std::shared_ptr<Gathered> gathered);
 
  protected:
   void on_match() override;
@@ -38,11 +29,9 @@ class Allgather final : public WindowedOperation {
   void copy_out(std::uint64_t index) override;
 
  private:
-  std::vector<std::byte> owned_;
-  const std::byte* in_;
+  GatherInput in_;
   std::size_t num_bytes_;
-  std::vector<std::byte> result_;
-  std::vector<std::size_t> ends_;
+  std::shared_ptr<Gathered> gathered_;
 };
 
 }  // namespace tnt::comm

@@ -10,8 +10,10 @@ namespace tnt::comm {
 
 SlicedAllreduce::SlicedAllreduce(std::shared_ptr<Health> health, double stall_report_s,
                                  std::shared_ptr<ChannelState> state, const Descriptor& descriptor,
-                                 const void* in, void* out)
+                                 const void* in, void* out,
+                                 std::shared_ptr<const SharedBlocks> blocks)
     : WindowedOperation(std::move(health), stall_report_s, std::move(state), descriptor),
+      blocks_(std::move(blocks)),
       in_(static_cast<const std::byte*>(in)),
       out_(static_cast<std::byte*>(out)),
       stride_(size_of(descriptor.dtype)),
@@ -19,13 +21,46 @@ SlicedAllreduce::SlicedAllreduce(std::shared_ptr<Health> health, double stall_re
       reducer_(descriptor.dtype, descriptor.op, sources_.size()) {
   const std::size_t num_bytes = descriptor.count * stride_;
   const std::size_t window = channel().window_bytes();
-  num_steps = std::max<std::size_t>(1, (num_bytes + window - 1) / window);
+  num_pieces_ = std::max<std::size_t>(1, (num_bytes + window - 1) / window);
   has_second_round = true;
+  SharedBlocks::Place in_place{};
+  SharedBlocks::Place out_place{};
+  const bool is_shared = channel().size() > 1 && blocks_ &&
+                         blocks_->find(in, num_bytes, in_place) &&
+                         blocks_->find(out, num_bytes, out_place);
+  if (is_shared) {
+    share({in_place.block, in_place.offset, out_place.block, out_place.offset});
+  }
+  num_steps = is_shared ? 1 : num_pieces_;
+}
+
+void SlicedAllreduce::on_match() {
+  int num_shared = 0;
+  for (int member = 0; member < channel().size(); ++member) {
+    if (posting_of(member).is_shared) ++num_shared;
+  }
+  if (num_shared == 0) return;
+  is_mixed_ = num_shared < channel().size();
+  if (is_mixed_) {
+    num_steps = num_pieces_ + 1;
+    return;
+  }
+  for (int member = 0; member < channel().size(); ++member) arrays_.push_back(arrays_of(member));
+}
+
+SlicedAllreduce::Arrays SlicedAllreduce::arrays_of(int member) const {
+  const SharedPlaces places = posting_of(member).places;
+  Arrays arrays;
+  arrays.in_segment = blocks_->segment_of(places.in_block);
+  arrays.out_segment = blocks_->segment_of(places.out_block);
+  arrays.in = arrays.in_segment->peer(member) + places.in_offset;
+  arrays.out = arrays.out_segment->writable_peer(member) + places.out_offset;
+  return arrays;
 }
 
 Range SlicedAllreduce::piece(std::uint64_t index) const {
   const std::size_t length = channel().window_bytes() / stride_;
-  const std::size_t begin = index * length;
+  const std::size_t begin = index % num_pieces_ * length;
   return {begin, std::min<std::size_t>(begin + length, descriptor().count)};
 }
 
@@ -34,6 +69,7 @@ Range SlicedAllreduce::slice(std::uint64_t index, int member) const {
 }
 
 void SlicedAllreduce::copy_in(std::uint64_t index, std::byte* window) {
+  if (index == 0 && is_shared()) return;
   const std::byte* source = in_ + piece(index).begin * stride_;
   for (int member = 0; member < channel().size(); ++member) {
     const Range part = slice(index, member);
@@ -43,22 +79,53 @@ void SlicedAllreduce::copy_in(std::uint64_t index, std::byte* window) {
   }
 }
 
-void SlicedAllreduce::reduce(std::uint64_t index) {
+bool SlicedAllreduce::reduce(std::uint64_t index) {
+  if (!arrays_.empty()) return reduce_shared();
+  if (!is_void(index)) reduce_piece(index);
+  return true;
+}
+
+void SlicedAllreduce::reduce_piece(std::uint64_t index) {
   const Range own = slice(index, channel().rank());
+  if (own.size() == 0) return;
   const std::size_t offset = own.begin * stride_;
+  const std::size_t piece_offset = piece(index).begin * stride_;
   for (int member = 0; member < channel().size(); ++member) {
     const bool is_own = member == channel().rank();
-    const std::byte* whole = is_own ? in_ + piece(index).begin * stride_ : window_of(member, index);
+    const std::byte* whole = is_own ? in_ + piece_offset : window_of(member, index);
     sources_[static_cast<std::size_t>(member)] = whole + offset;
   }
-  reducer_.reduce(own_window(index) + offset, sources_.data(), sources_.size(), own.size());
+  std::byte* targets[] = {out_ + piece_offset + offset, own_window(index) + offset};
+  reducer_.reduce_to(targets, sources_.data(), sources_.size(), own.size());
+}
+
+bool SlicedAllreduce::reduce_shared() {
+  // What one call does at most, so that other operations get their turn.
+  constexpr std::size_t kBytesPerTurn = 512 * 1024;
+  const Range own =
+      slice_of(descriptor().count, descriptor().dtype, channel().size(), channel().rank());
+  const std::size_t begin = own.begin + num_reduced_;
+  const std::size_t length = std::min(own.end - begin, kBytesPerTurn / stride_);
+  if (length > 0) {
+    std::vector<std::byte*> targets;
+    for (std::size_t member = 0; member < arrays_.size(); ++member) {
+      sources_[member] = arrays_[member].in + begin * stride_;
+      targets.push_back(arrays_[member].out + begin * stride_);
+    }
+    // The last combination of a block writes its first target: this rank's own.
+    std::swap(targets.front(), targets[static_cast<std::size_t>(channel().rank())]);
+    reducer_.reduce_to(targets, sources_.data(), sources_.size(), length);
+  }
+  num_reduced_ += length;
+  return num_reduced_ == own.size();
 }
 
 void SlicedAllreduce::copy_out(std::uint64_t index) {
+  if (!arrays_.empty() || is_void(index)) return;
   std::byte* target = out_ + piece(index).begin * stride_;
   for (int member = 0; member < channel().size(); ++member) {
     const Range part = slice(index, member);
-    if (part.size() == 0) continue;
+    if (member == channel().rank() || part.size() == 0) continue;
     std::memcpy(target + part.begin * stride_, window_of(member, index) + part.begin * stride_,
                 part.size() * stride_);
   }

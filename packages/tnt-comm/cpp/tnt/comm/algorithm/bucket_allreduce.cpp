@@ -1,11 +1,9 @@
 #include "tnt/comm/algorithm/bucket_allreduce.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "tnt/comm/algorithm/slices.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -14,97 +12,87 @@ namespace {
 // turn: some tens of microseconds.
 constexpr std::size_t kBytesPerTurn = 256 * 1024;
 
+// What is reduced before it is spread: small enough to be still in the
+// first-level cache then.
+constexpr std::size_t kBytesPerPiece = 16 * 1024;
+
+// Alone, the input is the result already.
+bool is_direct(std::size_t num_bytes, int num_members) {
+  return num_members > 1 && num_bytes <= direct_allreduce_limit_bytes(num_members);
+}
+
 }  // namespace
 
 BucketAllreduce::BucketAllreduce(std::shared_ptr<Health> health, double stall_report_s,
-                                 std::shared_ptr<Segment> segment, const ChannelLayout& layout,
+                                 std::shared_ptr<Segment> segment, const BucketLayout& layout,
                                  DType dtype, std::size_t count, std::string name)
-    : CollectiveOperation(std::move(health), stall_report_s),
-      channel_(std::move(segment), layout),
+    : BucketOperation(std::move(health), stall_report_s, std::move(name)),
       dtype_(dtype),
       count_(count),
-      name_(std::move(name)),
-      // Alone, the input is the result already.
-      is_direct_(channel_.size() > 1 &&
-                 count * size_of(dtype) <= direct_allreduce_limit_bytes(channel_.size())),
-      direct_result_(is_direct_ ? count * size_of(dtype) : 0),
-      sources_(static_cast<std::size_t>(channel_.size())),
-      reducer_(dtype, ReduceOp::sum, sources_.size()) {}
+      is_direct_(is_direct(count * size_of(dtype), segment->size())),
+      windows_(segment, layout, dtype,
+               is_direct_ ? WindowPair::Order::alternate : WindowPair::Order::reuse),
+      direct_result_(is_direct_ ? count * size_of(dtype) : 0) {}
 
-void BucketAllreduce::post() {
-  // Counted last: this rank's engine must not complete the step, and so allow
-  // the next post(), before everybody has been told.
-  const std::uint64_t step = num_posted_.load();
-  channel_.post(step);
-  num_posted_.store(step + 1);
+std::byte* BucketAllreduce::input(std::uint64_t step) {
+  return windows_.own().data_of(windows_.own().open(step));
+}
+
+void BucketAllreduce::announce(std::uint64_t step) {
+  windows_.own().open(step);  // a bucket without tensors has nothing to pack
+  windows_.post(step);
 }
 
 Progress BucketAllreduce::step() {
-  if (num_posted_.load() <= current_ || !channel_.have_all_posted(current_)) {
+  if (awaits_this_rank() || !windows_.have_all_posted(current())) {
     return Progress::pending;
   }
   if (!is_published_) {
     if (!reduce_some()) return Progress::advanced;
-    if (!is_direct_) channel_.publish_reduced(current_);
+    if (!is_direct_) windows_.publish_reduced(current());
     is_published_ = true;
   }
-  const bool is_done = is_direct_ || channel_.have_all_reduced(current_);
+  const bool is_done = is_direct_ || windows_.have_all_reduced(current());
   return is_done ? Progress::done : Progress::pending;
 }
 
 bool BucketAllreduce::reduce_some() {
-  const Range slice =
-      is_direct_ ? Range{0, count_} : slice_of(count_, dtype_, channel_.size(), channel_.rank());
-  const std::size_t begin = slice.begin + num_reduced_;
-  const std::size_t length = std::min(slice.end - begin, kBytesPerTurn / size_of(dtype_));
-  const std::size_t offset = begin * size_of(dtype_);
-  for (int member = 0; member < channel_.size(); ++member) {
-    sources_[static_cast<std::size_t>(member)] = channel_.window_of(member, current_) + offset;
+  if (is_direct_) {
+    windows_.reduce(current(), {0, count_}, direct_result_.data());
+    return true;
   }
-  std::byte* target = is_direct_ ? direct_result_.data() : channel_.window(current_);
-  reducer_.reduce(target + offset, sources_.data(), sources_.size(), length);
-  num_reduced_ += length;
+  const std::size_t stride = size_of(dtype_);
+  const Range slice = slice_of(count_, dtype_, windows_.size(), windows_.rank());
+  const std::size_t begin = slice.begin + num_reduced_;
+  const std::size_t end = std::min(slice.end, begin + kBytesPerTurn / stride);
+  std::byte* window = windows_.own_window(current());
+  for (Range piece{begin, begin}; piece.begin < end; piece.begin = piece.end) {
+    piece.end = std::min(end, piece.begin + kBytesPerPiece / stride);
+    windows_.reduce(current(), piece, window + piece.begin * stride);
+    windows_.spread(current(), piece);
+  }
+  num_reduced_ += end - begin;
   return num_reduced_ == slice.size();
 }
 
-void BucketAllreduce::complete() {
-  // Before the completion: who sees it may post the next step at once.
-  ++current_;
+void BucketAllreduce::reset() {
   num_reduced_ = 0;
   is_published_ = false;
-  CollectiveOperation::complete();
 }
 
-void BucketAllreduce::copy_result(std::uint64_t step, std::size_t begin, std::size_t end,
-                                  void* out) const {
-  const std::size_t stride = size_of(dtype_);
-  auto* target = static_cast<std::byte*>(out);
-  if (is_direct_) {
-    if (begin < end)
-      std::memcpy(target, direct_result_.data() + begin * stride, (end - begin) * stride);
-    return;
-  }
-  for (int member = 0; member < channel_.size(); ++member) {
-    const Range slice = slice_of(count_, dtype_, channel_.size(), member);
-    const std::size_t from = std::max(begin, slice.begin);
-    const std::size_t to = std::min(end, slice.end);
-    if (from >= to) continue;
-    std::memcpy(target + (from - begin) * stride, channel_.window_of(member, step) + from * stride,
-                (to - from) * stride);
-  }
+const std::byte* BucketAllreduce::result(std::uint64_t step) const {
+  return is_direct_ ? direct_result_.data() : windows_.own_window(step);
 }
 
-std::string BucketAllreduce::describe() const {
-  return text("step ", current_, " of ", name_);
+std::shared_ptr<WindowPair> BucketAllreduce::try_lend(std::uint64_t step, std::size_t& window) {
+  if (!windows_.own().try_lend(step)) return nullptr;
+  window = windows_.own().window_of(step);
+  return windows_.shared_own();
 }
 
 std::vector<int> BucketAllreduce::missing() const {
-  if (num_posted_.load() <= current_) return {};
-  return is_published_ ? channel_.missing_reductions(current_) : channel_.missing_posts(current_);
-}
-
-std::string BucketAllreduce::own_part() const {
-  return "this rank itself: not all tensors of the bucket have been started";
+  if (awaits_this_rank()) return {};
+  return is_published_ ? windows_.missing_reductions(current()) : windows_.missing_posts(current());
 }
 
 }  // namespace tnt::comm

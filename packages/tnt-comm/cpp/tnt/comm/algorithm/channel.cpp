@@ -1,83 +1,118 @@
 #include "tnt/comm/algorithm/channel.hpp"
 
-#include <cstring>
+#include <atomic>
 #include <type_traits>
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
-
 namespace tnt::comm {
-namespace {
 
-// One cache line per sender and step, so that senders do not disturb each other.
-constexpr std::size_t kDescriptorBytes = 64;
-static_assert(sizeof(Descriptor) <= kDescriptorBytes);
-static_assert(std::is_trivially_copyable_v<Descriptor>);
+/// The line of a part that says how far its rank has reduced.
+struct alignas(64) Channel::Progress {
+  std::atomic<std::uint64_t> num_reduced;
+};
 
-std::size_t descriptor_table_bytes(std::size_t num_members, std::size_t num_windows) {
-  return num_members * num_windows * kDescriptorBytes;
-}
+/// What precedes a window: one line for the step and the descriptor, and one
+/// that is read for shared arrays only.
+struct alignas(64) Channel::Post {
+  std::atomic<std::uint64_t> num_posted;
+  Descriptor descriptor;
+  std::uint32_t is_shared;
+  alignas(64) SharedPlaces places;
+};
 
-}  // namespace
-
-std::size_t ChannelLayout::num_bytes(std::size_t num_members) const {
-  return descriptor_table_bytes(num_members, num_windows()) + num_windows() * window_bytes;
+std::size_t ChannelLayout::num_bytes() const {
+  constexpr std::size_t kCacheLine = 64;
+  return kCacheLine + num_windows() * (2 * kCacheLine + window_bytes);
 }
 
 Channel::Channel(std::shared_ptr<Segment> segment, const ChannelLayout& layout)
-    : segment_(std::move(segment)), layout_(layout) {}
-
-const std::byte* Channel::window_of(int member, std::uint64_t step) const {
-  const std::byte* part = member == rank() ? segment_->local() : segment_->peer(member);
-  return part + window_offset(step);
+    : segment_(std::move(segment)), layout_(layout) {
+  static_assert(std::is_trivially_copyable_v<Descriptor>);
+  static_assert(sizeof(Progress) == 64 && sizeof(Post) == 128 && offsetof(Post, places) == 64);
 }
 
-void Channel::describe(std::uint64_t step, const Descriptor& descriptor) {
-  const std::size_t offset = descriptor_offset(rank(), step);
-  std::memcpy(segment_->local() + offset, &descriptor, sizeof descriptor);
-  for (int member = 0; member < size(); ++member) {
-    if (member != rank()) segment_->put(member, offset, offset, sizeof descriptor);
-  }
-}
-
-Descriptor Channel::descriptor_of(int member, std::uint64_t step) const {
-  Descriptor result;
-  std::memcpy(&result, segment_->local() + descriptor_offset(member, step), sizeof result);
-  return result;
-}
-
-std::size_t Channel::descriptor_offset(int member, std::uint64_t step) const {
+std::size_t Channel::slot_offset(std::uint64_t step) const {
   const std::size_t slot = step % layout_.num_windows();
-  const auto row = static_cast<std::size_t>(member);
-  return layout_.offset + (row * layout_.num_windows() + slot) * kDescriptorBytes;
+  return layout_.offset + sizeof(Progress) + slot * (sizeof(Post) + layout_.window_bytes);
 }
 
 std::size_t Channel::window_offset(std::uint64_t step) const {
-  const auto num_members = static_cast<std::size_t>(size());
-  return layout_.offset + descriptor_table_bytes(num_members, layout_.num_windows()) +
-         (step % layout_.num_windows()) * layout_.window_bytes;
+  return slot_offset(step) + sizeof(Post);
 }
 
-void Channel::announce(std::size_t which, std::uint64_t value) {
-  // Starting with the next rank spreads the load when all announce at once.
-  for (int distance = 1; distance < size(); ++distance) {
-    segment_->notify((rank() + distance) % size(), layout_.notification + which, value);
-  }
+const Channel::Post& Channel::post_of(int member, std::uint64_t step) const {
+  return *reinterpret_cast<const Post*>(part_of(member) + slot_offset(step));
 }
 
-bool Channel::have_all(std::size_t which, std::uint64_t value) const {
+void Channel::describe(std::uint64_t step, const Posting& posting) {
+  auto& post = *reinterpret_cast<Post*>(segment_->local() + slot_offset(step));
+  post.descriptor = posting.descriptor;
+  post.is_shared = posting.is_shared ? 1 : 0;
+  if (posting.is_shared) post.places = posting.places;
+}
+
+const Descriptor& Channel::descriptor_of(int member, std::uint64_t step) const {
+  return post_of(member, step).descriptor;
+}
+
+Posting Channel::posting_of(int member, std::uint64_t step) const {
+  const Post& post = post_of(member, step);
+  Posting result{.descriptor = post.descriptor, .is_shared = post.is_shared != 0, .places = {}};
+  if (result.is_shared) result.places = post.places;
+  return result;
+}
+
+void Channel::post_quietly(std::uint64_t step) {
+  auto& post = *reinterpret_cast<Post*>(segment_->local() + slot_offset(step));
+  post.num_posted.store(step + 1, std::memory_order_release);
+}
+
+void Channel::post(std::uint64_t step) {
+  post_quietly(step);
+  wake_others();
+}
+
+void Channel::publish_reduced(std::uint64_t step) {
+  auto& progress = *reinterpret_cast<Progress*>(segment_->local() + layout_.offset);
+  progress.num_reduced.store(step + 1, std::memory_order_release);
+  wake_others();
+}
+
+bool Channel::has_posted(int member, std::uint64_t step) const {
+  return post_of(member, step).num_posted.load(std::memory_order_acquire) > step;
+}
+
+bool Channel::has_reduced(int member, std::uint64_t step) const {
+  const auto& progress = *reinterpret_cast<const Progress*>(part_of(member) + layout_.offset);
+  return progress.num_reduced.load(std::memory_order_acquire) > step;
+}
+
+bool Channel::have_all_posted(std::uint64_t step) const {
   for (int member = 0; member < size(); ++member) {
-    if (member == rank()) continue;
-    if (segment_->poll(member, layout_.notification + which) < value) return false;
+    if (member != rank() && !has_posted(member, step)) return false;
   }
   return true;
 }
 
-std::vector<int> Channel::missing(std::size_t which, std::uint64_t value) const {
+bool Channel::have_all_reduced(std::uint64_t step) const {
+  for (int member = 0; member < size(); ++member) {
+    if (member != rank() && !has_reduced(member, step)) return false;
+  }
+  return true;
+}
+
+std::vector<int> Channel::missing_posts(std::uint64_t step) const {
   std::vector<int> result;
   for (int member = 0; member < size(); ++member) {
-    if (member == rank()) continue;
-    if (segment_->poll(member, layout_.notification + which) < value) result.push_back(member);
+    if (member != rank() && !has_posted(member, step)) result.push_back(member);
+  }
+  return result;
+}
+
+std::vector<int> Channel::missing_reductions(std::uint64_t step) const {
+  std::vector<int> result;
+  for (int member = 0; member < size(); ++member) {
+    if (member != rank() && !has_reduced(member, step)) result.push_back(member);
   }
   return result;
 }

@@ -11,17 +11,32 @@ namespace tnt::comm {
 
 /// Size and place of a channel inside a segment.
 struct ChannelLayout {
-  std::size_t offset = 0;           ///< of the channel's bytes in each part; multiple of 64
-  NotificationId notification = 0;  ///< the first of kNumNotifications
-  std::size_t window_bytes = 0;     ///< multiple of 64
-  std::size_t depth = 1;            ///< steps that may be posted and unfinished
+  std::size_t offset = 0;        ///< of the channel's bytes in each part; multiple of 64
+  std::size_t window_bytes = 0;  ///< multiple of 64
+  std::size_t depth = 1;         ///< steps that may be posted and unfinished
 
-  static constexpr std::size_t kNumNotifications = 2;
   std::size_t num_windows() const { return 2 * depth; }
-  std::size_t num_bytes(std::size_t num_members) const;
+  std::size_t num_bytes() const;
 };
 
-/// One independent stream of collectives of a group.
+/// Where the arrays of a call lie, if all members of the group can reach them:
+/// the number of a shared block and the offset in bytes.
+struct SharedPlaces {
+  std::uint64_t in_block = 0;
+  std::uint64_t in_offset = 0;
+  std::uint64_t out_block = 0;
+  std::uint64_t out_offset = 0;
+};
+
+/// What a rank says at the first step of a call.
+struct Posting {
+  Descriptor descriptor;
+  bool is_shared = false;  ///< the places are given, and nothing is in the window
+  SharedPlaces places;
+};
+
+/// One independent stream of collectives of a group, for ranks that can read
+/// each other's memory.
 ///
 /// A channel is a sequence of *steps*, numbered from 0 on every rank alike. In
 /// step s a rank
@@ -35,7 +50,12 @@ struct ChannelLayout {
 /// posted s-d and hence finished s-2d: nobody reads the window of s-2d any
 /// more, which is the one that step s is about to fill.
 ///
-/// Threads: one at a time, except posting, which may come from another thread.
+/// A short message should cross between two cores as few cache lines as
+/// possible. So nothing is written to other ranks' memory: a post is one line
+/// with the number of the step and the descriptor, next to the window, which
+/// the others look at.
+///
+/// Threads: one at a time.
 class Channel {
  public:
   Channel(std::shared_ptr<Segment> segment, const ChannelLayout& layout);
@@ -46,27 +66,42 @@ class Channel {
   std::size_t depth() const { return layout_.depth; }
 
   std::byte* window(std::uint64_t step) { return segment_->local() + window_offset(step); }
-  const std::byte* window_of(int member, std::uint64_t step) const;
+  const std::byte* window_of(int member, std::uint64_t step) const {
+    return part_of(member) + window_offset(step);
+  }
 
   /// To be called before the post() of the same step.
-  void describe(std::uint64_t step, const Descriptor& descriptor);
-  Descriptor descriptor_of(int member, std::uint64_t step) const;
+  void describe(std::uint64_t step, const Posting& posting);
+  const Descriptor& descriptor_of(int member, std::uint64_t step) const;
+  Posting posting_of(int member, std::uint64_t step) const;
 
-  void post(std::uint64_t step) { announce(0, step + 1); }
-  void publish_reduced(std::uint64_t step) { announce(1, step + 1); }
-  bool have_all_posted(std::uint64_t step) { return have_all(0, step + 1); }
-  bool have_all_reduced(std::uint64_t step) { return have_all(1, step + 1); }
+  /// Lets the others see what this rank has written, and wakes who sleeps.
+  void post(std::uint64_t step);
+  void publish_reduced(std::uint64_t step);
+
+  /// The same without waking anybody, which is to follow by wake_others().
+  void post_quietly(std::uint64_t step);
+  void wake_others() { segment_->wake_others(); }
+
+  bool has_posted(int member, std::uint64_t step) const;
+  bool have_all_posted(std::uint64_t step) const;
+  bool have_all_reduced(std::uint64_t step) const;
 
   /// Members that have not posted (not reduced) the step, this rank aside.
-  std::vector<int> missing_posts(std::uint64_t step) const { return missing(0, step + 1); }
-  std::vector<int> missing_reductions(std::uint64_t step) const { return missing(1, step + 1); }
+  std::vector<int> missing_posts(std::uint64_t step) const;
+  std::vector<int> missing_reductions(std::uint64_t step) const;
 
  private:
-  std::size_t descriptor_offset(int member, std::uint64_t step) const;
+  struct Progress;
+  struct Post;
+
+  std::size_t slot_offset(std::uint64_t step) const;
   std::size_t window_offset(std::uint64_t step) const;
-  void announce(std::size_t which, std::uint64_t value);
-  bool have_all(std::size_t which, std::uint64_t value) const;
-  std::vector<int> missing(std::size_t which, std::uint64_t value) const;
+  const std::byte* part_of(int member) const {
+    return member == rank() ? segment_->local() : segment_->peer(member);
+  }
+  const Post& post_of(int member, std::uint64_t step) const;
+  bool has_reduced(int member, std::uint64_t step) const;
 
   std::shared_ptr<Segment> segment_;  // operations may outlive the object they belong to
   ChannelLayout layout_;

@@ -8,10 +8,6 @@
 namespace tnt::comm {
 namespace {
 
-// Engines show a sign of life four times per second; this many missed ones
-// mean that the process does not get to run.
-constexpr double kSilenceMeansStoppedS = 2.0;
-
 std::string describe(int rank, const PeerStatus& status) {
   return text("rank ", rank, " (host ", status.host, ", pid ", status.pid, ")");
 }
@@ -37,8 +33,19 @@ std::string fate_of(const PeerStatus& status) {
 CollectiveOperation::CollectiveOperation(std::shared_ptr<Health> health, double stall_report_s)
     : health_(std::move(health)), stall_report_s_(stall_report_s), next_report_s_(stall_report_s) {}
 
+void CollectiveOperation::complete() {
+  probe_.end(true);
+  completion_.complete();
+}
+
+void CollectiveOperation::fail(std::exception_ptr error) {
+  probe_.end(false);
+  completion_.fail(std::move(error));
+}
+
 Progress CollectiveOperation::advance() {
   health_->rethrow_if_broken();
+  probe_.advance();
   try {
     const Progress progress = step();
     if (progress != Progress::pending) restart_wait();
@@ -82,22 +89,30 @@ void CollectiveOperation::require_alive() const {
 void CollectiveOperation::report_stall() {
   const double waited_s = seconds_since(wait_start_);
   next_report_s_ = 2 * waited_s;  // reports become rarer
+  log_wait(waited_s);
+}
+
+void CollectiveOperation::report_own_delay(double waited_s) const {
+  log_wait(waited_s);
+}
+
+void CollectiveOperation::log_wait(double waited_s) const {
   log_warning(health_->world_rank(), text(describe(), " of group '", health_->group_name(),
                                           "' has waited ", waited_s, " s for ", awaited(), "."));
 }
 
 std::string CollectiveOperation::awaited() const {
-  const std::vector<int> members = missing();
+  const std::vector<int> members = awaited_members();
   if (members.empty()) return own_part();
   std::string result;
   for (const int member : members) {
     const PeerStatus status = health_->status_of(member);
-    const bool is_silent = status.heartbeat_age_s > kSilenceMeansStoppedS;
+    const char* state = ", which runs but has not called it yet";
+    if (has_made_call(member)) state = ", which has called it and has not done its part yet";
+    if (is_silent(status)) state = ", which does not respond: stopped or swapped out";
     result +=
         text(result.empty() ? "" : "; ", comm::describe(health_->world_rank_of(member), status),
-             is_silent ? ", which does not respond: stopped or swapped out (last sign of life "
-                       : ", which runs but has not called it yet (last sign of life ",
-             status.heartbeat_age_s, " s ago)");
+             state, " (last sign of life ", status.heartbeat_age_s, " s ago)");
   }
   return result;
 }

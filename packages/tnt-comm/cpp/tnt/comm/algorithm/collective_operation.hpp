@@ -8,6 +8,7 @@
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/engine/completion.hpp"
 #include "tnt/comm/engine/operation.hpp"
+#include "tnt/comm/trace/probe.hpp"
 
 namespace tnt::comm {
 
@@ -20,10 +21,22 @@ class CollectiveOperation : public Operation {
 
   Progress advance() final;
   void supervise() final;
-  void complete() override { completion_.complete(); }
-  void fail(std::exception_ptr error) override { completion_.fail(std::move(error)); }
+  void complete() override;
+  void fail(std::exception_ptr error) override;
 
   const Completion& completion() const { return completion_; }
+
+  /// Told by the operation what happens to it.
+  Probe& probe() { return probe_; }
+
+  /// Whether this rank itself has yet to act before the operation can begin.
+  /// While the engine is paused only.
+  virtual bool awaits_this_rank() const { return false; }
+
+  /// Reports a wait of this rank for its own act. The engine, which has not
+  /// been given the operation yet, cannot. While it is paused only.
+  void report_own_delay(double waited_s) const;
+  double stall_report_s() const { return stall_report_s_; }
 
   /// Breaks the group because a wait for this operation took too long, and
   /// fails it. While the engine is paused only.
@@ -43,6 +56,13 @@ class CollectiveOperation : public Operation {
   /// rank's own.
   virtual std::vector<int> missing() const = 0;
 
+  /// Members that reports of long waits name. Where messages are passed on,
+  /// this is who holds up the others, and not only who this rank hears from.
+  virtual std::vector<int> awaited_members() const { return missing(); }
+
+  /// Whether an awaited member is known to have made the call itself.
+  virtual bool has_made_call(int /*member*/) const { return false; }
+
   /// What is missing if it is this rank's own act.
   virtual std::string own_part() const { return "this rank itself"; }
 
@@ -58,6 +78,7 @@ class CollectiveOperation : public Operation {
   std::string awaited() const;
   void require_alive() const;
   void report_stall();
+  void log_wait(double waited_s) const;
   void break_group(const Error& error);
 
   std::shared_ptr<Health> health_;
@@ -65,6 +86,7 @@ class CollectiveOperation : public Operation {
   double next_report_s_;
   Clock::time_point wait_start_ = Clock::now();
   Completion completion_;
+  Probe probe_;
 };
 
 }  // namespace tnt::comm

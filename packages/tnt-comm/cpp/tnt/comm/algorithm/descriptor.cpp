@@ -3,7 +3,6 @@
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
-namespace {
 
 std::string_view name_of(CollectiveKind kind) {
   switch (kind) {
@@ -23,14 +22,32 @@ std::string_view name_of(CollectiveKind kind) {
   return "unknown";
 }
 
+namespace {
+
+bool may_counts_differ(CollectiveKind kind) {
+  return kind == CollectiveKind::allgather || kind == CollectiveKind::creation;
+}
+
 }  // namespace
 
 bool Descriptor::matches(const Descriptor& other) const {
-  const bool counts_may_differ =
-      kind == CollectiveKind::allgather || kind == CollectiveKind::creation;
   return call_index == other.call_index && kind == other.kind && dtype == other.dtype &&
-         op == other.op && root == other.root && shape == other.shape &&
-         (counts_may_differ || count == other.count);
+         op == other.op && root == other.root && algorithm == other.algorithm &&
+         shape == other.shape && (may_counts_differ(kind) || count == other.count);
+}
+
+std::uint64_t Descriptor::digest() const {
+  // FNV-1a, word by word.
+  std::uint64_t digest = 14695981039346656037ULL;
+  const std::uint64_t compared_count = may_counts_differ(kind) ? 0 : count;
+  for (const std::uint64_t word :
+       {call_index, static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(dtype),
+        static_cast<std::uint64_t>(op), static_cast<std::uint64_t>(root),
+        static_cast<std::uint64_t>(algorithm), compared_count, shape}) {
+    digest = (digest ^ word) * 1099511628211ULL;
+    digest ^= digest >> 32;  // or the high bits of a word would be lost
+  }
+  return digest;
 }
 
 std::string Descriptor::describe() const {
@@ -43,6 +60,9 @@ std::string Descriptor::describe() const {
     case CollectiveKind::allreduce:
     case CollectiveKind::reduce_scatter:
       return text(name, "(", comm::name_of(dtype), ", ", count, " elements, ", comm::name_of(op),
+                  algorithm == AllreduceAlgorithm::automatic
+                      ? ""
+                      : text(", TNT_ALLREDUCE_ALGORITHM=", comm::name_of(algorithm)),
                   ")");
     case CollectiveKind::broadcast:
       return text(name, "(", comm::name_of(dtype), ", ", count, " elements, root ", root, ")");

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "tnt/comm/algorithm/allreduce_algorithm.hpp"
 #include "tnt/comm/base/dtype.hpp"
 
 namespace tnt::comm {
@@ -16,6 +18,8 @@ enum class CollectiveKind : std::uint32_t {
   creation,  ///< agreement before something is created together
 };
 
+std::string_view name_of(CollectiveKind kind);
+
 /// What a rank says about the collective it takes part in, so that the others
 /// can see that they all mean the same. Travels as bytes.
 struct Descriptor {
@@ -24,12 +28,19 @@ struct Descriptor {
   DType dtype = DType::uint8;
   ReduceOp op = ReduceOp::sum;
   std::uint32_t root = 0;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;  ///< what the environment asks for
   std::uint64_t count = 0;  ///< elements of this rank's contribution
   std::uint64_t shape = 0;  ///< digest of what must be equal in the shape
 
   /// True if the two ranks take part in the same collective. The counts of
   /// allgather may differ.
   bool matches(const Descriptor& other) const;
+
+  /// Of this rank's contribution.
+  std::uint64_t num_bytes() const { return count * size_of(dtype); }
+
+  /// Equal for descriptors that match, and for others by an unlikely accident.
+  std::uint64_t digest() const;
 
   /// For messages: "allreduce(float32, 100 elements, sum)".
   std::string describe() const;

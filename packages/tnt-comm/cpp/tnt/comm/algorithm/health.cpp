@@ -8,6 +8,13 @@
 
 namespace tnt::comm {
 
+bool is_silent(const PeerStatus& status) {
+  // Engines show a sign of life four times per second; this many missed ones
+  // mean that the process is stopped or swapped out.
+  constexpr double kSilenceMeansStoppedS = 2.0;
+  return status.heartbeat_age_s > kSilenceMeansStoppedS;
+}
+
 // What one member tells another about why it gave up.
 struct Health::Report {
   std::uint32_t kind;

@@ -11,6 +11,9 @@
 
 namespace tnt::comm {
 
+/// Whether a rank that is not known to have ended does not get to run.
+bool is_silent(const PeerStatus& status);
+
 /// Whether a group can still be used, shared by everything that runs on it.
 ///
 /// The first error breaks the group for good: data of an interrupted
@@ -31,6 +34,7 @@ class Health {
 
   const std::string& group_name() const { return group_name_; }
   int world_rank() const { return transport_.rank(); }
+  int num_members() const { return static_cast<int>(members_.size()); }
   int world_rank_of(int member) const { return members_[static_cast<std::size_t>(member)]; }
   std::string names_of(const std::vector<int>& members) const;
 

@@ -1,31 +1,48 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
-#include "tnt/comm/algorithm/windowed_operation.hpp"
+#include "tnt/comm/algorithm/allreduce_algorithm.hpp"
+#include "tnt/comm/algorithm/network/reduction_schedule.hpp"
+#include "tnt/comm/base/dtype.hpp"
 
 namespace tnt::comm {
 
-/// What an allreduce algorithm needs to be made.
-struct AllreduceRequest {
-  std::shared_ptr<Health> health;
-  double stall_report_s;
-  std::shared_ptr<ChannelState> state;
-  Descriptor descriptor;
-  const void* in;
-  void* out;
+/// How the members of a group reach each other.
+enum class Topology {
+  readable,   ///< all can read each other's memory
+  put_only,   ///< they can only put into it
+  two_level,  ///< readable inside each host; hosts put into each other
 };
 
-/// One row per algorithm: it is used for messages of up to `limit_bytes(n)`
-/// bytes that no earlier row takes. The choice depends on nothing but the
-/// size of the message and of the group, so all ranks choose alike.
-struct AllreduceChoice {
-  const char* name;
-  std::size_t (*limit_bytes)(int num_members);
-  std::shared_ptr<WindowedOperation> (*make)(const AllreduceRequest& request);
+/// What the choice of an algorithm depends on: nothing that differs between
+/// ranks, so all choose alike.
+struct AllreduceCase {
+  std::size_t num_bytes = 0;
+  DType dtype = DType::float32;
+  Topology topology = Topology::readable;
+  int num_members = 1;
+  int num_hosts = 1;  ///< only looked at for two levels
 };
 
-const AllreduceChoice& choose_allreduce(std::size_t num_bytes, int num_members);
+/// The algorithm for a case: the requested one, or if that is `automatic` the
+/// one that the table below prefers. UsageError if the requested one does not
+/// fit the case, saying why and which ones do. Says at DEBUG what was chosen,
+/// once for each algorithm and group size.
+///
+/// Two levels: the algorithm is for what the hosts exchange.
+AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested,
+                                    int rank);
+
+/// How an algorithm exchanges messages.
+struct MessagePattern {
+  Exchange exchange;
+  bool has_many_pieces_under_way = true;
+};
+MessagePattern pattern_of(AllreduceAlgorithm algorithm);
+
+/// Time that an algorithm is estimated to take between ranks that exchange
+/// messages, in microseconds.
+double estimated_us(AllreduceAlgorithm algorithm, int size, std::size_t num_bytes);
 
 }  // namespace tnt::comm

@@ -1,8 +1,8 @@
 #include "tnt/comm/algorithm/windowed_operation.hpp"
 
-#include <map>
 #include <utility>
 
+#include "tnt/comm/algorithm/mismatch.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
@@ -12,7 +12,14 @@ WindowedOperation::WindowedOperation(std::shared_ptr<Health> health, double stal
                                      const Descriptor& descriptor)
     : CollectiveOperation(std::move(health), stall_report_s),
       state_(std::move(state)),
-      descriptor_(descriptor) {}
+      posting_{.descriptor = descriptor, .is_shared = false, .places = {}} {}
+
+void WindowedOperation::take_over(const Descriptor& descriptor) {
+  has_begun_ = true;
+  base_ = state_->next_step;
+  posting_.descriptor = descriptor;
+  posted_ = 1;
+}
 
 Progress WindowedOperation::step() {
   if (!has_begun_) begin();
@@ -29,8 +36,8 @@ Progress WindowedOperation::step() {
 void WindowedOperation::begin() {
   has_begun_ = true;
   base_ = state_->next_step;
-  descriptor_.call_index = state_->num_calls++;
-  state_->channel.describe(base_, descriptor_);
+  posting_.descriptor.call_index = state_->num_calls++;
+  state_->channel.describe(base_, posting_);
 }
 
 bool WindowedOperation::try_post() {
@@ -43,12 +50,13 @@ bool WindowedOperation::try_post() {
 
 bool WindowedOperation::try_reduce() {
   if (reduced_ == posted_ || !state_->channel.have_all_posted(base_ + reduced_)) return false;
-  if (reduced_ == 0) {
+  if (!is_matched_) {
     require_match();
     on_match();
+    is_matched_ = true;
   }
   if (has_second_round) {
-    reduce(reduced_);
+    if (!reduce(reduced_)) return true;
     state_->channel.publish_reduced(base_ + reduced_);
   }
   ++reduced_;
@@ -65,26 +73,19 @@ bool WindowedOperation::try_finish() {
 
 void WindowedOperation::require_match() const {
   bool is_equal = true;
-  std::map<std::string, std::vector<int>> callers;
   for (int member = 0; member < channel().size(); ++member) {
-    const Descriptor other = member == channel().rank() ? descriptor_ : descriptor_of(member);
-    is_equal = is_equal && descriptor_.matches(other);
-    callers[other.describe()].push_back(member);
+    is_equal = is_equal && descriptor().matches(descriptor_of(member));
   }
   if (is_equal) return;
-  std::string calls;
-  for (const auto& [call, members] : callers) {
-    calls += text(calls.empty() ? "" : "; ", health()->names_of(members), " called ", call);
+  std::vector<Descriptor> calls;
+  for (int member = 0; member < channel().size(); ++member) {
+    calls.push_back(descriptor_of(member));
   }
-  throw Error(ErrorKind::mismatch,
-              text("Collective call ", descriptor_.call_index, " of group '",
-                   health()->group_name(), "' differs between ranks: ", calls,
-                   ". All members must make the same calls with the same dtypes, sizes and"
-                   " operations, in the same order."));
+  throw mismatch_error(*health(), calls);
 }
 
 std::string WindowedOperation::describe() const {
-  return text("call ", descriptor_.call_index, ", ", descriptor_.describe(), ",");
+  return text("call ", descriptor().call_index, ", ", descriptor().describe(), ",");
 }
 
 std::vector<int> WindowedOperation::missing() const {

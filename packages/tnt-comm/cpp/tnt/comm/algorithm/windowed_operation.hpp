@@ -25,6 +25,10 @@ class WindowedOperation : public CollectiveOperation {
   WindowedOperation(std::shared_ptr<Health> health, double stall_report_s,
                     std::shared_ptr<ChannelState> state, const Descriptor& descriptor);
 
+  /// For a call that was begun without an operation: its first step is
+  /// `next_step` of the channel, counted and posted already.
+  void take_over(const Descriptor& descriptor);
+
  protected:
   Progress step() final;
   std::string describe() const final;
@@ -42,7 +46,8 @@ class WindowedOperation : public CollectiveOperation {
 
   // `index` counts the operation's steps from 0; windows are of that step.
   virtual void copy_in(std::uint64_t index, std::byte* window) = 0;
-  virtual void reduce(std::uint64_t /*index*/) {}
+  /// True when this rank's part of the step is reduced; called again if not.
+  virtual bool reduce(std::uint64_t /*index*/) { return true; }
   virtual void copy_out(std::uint64_t index) = 0;
 
   const Channel& channel() const { return state_->channel; }
@@ -50,10 +55,19 @@ class WindowedOperation : public CollectiveOperation {
   const std::byte* window_of(int member, std::uint64_t index) const {
     return state_->channel.window_of(member, base_ + index);
   }
-  Descriptor descriptor_of(int member) const {
-    return state_->channel.descriptor_of(member, base_);
+  const Descriptor& descriptor_of(int member) const {
+    return member == channel().rank() ? posting_.descriptor
+                                      : state_->channel.descriptor_of(member, base_);
   }
-  const Descriptor& descriptor() const { return descriptor_; }
+  Posting posting_of(int member) const { return state_->channel.posting_of(member, base_); }
+  const Descriptor& descriptor() const { return posting_.descriptor; }
+
+  /// Says at the first step that the arrays can be reached. In the constructor.
+  void share(const SharedPlaces& places) {
+    posting_.is_shared = true;
+    posting_.places = places;
+  }
+  bool is_shared() const { return posting_.is_shared; }
 
  private:
   void begin();
@@ -63,8 +77,9 @@ class WindowedOperation : public CollectiveOperation {
   void require_match() const;
 
   std::shared_ptr<ChannelState> state_;
-  Descriptor descriptor_;
+  Posting posting_;
   bool has_begun_ = false;
+  bool is_matched_ = false;   // the descriptors of all are known and equal
   std::uint64_t base_ = 0;    // the channel's number of this operation's first step
   std::uint64_t posted_ = 0;  // steps posted, reduced and finished so far
   std::uint64_t reduced_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace tnt::comm {
 
@@ -28,6 +29,11 @@ class Deadline {
   double timeout_s_;
   Clock::time_point end_;
 };
+
+/// What the clock shows, in nanoseconds. One clock per host.
+inline std::int64_t now_ns() {
+  return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+}
 
 inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();

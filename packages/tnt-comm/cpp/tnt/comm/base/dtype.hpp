@@ -29,7 +29,7 @@ inline constexpr std::size_t kNumDTypes = 10;
 enum class ReduceOp : std::uint32_t { sum, prod, min, max, land, lor };
 inline constexpr std::size_t kNumReduceOps = 6;
 
-std::size_t size_of(DType dtype);
+TNT_COMM_EXPORT std::size_t size_of(DType dtype);
 bool is_floating(DType dtype);
 TNT_COMM_EXPORT std::string_view name_of(DType dtype);
 std::string_view name_of(ReduceOp op);

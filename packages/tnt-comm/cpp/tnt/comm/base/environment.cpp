@@ -1,6 +1,7 @@
 #include "tnt/comm/base/environment.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -27,6 +28,11 @@ int integer(const VariableLookup& lookup, const char* name, int fallback, int lo
     refuse(name, *value, text("must be an integer in [", lowest, ", ", highest, "]"));
   }
   return number;
+}
+
+std::optional<int> optional_integer(const VariableLookup& lookup, const char* name, int highest) {
+  if (!lookup(name)) return std::nullopt;
+  return integer(lookup, name, 0, 0, highest);
 }
 
 double seconds(const VariableLookup& lookup, const char* name, double fallback) {
@@ -64,6 +70,27 @@ std::string transport(const VariableLookup& lookup) {
   return value;
 }
 
+std::string timeline(const VariableLookup& lookup) {
+  const auto value = lookup("TNT_TIMELINE");
+  if (value && value->empty()) refuse("TNT_TIMELINE", *value, "must be the path of a file");
+  return value.value_or("");
+}
+
+std::string in_capitals(std::string text) {
+  for (char& c : text) c = 'a' <= c && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return text;
+}
+
+LogLevel log_level(const VariableLookup& lookup, LogLevel fallback) {
+  const auto value = lookup("TNT_LOG_LEVEL");
+  if (!value) return fallback;
+  constexpr std::array<const char*, 4> kNames = {"DEBUG", "INFO", "WARNING", "ERROR"};
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (in_capitals(*value) == kNames[i]) return static_cast<LogLevel>(i);
+  }
+  refuse("TNT_LOG_LEVEL", *value, "must be DEBUG, INFO, WARNING or ERROR");
+}
+
 }  // namespace
 
 Environment parse_environment(const VariableLookup& lookup) {
@@ -84,6 +111,18 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.transport = transport(lookup);
   result.timeout_s = seconds(lookup, "TNT_TIMEOUT_S", result.timeout_s);
   result.stall_report_s = seconds(lookup, "TNT_STALL_REPORT_S", result.stall_report_s);
+  // The names are known where the algorithms are.
+  result.allreduce_algorithm =
+      lookup("TNT_ALLREDUCE_ALGORITHM").value_or(result.allreduce_algorithm);
+  result.log_level = log_level(lookup, result.log_level);
+  result.gpi2_library = lookup("TNT_GPI2_LIBRARY").value_or("");
+  // The ports of a job are the 3 x 256 that begin here.
+  result.gpi2_port = integer(lookup, "TNT_GPI2_PORT", 0, 1024, 65535 - 3 * 256);
+  result.gaspi_rank = optional_integer(lookup, "GASPI_RANK", kMost);
+  result.gaspi_num_ranks = optional_integer(lookup, "GASPI_NRANKS", kMost);
+  result.gaspi_socket = optional_integer(lookup, "GASPI_SOCKET", kMost);
+  result.gaspi_machine_file = lookup("GASPI_MFILE").value_or("");
+  result.timeline = timeline(lookup);
   return result;
 }
 

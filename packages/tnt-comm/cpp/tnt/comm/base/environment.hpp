@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "tnt/comm/base/log.hpp"
+
 namespace tnt::comm {
 
 /// Everything this library takes from the environment, written by the
@@ -22,6 +24,17 @@ struct Environment {
   std::string transport = "auto";  ///< TNT_TRANSPORT: auto, shm or gpi2
   double timeout_s = 600.0;        ///< TNT_TIMEOUT_S, > 0: the longest wait for other ranks
   double stall_report_s = 5.0;     ///< TNT_STALL_REPORT_S, > 0: first report of a wait
+  std::string allreduce_algorithm = "auto";  ///< TNT_ALLREDUCE_ALGORITHM: a name of the table
+  LogLevel log_level = LogLevel::warning;    ///< TNT_LOG_LEVEL: DEBUG, INFO, WARNING, ERROR
+  std::string gpi2_library;                  ///< TNT_GPI2_LIBRARY; empty: looked for
+  int gpi2_port = 0;     ///< TNT_GPI2_PORT, first of its ports; 0: GPI-2's own choice
+  std::string timeline;  ///< TNT_TIMELINE: file for a trace of all ranks; "": none
+
+  // What GPI-2 itself reads; looked at here only to refuse contradictions.
+  std::optional<int> gaspi_rank;       ///< GASPI_RANK
+  std::optional<int> gaspi_num_ranks;  ///< GASPI_NRANKS
+  std::optional<int> gaspi_socket;     ///< GASPI_SOCKET, this rank's number among those of its host
+  std::string gaspi_machine_file;      ///< GASPI_MFILE; rank 0 reads it
 };
 
 /// Looks a variable up; empty when it is not set.

@@ -39,10 +39,9 @@ tnt_comm_status tnt_comm_barrier(void) {
 tnt_comm_status tnt_comm_allreduce(const void* in, void* out, uint64_t count, const char* dtype,
                                    const char* op) {
   return guard([&] {
-    Group::world()
-        ->start_allreduce(in, out, count, parse_dtype(dtype), parse_reduce_op(op),
-                          Group::Driver::caller)
-        ->wait(0);
+    const auto ticket =
+        Group::world()->allreduce_now(in, out, count, parse_dtype(dtype), parse_reduce_op(op));
+    if (ticket) ticket->wait(0);
   });
 }
 

@@ -17,4 +17,19 @@ tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out) {
   return guard([&] { reducers().find(reducer)->finish(static_cast<std::size_t>(tensor), out); });
 }
 
+tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** data, void** lease) {
+  return guard([&] {
+    *data = nullptr;
+    *lease = nullptr;
+    auto lent = reducers().find(reducer)->lend(static_cast<std::size_t>(tensor));
+    if (!lent) return;
+    *data = lent->data();
+    *lease = lent.release();
+  });
+}
+
+void tnt_reducer_return(void* lease) {
+  delete static_cast<Lease*>(lease);
+}
+
 }  // extern "C"

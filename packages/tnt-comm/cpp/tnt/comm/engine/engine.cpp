@@ -1,42 +1,31 @@
 #include "tnt/comm/engine/engine.hpp"
 
-#include <pthread.h>
-#include <sched.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/thread.hpp"
 
 namespace tnt::comm {
 namespace {
 
 using std::chrono::milliseconds;
 
-void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
-// Signals belong to the program's own threads (Python handles them in its
-// main thread), so the engine's thread starts with all of them blocked.
-std::thread start_without_signals(std::function<void()> body) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+// How long to sleep between two looks for what peers did, who cannot wake this
+// rank. An eighth of the time that was waited so far makes waits longer by an
+// eighth at most; a thousand looks per second cost a percent of a core.
+Clock::duration look_interval(Clock::duration waited) {
+  constexpr Clock::duration kShortest = std::chrono::microseconds(20);
+  constexpr Clock::duration kLongest = milliseconds(1);
+  return std::clamp(waited / 8, kShortest, kLongest);
 }
 
 }  // namespace
 
 Engine::Engine(Doorbell& doorbell, EngineSettings settings)
     : doorbell_(doorbell), settings_(std::move(settings)) {
-  thread_ = start_without_signals([this] { run(); });
-  pthread_setname_np(thread_.native_handle(), "tnt-comm-engine");
+  thread_ = start_without_signals("tnt-comm-engine", [this] { run(); });
 }
 
 Engine::~Engine() {
@@ -49,9 +38,58 @@ void Engine::submit(const std::shared_ptr<Stream>& stream, std::shared_ptr<Opera
     const std::lock_guard lock(submit_mutex_);
     if (stopped_) std::rethrow_exception(stopped_);
     num_unfinished_.fetch_add(1);
-    submitted_.emplace_back(stream, std::move(operation));
+    stream->state_.fetch_add(1);
+    submitted_.push_back({stream, std::move(operation), false});
   }
   if (driver == Driver::engine) doorbell_.ring();
+}
+
+void Engine::run(const std::shared_ptr<Stream>& stream,
+                 const std::shared_ptr<Operation>& operation) {
+  if (!try_hold(*stream)) return submit(stream, operation, Driver::caller);
+  Patience patience(settings_.poll);
+  try {
+    for (Progress progress = operation->advance(); progress != Progress::done;
+         progress = operation->advance()) {
+      if (progress == Progress::advanced) {
+        patience.renew();
+      } else if (!patience.wait_a_moment()) {
+        return hand_over(stream, operation);
+      }
+    }
+    operation->complete();
+  } catch (...) {
+    operation->fail(std::current_exception());
+  }
+  release(*stream);
+}
+
+bool Engine::try_hold(Stream& stream) const {
+  std::uint32_t nothing = 0;
+  if (is_stopping_.load(std::memory_order_acquire)) return false;
+  return stream.state_.compare_exchange_strong(nothing, Stream::kHeld, std::memory_order_acquire,
+                                               std::memory_order_relaxed);
+}
+
+void Engine::release(Stream& stream) {
+  const std::uint32_t before = stream.state_.fetch_and(~Stream::kHeld);
+  if (before != Stream::kHeld) doorbell_.ring();  // somebody has submitted meanwhile
+}
+
+void Engine::hand_over(const std::shared_ptr<Stream>& stream,
+                       std::shared_ptr<Operation> operation) {
+  std::exception_ptr stopped;
+  {
+    const std::lock_guard lock(submit_mutex_);
+    stopped = stopped_;
+    if (!stopped) {
+      num_unfinished_.fetch_add(1);
+      submitted_.push_back({stream, operation, true});
+      stream->state_.fetch_add(1);
+    }
+  }
+  if (stopped) operation->fail(stopped);
+  stream->state_.fetch_and(~Stream::kHeld);
 }
 
 bool Engine::wait(const Completion& completion, std::uint32_t count, Clock::time_point end) {
@@ -62,8 +100,7 @@ bool Engine::wait(const Completion& completion, std::uint32_t count, Clock::time
 
 bool Engine::help(const Completion& completion, std::uint32_t count, Clock::time_point end) {
   doorbell_.begin_polling();
-  Clock::time_point now = Clock::now();
-  Clock::time_point last_progress = now;
+  Patience patience(settings_.poll);
   bool is_complete = false;
   while (true) {
     std::unique_lock lock(progress_mutex_, std::try_to_lock);
@@ -71,10 +108,9 @@ bool Engine::help(const Completion& completion, std::uint32_t count, Clock::time
     if (lock.owns_lock()) lock.unlock();
     is_complete = completion.has_reached(count);
     if (is_complete) break;
-    now = Clock::now();
-    if (has_moved) last_progress = now;
-    if (now - last_progress > settings_.poll_time || now > end) break;
-    pause_briefly();
+    if (has_moved) patience.renew();
+    if (!has_moved && !patience.wait_a_moment()) break;
+    if (has_moved && Clock::now() > end) break;
   }
   doorbell_.end_polling();
   if (num_unfinished_.load() > 0) doorbell_.ring();  // the engine takes over
@@ -82,7 +118,13 @@ bool Engine::help(const Completion& completion, std::uint32_t count, Clock::time
 }
 
 void Engine::run() {
-  Clock::time_point last_progress = Clock::now();
+  // The kernel lengthens short sleeps by 50 us otherwise.
+  if (!settings_.is_doorbell_rung_by_peers) ::prctl(PR_SET_TIMERSLACK, 1000UL);
+  Clock::time_point last_event = Clock::now();  // progress, or a ring
+  std::uint32_t num_rings = doorbell_.num_rings();
+  // Callers who wait yield; this thread mostly has others to yield to who do
+  // not know that they are waited for.
+  Patience patience({settings_.poll.spin_time, std::chrono::microseconds(0)});
   while (!is_stopping_.load()) {
     const std::uint32_t seen = doorbell_.num_rings();
     settings_.heartbeat();
@@ -92,23 +134,35 @@ void Engine::run() {
       has_moved = advance_all();
       supervise_all();
     }
-    const Clock::time_point now = Clock::now();
-    if (has_moved) last_progress = now;
-    const bool may_poll = num_unfinished_.load() > 0 && now - last_progress < settings_.poll_time;
-    if (may_poll) {
-      pause_briefly();
-    } else if (!has_moved) {
-      sleep(seen);
+    if (has_moved || seen != num_rings) last_event = Clock::now();
+    num_rings = seen;
+    if (has_moved) {
+      patience.renew();
+    } else if (num_unfinished_.load() == 0 || !patience.wait_a_moment()) {
+      sleep(seen, last_event);
+      patience.renew();
     }
   }
 }
 
-void Engine::sleep(std::uint32_t seen) {
-  const bool is_busy = num_unfinished_.load() > 0;
-  const milliseconds longest =
-      is_busy ? std::min(settings_.supervision_interval, settings_.heartbeat_interval)
-              : settings_.heartbeat_interval;
-  doorbell_.wait(seen, longest);
+void Engine::sleep(std::uint32_t seen, Clock::time_point last_event) {
+  if (num_unfinished_.load() == 0) {
+    doorbell_.wait(seen, settings_.heartbeat_interval);
+    return;
+  }
+  const Clock::duration longest =
+      settings_.is_doorbell_rung_by_peers
+          ? std::min(settings_.supervision_interval, settings_.heartbeat_interval)
+          : look_interval(Clock::now() - last_event);
+  doorbell_.begin_listening();
+  bool has_moved = false;
+  {
+    // What peers did before they could see that somebody listens.
+    const std::lock_guard lock(progress_mutex_);
+    has_moved = advance_all();
+  }
+  if (!has_moved) doorbell_.wait(seen, longest);
+  doorbell_.end_listening();
 }
 
 bool Engine::advance_all() {
@@ -124,6 +178,7 @@ bool Engine::advance_all() {
 
 bool Engine::advance_stream(Stream& stream) {
   if (stream.operations_.empty()) return false;
+  if ((stream.state_.load(std::memory_order_acquire) & Stream::kHeld) != 0) return false;
   try {
     const Progress progress = stream.operations_.front()->advance();
     if (progress == Progress::done) finish_head(stream, nullptr);
@@ -139,8 +194,10 @@ void Engine::supervise_all() {
   if (now - last_supervision_ < settings_.supervision_interval) return;
   last_supervision_ = now;
   for (const auto& stream : streams_) {
+    const bool is_held = (stream->state_.load(std::memory_order_acquire) & Stream::kHeld) != 0;
+    if (stream->operations_.empty() || is_held) continue;
     try {
-      if (!stream->operations_.empty()) stream->operations_.front()->supervise();
+      stream->operations_.front()->supervise();
     } catch (...) {
       finish_head(*stream, std::current_exception());
     }
@@ -151,6 +208,7 @@ void Engine::finish_head(Stream& stream, std::exception_ptr error) {
   const std::shared_ptr<Operation> head = std::move(stream.operations_.front());
   stream.operations_.pop_front();
   num_unfinished_.fetch_sub(1);
+  stream.state_.fetch_sub(1, std::memory_order_release);
   if (error) {
     head->fail(std::move(error));
   } else {
@@ -160,8 +218,12 @@ void Engine::finish_head(Stream& stream, std::exception_ptr error) {
 
 void Engine::take_submitted() {
   const std::lock_guard lock(submit_mutex_);
-  for (auto& [stream, operation] : submitted_) {
-    stream->operations_.push_back(std::move(operation));
+  for (auto& [stream, operation, is_first] : submitted_) {
+    if (is_first) {
+      stream->operations_.push_front(std::move(operation));
+    } else {
+      stream->operations_.push_back(std::move(operation));
+    }
     if (!stream->is_listed_) {
       stream->is_listed_ = true;
       streams_.push_back(std::move(stream));

@@ -12,15 +12,17 @@
 #include "tnt/comm/base/doorbell.hpp"
 #include "tnt/comm/engine/completion.hpp"
 #include "tnt/comm/engine/operation.hpp"
+#include "tnt/comm/engine/patience.hpp"
 #include "tnt/comm/engine/stream.hpp"
 
 namespace tnt::comm {
 
 /// How an engine behaves; see Engine.
 struct EngineSettings {
-  /// How long to poll before sleeping. Zero when there are more ranks than
-  /// cores: polling would then keep the others from working.
-  std::chrono::microseconds poll_time{20};
+  PollSettings poll;
+  /// Otherwise what peers do is looked for: at once at first, then in ever
+  /// longer intervals, as long as something is in flight.
+  bool is_doorbell_rung_by_peers = true;
   std::chrono::milliseconds supervision_interval{100};
   /// Called at least every `heartbeat_interval` while the engine runs.
   std::function<void()> heartbeat = [] {};
@@ -32,7 +34,9 @@ struct EngineSettings {
 /// One thread does the work. It polls for a moment after progress was made and
 /// then sleeps at the doorbell, which peers and submitters ring. A caller who
 /// waits for a result helps first: as long as there is progress he advances
-/// operations himself, which saves two thread switches on short messages.
+/// operations himself, which saves two thread switches on short messages. With
+/// run() he does not even hand the operation to the engine, unless it takes
+/// longer than it pays to look for peers.
 ///
 /// All member functions may be called from any thread.
 class Engine {
@@ -40,15 +44,32 @@ class Engine {
   Engine(Doorbell& doorbell, EngineSettings settings);
   ~Engine();
 
-  /// Who is going to make progress with a submitted operation.
+  /// Who is going to make progress with an operation.
   enum class Driver {
     engine,  ///< the thread, woken now
-    caller,  ///< the caller, by wait() right after this call
+    caller,  ///< the caller, who waits for it right after this call
   };
 
   /// Appends an operation to its stream.
   void submit(const std::shared_ptr<Stream>& stream, std::shared_ptr<Operation> operation,
               Driver driver = Driver::engine);
+
+  /// Appends an operation that the caller is going to wait for. If nothing is
+  /// before it, runs it right here as long as there is progress; so it may be
+  /// complete, or have failed, on return.
+  void run(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Operation>& operation);
+
+  /// Takes hold of a stream that has no operations: until release() or
+  /// hand_over() the caller alone may act on its channel. False if there are
+  /// some, or if the engine has been stopped.
+  bool try_hold(Stream& stream) const;
+  void release(Stream& stream);
+
+  /// Ends the hold with an operation that goes before what others submitted
+  /// meanwhile, and that the caller is going to wait for.
+  void hand_over(const std::shared_ptr<Stream>& stream, std::shared_ptr<Operation> operation);
+
+  const PollSettings& poll_settings() const { return settings_.poll; }
 
   /// Waits until the completion has reached the count, or until `end`; says
   /// which. Errors are left to the caller.
@@ -66,7 +87,7 @@ class Engine {
 
  private:
   void run();
-  void sleep(std::uint32_t seen);
+  void sleep(std::uint32_t seen, Clock::time_point last_event);
   bool help(const Completion& completion, std::uint32_t count, Clock::time_point end);
   bool advance_all();                   // true if something moved
   bool advance_stream(Stream& stream);  // likewise
@@ -77,8 +98,14 @@ class Engine {
   Doorbell& doorbell_;
   EngineSettings settings_;
 
+  struct Submission {
+    std::shared_ptr<Stream> stream;
+    std::shared_ptr<Operation> operation;
+    bool is_first;  // of its stream
+  };
+
   std::mutex submit_mutex_;
-  std::vector<std::pair<std::shared_ptr<Stream>, std::shared_ptr<Operation>>> submitted_;
+  std::vector<Submission> submitted_;
   std::exception_ptr stopped_;  // set once by stop(), guarded by submit_mutex_
 
   std::mutex progress_mutex_;  // held by whoever advances operations

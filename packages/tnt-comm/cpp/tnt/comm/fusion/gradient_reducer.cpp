@@ -1,73 +1,115 @@
 #include "tnt/comm/fusion/gradient_reducer.hpp"
 
+#include <cstring>
+#include <deque>
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
+#include "tnt/comm/fusion/placement.hpp"
+#include "tnt/comm/fusion/reducer_tracks.hpp"
+#include "tnt/comm/group/buckets.hpp"
 #include "tnt/comm/group/creation.hpp"
 #include "tnt/comm/kernel/pack.hpp"
 
 namespace tnt::comm {
+namespace {
 
-/// A bucket and its allreduce.
-struct GradientReducer::FusedTensors {
-  std::shared_ptr<BucketAllreduce> allreduce;
-  std::shared_ptr<Stream> stream = std::make_shared<Stream>();
-  std::size_t num_tensors = 0;
-  std::atomic<std::size_t> num_packed{0};  // of the step that is being packed
-};
+// Copying less than this is cheaper than keeping account of a loan.
+constexpr std::size_t kSmallestLoanBytes = 16 * 1024;
+
+}  // namespace
 
 /// A tensor's place and where it is between start and finish.
 struct GradientReducer::Tensor {
   TensorSpec spec;
   FusedTensors* bucket = nullptr;
-  std::size_t offset = 0;
+  std::size_t offset = 0;  // in bytes
   std::atomic<State> state{State::idle};
-  std::uint64_t step = 0;  // written by finish() only, which start() follows
+  std::atomic<std::uint64_t> step{0};  // written by finish() only, which start() follows
 };
 
+/// A bucket and its allreduce.
+struct GradientReducer::FusedTensors {
+  std::shared_ptr<BucketOperation> allreduce;
+  std::shared_ptr<BucketTrack> track;  // null without a timeline
+  std::shared_ptr<Stream> stream = std::make_shared<Stream>();
+  std::deque<Tensor> tensors;              // which cannot be moved
+  std::atomic<std::size_t> num_packed{0};  // of the step that is being packed
+
+  std::string names_of_missing() const;
+};
+
+std::string GradientReducer::FusedTensors::names_of_missing() const {
+  constexpr std::size_t kMostNames = 4;
+  std::string names;
+  std::size_t num_missing = 0;
+  const std::uint64_t awaited = allreduce->num_posted();
+  for (const Tensor& tensor : tensors) {
+    const State state = tensor.state.load();
+    const bool is_started = state == State::started || state == State::finishing;
+    if (is_started && tensor.step.load() == awaited) continue;
+    if (++num_missing <= kMostNames) {
+      names += text(names.empty() ? ": '" : ", '", tensor.spec.name, "'");
+    }
+  }
+  if (num_missing > kMostNames) names += text(" and ", num_missing - kMostNames, " more");
+  return num_missing == 0 ? names : names + (num_missing == 1 ? " is missing" : " are missing");
+}
+
 GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan,
-                                 std::string name)
+                                 std::string name, const std::string& phase)
     : group_(std::move(group)), name_(std::move(name)) {
   group_->health()->require_intact();
   require_same_creation(*group_, text("GradientReducer '", name_, "'"), describe(plan));
   create_buckets(plan);
+  Timeline* timeline = group_->monitor()->timeline.get();
+  if (timeline != nullptr && !phase.empty()) {
+    phase_track_ = std::make_unique<PhaseTrack>(*timeline, phase, name_, tensors_.size());
+  }
 }
 
 GradientReducer::~GradientReducer() = default;
 
 void GradientReducer::create_buckets(const FusionPlan& plan) {
-  const auto num_members = static_cast<std::size_t>(group_->size());
-  std::vector<ChannelLayout> layouts;
-  std::size_t num_bytes = 0;
-  NotificationId num_notifications = 0;
-  for (const Bucket& bucket : plan.buckets()) {
-    ChannelLayout layout;
-    layout.offset = num_bytes;
-    layout.notification = num_notifications;
-    layout.window_bytes = round_up(bucket.num_elements * size_of(bucket.dtype), 64);
-    num_bytes += layout.num_bytes(num_members);
-    num_notifications += ChannelLayout::kNumNotifications;
-    layouts.push_back(layout);
-  }
-  const std::shared_ptr<Segment> segment = group_->create_segment(num_bytes, num_notifications);
-  tensors_.resize(plan.tensors().size());
-  for (std::size_t i = 0; i < layouts.size(); ++i) {
+  std::vector<Placement> placements;
+  std::vector<BucketSpec> specs;
+  for (std::size_t i = 0; i < plan.buckets().size(); ++i) {
     const Bucket& bucket = plan.buckets()[i];
-    auto fused = std::make_unique<FusedTensors>();
-    fused->num_tensors = bucket.tensor_ids.size();
-    fused->allreduce = std::make_shared<BucketAllreduce>(
-        group_->health(), group_->stall_report_s(), segment, layouts[i], bucket.dtype,
-        bucket.num_elements, describe_bucket(plan, i, name_));
+    placements.push_back(place(bucket, plan.tensors()));
+    specs.push_back(
+        {bucket.dtype, placements.back().num_elements, describe_bucket(plan, i, name_)});
+  }
+  const auto allreduces = comm::create_buckets(*group_, specs);
+  tensors_.resize(plan.tensors().size());
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const Bucket& bucket = plan.buckets()[i];
+    auto fused = std::make_shared<FusedTensors>();
+    fused->allreduce = allreduces[i];
+    fused->allreduce->set_own_part([weak = std::weak_ptr(fused)] {
+      const auto living = weak.lock();  // an operation may outlive its reducer
+      return living ? living->names_of_missing() : std::string();
+    });
     for (std::size_t k = 0; k < bucket.tensor_ids.size(); ++k) {
-      auto tensor = std::make_unique<Tensor>();
-      tensor->spec = plan.tensors()[bucket.tensor_ids[k]];
-      tensor->bucket = fused.get();
-      tensor->offset = bucket.offsets[k];
-      tensors_[bucket.tensor_ids[k]] = std::move(tensor);
+      Tensor& tensor = fused->tensors.emplace_back();
+      tensor.spec = plan.tensors()[bucket.tensor_ids[k]];
+      tensor.bucket = fused.get();
+      tensor.offset = placements[i].offsets[k] * size_of(bucket.dtype);
+      tensors_[bucket.tensor_ids[k]] = &tensor;
     }
+    observe(*fused, i, plan);
     buckets_.push_back(std::move(fused));
   }
+}
+
+void GradientReducer::observe(FusedTensors& bucket, std::size_t index, const FusionPlan& plan) {
+  const Bucket& planned = plan.buckets()[index];
+  const std::size_t num_bytes = planned.num_elements * size_of(planned.dtype);
+  if (Timeline* timeline = group_->monitor()->timeline.get()) {
+    bucket.track = std::make_shared<BucketTrack>(*timeline, label_of_bucket(index, name_),
+                                                 describe_bucket(plan, index, name_), num_bytes,
+                                                 planned.tensor_ids.size());
+  }
+  bucket.allreduce->probe().attach(group_->monitor(), bucket.track, num_bytes);
 }
 
 const TensorSpec& GradientReducer::tensor(std::size_t id) const {
@@ -100,35 +142,22 @@ void GradientReducer::start(std::size_t id, const void* data, double scale) {
   require_scalable(tensor.spec.dtype, scale);
   group_->health()->require_intact();
   enter(tensor, State::idle, State::packing, "start");
+  if (phase_track_) phase_track_->begin_tensor(tensor.step);
   FusedTensors& bucket = *tensor.bucket;
-  std::byte* target =
-      bucket.allreduce->input(tensor.step) + tensor.offset * size_of(tensor.spec.dtype);
+  std::byte* target = bucket.allreduce->input(tensor.step) + tensor.offset;
   pack_scaled(target, data, tensor.spec.num_elements, tensor.spec.dtype, scale);
   tensor.state.store(State::started);
-  if (num_started_.fetch_add(1) + 1 == tensors_.size()) {
-    num_started_.store(0);
-    count_hidden(tensor.step);
-  }
-  if (bucket.num_packed.fetch_add(1) + 1 == bucket.num_tensors) launch(bucket);
-}
-
-void GradientReducer::count_hidden(std::uint64_t step) {
-  for (const auto& bucket : buckets_) {
-    const Completion& completion = bucket->allreduce->completion();
-    if (completion.has_reached(static_cast<std::uint32_t>(step + 1))) num_hidden_.fetch_add(1);
-  }
-  num_steps_.fetch_add(1);
-}
-
-Overlap GradientReducer::overlap() const {
-  const std::uint64_t num_steps = num_steps_.load();
-  return {num_steps, num_steps * buckets_.size(), num_hidden_.load()};
+  if (phase_track_) phase_track_->end_tensor();
+  if (bucket.num_packed.fetch_add(1) + 1 < bucket.tensors.size()) return;
+  if (bucket.track) bucket.track->ready(tensor.step);
+  launch(bucket);
 }
 
 void GradientReducer::launch(FusedTensors& bucket) {
   // Nobody can pack for the next step yet: that takes a finish() of this one.
   bucket.num_packed.store(0);
   bucket.allreduce->post();
+  bucket.allreduce->probe().post();
   if (group_->size() == 1) {
     bucket.allreduce->complete();  // nothing to add to
   } else {
@@ -136,11 +165,8 @@ void GradientReducer::launch(FusedTensors& bucket) {
   }
 }
 
-void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
-                             const InterruptCheck& check_interrupt) {
-  require_usable(id);
-  Tensor& tensor = *tensors_[id];
-  enter(tensor, State::started, State::finishing, "finish");
+void GradientReducer::wait_for_sum(Tensor& tensor, double timeout_s,
+                                   const InterruptCheck& check_interrupt) {
   const double limit_s = timeout_s > 0 ? timeout_s : group_->timeout_s();
   try {
     wait_for(group_->engine(), *tensor.bucket->allreduce, *group_->health(),
@@ -149,10 +175,43 @@ void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
     tensor.state.store(State::started);
     throw;
   }
-  const std::size_t end = tensor.offset + tensor.spec.num_elements;
-  tensor.bucket->allreduce->copy_result(tensor.step, tensor.offset, end, out);
+}
+
+void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
+                             const InterruptCheck& check_interrupt) {
+  require_usable(id);
+  Tensor& tensor = *tensors_[id];
+  enter(tensor, State::started, State::finishing, "finish");
+  wait_for_sum(tensor, timeout_s, check_interrupt);
+  const std::size_t num_bytes = tensor.spec.num_elements * size_of(tensor.spec.dtype);
+  if (num_bytes > 0) {
+    std::memcpy(out, tensor.bucket->allreduce->result(tensor.step) + tensor.offset, num_bytes);
+  }
+  hand_out(tensor);
+}
+
+void GradientReducer::hand_out(Tensor& tensor) {
   ++tensor.step;
+  if (tensor.bucket->track) tensor.bucket->track->finish_tensor();
   tensor.state.store(State::idle);
+}
+
+std::unique_ptr<Lease> GradientReducer::lend(std::size_t id, double timeout_s,
+                                             const InterruptCheck& check_interrupt) {
+  require_usable(id);
+  Tensor& tensor = *tensors_[id];
+  if (tensor.spec.num_elements * size_of(tensor.spec.dtype) < kSmallestLoanBytes) return nullptr;
+  enter(tensor, State::started, State::finishing, "lend");
+  wait_for_sum(tensor, timeout_s, check_interrupt);
+  std::size_t window = 0;
+  const auto lender = tensor.bucket->allreduce->try_lend(tensor.step, window);
+  if (!lender) {
+    tensor.state.store(State::started);
+    return nullptr;
+  }
+  auto lease = std::make_unique<Lease>(lender, window, tensor.offset);
+  hand_out(tensor);
+  return lease;
 }
 
 }  // namespace tnt::comm

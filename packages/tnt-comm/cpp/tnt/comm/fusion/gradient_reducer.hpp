@@ -6,33 +6,31 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/algorithm/bucket_allreduce.hpp"
+#include "tnt/comm/algorithm/bucket_operation.hpp"
 #include "tnt/comm/base/export.hpp"
+#include "tnt/comm/fusion/lease.hpp"
 #include "tnt/comm/fusion/plan.hpp"
 #include "tnt/comm/group/group.hpp"
 
 namespace tnt::comm {
 
-/// How much of a reducer's communication was done while tensors were still
-/// being computed: counts since its creation.
-struct Overlap {
-  std::uint64_t num_steps = 0;    ///< steps in which all tensors were started
-  std::uint64_t num_buckets = 0;  ///< buckets of these steps
-  std::uint64_t num_hidden = 0;   ///< of these, reduced before the step's last start
-};
+class PhaseTrack;
 
 /// Sums the same list of tensors over all ranks, step after step.
 ///
 /// start() copies a tensor into its bucket; the last tensor of a bucket sets
-/// the bucket's allreduce going. finish() waits for it and copies the sum out.
-/// Each tensor alternates between start and finish; different tensors in any
-/// order and from any threads. Buckets progress independently of each other,
-/// so ranks may start them in different orders.
+/// the bucket's allreduce going. finish() waits for it and copies the sum out;
+/// lend() hands it out where it is. Each tensor alternates between start and finish; different
+/// tensors in any order and from any threads. Buckets progress independently of each other, so
+/// ranks may start them in different orders.
 class TNT_COMM_EXPORT GradientReducer {
  public:
   /// Collective among the group, blocking. Mismatch error on all ranks if the
-  /// plans differ, naming the first tensor that does.
-  GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan, std::string name);
+  /// plans differ, naming the first tensor that does. `phase` names, for the
+  /// timeline, what happens from the first start of a step to its last; "" if
+  /// that means nothing.
+  GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan, std::string name,
+                  const std::string& phase = {});
   ~GradientReducer();
 
   std::size_t num_tensors() const { return tensors_.size(); }
@@ -45,9 +43,11 @@ class TNT_COMM_EXPORT GradientReducer {
   void finish(std::size_t id, void* out, double timeout_s = 0,
               const InterruptCheck& check_interrupt = {});
 
-  /// Local. Steps count as told apart by their last start, which must come
-  /// before the step's first finish, as it does where a barrier divides them.
-  Overlap overlap() const;
+  /// Like finish, without the copy. Null if the sum cannot be lent: small
+  /// tensors are cheaper to copy, and only the results of one step of a bucket
+  /// are lent at a time. The tensor then is as before the call: finish() it.
+  std::unique_ptr<Lease> lend(std::size_t id, double timeout_s = 0,
+                              const InterruptCheck& check_interrupt = {});
 
   /// Later calls are usage errors. Local; memory is freed when nobody uses it.
   void close() { is_closed_.store(true); }
@@ -61,17 +61,16 @@ class TNT_COMM_EXPORT GradientReducer {
   void require_usable(std::size_t id) const;
   void enter(Tensor& tensor, State from, State to, const char* call);
   void launch(FusedTensors& bucket);
-  void count_hidden(std::uint64_t step);
+  void wait_for_sum(Tensor& tensor, double timeout_s, const InterruptCheck& check_interrupt);
+  static void hand_out(Tensor& tensor);
+  void observe(FusedTensors& bucket, std::size_t index, const FusionPlan& plan);
 
   std::shared_ptr<Group> group_;
   std::string name_;
-  std::vector<std::unique_ptr<Tensor>> tensors_;
-  std::vector<std::unique_ptr<FusedTensors>> buckets_;
+  std::vector<Tensor*> tensors_;  // of the buckets, in the plan's order
+  std::vector<std::shared_ptr<FusedTensors>> buckets_;
+  std::unique_ptr<PhaseTrack> phase_track_;  // null without a timeline
   std::atomic<bool> is_closed_{false};
-
-  std::atomic<std::size_t> num_started_{0};  // of the step that is being packed
-  std::atomic<std::uint64_t> num_steps_{0};
-  std::atomic<std::uint64_t> num_hidden_{0};
 };
 
 }  // namespace tnt::comm

@@ -48,6 +48,10 @@ std::string describe(const FusionPlan& plan) {
   return stream.str();
 }
 
+std::string label_of_bucket(std::size_t bucket, const std::string& reducer_name) {
+  return text("bucket ", bucket, " of '", reducer_name, "'");
+}
+
 std::string describe_bucket(const FusionPlan& plan, std::size_t bucket,
                             const std::string& reducer_name) {
   constexpr std::size_t kMostNames = 4;
@@ -57,7 +61,7 @@ std::string describe_bucket(const FusionPlan& plan, std::size_t bucket,
     names += text(i == 0 ? "'" : ", '", plan.tensors()[ids[i]].name, "'");
   }
   if (ids.size() > kMostNames) names += text(" and ", ids.size() - kMostNames, " more");
-  return text("bucket ", bucket, " of '", reducer_name, "' (", names, ")");
+  return text(label_of_bucket(bucket, reducer_name), " (", names, ")");
 }
 
 }  // namespace tnt::comm

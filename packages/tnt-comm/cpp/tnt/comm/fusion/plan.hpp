@@ -52,6 +52,9 @@ class TNT_COMM_EXPORT FusionPlan {
 /// All that must be equal on all ranks, one line each.
 std::string describe(const FusionPlan& plan);
 
+/// For messages: "bucket 3 of 'gradients'".
+std::string label_of_bucket(std::size_t bucket, const std::string& reducer_name);
+
 /// For messages: "bucket 3 of 'gradients' ('dense/kernel', 'dense/bias')".
 std::string describe_bucket(const FusionPlan& plan, std::size_t bucket,
                             const std::string& reducer_name);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/algorithm/allgather.hpp"
+#include "tnt/comm/algorithm/collectives.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/group/group.hpp"
 
@@ -43,17 +43,24 @@ class TNT_COMM_EXPORT Gatherer {
   void close() { is_closed_.store(true); }
 
  private:
-  std::shared_ptr<Allgather> current(const char* call);
-  std::shared_ptr<Allgather> wait_for_current(const char* call, double timeout_s,
-                                              const InterruptCheck& check_interrupt);
-  void end_step(const std::shared_ptr<Allgather>& operation, const char* call);
+  struct Step {
+    std::shared_ptr<CollectiveOperation> operation;
+    std::shared_ptr<Gathered> gathered;
+  };
+
+  void observe(Probe& probe, std::size_t num_bytes) const;
+  std::shared_ptr<Step> current(const char* call);
+  std::shared_ptr<Step> wait_for_current(const char* call, double timeout_s,
+                                         const InterruptCheck& check_interrupt);
+  void end_step(const std::shared_ptr<Step>& step, const char* call);
 
   std::shared_ptr<Group> group_;
   std::string name_;
-  std::shared_ptr<ChannelState> state_;
-  std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
+  std::unique_ptr<Collectives> stream_;
+  std::shared_ptr<Stream> order_ = std::make_shared<Stream>();  // of the stream's operations
+  RowId row_ = 0;                                               // of the timeline, if there is one
   std::mutex mutex_;
-  std::shared_ptr<Allgather> operation_;  // null between the steps
+  std::shared_ptr<Step> step_;  // null between the steps
   std::atomic<bool> is_closed_{false};
 };
 

@@ -4,29 +4,35 @@
 #include <cstring>
 #include <utility>
 
-#include "tnt/comm/algorithm/barrier.hpp"
-#include "tnt/comm/algorithm/broadcast.hpp"
-#include "tnt/comm/algorithm/reduce_scatter.hpp"
-#include "tnt/comm/algorithm/select.hpp"
+#include "tnt/comm/algorithm/quick_allreduce.hpp"
+#include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/group/group_request.hpp"
+#include "tnt/comm/group/streams.hpp"
 
 namespace tnt::comm {
 namespace {
 
-// Four windows of this size per rank: large enough that the two rounds of a
-// step are cheap next to its copies, small enough for the second-level cache.
+// Several windows of this size per rank: large enough that the rounds of a step
+// are cheap next to its copies, small enough for the second-level cache.
 constexpr std::size_t kWindowBytes = 256 * 1024;
-constexpr std::size_t kDepth = 2;
 
-ChannelLayout channel_layout(std::size_t num_members) {
-  ChannelLayout layout;
-  layout.offset = Health::num_bytes(num_members);
-  layout.notification = Health::kNotification + 1;
-  layout.window_bytes = kWindowBytes;
-  layout.depth = kDepth;
-  return layout;
+HostLayout hosts_of(const Transport& transport, const std::vector<int>& ranks) {
+  std::vector<int> nodes;
+  for (const int rank : ranks) nodes.push_back(transport.node_of(rank));
+  return host_layout(nodes);
+}
+
+Descriptor allreduce_descriptor(std::size_t count, DType dtype, ReduceOp op,
+                                AllreduceAlgorithm algorithm) {
+  Descriptor descriptor;
+  descriptor.kind = CollectiveKind::allreduce;
+  descriptor.dtype = dtype;
+  descriptor.op = op;
+  descriptor.count = count;
+  descriptor.algorithm = algorithm;
+  return descriptor;
 }
 
 }  // namespace
@@ -61,40 +67,119 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
     : runtime_(runtime),
       ranks_(std::move(ranks)),
       key_(group_key(ranks_, runtime.next_use_of(ranks_))) {
-  const ChannelLayout layout = channel_layout(ranks_.size());
+  hosts_ = hosts_of(runtime.transport(), ranks_);
+  if (runtime.transport().is_readable_among(ranks_)) {
+    topology_ = Topology::readable;
+  } else {
+    topology_ = hosts_.has_branches ? Topology::two_level : Topology::put_only;
+  }
+  const std::size_t offset = Health::num_bytes(ranks_.size());
+  const NotificationId notification = Health::kNotification + 1;
+  const MemoryNeeds needs = stream_needs(topology_, static_cast<int>(ranks_.size()), kWindowBytes);
   SegmentRequest request;
   request.key = key_;
   request.members = ranks_;
-  request.num_bytes = layout.offset + layout.num_bytes(ranks_.size());
-  request.num_notifications = layout.notification + ChannelLayout::kNumNotifications;
+  request.num_bytes = offset + needs.num_bytes;
+  request.num_notifications = notification + needs.num_notifications;
   segment_ = runtime.transport().create_segment(request, Deadline(timeout_s()));
   health_ = std::make_shared<Health>(std::move(name), ranks_, segment_, runtime.transport());
-  state_ = std::make_shared<ChannelState>(ChannelState{Channel(segment_, layout)});
+  stream_ = make_stream(*this, operation_context(), segment_, kWindowBytes, offset, notification);
+  warn_of_one_level();
+  if (monitor()->timeline) {
+    const std::string title = text("group '", health_->group_name(), "'");
+    row_ = monitor()->timeline->add_row(OperationTrack::row(title));
+  }
 }
 
-std::shared_ptr<Ticket> Group::start(std::shared_ptr<WindowedOperation> operation, Driver driver) {
+std::shared_ptr<Track> Group::track_of(const Descriptor& descriptor) const {
+  if (!monitor()->timeline) return nullptr;
+  return std::make_shared<OperationTrack>(*monitor()->timeline, row_, name_of(descriptor.kind),
+                                          descriptor.num_bytes());
+}
+
+void Group::warn_of_one_level() const {
+  if (topology_ != Topology::put_only || hosts_.objection.empty() || rank() != 0) return;
+  log_warning(health_->world_rank(),
+              text("group '", name(), "' sends the data of every rank over the network: ",
+                   hosts_.objection, " the ranks of a host would be summed before."));
+}
+
+OperationContext Group::operation_context() const {
+  return {health_, stall_report_s(), runtime_.requested_algorithm(), blocks_};
+}
+
+std::shared_ptr<Ticket> Group::start(const Descriptor& descriptor, Collectives::Made operation,
+                                     Driver driver, std::shared_ptr<Gathered> gathered) {
   health_->require_intact();
-  auto ticket = std::make_shared<Ticket>(shared_from_this(), operation);
-  engine().submit(stream_, std::move(operation), driver);
+  Probe& probe = operation->probe();
+  probe.attach(monitor(), track_of(descriptor), descriptor.num_bytes());
+  if (driver == Driver::caller) {
+    probe.post_and_wait();
+  } else {
+    probe.post();
+  }
+  auto ticket = std::make_shared<Ticket>(shared_from_this(), operation, std::move(gathered));
+  if (driver == Driver::caller) {
+    engine().run(order_, operation);
+  } else {
+    engine().submit(order_, std::move(operation));
+  }
   return ticket;
+}
+
+bool Group::is_quick(std::size_t num_bytes) const {
+  const QuickAllreduce* quick = stream_->quick_allreduce();
+  return quick != nullptr && quick->takes(num_bytes) &&
+         engine().poll_settings().spin_time.count() > 0;
+}
+
+std::shared_ptr<Ticket> Group::allreduce_now(const void* in, void* out, std::size_t count,
+                                             DType dtype, ReduceOp op) {
+  require_supported(dtype, op);
+  health_->require_intact();
+  QuickAllreduce* quick = stream_->quick_allreduce();
+  const std::size_t num_bytes = count * size_of(dtype);
+  const bool may_be_quick = quick != nullptr && quick->takes(num_bytes) && !monitor()->timeline;
+  if (!may_be_quick || !engine().try_hold(*order_)) {
+    return start_allreduce(in, out, count, dtype, op, Driver::caller);
+  }
+  const Clock::time_point begin = Clock::now();
+  quick->begin(in, out, allreduce_descriptor(count, dtype, op, requested_algorithm()));
+  if (finish_quickly(*quick)) {
+    engine().release(*order_);
+    monitor()->meter.add_operation(num_bytes, begin, Clock::now());
+    return nullptr;
+  }
+  auto operation = stream_->take_over(*quick, in, out);
+  operation->probe().attach(monitor(), nullptr, num_bytes);
+  operation->probe().post_and_wait();
+  auto ticket = std::make_shared<Ticket>(shared_from_this(), operation, nullptr);
+  engine().hand_over(order_, std::move(operation));
+  return ticket;
+}
+
+bool Group::finish_quickly(QuickAllreduce& quick) {
+  bool is_done = quick.try_finish();
+  quick.wake_others();
+  PollSettings settings = engine().poll_settings();
+  if (settings.spin_time.count() > 0) settings.yield_time = std::chrono::microseconds(0);
+  for (Patience patience(settings); !is_done && patience.wait_a_moment();) {
+    is_done = quick.try_finish();
+  }
+  return is_done;
 }
 
 std::shared_ptr<Ticket> Group::start_barrier(Driver driver) {
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::barrier;
-  return start(std::make_shared<Barrier>(health_, stall_report_s(), state_, descriptor), driver);
+  return start(descriptor, stream_->barrier(descriptor), driver);
 }
 
 std::shared_ptr<Ticket> Group::start_allreduce(const void* in, void* out, std::size_t count,
                                                DType dtype, ReduceOp op, Driver driver) {
   require_supported(dtype, op);
-  Descriptor descriptor;
-  descriptor.kind = CollectiveKind::allreduce;
-  descriptor.dtype = dtype;
-  descriptor.op = op;
-  descriptor.count = count;
-  const AllreduceRequest request{health_, stall_report_s(), state_, descriptor, in, out};
-  return start(choose_allreduce(count * size_of(dtype), size()).make(request), driver);
+  const Descriptor descriptor = allreduce_descriptor(count, dtype, op, requested_algorithm());
+  return start(descriptor, stream_->allreduce(descriptor, in, out), driver);
 }
 
 std::shared_ptr<Ticket> Group::start_broadcast(const void* in, void* out, std::size_t count,
@@ -108,8 +193,7 @@ std::shared_ptr<Ticket> Group::start_broadcast(const void* in, void* out, std::s
   descriptor.dtype = dtype;
   descriptor.root = static_cast<std::uint32_t>(root);
   descriptor.count = count;
-  return start(std::make_shared<Broadcast>(health_, stall_report_s(), state_, descriptor, in, out),
-               driver);
+  return start(descriptor, stream_->broadcast(descriptor, in, out), driver);
 }
 
 std::shared_ptr<Ticket> Group::start_allgather(const void* in, std::size_t count, DType dtype,
@@ -119,8 +203,9 @@ std::shared_ptr<Ticket> Group::start_allgather(const void* in, std::size_t count
   descriptor.dtype = dtype;
   descriptor.count = count;
   descriptor.shape = shape_id;
-  return start(std::make_shared<Allgather>(health_, stall_report_s(), state_, descriptor, in),
-               driver);
+  auto gathered = std::make_shared<Gathered>();
+  return start(descriptor, stream_->allgather(descriptor, GatherInput(in), gathered), driver,
+               gathered);
 }
 
 std::shared_ptr<Ticket> Group::start_reduce_scatter(const void* in, void* out, std::size_t num_rows,
@@ -139,28 +224,31 @@ std::shared_ptr<Ticket> Group::start_reduce_scatter(const void* in, void* out, s
         part_of(num_rows, static_cast<std::size_t>(size()), static_cast<std::size_t>(member));
     parts.push_back({rows.begin * row_elements, rows.end * row_elements});
   }
-  return start(std::make_shared<ReduceScatter>(health_, stall_report_s(), state_, descriptor,
-                                               std::move(parts), in, out),
-               driver);
+  return start(descriptor, stream_->reduce_scatter(descriptor, std::move(parts), in, out), driver);
 }
 
 std::vector<std::string> Group::exchange(const std::string& own) {
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::creation;
   descriptor.count = own.size();
-  const auto ticket =
-      start(std::make_shared<Allgather>(health_, stall_report_s(), state_, descriptor, own.data()),
-            Driver::caller);
-  ticket->wait(0);
-  const auto& gathered = ticket->operation<Allgather>();
+  const auto gathered = std::make_shared<Gathered>();
+  start(descriptor, stream_->allgather(descriptor, GatherInput(own.data()), gathered),
+        Driver::caller, gathered)
+      ->wait(0);
   std::vector<std::string> result;
   std::size_t begin = 0;
-  for (const std::size_t end : gathered.ends()) {
-    const auto* text_begin = reinterpret_cast<const char*>(gathered.result().data()) + begin;
+  for (const std::size_t end : gathered->ends) {
+    const auto* text_begin = reinterpret_cast<const char*>(gathered->blocks.data()) + begin;
     result.emplace_back(text_begin, end - begin);
     begin = end;
   }
   return result;
+}
+
+std::unique_ptr<Collectives> Group::create_stream(std::size_t window_bytes) {
+  const MemoryNeeds needs = stream_needs(topology_, size(), window_bytes);
+  return make_stream(*this, operation_context(),
+                     create_segment(needs.num_bytes, needs.num_notifications), window_bytes, 0, 0);
 }
 
 std::shared_ptr<Segment> Group::create_segment(std::size_t num_bytes,

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/algorithm/allgather.hpp"
-#include "tnt/comm/algorithm/windowed_operation.hpp"
+#include "tnt/comm/algorithm/collectives.hpp"
+#include "tnt/comm/algorithm/network/host_layout.hpp"
+#include "tnt/comm/algorithm/select.hpp"
+#include "tnt/comm/algorithm/shared_blocks.hpp"
 #include "tnt/comm/base/dtype.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/engine/engine.hpp"
@@ -43,10 +45,17 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Ticket> start_barrier(Driver driver = Driver::engine);
   std::shared_ptr<Ticket> start_allreduce(const void* in, void* out, std::size_t count, DType dtype,
                                           ReduceOp op, Driver driver = Driver::engine);
+  /// start_allreduce for a caller who waits right away, with a short path for
+  /// short messages. Null if the allreduce is complete already.
+  std::shared_ptr<Ticket> allreduce_now(const void* in, void* out, std::size_t count, DType dtype,
+                                        ReduceOp op);
+  /// Whether allreduce_now() returns within microseconds.
+  bool is_quick(std::size_t num_bytes) const;
+
   std::shared_ptr<Ticket> start_broadcast(const void* in, void* out, std::size_t count, DType dtype,
                                           int root, Driver driver = Driver::engine);
-  /// Blocks may differ in `count`, not in `shape_id`. The result is the
-  /// operation's: ticket->operation<Allgather>().
+  /// Blocks may differ in `count`, not in `shape_id`. The result is
+  /// ticket->gathered().
   std::shared_ptr<Ticket> start_allgather(const void* in, std::size_t count, DType dtype,
                                           std::uint64_t shape_id, Driver driver = Driver::engine);
   /// `num_rows` rows of `row_elements` are cut as numpy.array_split does.
@@ -58,8 +67,20 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   /// together. Collective, blocking.
   std::vector<std::string> exchange(const std::string& own);
 
+  /// Collectives of a stream of their own, through windows of about this size.
+  /// Collective, blocking.
+  std::unique_ptr<Collectives> create_stream(std::size_t window_bytes);
+
   /// Memory for an object on this group. Collective, blocking.
   std::shared_ptr<Segment> create_segment(std::size_t num_bytes, std::size_t num_notifications);
+
+  /// How the members reach each other.
+  Topology topology() const { return topology_; }
+  const HostLayout& hosts() const { return hosts_; }
+  AllreduceAlgorithm requested_algorithm() const { return runtime_.requested_algorithm(); }
+
+  /// The memory that members have made for each other's allreduces.
+  const std::shared_ptr<SharedBlocks>& blocks() const { return blocks_; }
 
   // For the objects that live on this group.
   Engine& engine() const { return runtime_.engine(); }
@@ -67,20 +88,30 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   double timeout_s() const { return runtime_.environment().timeout_s; }
   double stall_report_s() const { return runtime_.environment().stall_report_s; }
   std::string first_error() const { return health_->first_error(); }
+  const std::shared_ptr<Monitor>& monitor() const { return runtime_.monitor(); }
 
   /// Use create(): this is public for std::make_shared only.
   Group(Runtime& runtime, std::vector<int> ranks, std::string name);
 
  private:
-  std::shared_ptr<Ticket> start(std::shared_ptr<WindowedOperation> operation, Driver driver);
+  bool finish_quickly(QuickAllreduce& quick);
+  std::shared_ptr<Ticket> start(const Descriptor& descriptor, Collectives::Made operation,
+                                Driver driver, std::shared_ptr<Gathered> gathered = nullptr);
+  std::shared_ptr<Track> track_of(const Descriptor& descriptor) const;
+  OperationContext operation_context() const;
+  void warn_of_one_level() const;
 
   Runtime& runtime_;
   std::vector<int> ranks_;
   std::string key_;
   std::shared_ptr<Segment> segment_;
   std::shared_ptr<Health> health_;
-  std::shared_ptr<ChannelState> state_;
-  std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
+  HostLayout hosts_;
+  Topology topology_ = Topology::readable;
+  std::unique_ptr<Collectives> stream_;
+  std::shared_ptr<Stream> order_ = std::make_shared<Stream>();  // of the stream's operations
+  RowId row_ = 0;                                               // of the timeline, if there is one
+  std::shared_ptr<SharedBlocks> blocks_ = std::make_shared<SharedBlocks>();
   std::mutex mutex_;
   int num_objects_ = 0;
 };

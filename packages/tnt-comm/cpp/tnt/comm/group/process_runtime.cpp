@@ -59,6 +59,16 @@ void finalize() {
   existing->finish();
 }
 
+Timeline* process_timeline() {
+  Runtime* existing = instance.load(std::memory_order_acquire);
+  if (existing == nullptr || was_finalized.load(std::memory_order_relaxed)) return nullptr;
+  return existing->monitor()->timeline.get();
+}
+
+Counters counters() {
+  return runtime().monitor()->meter.counters();
+}
+
 const Environment& world_environment() {
   return runtime().environment();
 }

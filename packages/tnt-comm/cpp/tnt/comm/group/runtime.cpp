@@ -2,38 +2,36 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/group/group.hpp"
-#include "tnt/comm/transport/shm/shm_transport.hpp"
-#include "tnt/comm/transport/solo_transport.hpp"
+#include "tnt/comm/group/timeline_keeper.hpp"
+#include "tnt/comm/transport/cluster/join.hpp"
 
 namespace tnt::comm {
 namespace {
 
-std::unique_ptr<Transport> make_transport(const Environment& environment) {
-  if (environment.transport == "gpi2") {
-    throw UsageError(
-        "TNT_TRANSPORT='gpi2': this build of tnt-comm connects the ranks of one host"
-        " (TNT_TRANSPORT=auto or shm); it has no GPI-2 transport.");
+std::shared_ptr<Monitor> make_monitor(const Environment& environment) {
+  auto monitor = std::make_shared<Monitor>();
+  if (!environment.timeline.empty()) {
+    monitor->timeline = std::make_unique<Timeline>(environment.rank);
   }
-  if (environment.size == 1) return std::make_unique<SoloTransport>();
-  if (environment.local_size != environment.size) {
-    throw UsageError(text("The job has ranks on several hosts (TNT_SIZE=", environment.size,
-                          ", TNT_LOCAL_SIZE=", environment.local_size,
-                          "), but this build of tnt-comm connects the ranks of one host only."));
-  }
-  return std::make_unique<ShmTransport>(environment.job_id, environment.rank, environment.size,
-                                        Deadline(environment.timeout_s),
-                                        environment.stall_report_s);
+  return monitor;
 }
 
-EngineSettings engine_settings(const Environment& environment, Transport& transport) {
+EngineSettings engine_settings(const Environment& environment, Transport& transport,
+                               TimelineKeeper* timeline_keeper) {
   EngineSettings settings;
   const auto num_cores = static_cast<int>(std::thread::hardware_concurrency());
-  if (environment.local_size > num_cores) settings.poll_time = std::chrono::microseconds(0);
-  settings.heartbeat = [&transport] { transport.beat(); };
+  if (environment.local_size > num_cores) settings.poll.spin_time = std::chrono::microseconds(0);
+  settings.is_doorbell_rung_by_peers = transport.capabilities().is_doorbell_rung_by_peers;
+  settings.heartbeat = [&transport, timeline_keeper] {
+    transport.beat();
+    if (timeline_keeper != nullptr) timeline_keeper->look();
+  };
   return settings;
 }
 
@@ -45,12 +43,24 @@ std::vector<int> all_ranks(int size) {
 
 }  // namespace
 
-Runtime::Runtime(const Environment& environment)
+Runtime::Runtime(const Environment& environment) : Runtime(environment, join_job(environment)) {}
+
+Runtime::Runtime(const Environment& environment, std::unique_ptr<Transport> transport)
     : environment_(environment),
-      transport_(make_transport(environment)),
-      engine_(std::make_unique<Engine>(transport_->doorbell(),
-                                       engine_settings(environment, *transport_))) {
+      requested_algorithm_(parse_allreduce_algorithm(environment.allreduce_algorithm)),
+      transport_(std::move(transport)),
+      monitor_(make_monitor(environment)),
+      timeline_keeper_(monitor_->timeline
+                           ? std::make_unique<TimelineKeeper>(environment, monitor_, *transport_)
+                           : nullptr),
+      engine_(std::make_unique<Engine>(
+          transport_->doorbell(),
+          engine_settings(environment, *transport_, timeline_keeper_.get()))) {
+  set_log_level(environment.log_level);
   world_ = Group::create(*this, all_ranks(environment.size), "world");
+  if (timeline_keeper_ && environment.num_nodes > 1) {
+    timeline_keeper_->set_clock(measure_clock_offset(*world_, now_ns));
+  }
 }
 
 Runtime::~Runtime() {
@@ -79,11 +89,13 @@ void Runtime::finish() {
     const auto group = weak.lock();
     if (failure.empty() && group) failure = group->first_error();
   }
+  if (timeline_keeper_) timeline_keeper_->write_all();
   transport_->leave(failure.empty() ? PeerState::finished : PeerState::failed, failure);
   engine_->stop(
       std::make_exception_ptr(UsageError(text("rank ", environment_.rank,
                                               ": tnt_comm.finalize() was called; no collective"
                                               " can be started or completed after it."))));
+  if (timeline_keeper_) timeline_keeper_->join(!failure.empty());
 }
 
 }  // namespace tnt::comm

@@ -4,14 +4,17 @@
 #include <mutex>
 #include <vector>
 
+#include "tnt/comm/algorithm/allreduce_algorithm.hpp"
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/engine/engine.hpp"
+#include "tnt/comm/trace/probe.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
 class Group;
+class TimelineKeeper;
 
 /// What one rank has once: environment, transport, engine, and the group of
 /// all ranks. Tests make several in one process; programs use the shared one
@@ -20,12 +23,16 @@ class Runtime {
  public:
   /// Collective among all ranks of the job, blocking.
   explicit Runtime(const Environment& environment);
+  /// The same over a given transport, which has joined the ranks.
+  Runtime(const Environment& environment, std::unique_ptr<Transport> transport);
   ~Runtime();
 
   const Environment& environment() const { return environment_; }
   Transport& transport() { return *transport_; }
   Engine& engine() { return *engine_; }
   const std::shared_ptr<Group>& world() const { return world_; }
+  AllreduceAlgorithm requested_algorithm() const { return requested_algorithm_; }
+  const std::shared_ptr<Monitor>& monitor() const { return monitor_; }
 
   /// Makes a group's failure known at the end; see finish().
   void watch(const std::shared_ptr<Group>& group);
@@ -40,7 +47,10 @@ class Runtime {
 
  private:
   Environment environment_;
+  AllreduceAlgorithm requested_algorithm_;
   std::unique_ptr<Transport> transport_;
+  std::shared_ptr<Monitor> monitor_;
+  std::unique_ptr<TimelineKeeper> timeline_keeper_;  // null without a timeline
   std::unique_ptr<Engine> engine_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Group>> groups_;
@@ -57,6 +67,12 @@ TNT_COMM_EXPORT bool is_initialized();
 
 /// Ends the process' runtime, if there is one. Also runs at exit.
 TNT_COMM_EXPORT void finalize();
+
+/// The timeline of the process' runtime; null if it has none, or is not made.
+TNT_COMM_EXPORT Timeline* process_timeline();
+
+/// What the process' runtime has counted; makes it if needed.
+TNT_COMM_EXPORT Counters counters();
 
 /// Rank, size and so on of the process' runtime; makes it if needed.
 TNT_COMM_EXPORT const Environment& world_environment();

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "tnt/comm/algorithm/gathered.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/group/wait.hpp"
 
@@ -14,22 +15,24 @@ class Group;
 /// alive, but not the caller's arrays.
 class TNT_COMM_EXPORT Ticket {
  public:
-  Ticket(std::shared_ptr<Group> group, std::shared_ptr<CollectiveOperation> operation)
-      : group_(std::move(group)), operation_(std::move(operation)) {}
+  Ticket(std::shared_ptr<Group> group, std::shared_ptr<CollectiveOperation> operation,
+         std::shared_ptr<Gathered> gathered)
+      : group_(std::move(group)),
+        operation_(std::move(operation)),
+        gathered_(std::move(gathered)) {}
 
   bool is_done() const;
 
   /// Blocks; a `timeout_s` of 0 or less means the job's timeout.
   void wait(double timeout_s, const InterruptCheck& check_interrupt = {});
 
-  template <typename Operation>
-  Operation& operation() const {
-    return static_cast<Operation&>(*operation_);
-  }
+  /// Of an allgather that is done.
+  Gathered& gathered() const { return *gathered_; }
 
  private:
   std::shared_ptr<Group> group_;
   std::shared_ptr<CollectiveOperation> operation_;
+  std::shared_ptr<Gathered> gathered_;  // null for other collectives
 };
 
 }  // namespace tnt::comm

@@ -7,12 +7,37 @@ namespace {
 
 constexpr auto kLookInterval = std::chrono::milliseconds(100);
 
+/// Reports a wait for an act of this rank that is late.
+class OwnDelay {
+ public:
+  OwnDelay(Engine& engine, const CollectiveOperation& operation)
+      : engine_(engine), operation_(operation), next_report_s_(operation.stall_report_s()) {}
+
+  void look() {
+    const double waited_s = seconds_since(start_);
+    if (waited_s < next_report_s_) return;
+    engine_.while_paused([&] {
+      if (operation_.awaits_this_rank()) operation_.report_own_delay(waited_s);
+    });
+    next_report_s_ = 2 * waited_s;
+  }
+
+ private:
+  Engine& engine_;
+  const CollectiveOperation& operation_;
+  Clock::time_point start_ = Clock::now();
+  double next_report_s_;
+};
+
 }  // namespace
 
 void wait_for(Engine& engine, CollectiveOperation& operation, const Health& health,
               std::uint32_t count, double timeout_s, const InterruptCheck& check_interrupt) {
   const Completion& completion = operation.completion();
+  if (completion.has_reached(count)) return completion.rethrow_unless_completed(count);
+  const ObservedWait observed(operation.probe());
   const Deadline deadline(timeout_s);
+  OwnDelay own_delay(engine, operation);
   while (!engine.wait(completion, count, std::min(deadline.end(), Clock::now() + kLookInterval))) {
     if (deadline.is_over()) {
       engine.while_paused([&] {
@@ -27,6 +52,7 @@ void wait_for(Engine& engine, CollectiveOperation& operation, const Health& heal
       engine.while_paused([] {});
       if (!completion.has_reached(count)) health.rethrow_if_broken();
     }
+    own_delay.look();
     if (!check_interrupt) continue;
     try {
       check_interrupt();

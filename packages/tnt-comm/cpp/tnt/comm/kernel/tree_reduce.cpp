@@ -30,16 +30,25 @@ TreeReducer::TreeReducer(DType dtype, ReduceOp op, std::size_t max_sources)
 
 void TreeReducer::reduce(void* dst, const std::byte* const* sources, std::size_t num_sources,
                          std::size_t count) {
+  std::byte* const target = static_cast<std::byte*>(dst);
+  reduce_to({&target, 1}, sources, num_sources, count);
+}
+
+void TreeReducer::reduce_to(std::span<std::byte* const> targets, const std::byte* const* sources,
+                            std::size_t num_sources, std::size_t count) {
   const std::size_t stride = size_of(dtype_);
   const std::size_t block = kBlockBytes / size_of(accumulator_of(dtype_));
   for (std::size_t begin = 0; begin < count; begin += block) {
     const std::size_t length = std::min(block, count - begin);
     for (std::size_t i = 0; i < num_sources; ++i) current_[i] = sources[i] + begin * stride;
-    std::byte* target = static_cast<std::byte*>(dst) + begin * stride;
+    std::byte* first = targets.front() + begin * stride;
     if (is_half(dtype_)) {
-      reduce_half_block(target, num_sources, length);
+      reduce_half_block(first, num_sources, length);
     } else {
-      reduce_block(target, num_sources, length);
+      reduce_block(first, num_sources, length);
+    }
+    for (std::byte* other : targets.subspan(1)) {
+      std::memcpy(other + begin * stride, first, length * stride);
     }
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "tnt/comm/base/dtype.hpp"
@@ -24,9 +25,20 @@ class TreeReducer {
   /// `max_sources` vectors at most.
   TreeReducer(DType dtype, ReduceOp op, std::size_t max_sources);
 
+  /// From now on, combines other elements in another way.
+  void become(DType dtype, ReduceOp op) {
+    dtype_ = dtype;
+    op_ = op;
+  }
+
   /// dst[i] = tree over sources[0..n-1][i]. `dst` may be one of the sources.
   void reduce(void* dst, const std::byte* const* sources, std::size_t num_sources,
               std::size_t count);
+
+  /// The same to several places, each block while it is in the first-level
+  /// cache. Targets may be sources.
+  void reduce_to(std::span<std::byte* const> targets, const std::byte* const* sources,
+                 std::size_t num_sources, std::size_t count);
 
  private:
   void reduce_block(std::byte* dst, std::size_t num_sources, std::size_t count);

@@ -16,6 +16,7 @@ class HeapSegment final : public Segment {
   int size() const override { return 1; }
   std::byte* local() override { return memory_.get(); }
   const std::byte* peer(int) const override { return memory_.get(); }
+  std::byte* writable_peer(int) override { return memory_.get(); }
   void put(int member, std::size_t to, std::size_t from, std::size_t num_bytes) override;
   bool has_room(int, std::size_t) override { return true; }
   void notify(int, NotificationId, std::uint64_t) override {}

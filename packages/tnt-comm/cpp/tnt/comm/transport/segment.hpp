@@ -33,6 +33,19 @@ class Segment {
   /// `is_peer_memory_readable`; null otherwise.
   virtual const std::byte* peer(int member) const = 0;
 
+  /// The same, to be written as well. With the same capability; null otherwise.
+  virtual std::byte* writable_peer(int /*member*/) { return nullptr; }
+
+  /// For those who read their peers' memory: after a change of this rank's
+  /// memory that others look at by themselves, wakes the ones that sleep over
+  /// an operation. Writes before it are seen by whoever is woken.
+  virtual void wake_others() {}
+
+  /// Gives back the memory of this rank's part, as far as the operating system
+  /// lets it; the part stays readable and writable. Nobody needs its contents
+  /// any more.
+  virtual void discard_local() {}
+
   /// Starts writing `num_bytes` from `from` in this rank's part to `to` in the
   /// part of `member`. The source must stay as it is until flush(), or until
   /// something that `member` did with the data is known.

@@ -67,6 +67,12 @@ class Transport {
 
   virtual Capabilities capabilities() const = 0;
 
+  /// Whether the members of a segment of these ranks will be able to read each
+  /// other's memory: Segment::peer() works. The same on all of them.
+  virtual bool is_readable_among(const std::vector<int>& /*members*/) const {
+    return capabilities().is_peer_memory_readable;
+  }
+
   /// Collective among the request's members, blocking. PeerLostError,
   /// timeout or CommError (for example: no memory left) on all of them.
   virtual std::unique_ptr<Segment> create_segment(const SegmentRequest& request,

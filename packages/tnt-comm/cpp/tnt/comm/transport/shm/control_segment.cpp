@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/fence.hpp"
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/transport/shm/process_lock.hpp"
@@ -50,10 +51,13 @@ std::string load_text(const std::array<char, kSize>& source) {
 
 }  // namespace
 
-ControlSegment::ControlSegment(const std::string& job_id, int rank, int size,
-                               const Deadline& deadline, double stall_report_s)
-    : name_(text("/tnt-", job_id, "-control")), rank_(rank), size_(size) {
-  const bool is_creator = rank == 0;
+ControlSegment::ControlSegment(const HostRanks& host, int rank, const Deadline& deadline,
+                               double stall_report_s)
+    : name_(text("/tnt-", host.prefix, "-control")),
+      rank_(rank),
+      first_rank_(host.first_rank),
+      count_(host.count) {
+  const bool is_creator = rank == first_rank_;
   if (is_creator) {
     create();
   } else {
@@ -69,33 +73,33 @@ ControlSegment::ControlSegment(const std::string& job_id, int rank, int size,
   if (is_creator) SharedMemory::unlink(name_);
 }
 
-std::size_t ControlSegment::num_bytes(int size) {
-  return sizeof(Header) + static_cast<std::size_t>(size) * sizeof(Record);
+std::size_t ControlSegment::num_bytes() const {
+  return sizeof(Header) + static_cast<std::size_t>(count_) * sizeof(Record);
 }
 
 void ControlSegment::create() {
-  memory_ = SharedMemory::create(name_, num_bytes(size_));
+  memory_ = SharedMemory::create(name_, num_bytes());
   if (const int error = memory_.reserve(0, memory_.size()); error != 0) {
     SharedMemory::unlink(name_);
     throw Error(ErrorKind::comm,
-                text("rank 0: ", describe_reserve_error(error, memory_.size()), "."));
+                text("rank ", rank_, ": ", describe_reserve_error(error, memory_.size()), "."));
   }
-  header().size = static_cast<std::uint32_t>(size_);
+  header().size = static_cast<std::uint32_t>(count_);
   header().is_ready.store(1, std::memory_order_release);
 }
 
 void ControlSegment::open(const Deadline& deadline, double stall_report_s) {
   const auto start = Clock::now();
   bool has_reported = false;
-  const std::string complaint =
-      text("rank ", rank_, " has waited for rank 0 to open the job '", name_, "' for ");
-  while (!SharedMemory::try_open(name_, num_bytes(size_), memory_) ||
+  const std::string complaint = text("rank ", rank_, " has waited for rank ", first_rank_,
+                                     " to open the job '", name_, "' for ");
+  while (!SharedMemory::try_open(name_, num_bytes(), memory_) ||
          header().is_ready.load(std::memory_order_acquire) == 0) {
     if (deadline.is_over()) {
-      throw Error(ErrorKind::timeout,
-                  text(complaint, deadline.timeout_s(),
-                       " s (TNT_TIMEOUT_S). Check that rank 0 was started with the same TNT_JOB_ID"
-                       " on this host and calls tnt_comm.init()."));
+      throw Error(
+          ErrorKind::timeout,
+          text(complaint, deadline.timeout_s(), " s (TNT_TIMEOUT_S). Check that rank ", first_rank_,
+               " was started with the same TNT_JOB_ID on this host and calls tnt_comm.init()."));
     }
     if (!has_reported && seconds_since(start) > stall_report_s) {
       log_warning(rank_, text(complaint, seconds_since(start), " s."));
@@ -109,7 +113,7 @@ void ControlSegment::join() {
   Record& own = record(rank_);
   std::uint32_t nobody = 0;
   const bool is_first = own.state.compare_exchange_strong(nobody, encode(PeerState::starting));
-  if (!is_first || !try_lock_byte(memory_.descriptor(), rank_)) {
+  if (!is_first || !try_lock_byte(memory_.descriptor(), rank_ - first_rank_)) {
     throw Error(
         ErrorKind::comm,
         text("rank ", rank_, ": another process has joined job '", name_, "' as rank ", rank_,
@@ -128,17 +132,17 @@ void ControlSegment::join() {
 void ControlSegment::wait_for_all(const Deadline& deadline, double stall_report_s) const {
   const auto start = Clock::now();
   bool has_reported = false;
-  for (int rank = 0; rank < size_; ++rank) {
+  for (int rank = first_rank_; rank < end_rank(); ++rank) {
     while (record(rank).state.load(std::memory_order_acquire) < encode(PeerState::running)) {
       if (deadline.is_over()) {
-        throw Error(ErrorKind::timeout, text("rank ", rank_, ": ", absent_ranks(), " of ", size_,
+        throw Error(ErrorKind::timeout, text("rank ", rank_, ": ", absent_ranks(), " of ", count_,
                                              " did not join within ", deadline.timeout_s(),
                                              " s (TNT_TIMEOUT_S). Check that all ranks were"
                                              " started and call tnt_comm.init()."));
       }
       if (!has_reported && seconds_since(start) > stall_report_s) {
         log_warning(rank_, text("init() has waited ", seconds_since(start), " s for ",
-                                absent_ranks(), " of ", size_, " to join."));
+                                absent_ranks(), " of ", count_, " to join."));
         has_reported = true;
       }
       std::this_thread::sleep_for(kStartPollInterval);
@@ -148,7 +152,7 @@ void ControlSegment::wait_for_all(const Deadline& deadline, double stall_report_
 
 std::string ControlSegment::absent_ranks() const {
   std::string result = "rank(s)";
-  for (int rank = 0; rank < size_; ++rank) {
+  for (int rank = first_rank_; rank < end_rank(); ++rank) {
     const bool is_here =
         record(rank).state.load(std::memory_order_acquire) >= encode(PeerState::running);
     if (!is_here) result += text(" ", rank);
@@ -158,14 +162,14 @@ std::string ControlSegment::absent_ranks() const {
 
 ControlSegment::Record& ControlSegment::record(int rank) const {
   auto* records = reinterpret_cast<Record*>(memory_.data() + sizeof(Header));
-  return records[rank];
+  return records[rank - first_rank_];
 }
 
 bool ControlSegment::is_alive(const Record& record, int rank) const {
   // A process does not see its own locks: ranks that are threads of one
   // process live as long as it does.
   return record.process_token == this_process_token() ||
-         is_byte_locked_by_other(memory_.descriptor(), rank);
+         is_byte_locked_by_other(memory_.descriptor(), rank - first_rank_);
 }
 
 PeerStatus ControlSegment::status_of(int rank) const {
@@ -199,7 +203,8 @@ void ControlSegment::leave(PeerState state, const std::string& reason) {
   Record& own = record(rank_);
   store_text(own.reason, reason);
   own.state.store(encode(state), std::memory_order_release);
-  for (int rank = 0; rank < size_; ++rank) ring(record(rank).doorbell);
+  full_fence();
+  for (int rank = first_rank_; rank < end_rank(); ++rank) ring_if_heard(record(rank).doorbell);
 }
 
 }  // namespace tnt::comm

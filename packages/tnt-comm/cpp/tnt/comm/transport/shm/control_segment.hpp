@@ -12,17 +12,24 @@
 
 namespace tnt::comm {
 
-/// The one segment that exists once per job: who the ranks are, whether they
-/// live, and their doorbells.
+/// The ranks of one host, by their world ranks, and what their shared memory is
+/// called: `/tnt-<prefix>-...`.
+struct HostRanks {
+  std::string prefix;
+  int first_rank = 0;
+  int count = 0;
+};
+
+/// The one segment that exists once per job and host: who the ranks are, whether
+/// they live, and their doorbells. Ranks here are world ranks.
 ///
-/// Local rank 0 creates it, the others open it by name; the name is removed as
-/// soon as all have joined, so nothing is left whatever happens later.
+/// The first rank creates it, the others open it by name; the name is removed
+/// as soon as all have joined, so nothing is left whatever happens later.
 class ControlSegment {
  public:
-  /// Blocks until all `size` ranks have joined. Names those that did not in
+  /// Blocks until all ranks of the host have joined. Names those that did not in
   /// its errors and in a report after `stall_report_s`.
-  ControlSegment(const std::string& job_id, int rank, int size, const Deadline& deadline,
-                 double stall_report_s);
+  ControlSegment(const HostRanks& host, int rank, const Deadline& deadline, double stall_report_s);
 
   DoorbellWords& doorbell_of(int rank) { return record(rank).doorbell; }
   PeerStatus status_of(int rank) const;
@@ -44,7 +51,8 @@ class ControlSegment {
     std::uint32_t size;
   };
 
-  static std::size_t num_bytes(int size);
+  std::size_t num_bytes() const;
+  int end_rank() const { return first_rank_ + count_; }
   void create();
   void open(const Deadline& deadline, double stall_report_s);
   void join();
@@ -56,7 +64,8 @@ class ControlSegment {
 
   std::string name_;
   int rank_;
-  int size_;
+  int first_rank_;
+  int count_;
   SharedMemory memory_;  // keeps its descriptor: it carries the liveness lock
 };
 

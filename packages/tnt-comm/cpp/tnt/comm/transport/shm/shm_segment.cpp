@@ -1,10 +1,13 @@
 #include "tnt/comm/transport/shm/shm_segment.hpp"
 
+#include <sys/mman.h>
+
 #include <cstring>
 #include <thread>
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/fence.hpp"
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
@@ -144,7 +147,25 @@ void ShmSegment::put(int member, std::size_t to, std::size_t from, std::size_t n
 
 void ShmSegment::notify(int member, NotificationId id, std::uint64_t value) {
   counter(member, rank_, id).store(value, std::memory_order_release);
-  ring(control_->doorbell_of(members_[static_cast<std::size_t>(member)]));
+  full_fence();
+  ring_if_heard(control_->doorbell_of(members_[static_cast<std::size_t>(member)]));
+}
+
+void ShmSegment::wake_others() {
+  full_fence();
+  for (int member = 0; member < size_; ++member) {
+    if (member == rank_) continue;
+    ring_if_heard(control_->doorbell_of(members_[static_cast<std::size_t>(member)]));
+  }
+}
+
+void ShmSegment::discard_local() {
+  // Whole pages of the part only: the counters before it stay in use.
+  std::byte* end =
+      memory_.data() + header_bytes_ + static_cast<std::size_t>(rank_ + 1) * member_bytes_;
+  const auto begin = round_up(reinterpret_cast<std::uintptr_t>(local()), kPage);
+  const auto length = reinterpret_cast<std::uintptr_t>(end) - begin;
+  if (length > 0) ::madvise(reinterpret_cast<void*>(begin), length, MADV_REMOVE);
 }
 
 std::uint64_t ShmSegment::poll(int sender, NotificationId id) const {

@@ -31,6 +31,9 @@ class ShmSegment final : public Segment {
   int size() const override { return size_; }
   std::byte* local() override { return part(rank_); }
   const std::byte* peer(int member) const override { return part(member); }
+  std::byte* writable_peer(int member) override { return part(member); }
+  void wake_others() override;
+  void discard_local() override;
   void put(int member, std::size_t to, std::size_t from, std::size_t num_bytes) override;
   bool has_room(int, std::size_t) override { return true; }
   void notify(int member, NotificationId id, std::uint64_t value) override;

@@ -10,13 +10,12 @@
 
 namespace tnt::comm {
 
-ShmTransport::ShmTransport(std::string job_id, int rank, int size, const Deadline& deadline,
+ShmTransport::ShmTransport(HostRanks host, int rank, const Deadline& deadline,
                            double stall_report_s)
-    : job_id_(std::move(job_id)),
+    : host_(std::move(host)),
       rank_(rank),
-      size_(size),
       stall_report_s_(stall_report_s),
-      control_(std::make_shared<ControlSegment>(job_id_, rank, size, deadline, stall_report_s)),
+      control_(std::make_shared<ControlSegment>(host_, rank, deadline, stall_report_s)),
       doorbell_(control_->doorbell_of(rank)) {}
 
 std::unique_ptr<Segment> ShmTransport::create_segment(const SegmentRequest& request,
@@ -24,7 +23,7 @@ std::unique_ptr<Segment> ShmTransport::create_segment(const SegmentRequest& requ
   if (request.members.size() == 1) return std::make_unique<HeapSegment>(request.num_bytes);
   const auto self = std::find(request.members.begin(), request.members.end(), rank_);
   const int member = static_cast<int>(self - request.members.begin());
-  const std::string name = text("/tnt-", job_id_, "-", request.key);
+  const std::string name = text("/tnt-", host_.prefix, "-", request.key);
   try {
     return std::make_unique<ShmSegment>(name, request, member, control_, deadline, stall_report_s_);
   } catch (const Error& error) {

@@ -11,12 +11,11 @@ namespace tnt::comm {
 /// The ranks of one host, through POSIX shared memory.
 class ShmTransport final : public Transport {
  public:
-  /// Collective among all ranks of the job, blocking.
-  ShmTransport(std::string job_id, int rank, int size, const Deadline& deadline,
-               double stall_report_s);
+  /// Collective among all ranks of the host, blocking.
+  ShmTransport(HostRanks host, int rank, const Deadline& deadline, double stall_report_s);
 
   int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  int size() const override { return host_.count; }
   int node_of(int) const override { return 0; }
   Capabilities capabilities() const override { return {.is_peer_memory_readable = true}; }
   std::unique_ptr<Segment> create_segment(const SegmentRequest& request,
@@ -29,9 +28,8 @@ class ShmTransport final : public Transport {
   }
 
  private:
-  std::string job_id_;
+  HostRanks host_;
   int rank_;
-  int size_;
   double stall_report_s_;
   std::shared_ptr<ControlSegment> control_;  // shared with segments, which may live longer
   FutexDoorbell doorbell_;

@@ -1,0 +1,1 @@
+"""Measurements of this repository; each folder is one benchmark with one command."""

@@ -1,0 +1,126 @@
+"""Measure the allreduce of several libraries, and the limits of this machine; see README.md."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.allreduce.goals import judge
+from benchmarks.allreduce.libraries import LIBRARIES, LIMIT, OURS, PEERS_FOLDER, LibrarySpec
+from benchmarks.allreduce.process_set import LibraryFailed, ProcessSet
+from benchmarks.allreduce.rounds import Budget, measure_workload
+from benchmarks.allreduce.summary import comparable_ratios, make_rows
+from benchmarks.allreduce.table import HEADER, lines_of
+from benchmarks.allreduce.workload import DEFAULT, Workload, make_workload
+from benchmarks.comparison import find_changes, report
+from benchmarks.jobs import end_on_sigterm
+from benchmarks.records import Row, make_header, read_rows, write_rows
+
+TOLERANCE = 0.2  # ratios of two runs on the same busy machine differ by so much for no reason
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    names = [spec.name for spec in LIBRARIES if spec.name != OURS]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.allreduce", description=__doc__)
+    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4], metavar="N")
+    parser.add_argument(
+        "--workloads", type=make_workload, nargs="+", default=DEFAULT, metavar="NAME",
+        help="sizes such as 4MiB, sets of gradients such as resnet50",
+    )  # fmt: skip
+    parser.add_argument(
+        "--peers", nargs="*", choices=names, default=names, metavar="NAME",
+        help=f"libraries besides ours, by default all that are installed: {', '.join(names)}",
+    )  # fmt: skip
+    parser.add_argument("--variants", nargs="+", metavar="NAME", help="only these of our library")
+    parser.add_argument("--seconds", type=float, default=15, help="for each workload, about")
+    parser.add_argument("--rounds", type=int, default=8, help="wanted; two at least are made")
+    parser.add_argument("--peers-folder", type=Path, default=PEERS_FOLDER, metavar="FOLDER")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to FILE")
+    parser.add_argument(
+        "--against", type=Path, metavar="FILE",
+        help="rows of an earlier run: fail where our ratio to the peers, or to memcpy, got worse",
+    )  # fmt: skip
+    return parser
+
+
+def installed(names: Sequence[str], peers_folder: Path) -> list[LibrarySpec]:
+    """Our library and the wanted peers; says which are not there."""
+    specs = [spec for spec in LIBRARIES if spec.name in (OURS, *names)]
+    found = [spec for spec in specs if spec.python(peers_folder).exists()]
+    for spec in specs:
+        if spec not in found:
+            print(f"{spec.name} is not installed in {peers_folder}: left out")
+    return found
+
+
+def measure_ranks(
+    num_ranks: int, specs: Sequence[LibrarySpec], arguments: argparse.Namespace
+) -> list[Row]:
+    """Start everything on so many ranks, measure all workloads, end everything."""
+    rows = []
+    with contextlib.ExitStack() as stack:
+        folder = arguments.peers_folder
+        sets = [stack.enter_context(ProcessSet(spec, num_ranks, folder)) for spec in specs]
+        versions = {processes.spec.name: processes.versions for processes in sets}
+        options = {"ranks": num_ranks, "seconds": arguments.seconds, "rounds": arguments.rounds}
+        header = make_header("allreduce", versions, options)
+        print("\n" + "\n".join(f"{name}: {value}" for name, value in header.items()))
+        print(HEADER, flush=True)
+        if arguments.json:
+            write_rows(arguments.json, [header])
+        for workload in arguments.workloads:
+            variants = [
+                (processes, variant)
+                for processes in sets
+                for variant in processes.variants
+                if is_measured(workload, variant)
+                and (processes.spec.name != OURS or is_wanted(variant, arguments.variants))
+            ]
+            budget = Budget(arguments.seconds, arguments.rounds)
+            timings = measure_workload(variants, workload, budget)
+            of_workload = make_rows(timings, workload, num_ranks)
+            print("\n".join(lines_of(of_workload)), flush=True)
+            if arguments.json:
+                write_rows(arguments.json, of_workload)
+            rows += of_workload
+    return rows
+
+
+def is_measured(workload: Workload, variant: str) -> bool:
+    """One array is not put into buckets."""
+    return workload.is_gradients or variant not in ("25 MiB buckets", "GradientReducer")
+
+
+def is_wanted(variant: str, names: Sequence[str] | None) -> bool:
+    """Limits always are."""
+    return not names or variant in names or variant.startswith(LIMIT)
+
+
+def main() -> int:
+    arguments = make_parser().parse_args()
+    if arguments.workloads is DEFAULT:
+        arguments.workloads = [make_workload(name) for name in DEFAULT]
+    earlier = read_rows(arguments.against) if arguments.against else []
+    if arguments.json:
+        arguments.json.unlink(missing_ok=True)
+    specs = installed(arguments.peers, arguments.peers_folder)
+    rows = [
+        row for num_ranks in arguments.ranks for row in measure_ranks(num_ranks, specs, arguments)
+    ]
+    print()
+    for line in judge(rows):
+        print(line)
+    before, now = comparable_ratios(earlier, rows)
+    return report(find_changes(before, now, TOLERANCE))
+
+
+if __name__ == "__main__":
+    end_on_sigterm()
+    try:
+        sys.exit(main())
+    except LibraryFailed as failure:
+        sys.exit(str(failure))

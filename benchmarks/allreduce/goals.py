@@ -1,0 +1,96 @@
+"""What is wanted, and whether the rows show it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from benchmarks.allreduce.libraries import OURS
+from benchmarks.records import Row
+
+MIB = 1024**2
+PRIVATE = ("in place", "out of place")
+SHARED = ("tnt_comm.empty",)
+REDUCER = ("GradientReducer",)
+LATENCY_BYTES, LATENCY_US = 1024, 3.0
+
+
+@dataclass(frozen=True)
+class Goal:
+    """At least this ratio, or at most this time, for the best of some variants.
+
+    Attributes:
+        ranks: Number of ranks it holds for.
+        variants: Variants of tnt-comm.
+        value_of: What is looked at; None where a row does not have it.
+        wanted: The bound.
+        text: For people.
+        applies: Which workloads it is about, by a row of theirs.
+        is_upper: Whether smaller values are better.
+    """
+
+    ranks: int
+    variants: tuple[str, ...]
+    value_of: Callable[[Row], float | None]
+    wanted: float
+    text: str
+    applies: Callable[[Row], bool]
+    is_upper: bool = False
+
+
+def ratio(name: str) -> Callable[[Row], float | None]:
+    """The median of a ratio."""
+    return lambda row: row[name][1] if name in row else None
+
+
+def is_array(row: Row) -> bool:
+    """Whether the workload is one array, not the gradients of a model."""
+    return str(row["workload"]).endswith("B")
+
+
+def is_large(row: Row) -> bool:
+    """From this size on, memory counts and latency does not."""
+    return is_array(row) and int(row["bytes"]) >= 4 * MIB
+
+
+GOALS = (
+    Goal(2, PRIVATE, ratio("vs_peer"), 1.0, "private arrays, x best peer", is_array),
+    Goal(2, PRIVATE, ratio("vs_peer"), 1.4, "private arrays, x best peer",
+         lambda row: row["workload"] == "100MiB"),
+    Goal(2, PRIVATE, ratio("vs_memcpy"), 0.65, "private arrays, share of memcpy", is_large),
+    Goal(2, SHARED, ratio("vs_peer"), 3.0, "tnt_comm.empty, x best peer", is_large),
+    Goal(2, SHARED, ratio("vs_shared"), 0.8, "tnt_comm.empty, share of the shared limit", is_large),
+    Goal(2, REDUCER, ratio("vs_peer"), 1.4, "GradientReducer, x best peer",
+         lambda row: row["workload"] == "resnet50"),
+    Goal(2, REDUCER, ratio("vs_horovod"), 4.0, "GradientReducer, x Horovod",
+         lambda row: row["workload"] == "resnet50"),
+    Goal(2, PRIVATE, lambda row: row["median_us"], LATENCY_US, "private arrays, us",
+         lambda row: row["bytes"] == LATENCY_BYTES, is_upper=True),
+    Goal(4, PRIVATE, ratio("vs_peer"), 1.0, "private arrays, x best peer", is_array),
+)  # fmt: skip
+
+
+def judge(rows: Sequence[Row]) -> Iterator[str]:
+    """One line per goal and workload that was measured: what was wanted, what was seen."""
+    for goal in GOALS:
+        of_goal = [
+            row for row in rows
+            if row["ranks"] == goal.ranks and row["library"] == OURS
+            and row["variant"] in goal.variants and goal.applies(row)
+        ]  # fmt: skip
+        for workload in dict.fromkeys(row["workload"] for row in of_goal):
+            values = [goal.value_of(row) for row in of_goal if row["workload"] == workload]
+            seen = [value for value in values if value is not None]
+            if seen:
+                best = min(seen) if goal.is_upper else max(seen)
+                yield describe(goal, workload, best)
+
+
+def describe(goal: Goal, workload: str, value: float) -> str:
+    """One line."""
+    is_met = value <= goal.wanted if goal.is_upper else value >= goal.wanted
+    sign = "<=" if goal.is_upper else ">="
+    return (
+        f"{'met   ' if is_met else 'MISSED'} {goal.ranks} ranks, {workload:<16}{goal.text}: "
+        f"{value:.2f} (wanted {sign} {goal.wanted:g})"
+    )

@@ -1,0 +1,89 @@
+"""From times to rows: medians, quartiles, bandwidths, ratios. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Hashable, Sequence
+
+from benchmarks.allreduce.libraries import LIMIT, OURS
+from benchmarks.allreduce.rounds import Timing
+from benchmarks.allreduce.workload import Workload
+from benchmarks.records import Row
+from benchmarks.spread import quartiles, rounded
+
+Ratios = dict[Hashable, float]
+
+
+def median_of(timing: Timing) -> float:
+    """Over all blocks of all rounds, in seconds."""
+    return statistics.median(time for times in timing.rounds for time in times)
+
+
+def speedups(timing: Timing, other: Timing) -> list[float]:
+    """How many times faster than the other, in each round."""
+    return [
+        statistics.median(theirs) / statistics.median(own)
+        for own, theirs in zip(timing.rounds, other.rounds, strict=True)
+    ]
+
+
+def references(timings: Sequence[Timing]) -> dict[str, Timing]:
+    """What to compare with: the fastest variant of all peers, Horovod, and the limits."""
+    found = {}
+    peers = [timing for timing in timings if timing.library != OURS]
+    if peers:
+        found["vs_peer"] = min(peers, key=median_of)
+    for timing in timings:
+        if timing.library == "Horovod":
+            found["vs_horovod"] = timing
+        elif timing.variant.startswith(LIMIT):
+            found["vs_" + timing.variant.removeprefix(LIMIT)] = timing
+    return found
+
+
+def make_rows(timings: Sequence[Timing], workload: Workload, num_ranks: int) -> list[Row]:
+    """One row per variant; times in microseconds, bandwidths in GB/s.
+
+    `algbw` is the bytes of one rank's arrays / median; `busbw` is algbw * 2 (n - 1) / n, what each
+    rank has to send and receive at least. `vs_...` is lower quartile, median and upper quartile of
+    (time of the reference / own time), taken round by round.
+    """
+    found = references(timings)
+    rows = []
+    for timing in timings:
+        lower, median, upper = quartiles([time for times in timing.rounds for time in times])
+        algbw = workload.num_bytes / median / 1e9
+        row: Row = {
+            "ranks": num_ranks,
+            "workload": workload.name,
+            "bytes": workload.num_bytes,
+            "library": timing.library,
+            "variant": timing.variant,
+            "median_us": round(median * 1e6, 2),
+            "quartiles_us": rounded([lower * 1e6, upper * 1e6], 2),
+            "algbw_gbs": round(algbw, 3),
+            "busbw_gbs": round(algbw * 2 * (num_ranks - 1) / num_ranks, 3),
+            "rounds": len(timing.rounds),
+            "calls": timing.num_calls,
+        }
+        for name, reference in found.items():
+            if reference is not timing:
+                row[name] = rounded(quartiles(speedups(timing, reference)), 3)
+        rows.append(row)
+    return rows
+
+
+def comparable_ratios(earlier: Sequence[Row], now: Sequence[Row]) -> tuple[Ratios, Ratios]:
+    """Our ratios of two runs: to the best peer if both had peers, otherwise to memcpy."""
+    has_peers = all(any("vs_peer" in row for row in rows) for rows in (earlier, now))
+    name = "vs_peer" if has_peers else "vs_memcpy"
+    return own_ratios(earlier, name), own_ratios(now, name)
+
+
+def own_ratios(rows: Sequence[Row], name: str) -> Ratios:
+    """One of the ratios of all our variants, limits excepted."""
+    return {
+        (row["ranks"], row["workload"], row["variant"], name): row[name][1]
+        for row in rows
+        if row["library"] == OURS and name in row and not row["variant"].startswith(LIMIT)
+    }

@@ -1,0 +1,95 @@
+"""tnt-comm, and the limits of the machine with tnt-comm as the clock that starts all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+import tnt_comm
+from benchmarks.allreduce import limits
+from benchmarks.allreduce.libraries import LIMIT
+from benchmarks.allreduce.variant import Library, Make, Variant, private_arrays
+
+THRESHOLD_BYTES = 32 * 1024  # the default of tnt-keras
+
+
+def open_library() -> Library:
+    """Join the job. Collective."""
+    tnt_comm.init()
+    variants: dict[str, Make] = {
+        "in place": in_place,
+        "out of place": out_of_place,
+        "GradientReducer": through_reducer,
+        f"{LIMIT}memcpy": limits.copy_once,
+        f"{LIMIT}shared": limits.sum_slices,
+    }
+    if hasattr(tnt_comm, "empty"):
+        variants["tnt_comm.empty"] = in_shared_memory
+    return Library(
+        rank=tnt_comm.get_rank(),
+        size=tnt_comm.get_size(),
+        versions={"tnt-comm": tnt_comm.__version__, "numpy": np.__version__},
+        barrier=tnt_comm.barrier,
+        variants=variants,
+    )
+
+
+def in_place(num_elements: Sequence[int]) -> Variant:
+    """One call per array, `out` the array itself."""
+    return _in_place(private_arrays(num_elements))
+
+
+def in_shared_memory(num_elements: Sequence[int]) -> Variant:
+    """The same on arrays that all ranks can reach."""
+    return _in_place([tnt_comm.empty(number, np.float32) for number in num_elements])
+
+
+def _in_place(arrays: Sequence[np.ndarray]) -> Variant:
+    allreduce = tnt_comm.allreduce
+    if len(arrays) == 1:
+        return Variant(arrays, partial(allreduce, arrays[0], out=arrays[0]), lambda: arrays)
+
+    def run() -> None:
+        for array in arrays:
+            allreduce(array, out=array)
+
+    return Variant(arrays, run, lambda: arrays)
+
+
+def out_of_place(num_elements: Sequence[int]) -> Variant:
+    """One call per array, into another array."""
+    arrays, sums = private_arrays(num_elements), private_arrays(num_elements)
+    allreduce = tnt_comm.allreduce
+
+    def run() -> None:
+        for array, out in zip(arrays, sums, strict=True):
+            allreduce(array, out=out)
+
+    return Variant(arrays, run, lambda: sums)
+
+
+def through_reducer(num_elements: Sequence[int]) -> Variant:
+    """Start all arrays, last layer first as backpropagation does, then take all sums."""
+    arrays = private_arrays(num_elements)
+    specs = [
+        tnt_comm.TensorSpec(f"gradient {index}", "float32", number)
+        for index, number in enumerate(num_elements)
+    ]
+    reducer = tnt_comm.GradientReducer(tnt_comm.FusionPlan(specs, THRESHOLD_BYTES))
+    backwards = range(len(arrays) - 1, -1, -1)
+    sums: dict[int, np.ndarray] = {}
+
+    def run() -> None:
+        sums.clear()  # the optimizer has used them, so their memory can be used again
+        for index in backwards:
+            reducer.start(index, arrays[index])
+        for index in backwards:
+            sums[index] = reducer.finish(index)
+
+    def close() -> None:
+        sums.clear()
+        reducer.close()
+
+    return Variant(arrays, run, lambda: [sums[index] for index in range(len(arrays))], close)

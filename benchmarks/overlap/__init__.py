@@ -1,0 +1,1 @@
+"""How much of the communication of a training step is hidden behind its computation."""

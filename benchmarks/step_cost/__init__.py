@@ -1,0 +1,1 @@
+"""CPU time that distributed training adds to the steps of a rank."""

@@ -1,0 +1,140 @@
+// The blocking allreduce of plain arrays, in one call without objects in
+// between. Whatever is not plain gives None, and the caller goes the general
+// way; so there is one place, arrays.py, that says what is wrong with arrays.
+
+#include <cstring>
+#include <exception>
+
+#include "bindings.hpp"
+#include "errors.hpp"
+#include "interrupt.hpp"
+#include "plain_array.hpp"
+#include "tnt/comm/group/group.hpp"
+
+namespace py = pybind11;
+
+namespace tnt::comm::bindings {
+namespace {
+
+struct Call {
+  std::byte* in;
+  std::byte* out;
+  std::size_t count;
+  DType dtype;
+  ReduceOp op;
+};
+
+const PlainArrays& plain_arrays() {
+  static const auto* arrays = new PlainArrays();
+  return *arrays;
+}
+
+bool parse_op(PyObject* name, ReduceOp& op) {
+  constexpr const char* kNames[kNumReduceOps] = {"sum", "prod", "min", "max", "and", "or"};
+  if (!PyUnicode_CheckExact(name)) return false;
+  for (std::size_t i = 0; i < kNumReduceOps; ++i) {
+    if (PyUnicode_CompareWithASCIIString(name, kNames[i]) != 0) continue;
+    op = static_cast<ReduceOp>(i);
+    return true;
+  }
+  return false;
+}
+
+bool overlap_partly(const Call& call) {
+  const std::size_t num_bytes = call.count * size_of(call.dtype);
+  return call.in != call.out && call.in < call.out + num_bytes && call.out < call.in + num_bytes;
+}
+
+bool parse(PyObject* array, PyObject* op, Call& call) {
+  if (!plain_arrays().is_plain(array, call.dtype) || !parse_op(op, call.op)) return false;
+  call.in = PlainArrays::data_of(array);
+  call.count = PlainArrays::count_of(array);
+  return true;
+}
+
+bool parse_out(PyObject* array, PyObject* out, Call& call) {
+  DType dtype{};
+  const bool fits = array == out || (plain_arrays().is_plain(out, dtype) && dtype == call.dtype &&
+                                     PlainArrays::have_same_shape(array, out));
+  if (!fits || !PlainArrays::is_writeable(out)) return false;
+  call.out = PlainArrays::data_of(out);
+  return !overlap_partly(call);
+}
+
+void wait_unlocked(const std::shared_ptr<Ticket>& ticket) {
+  const py::gil_scoped_release unlocked;
+  ticket->wait(0, python_signals());
+}
+
+void run(Group& group, const Call& call) {
+  if (group.is_quick(call.count * size_of(call.dtype))) {
+    // Releasing the lock would take longer than the call.
+    const auto ticket = group.allreduce_now(call.in, call.out, call.count, call.dtype, call.op);
+    if (ticket) wait_unlocked(ticket);
+    return;
+  }
+  const py::gil_scoped_release unlocked;
+  const auto ticket = group.allreduce_now(call.in, call.out, call.count, call.dtype, call.op);
+  if (ticket) ticket->wait(0, python_signals());
+}
+
+// Runs a function and turns what it throws into a Python exception: pybind11
+// does that for its own functions only.
+template <typename Function>
+PyObject* guard(Function&& function) {
+  try {
+    return function();
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const Error& error) {
+    set_python_error(error);
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+PyObject* none() {
+  Py_RETURN_NONE;
+}
+
+// allreduce_plain(group | None, array, op, out | None): the result, or None if
+// the arrays are not plain.
+PyObject* allreduce_plain(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guard([&]() -> PyObject* {
+    if (count != 4) {
+      PyErr_SetString(PyExc_TypeError, "allreduce_plain takes 4 arguments");
+      return nullptr;
+    }
+    Call call;
+    PyObject* array = arguments[1];
+    const bool is_world = arguments[0] == Py_None;
+    if ((is_world && !is_initialized()) || !parse(array, arguments[2], call)) return none();
+    py::object out = py::reinterpret_borrow<py::object>(arguments[3]);
+    if (out.is_none()) {
+      out = PlainArrays::like(array);
+      call.out = PlainArrays::data_of(out.ptr());
+    } else if (!parse_out(array, out.ptr(), call)) {
+      return none();
+    }
+    if (is_world) {
+      run(*runtime().world(), call);
+    } else {
+      run(*py::cast<std::shared_ptr<Group>>(py::handle(arguments[0])), call);
+    }
+    return out.release().ptr();
+  });
+}
+
+}  // namespace
+
+void bind_allreduce(py::module_& module) {
+  static PyMethodDef functions[] = {
+      {"allreduce_plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&allreduce_plain)),
+       METH_FASTCALL, nullptr},
+      {nullptr, nullptr, 0, nullptr}};
+  plain_arrays();  // looks up numpy, which is not for the middle of a call
+  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw py::error_already_set();
+}
+
+}  // namespace tnt::comm::bindings

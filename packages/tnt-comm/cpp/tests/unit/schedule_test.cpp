@@ -1,0 +1,189 @@
+// Schedules are pure data, so what every rank does can be simulated without
+// any communication, for many more ranks than a machine has.
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "schedule_simulation.hpp"
+#include "tnt/comm/algorithm/network/allgather.hpp"
+#include "tnt/comm/algorithm/network/broadcast.hpp"
+#include "tnt/comm/algorithm/network/reduce_scatter.hpp"
+#include "tnt/comm/algorithm/network/reduction_schedule.hpp"
+
+namespace tnt::comm {
+namespace {
+
+using tests::naive_tree;
+using tests::ScheduleSimulation;
+using Symbol = ScheduleSimulation::Symbol;
+
+constexpr std::size_t kGranule = ScheduleSimulation::kGranule;
+constexpr int kMostRanks = 64;
+
+// What a rank contributes at a place.
+Symbol input(std::size_t rank, std::size_t place) {
+  return 1000003 * (rank + 1) + place;
+}
+
+Symbol sum_at(std::size_t size, std::size_t place) {
+  std::vector<Symbol> inputs;
+  for (std::size_t rank = 0; rank < size; ++rank) inputs.push_back(input(rank, place));
+  return naive_tree(inputs, ScheduleSimulation::combine);
+}
+
+class AllreduceSchedule : public ::testing::TestWithParam<Exchange> {};
+
+TEST_P(AllreduceSchedule, GivesEveryRankTheTreeOverAllInputsInAnyOrderOfEvents) {
+  for (int size = 1; size <= kMostRanks; ++size) {
+    const auto n = static_cast<std::size_t>(size);
+    for (const std::size_t num_granules : {std::size_t{0}, std::size_t{1}, n - 1, n + 1, 3 * n}) {
+      const std::size_t num_bytes = num_granules * kGranule;
+      const AreaSizes areas = allreduce_areas(GetParam(), size, num_bytes);
+      std::vector<Schedule> schedules;
+      for (int rank = 0; rank < size; ++rank) {
+        schedules.push_back(
+            allreduce_schedule(GetParam(), rank, size, num_bytes, {0, areas.work}));
+      }
+      const std::vector<Schedule> plan = schedules;
+      ScheduleSimulation simulation(std::move(schedules), areas.work + areas.landing,
+                                    static_cast<unsigned>(size));
+      for (std::size_t rank = 0; rank < n; ++rank) {
+        for (std::size_t i = 0; i < num_granules; ++i) {
+          simulation.window(rank)[i] = input(rank, i);
+        }
+      }
+      ASSERT_TRUE(simulation.run()) << size << " ranks, " << num_granules << " granules";
+      for (std::size_t rank = 0; rank < n; ++rank) {
+        const std::size_t begin = plan[rank].result / kGranule;
+        for (std::size_t i = 0; i < num_granules; ++i) {
+          ASSERT_EQ(simulation.window(rank)[begin + i], sum_at(n, i))
+              << "rank " << rank << " of " << size;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(AllreduceSchedule, UsesNoMoreNotificationsThanAreReserved) {
+  for (int size = 1; size <= kMostRanks; ++size) {
+    for (const Round& round : allreduce_schedule(GetParam(), 0, size, 640, {}).rounds) {
+      for (const Message& message : round.sends) EXPECT_LT(message.id, max_num_rounds(size));
+    }
+  }
+}
+
+// Rounds, messages and bytes as documented with Exchange.
+TEST_P(AllreduceSchedule, SendsWhatTheDocumentationSays) {
+  for (int size = 2; size <= kMostRanks; ++size) {
+    const auto n = static_cast<std::size_t>(size);
+    const std::size_t num_bytes = n * kGranule;
+    std::size_t num_levels = 0;
+    std::size_t num_others = 0;
+    for (const Level& level : levels_of(size, GetParam().radices)) {
+      ++num_levels;
+      num_others += static_cast<std::size_t>(level.radix - 1);
+    }
+    const std::size_t phases = GetParam().is_split ? 2 : 1;
+    const Schedule schedule = allreduce_schedule(GetParam(), 0, size, num_bytes, {});
+    std::size_t num_messages = 0;
+    std::size_t num_sent = 0;
+    for (const Round& round : schedule.rounds) {
+      for (const Message& message : round.sends) {
+        ++num_messages;
+        num_sent += message.num_bytes;
+      }
+    }
+    EXPECT_EQ(schedule.rounds.size(), phases * num_levels);
+    EXPECT_EQ(num_messages, phases * num_others);
+    EXPECT_EQ(num_sent,
+              GetParam().is_split ? 2 * (n - 1) * num_bytes / n : num_others * num_bytes);
+  }
+}
+
+TEST_P(AllreduceSchedule, LongestPieceFitsAndALongerOneDoesNot) {
+  for (int size = 2; size <= kMostRanks; ++size) {
+    const AreaSizes available{64 * kGranule, 80 * kGranule};
+    const std::size_t longest = longest_piece(GetParam(), size, available);
+    const auto fits = [&](std::size_t num_bytes) {
+      const AreaSizes needed = allreduce_areas(GetParam(), size, num_bytes);
+      return needed.work <= available.work && needed.landing <= available.landing;
+    };
+    EXPECT_TRUE(fits(longest));
+    EXPECT_FALSE(fits(longest + kGranule));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Exchanges, AllreduceSchedule,
+    ::testing::Values(Exchange{false, Radices::one}, Exchange{false, Radices::primes},
+                      Exchange{true, Radices::one}, Exchange{true, Radices::primes}));
+
+TEST(BroadcastSchedule, TakesThePieceFromAnyRootToEverybodyInLogarithmicallyManySends) {
+  for (int size = 1; size <= kMostRanks; ++size) {
+    for (const int root : {0, size / 3, size - 1}) {
+      std::vector<Schedule> schedules;
+      for (int rank = 0; rank < size; ++rank) {
+        schedules.push_back(broadcast_schedule(rank, size, root, 3 * kGranule, {}));
+        std::size_t most_sends = 1;  // the answer
+        for (int reach = 1; reach < size; reach *= 2) ++most_sends;
+        EXPECT_LE(schedules.back().rounds.back().sends.size(), most_sends);
+      }
+      ScheduleSimulation simulation(std::move(schedules), 3 * kGranule, 5);
+      simulation.window(static_cast<std::size_t>(root)) = {11, 22, 33};
+      ASSERT_TRUE(simulation.run());
+      for (std::size_t rank = 0; rank < simulation.size(); ++rank) {
+        EXPECT_EQ(simulation.window(rank), (std::vector<Symbol>{11, 22, 33}));
+      }
+      EXPECT_EQ(simulation.num_messages(), 2 * (simulation.size() - 1));
+    }
+  }
+}
+
+TEST(AllgatherSchedule, BringsEverybodysBlockToItsPlace) {
+  for (int size = 1; size <= kMostRanks; ++size) {
+    const auto n = static_cast<std::size_t>(size);
+    const Areas areas{0, 4 * kGranule};
+    std::vector<Schedule> schedules;
+    for (int rank = 0; rank < size; ++rank) {
+      const std::size_t length = static_cast<std::size_t>(rank % 3) * kGranule;
+      schedules.push_back(allgather_schedule(rank, size, length, 2 * kGranule, areas));
+    }
+    ScheduleSimulation simulation(std::move(schedules), (4 + 2 * n) * kGranule, 9);
+    for (std::size_t rank = 0; rank < n; ++rank) {
+      for (std::size_t i = 0; i < 2; ++i) simulation.window(rank)[i] = input(rank, i);
+    }
+    ASSERT_TRUE(simulation.run());
+    for (std::size_t rank = 0; rank < n; ++rank) {
+      for (std::size_t sender = 0; sender < n; ++sender) {
+        for (std::size_t i = 0; i < sender % 3 && sender != rank; ++i) {
+          EXPECT_EQ(simulation.window(rank)[4 + 2 * sender + i], input(sender, i));
+        }
+      }
+    }
+  }
+}
+
+TEST(ReduceScatterSchedule, GivesEachRankTheTreeOverWhatAllSendIt) {
+  for (int size = 1; size <= kMostRanks; ++size) {
+    const auto n = static_cast<std::size_t>(size);
+    std::vector<Schedule> schedules;
+    for (int rank = 0; rank < size; ++rank) {
+      schedules.push_back(reduce_scatter_schedule(rank, size, kGranule, {0, n * kGranule}));
+      Round& round = schedules.back().rounds.front();
+      for (Message& message : round.sends) message.num_bytes = kGranule;
+      round.num_bytes = kGranule;
+    }
+    ScheduleSimulation simulation(std::move(schedules), 2 * n * kGranule, 3);
+    for (std::size_t rank = 0; rank < n; ++rank) {
+      for (std::size_t to = 0; to < n; ++to) simulation.window(rank)[to] = input(rank, to);
+    }
+    ASSERT_TRUE(simulation.run());
+    for (std::size_t rank = 0; rank < n; ++rank) {
+      EXPECT_EQ(simulation.window(rank)[rank], sum_at(n, rank));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tnt::comm

@@ -1,0 +1,104 @@
+#include "tnt/comm/algorithm/network/agreement.hpp"
+
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace tnt::comm {
+namespace {
+
+constexpr std::size_t kDescriptorBytes = 64;
+static_assert(sizeof(Descriptor) <= kDescriptorBytes);
+static_assert(std::is_trivially_copyable_v<Descriptor>);
+
+constexpr std::size_t kTableNotifications = 1;
+
+}  // namespace
+
+std::size_t Agreement::num_bytes(int num_members) {
+  return static_cast<std::size_t>(num_members) * kDescriptorBytes +
+         Preamble::num_bytes(num_members);
+}
+
+std::size_t Agreement::num_notifications(int num_members) {
+  return kTableNotifications + RollCall::kNumNotifications +
+         Preamble::num_notifications(num_members);
+}
+
+Agreement::Agreement(std::shared_ptr<Segment> segment, std::size_t offset, NotificationId first_id)
+    : segment_(std::move(segment)),
+      table_offset_(offset),
+      table_id_(first_id),
+      preamble_(segment_,
+                offset + static_cast<std::size_t>(segment_->size()) * kDescriptorBytes,
+                first_id + kTableNotifications + RollCall::kNumNotifications),
+      roll_call_(segment_, first_id + kTableNotifications) {}
+
+void Agreement::begin(Descriptor& descriptor, bool shares_counts) {
+  descriptor.call_index = num_calls_;
+  own_ = descriptor;
+  preamble_.begin(num_calls_, descriptor, shares_counts);
+  roll_call_.begin(num_calls_);
+  ++num_calls_;
+}
+
+bool Agreement::advance() {
+  bool has_moved = preamble_.advance();
+  if (!is_different() || is_refused_) return has_moved;
+  has_moved |= tell_all();
+  // Everybody leaves with the same knowledge: who throws before it has told
+  // all others would leave them with half of it.
+  is_refused_ = num_told_ == segment_->size() - 1 && have_all_told();
+  return has_moved || is_refused_;
+}
+
+bool Agreement::tell_all() {
+  constexpr std::size_t kMessages = 2;
+  const int before = num_told_;
+  const std::size_t offset = descriptor_offset(segment_->rank());
+  std::memcpy(segment_->local() + offset, &own_, sizeof own_);
+  while (num_told_ < segment_->size() - 1) {
+    const int member = (segment_->rank() + 1 + num_told_) % segment_->size();
+    if (!segment_->has_room(member, kMessages)) break;
+    segment_->put(member, offset, offset, sizeof own_);
+    // The group breaks with this, so it happens once.
+    segment_->notify(member, table_id_, 1);
+    ++num_told_;
+  }
+  return num_told_ > before;
+}
+
+bool Agreement::has_told(int member) const {
+  return member == segment_->rank() || segment_->poll(member, table_id_) > 0;
+}
+
+bool Agreement::have_all_told() const {
+  for (int member = 0; member < segment_->size(); ++member) {
+    if (!has_told(member)) return false;
+  }
+  return true;
+}
+
+std::vector<Descriptor> Agreement::descriptors() const {
+  std::vector<Descriptor> result;
+  for (int member = 0; member < segment_->size(); ++member) {
+    Descriptor descriptor;
+    std::memcpy(&descriptor, segment_->local() + descriptor_offset(member), sizeof descriptor);
+    result.push_back(descriptor);
+  }
+  return result;
+}
+
+void Agreement::append_missing(std::vector<int>& members) const {
+  preamble_.append_missing(members);
+  if (!is_different()) return;
+  for (int member = 0; member < segment_->size(); ++member) {
+    if (!has_told(member)) members.push_back(member);
+  }
+}
+
+std::size_t Agreement::descriptor_offset(int member) const {
+  return table_offset_ + static_cast<std::size_t>(member) * kDescriptorBytes;
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tnt/comm/algorithm/descriptor.hpp"
+#include "tnt/comm/algorithm/network/preamble.hpp"
+#include "tnt/comm/algorithm/network/roll_call.hpp"
+
+namespace tnt::comm {
+
+/// Makes sure that all members of a group make the same calls, in the same
+/// order: a preamble of every call, and only if that finds a difference, a
+/// second phase in which all tell all what they call.
+class Agreement {
+ public:
+  static std::size_t num_bytes(int num_members);
+  static std::size_t num_notifications(int num_members);
+
+  Agreement(std::shared_ptr<Segment> segment, std::size_t offset, NotificationId first_id);
+
+  /// The next call: fills in its number. See Preamble for the counts.
+  void begin(Descriptor& descriptor, bool shares_counts);
+
+  /// Does what can be done without waiting; true if that was anything.
+  bool advance();
+
+  /// All have made the call, and the same one.
+  bool is_reached() const { return preamble_.is_complete() && preamble_.is_uniform(); }
+
+  /// The calls differ, and it is known how.
+  bool is_refused() const { return is_refused_; }
+  /// When refused: what each member calls.
+  std::vector<Descriptor> descriptors() const;
+
+  /// When reached, if asked for: what each member contributes.
+  std::uint64_t count_of(int member) const { return preamble_.count_of(member); }
+
+  /// Appends the members whose message is waited for.
+  void append_missing(std::vector<int>& members) const;
+
+  RollCall& roll_call() { return roll_call_; }
+  const RollCall& roll_call() const { return roll_call_; }
+
+ private:
+  bool is_different() const { return preamble_.is_complete() && !preamble_.is_uniform(); }
+  std::size_t descriptor_offset(int member) const;
+  bool has_told(int member) const;
+  bool tell_all();
+  bool have_all_told() const;
+
+  std::shared_ptr<Segment> segment_;
+  std::size_t table_offset_;
+  NotificationId table_id_;
+  Preamble preamble_;
+  RollCall roll_call_;
+  Descriptor own_;
+  std::uint64_t num_calls_ = 0;
+  int num_told_ = 0;
+  bool is_refused_ = false;
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+
+#include "tnt/comm/algorithm/network/levels.hpp"
+#include "tnt/comm/algorithm/network/schedule.hpp"
+
+namespace tnt::comm {
+
+/// The family of allreduce algorithms between ranks that can only put into
+/// each other's memory.
+///
+/// The members are cut into levels (levels.hpp), and each level is one round,
+/// in which the members of a team of q exchange what they hold and combine it.
+///
+///  - *Whole*: everybody sends all it has to the q-1 others and combines the q
+///    vectors for itself. After the last level everybody has the result.
+///    With one level this is `direct`, with prime factors `recursive_doubling`.
+///  - *Split*: the team cuts its vector into q slices; everybody sends the
+///    slices it does not keep and combines the one it does. After the last
+///    level everybody has 1/n of the result, and the same levels backwards
+///    give everybody all of it. With one level this is `sliced`, with prime
+///    factors `halving_doubling`.
+///
+/// Rounds, messages and bytes that a rank sends for a vector of B bytes, with
+/// the levels' radices q and S the sum of all q-1:
+///
+///     whole:  one round per level,   S messages,   S * B bytes
+///     split:  two rounds per level,  2S messages,  2 (n-1)/n * B bytes
+///
+/// All have the bits of TreeReducer, which combines a level's operands: one
+/// level is the tree itself; prime levels, neighbours first, are its folds. Only
+/// for 16-bit floats are prime levels not enough: partial sums would be rounded.
+struct Exchange {
+  bool is_split = false;
+  Radices radices = Radices::one;
+
+  friend bool operator==(const Exchange&, const Exchange&) = default;
+};
+
+/// The schedule of `member` of `size` for a piece of `num_bytes`, which it has
+/// put at the begin of the work area. A piece begins and ends between elements
+/// if its length is a multiple of 64 bytes or reaches the end of the array.
+Schedule allreduce_schedule(const Exchange& exchange, int member, int size, std::size_t num_bytes,
+                            const Areas& areas);
+
+/// What the windows must offer for a piece of `num_bytes`.
+AreaSizes allreduce_areas(const Exchange& exchange, int size, std::size_t num_bytes);
+
+/// The longest piece, a multiple of 64 bytes, that fits; 0 if none does.
+std::size_t longest_piece(const Exchange& exchange, int size, const AreaSizes& available);
+
+/// Rounds, and so notification numbers, at most.
+std::size_t max_num_rounds(int size);
+
+}  // namespace tnt::comm

@@ -1,0 +1,89 @@
+#include "tnt/comm/algorithm/readable_collectives.hpp"
+
+#include <utility>
+
+#include "tnt/comm/algorithm/allgather.hpp"
+#include "tnt/comm/algorithm/allreduce.hpp"
+#include "tnt/comm/algorithm/barrier.hpp"
+#include "tnt/comm/algorithm/broadcast.hpp"
+#include "tnt/comm/algorithm/reduce_scatter.hpp"
+#include "tnt/comm/algorithm/select.hpp"
+
+namespace tnt::comm {
+namespace {
+
+// One step is copied in while the one before is reduced.
+constexpr std::size_t kDepth = 2;
+
+ChannelLayout layout_with(std::size_t window_bytes) {
+  ChannelLayout layout;
+  layout.window_bytes = window_bytes;
+  layout.depth = kDepth;
+  return layout;
+}
+
+}  // namespace
+
+MemoryNeeds ReadableCollectives::memory_needs(std::size_t window_bytes) {
+  return {layout_with(window_bytes).num_bytes(), 0};
+}
+
+ReadableCollectives::ReadableCollectives(OperationContext context, std::shared_ptr<Segment> segment,
+                                         std::size_t window_bytes, std::size_t offset)
+    : context_(std::move(context)) {
+  ChannelLayout layout = layout_with(window_bytes);
+  layout.offset = offset;
+  state_ = std::make_shared<ChannelState>(ChannelState{Channel(std::move(segment), layout)});
+  const bool may_be_direct = context_.requested == AllreduceAlgorithm::automatic ||
+                             context_.requested == AllreduceAlgorithm::direct;
+  if (may_be_direct) quick_ = std::make_unique<QuickAllreduce>(state_);
+}
+
+template <typename Operation, typename... Arguments>
+Collectives::Made ReadableCollectives::make(const Descriptor& descriptor,
+                                            Arguments&&... arguments) {
+  return std::make_shared<Operation>(context_.health, context_.stall_report_s, state_, descriptor,
+                                     std::forward<Arguments>(arguments)...);
+}
+
+Collectives::Made ReadableCollectives::take_over(const QuickAllreduce& quick, const void* in,
+                                                 void* out) {
+  auto operation = std::make_shared<DirectAllreduce>(context_.health, context_.stall_report_s,
+                                                     state_, quick.descriptor(), in, out);
+  operation->take_over(quick.descriptor());
+  return operation;
+}
+
+Collectives::Made ReadableCollectives::barrier(const Descriptor& descriptor) {
+  return make<Barrier>(descriptor);
+}
+
+Collectives::Made ReadableCollectives::allreduce(const Descriptor& descriptor, const void* in,
+                                                 void* out) {
+  const AllreduceCase wanted{.num_bytes = descriptor.count * size_of(descriptor.dtype),
+                             .dtype = descriptor.dtype,
+                             .topology = Topology::readable,
+                             .num_members = state_->channel.size()};
+  const AllreduceAlgorithm algorithm =
+      choose_allreduce(wanted, context_.requested, context_.health->world_rank());
+  if (algorithm == AllreduceAlgorithm::direct) return make<DirectAllreduce>(descriptor, in, out);
+  return make<SlicedAllreduce>(descriptor, in, out, context_.blocks);
+}
+
+Collectives::Made ReadableCollectives::broadcast(const Descriptor& descriptor, const void* in,
+                                                 void* out) {
+  return make<Broadcast>(descriptor, in, out);
+}
+
+Collectives::Made ReadableCollectives::allgather(const Descriptor& descriptor, GatherInput in,
+                                                 std::shared_ptr<Gathered> gathered) {
+  return make<Allgather>(descriptor, std::move(in), std::move(gathered));
+}
+
+Collectives::Made ReadableCollectives::reduce_scatter(const Descriptor& descriptor,
+                                                      std::vector<Range> parts, const void* in,
+                                                      void* out) {
+  return make<ReduceScatter>(descriptor, std::move(parts), in, out);
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <atomic>
+
+namespace tnt::comm {
+
+/// Nothing before is reordered with anything after, not even a store with a
+/// later load.
+inline void full_fence() {
+#if defined(__SANITIZE_THREAD__)
+  // ThreadSanitizer does not know fences.
+  static std::atomic<int> common{0};
+  common.fetch_add(1, std::memory_order_seq_cst);
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,40 @@
+#include "tnt/comm/engine/patience.hpp"
+
+#include <sched.h>
+
+namespace tnt::comm {
+namespace {
+
+// Reading the clock takes as long as some looks.
+constexpr int kLooksPerClock = 16;
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+bool Patience::wait_a_moment() {
+  if (!is_waiting_) {
+    is_waiting_ = true;
+    num_looks_ = 0;
+    start_ = Clock::now();
+  }
+  const bool may_spin = settings_.spin_time.count() > 0;
+  if (may_spin && ++num_looks_ % kLooksPerClock != 0) {
+    pause_briefly();
+    return true;
+  }
+  const auto waited = Clock::now() - start_;
+  if (waited < settings_.spin_time) {
+    pause_briefly();
+    return true;
+  }
+  if (waited >= settings_.spin_time + settings_.yield_time) return false;
+  ::sched_yield();
+  return true;
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,14 @@
+#include "tnt/comm/fusion/lease.hpp"
+
+#include <utility>
+
+namespace tnt::comm {
+
+Lease::Lease(std::shared_ptr<WindowPair> windows, std::size_t window, std::size_t offset)
+    : windows_(std::move(windows)), window_(window), data_(windows_->data_of(window) + offset) {}
+
+Lease::~Lease() {
+  windows_->take_back(window_);
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tnt/comm/algorithm/bucket_operation.hpp"
+#include "tnt/comm/base/dtype.hpp"
+
+namespace tnt::comm {
+
+class Group;
+
+/// A bucket that is to be summed over a group in every step.
+struct BucketSpec {
+  DType dtype = DType::float32;
+  std::size_t count = 0;  ///< elements
+  std::string name;       ///< for messages
+};
+
+/// Memory and operations for buckets, for how the group's members reach each
+/// other. Collective, blocking; the specs must be the same on all members.
+std::vector<std::shared_ptr<BucketOperation>> create_buckets(Group& group,
+                                                             const std::vector<BucketSpec>& specs);
+
+}  // namespace tnt::comm

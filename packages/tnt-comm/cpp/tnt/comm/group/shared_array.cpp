@@ -1,0 +1,25 @@
+#include "tnt/comm/group/shared_array.hpp"
+
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/group/creation.hpp"
+#include "tnt/comm/transport/heap_segment.hpp"
+
+namespace tnt::comm {
+
+SharedArray::SharedArray(Group& group, std::size_t num_bytes) {
+  group.health()->require_intact();
+  require_same_creation(group, text("an array of ", num_bytes, " bytes in shared memory"), "");
+  if (group.size() == 1 || group.topology() != Topology::readable) {
+    segment_ = std::make_shared<HeapSegment>(num_bytes);
+    return;
+  }
+  segment_ = group.create_segment(num_bytes, SharedBlocks::kNumNotifications);
+  blocks_ = group.blocks();
+  block_ = blocks_->add(segment_, num_bytes);
+}
+
+SharedArray::~SharedArray() {
+  if (blocks_) blocks_->drop(block_);
+}
+
+}  // namespace tnt::comm

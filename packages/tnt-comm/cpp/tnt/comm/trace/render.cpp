@@ -1,0 +1,225 @@
+#include "tnt/comm/trace/render.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/trace/json.hpp"
+
+namespace tnt::comm {
+namespace {
+
+// Rows that are no threads get numbers that no thread can have.
+constexpr std::int64_t kFirstOtherRow = 10'000'000;
+
+void append(std::string& out, std::int64_t number) {
+  std::array<char, 24> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  out.append(digits.data(), end);
+}
+
+// The format counts in microseconds.
+void append_microseconds(std::string& out, std::int64_t time_ns) {
+  if (time_ns < 0) out += '-';
+  const std::int64_t size = time_ns < 0 ? -time_ns : time_ns;
+  append(out, size / 1000);
+  const auto rest = static_cast<char>(size % 1000 / 100);
+  out += '.';
+  out += static_cast<char>('0' + rest);
+  out += static_cast<char>('0' + size % 100 / 10);
+  out += static_cast<char>('0' + size % 10);
+}
+
+std::string_view name_of(PartState state) {
+  switch (state) {
+    case PartState::started:
+      return "started";
+    case PartState::partial:
+      return "partial";
+    case PartState::complete:
+      return "complete";
+  }
+  return "unknown";
+}
+
+/// Turns the events of a rank into lines: pairs of begin and end into slices
+/// that know their length, as do states.
+class Renderer {
+ public:
+  Renderer(const Timeline& timeline, const PartInfo& info)
+      : timeline_(timeline), info_(info), rows_(timeline.rows()), states_(rows_.size()) {
+    for (const std::string& name : timeline.names()) names_.push_back(quoted(name));
+    for (const RowSpec& row : rows_) categories_.push_back(quoted(row.category));
+  }
+
+  std::string lines() {
+    out_ = process_name_event(info_.rank, text("rank ", info_.rank, " (", info_.host, ")"));
+    for (std::size_t row = 0; row < rows_.size(); ++row) name_row(row);
+    timeline_.events().for_each([this](const Event& event) { take(event); });
+    close_all();
+    return std::move(out_);
+  }
+
+ private:
+  struct Open {
+    std::int64_t begin_ns;
+    std::uint64_t value;
+    NameId name;
+  };
+  struct RowState {
+    std::vector<Open> slices;  // nested: the last one is the innermost
+    std::optional<Open> state;
+  };
+
+  std::int64_t number_of(std::size_t row) const {
+    return rows_[row].thread != 0 ? rows_[row].thread
+                                  : kFirstOtherRow + static_cast<std::int64_t>(row);
+  }
+
+  void name_row(std::size_t row) {
+    const std::string who = text(",\"pid\":", info_.rank, ",\"tid\":", number_of(row));
+    out_ += text(kEventsSeparator, R"({"ph":"M","name":"thread_name")", who, R"(,"args":{"name":)",
+                 quoted(rows_[row].title), "}}", kEventsSeparator,
+                 R"({"ph":"M","name":"thread_sort_index")", who, R"(,"args":{"sort_index":)", row,
+                 "}}");
+  }
+
+  void take(const Event& event) {
+    // Rows and names that are younger than this look at them come next time.
+    if (event.row >= rows_.size() || event.name >= names_.size()) return;
+    last_ns_ = std::max(last_ns_, event.time_ns);
+    RowState& row = states_[event.row];
+    const Open begun{event.time_ns, event.value, event.name};
+    switch (event.kind) {
+      case EventKind::begin:
+        row.slices.push_back(begun);
+        break;
+      case EventKind::end:
+        end_slice(event);
+        break;
+      case EventKind::state:
+        if (row.state) write_slice(event.row, *row.state, event.time_ns, false);
+        row.state = begun;
+        break;
+      case EventKind::instant:
+        if (row.state) write_slice(event.row, *row.state, event.time_ns, false);
+        row.state.reset();
+        write_instant(event);
+        break;
+    }
+  }
+
+  void end_slice(const Event& event) {
+    std::vector<Open>& slices = states_[event.row].slices;
+    const auto found = std::find_if(slices.rbegin(), slices.rend(),
+                                    [&](const Open& open) { return open.name == event.name; });
+    if (found == slices.rend()) return;  // its begin was dropped or never was
+    const auto depth = static_cast<std::size_t>(slices.rend() - found) - 1;
+    while (slices.size() > depth) {
+      write_slice(event.row, slices.back(), event.time_ns, slices.size() > depth + 1);
+      slices.pop_back();
+    }
+  }
+
+  // What is still open when the trace ends is shown until then.
+  void close_all() {
+    for (std::size_t row = 0; row < states_.size(); ++row) {
+      for (; !states_[row].slices.empty(); states_[row].slices.pop_back()) {
+        write_slice(row, states_[row].slices.back(), last_ns_, true);
+      }
+      if (states_[row].state) write_slice(row, *states_[row].state, last_ns_, true);
+    }
+  }
+
+  void write_slice(std::size_t row, const Open& open, std::int64_t end_ns, bool is_unfinished) {
+    out_ += kEventsSeparator;
+    out_ += R"({"ph":"X","dur":)";
+    append_microseconds(out_, std::max<std::int64_t>(0, end_ns - open.begin_ns));
+    write_rest(row, open.begin_ns, open.name, open.value, is_unfinished);
+  }
+
+  void write_instant(const Event& event) {
+    out_ += kEventsSeparator;
+    out_ += R"({"ph":"i","s":"t")";
+    write_rest(event.row, event.time_ns, event.name, event.value, false);
+  }
+
+  void write_rest(std::size_t row, std::int64_t time_ns, NameId name, std::uint64_t value,
+                  bool is_unfinished) {
+    out_ += R"(,"ts":)";
+    append_microseconds(out_, time_ns + info_.clock_offset_ns);
+    out_ += R"(,"pid":)";
+    append(out_, info_.rank);
+    out_ += R"(,"tid":)";
+    append(out_, number_of(row));
+    out_ += R"(,"name":)";
+    out_ += names_[name];
+    out_ += R"(,"cat":)";
+    out_ += categories_[row];
+    out_ += R"(,"args":{)";
+    const RowSpec& spec = rows_[row];
+    const std::size_t empty = out_.size();
+    if (!spec.value_name.empty()) {
+      out_ += '"';
+      out_ += spec.value_name;
+      out_ += "\":";
+      append(out_, static_cast<std::int64_t>(value));
+    }
+    if (!spec.arguments.empty()) {
+      if (out_.size() > empty) out_ += ',';
+      out_ += spec.arguments;
+    }
+    if (is_unfinished) {
+      if (out_.size() > empty) out_ += ',';
+      out_ += R"("unfinished":true)";
+    }
+    out_ += "}}";
+  }
+
+  const Timeline& timeline_;
+  const PartInfo& info_;
+  std::vector<RowSpec> rows_;
+  std::vector<std::string> names_;  // as JSON strings
+  std::vector<std::string> categories_;
+  std::vector<RowState> states_;
+  std::int64_t last_ns_ = 0;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string render_part(const Timeline& timeline, const PartInfo& info) {
+  const std::uint64_t num_dropped = timeline.events().num_dropped();
+  std::string lines = Renderer(timeline, info).lines();
+  if (num_dropped > 0) {
+    lines += text(kEventsSeparator,
+                  process_mark_event(info.rank, now_ns() + info.clock_offset_ns,
+                                     text("the last ", num_dropped, " events of rank ", info.rank,
+                                          " are missing: the timeline was full")));
+  }
+  return text(kTraceHead, lines, kInfoHead, R"({"rank":)", info.rank, R"(,"size":)", info.size,
+              R"(,"host":)", quoted(info.host), R"(,"state":")", name_of(info.state),
+              R"(","dropped_events":)", num_dropped, R"(,"clock_error_us":)",
+              static_cast<double>(info.clock_error_ns) / 1000.0, "}", kTraceTail);
+}
+
+std::string process_name_event(int rank, std::string_view name) {
+  return text(R"({"ph":"M","name":"process_name","pid":)", rank, R"(,"args":{"name":)",
+              quoted(name), "}}", kEventsSeparator,
+              R"({"ph":"M","name":"process_sort_index","pid":)", rank, R"(,"args":{"sort_index":)",
+              rank, "}}");
+}
+
+std::string process_mark_event(int rank, std::int64_t time_ns, std::string_view name) {
+  std::string time;
+  append_microseconds(time, time_ns);
+  return text(R"({"ph":"i","s":"p","cat":"trace","pid":)", rank, R"(,"tid":0,"ts":)", time,
+              R"(,"name":)", quoted(name), R"(,"args":{}})");
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,101 @@
+#include "tnt/comm/trace/timeline.hpp"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+namespace {
+
+// A thread's row, without a destructor: threads record until the very end.
+struct ThreadRow {
+  std::uint64_t timeline = 0;
+  RowId row = 0;
+};
+thread_local ThreadRow thread_row;
+
+// Programs may start threads without end.
+constexpr std::size_t kMostThreads = 4096;
+
+std::string name_of_this_thread(std::int64_t thread) {
+  if (thread == ::getpid()) return "main thread";
+  std::array<char, 16> name{};  // the longest that the system keeps
+  pthread_getname_np(pthread_self(), name.data(), name.size());
+  return name.data();
+}
+
+}  // namespace
+
+std::uint64_t Timeline::next_id() {
+  static std::atomic<std::uint64_t> num_timelines{0};
+  return num_timelines.fetch_add(1) + 1;
+}
+
+NameId Timeline::name(std::string_view text) {
+  {
+    const std::shared_lock lock(names_mutex_);
+    const auto found = name_ids_.find(std::string(text));
+    if (found != name_ids_.end()) return found->second;
+  }
+  const std::unique_lock lock(names_mutex_);
+  if (names_.size() >= kMostNames) text = "(too many different names)";
+  const auto [place, is_new] =
+      name_ids_.try_emplace(std::string(text), static_cast<NameId>(names_.size()));
+  if (is_new) names_.emplace_back(text);
+  return place->second;
+}
+
+RowId Timeline::add_row(RowSpec spec) {
+  const std::lock_guard lock(rows_mutex_);
+  rows_.push_back(std::move(spec));
+  return static_cast<RowId>(rows_.size() - 1);
+}
+
+RowId Timeline::row_of_this_thread() {
+  if (thread_row.timeline != id_) {
+    const std::int64_t thread = ::syscall(SYS_gettid);
+    thread_row = {id_, add_thread_row(thread)};
+  }
+  return thread_row.row;
+}
+
+RowId Timeline::add_thread_row(std::int64_t thread) {
+  {
+    const std::lock_guard lock(rows_mutex_);
+    if (num_threads_ >= kMostThreads) return last_thread_row_;
+  }
+  RowSpec spec;
+  spec.title = name_of_this_thread(thread);
+  spec.category = "thread";
+  spec.thread = thread;
+  const RowId row = add_row(std::move(spec));
+  const std::lock_guard lock(rows_mutex_);
+  ++num_threads_;
+  last_thread_row_ = row;
+  return row;
+}
+
+void Timeline::record(EventKind kind, RowId row, NameId name, std::uint64_t value) noexcept {
+  if (events_.add({now_ns(), value, row, name, kind}) || has_warned_.exchange(true)) return;
+  log_warning(rank_, text("the timeline (TNT_TIMELINE) is full after ", EventBuffer::kCapacity,
+                          " events: what this rank does from now on is not in it."));
+}
+
+std::vector<RowSpec> Timeline::rows() const {
+  const std::lock_guard lock(rows_mutex_);
+  return rows_;
+}
+
+std::vector<std::string> Timeline::names() const {
+  const std::shared_lock lock(names_mutex_);
+  return names_;
+}
+
+}  // namespace tnt::comm

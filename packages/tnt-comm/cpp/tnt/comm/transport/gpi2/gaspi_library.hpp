@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace tnt::comm {
+
+/// The functions of GPI-2 that are used, declared anew: no header of GPI-2 is
+/// needed to build this library, and none of its code is in it.
+///
+/// All return 0 (done), 1 (time is over) or another number (an error). Times
+/// are in milliseconds; 0 looks once and never waits.
+struct GaspiFunctions {
+  using Status = int;
+  using Time = std::uint64_t;
+
+  Status (*proc_init)(Time);
+  Status (*barrier)(std::uint8_t group, Time);
+  Status (*segment_alloc)(std::uint8_t segment, std::uint64_t num_bytes, int policy);
+  Status (*segment_ptr)(std::uint8_t segment, void** pointer);
+  Status (*segment_delete)(std::uint8_t segment);
+  Status (*segment_register)(std::uint8_t segment, std::uint16_t rank, Time);
+  Status (*write)(std::uint8_t from_segment, std::uint64_t from, std::uint16_t rank,
+                  std::uint8_t to_segment, std::uint64_t to, std::uint64_t num_bytes,
+                  std::uint8_t queue, Time);
+  // Ids of notifications have 16 bits up to GPI-2 1.5 and 32 bits since 1.6. In
+  // a register, and with values below 65536, both are passed alike.
+  Status (*notify)(std::uint8_t to_segment, std::uint16_t rank, std::uint32_t id,
+                   std::uint32_t value, std::uint8_t queue, Time);
+  Status (*notify_waitsome)(std::uint8_t segment, std::uint32_t first_id, std::uint32_t count,
+                            std::uint32_t* id, Time);
+  Status (*notify_reset)(std::uint8_t segment, std::uint32_t id, std::uint32_t* value);
+  Status (*wait)(std::uint8_t queue, Time);
+  Status (*queue_size)(std::uint8_t queue, std::uint32_t* num_requests);
+  Status (*state_vec_get)(int* states);
+  Status (*config_get)(void* config);
+};
+
+/// Where a version of GPI-2 keeps the settings that are used here: byte offsets
+/// in its configuration structure.
+struct GaspiLayout {
+  int version;  ///< times 100, as gaspi_version() tells it
+  const char* name;
+  std::size_t config_bytes;
+  std::size_t sn_port;   ///< first port of its side channel
+  std::size_t tcp_port;  ///< first port of its TCP device
+  std::size_t network;   ///< kind of the device
+  std::size_t queue_size_max;
+  std::size_t queue_num;
+  std::size_t segment_max;
+  std::size_t notification_num;
+};
+
+inline constexpr std::size_t kMostConfigBytes = 144;
+inline constexpr std::array<GaspiLayout, 2> kGaspiLayouts = {{
+    {151, "1.5.1", 128, 4, 48, 52, 56, 60, 68, 80},
+    {160, "1.6.0", 144, 4, 48, 64, 68, 72, 80, 96},
+}};
+
+/// A GPI-2 library that was found, opened and recognised.
+struct GaspiLibrary {
+  std::string path;
+  const GaspiLayout* layout = nullptr;
+  GaspiFunctions functions{};
+  void* handle = nullptr;
+};
+
+/// Looks for the library and opens it: `stated_path` (TNT_GPI2_LIBRARY) if it
+/// is not empty, otherwise what pkg-config knows as GPI2, otherwise the paths of
+/// the loader. It stays open until the process ends.
+///
+/// CommError if there is none (with how to get it), or if its version is not one
+/// of kGaspiLayouts.
+GaspiLibrary open_gaspi_library(const std::string& stated_path);
+
+}  // namespace tnt::comm

@@ -1,0 +1,204 @@
+#include "tnt/comm/transport/gpi2/gaspi_process.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/stall_watch.hpp"
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kSuccess = 0;
+constexpr int kTimeout = 1;
+constexpr GaspiFunctions::Time kTest = 0;
+constexpr int kZeroedMemory = 1;                 // allocation policy
+constexpr std::uint8_t kAllRanks = 0;            // group
+constexpr GaspiFunctions::Time kLockTime = 100;  // of locks that are held for microseconds
+
+std::uint8_t narrow(int queue) {
+  return static_cast<std::uint8_t>(queue);
+}
+
+// Only what these functions return, and what helps whoever reads it.
+std::string meaning_of(int status) {
+  switch (status) {
+    case kTimeout:
+      return "time is over";
+    case 2:
+      return "too many open files; raise the limit (ulimit -n)";
+    case 3:
+      return "GASPI_* variables are missing or wrong, or the machine file cannot be read";
+    case 21:
+      return "too many segments";
+    case 23:
+      return "queue full";
+    case 26:
+      return "the network device cannot be opened; is another job using its ports? See"
+             " TNT_GPI2_PORT";
+    case 27:
+      return "the side channel cannot be opened; is another job using its port? See"
+             " TNT_GPI2_PORT";
+    case 28:
+      return "out of memory";
+    default:
+      return "error";
+  }
+}
+
+GaspiFunctions::Time milliseconds_left(const Deadline& deadline) {
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline.end() - Clock::now());
+  return static_cast<GaspiFunctions::Time>(std::max<milliseconds::rep>(left.count(), 1));
+}
+
+template <typename Value>
+void require_equal(const char* name, const std::optional<int>& value, const char* other_name,
+                   Value other) {
+  if (value && *value == other) return;
+  throw UsageError(text("The environment contradicts itself: ", name, "=",
+                        value ? std::to_string(*value) : std::string("(not set)"), " and ",
+                        other_name, "=", other,
+                        ". For GPI-2 the launcher sets both to the same number."));
+}
+
+}  // namespace
+
+void require_gaspi_environment(const Environment& environment) {
+  require_equal("GASPI_RANK", environment.gaspi_rank, "TNT_RANK", environment.rank);
+  require_equal("GASPI_NRANKS", environment.gaspi_num_ranks, "TNT_SIZE", environment.size);
+  for (const auto& [name, is_set] :
+       {std::pair{"GASPI_SOCKET", environment.gaspi_socket.has_value()},
+        std::pair{"GASPI_MFILE", !environment.gaspi_machine_file.empty()}}) {
+    if (is_set) continue;
+    throw UsageError(text("rank ", environment.rank, ": the GPI-2 transport needs the variable ",
+                          name, ", which the launcher sets: GASPI_RANK, GASPI_NRANKS, GASPI_SOCKET",
+                          " (number of the rank on its host) and GASPI_MFILE (file with one host",
+                          " name per rank)."));
+  }
+}
+
+GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
+                           const Deadline& deadline)
+    : library_(std::move(library)),
+      settings_(read_gaspi_settings(library_)),
+      rank_(environment.rank),
+      size_(environment.size) {
+  static std::atomic<bool> was_started{false};
+  if (was_started.exchange(true)) {
+    throw Error(ErrorKind::comm, "GPI-2 can be started once in a process only.");
+  }
+  if (environment.gpi2_port != 0) set_gaspi_ports(library_, environment.gpi2_port);
+  join(environment, deadline);
+}
+
+void GaspiProcess::join(const Environment& environment, const Deadline& deadline) {
+  const StallWatch watch(rank_, "the other ranks to start GPI-2", environment.stall_report_s);
+  const int status = functions_.proc_init(milliseconds_left(deadline));
+  if (status == kSuccess) return;
+  // Nothing of the library may be called from here on.
+  const bool is_late = status == kTimeout;
+  throw Error(
+      is_late ? ErrorKind::timeout : ErrorKind::comm,
+      text("rank ", rank_, ": GPI-2 could not be started within ", deadline.timeout_s(),
+           " s: gaspi_proc_init returned ", status, " (", meaning_of(status), "). Check that all ",
+           size_, " ranks were started, that the hosts in GASPI_MFILE='",
+           environment.gaspi_machine_file,
+           "' (read by rank 0) are the ones they run on, and that the hosts reach each"
+           " other's ports."));
+}
+
+void GaspiProcess::require(int status, const char* what) const {
+  if (status == kSuccess) return;
+  throw Error(
+      status == kTimeout ? ErrorKind::timeout : ErrorKind::comm,
+      text("rank ", rank_, ": ", what, " returned ", status, " (", meaning_of(status), ")."));
+}
+
+std::byte* GaspiProcess::allocate(SegmentId segment, std::size_t num_bytes) {
+  require(functions_.segment_alloc(segment, num_bytes, kZeroedMemory), "gaspi_segment_alloc");
+  void* pointer = nullptr;
+  require(functions_.segment_ptr(segment, &pointer), "gaspi_segment_ptr");
+  if (reinterpret_cast<std::uintptr_t>(pointer) % 64 != 0) {
+    throw Error(ErrorKind::comm, "GPI-2 gave a segment that is not aligned to 64 bytes.");
+  }
+  return static_cast<std::byte*>(pointer);
+}
+
+void GaspiProcess::release(SegmentId segment) {
+  require(functions_.segment_delete(segment), "gaspi_segment_delete");
+}
+
+void GaspiProcess::introduce(SegmentId segment, int rank, const Deadline& deadline) {
+  require(functions_.segment_register(segment, static_cast<std::uint16_t>(rank),
+                                      milliseconds_left(deadline)),
+          "gaspi_segment_register");
+}
+
+void GaspiProcess::synchronize(const Deadline& deadline) {
+  // The barrier spins while it waits, so it gets short turns.
+  constexpr GaspiFunctions::Time kTurn = 1;
+  int status = functions_.barrier(kAllRanks, kTurn);
+  while (status == kTimeout && !deadline.is_over()) {
+    std::this_thread::sleep_for(milliseconds(1));
+    status = functions_.barrier(kAllRanks, kTurn);
+  }
+  require(status, "gaspi_barrier");
+  sockets_.adopt_new_ones();
+}
+
+void GaspiProcess::write(const GaspiWrite& request, int queue) {
+  require(
+      functions_.write(request.from_segment, request.from, static_cast<std::uint16_t>(request.rank),
+                       request.to_segment, request.to, request.num_bytes, narrow(queue), kLockTime),
+      "gaspi_write");
+}
+
+void GaspiProcess::notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
+                          int queue) {
+  require(functions_.notify(to_segment, static_cast<std::uint16_t>(rank),
+                            static_cast<std::uint32_t>(slot), value, narrow(queue), kLockTime),
+          "gaspi_notify");
+}
+
+std::uint32_t GaspiProcess::take_notification(SegmentId segment, std::size_t slot) {
+  const auto id = static_cast<std::uint32_t>(slot);
+  std::uint32_t found = 0;  // versions before 1.6 write two of the four bytes
+  if (functions_.notify_waitsome(segment, id, 1, &found, kTest) != kSuccess) return 0;
+  std::uint32_t value = 0;
+  functions_.notify_reset(segment, id, &value);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return value;
+}
+
+std::size_t GaspiProcess::num_queued(int queue) const {
+  std::uint32_t count = 0;
+  functions_.queue_size(narrow(queue), &count);
+  return count;
+}
+
+QueueState GaspiProcess::drain(int queue) {
+  if (num_queued(queue) == 0) return QueueState::idle;
+  const int status = functions_.wait(narrow(queue), kTest);
+  if (status != kSuccess && status != kTimeout) return QueueState::failed;
+  return num_queued(queue) == 0 ? QueueState::idle : QueueState::busy;
+}
+
+std::vector<int> GaspiProcess::failed_ranks() const {
+  std::vector<int> states(static_cast<std::size_t>(size_));
+  std::vector<int> result;
+  if (functions_.state_vec_get(states.data()) != kSuccess) return result;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (states[static_cast<std::size_t>(rank)] != 0) result.push_back(rank);
+  }
+  return result;
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+
+#include "tnt/comm/base/environment.hpp"
+#include "tnt/comm/transport/gpi2/gaspi.hpp"
+#include "tnt/comm/transport/gpi2/gaspi_library.hpp"
+#include "tnt/comm/transport/gpi2/gaspi_settings.hpp"
+#include "tnt/comm/transport/gpi2/inherited_sockets.hpp"
+
+namespace tnt::comm {
+
+/// GASPI through a GPI-2 library: this process as one of its ranks.
+///
+/// GPI-2 cannot be left and joined again, so there is one per process, and it
+/// is never ended: gaspi_proc_term waits for other ranks, and crashes at times
+/// when one of them is dead. The kernel closes what it has opened.
+class GaspiProcess final : public Gaspi {
+ public:
+  /// Collective among all ranks of the job, blocking. Takes a few seconds: GPI-2
+  /// measures the clock of the processor.
+  GaspiProcess(GaspiLibrary library, const Environment& environment, const Deadline& deadline);
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::byte* allocate(SegmentId segment, std::size_t num_bytes) override;
+  void release(SegmentId segment) override;
+  void introduce(SegmentId segment, int rank, const Deadline& deadline) override;
+  void synchronize(const Deadline& deadline) override;
+  void write(const GaspiWrite& request, int queue) override;
+  void notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
+              int queue) override;
+  std::uint32_t take_notification(SegmentId segment, std::size_t slot) override;
+  std::size_t num_notifications() const override { return settings_.num_notifications; }
+  int num_queues() const override { return settings_.num_queues; }
+  std::size_t queue_capacity() const override { return settings_.queue_capacity; }
+  std::size_t num_queued(int queue) const override;
+  QueueState drain(int queue) override;
+  std::vector<int> failed_ranks() const override;
+
+ private:
+  void join(const Environment& environment, const Deadline& deadline);
+  void require(int status, const char* what) const;
+
+  GaspiLibrary library_;
+  const GaspiFunctions& functions_ = library_.functions;
+  GaspiSettings settings_;
+  int rank_;
+  int size_;
+  InheritedSockets sockets_;
+};
+
+/// UsageError if GASPI_* and TNT_* variables contradict each other, or one that
+/// GPI-2 needs is not set.
+void require_gaspi_environment(const Environment& environment);
+
+}  // namespace tnt::comm

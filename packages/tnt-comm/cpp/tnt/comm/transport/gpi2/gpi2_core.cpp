@@ -1,0 +1,189 @@
+#include "tnt/comm/transport/gpi2/gpi2_core.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/thread.hpp"
+
+namespace tnt::comm {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr auto kTickInterval = milliseconds(20);
+constexpr auto kBeatInterval = milliseconds(250);
+constexpr auto kWaitInterval = microseconds(300);
+
+// A rank that is stopped holds up the end of others for at most these.
+constexpr double kLastDataS = 1.0;
+constexpr double kLastWordsS = 1.0;
+
+std::string names_of(const std::vector<int>& ranks) {
+  std::string result = "rank(s)";
+  for (const int rank : ranks) result += text(" ", rank);
+  return result;
+}
+
+}  // namespace
+
+Gpi2Core::Gpi2Core(std::unique_ptr<Gaspi> gaspi, const RankPlace& place, const WaitLimits& limits,
+                   const Deadline& deadline)
+    : gaspi_(std::move(gaspi)),
+      limits_(limits),
+      peers_(gaspi_->rank(), gaspi_->size()),
+      queues_(*gaspi_, [this] { judge_peers(); }),
+      places_(static_cast<std::size_t>(gaspi_->size())) {
+  const std::optional<SegmentId> control = segment_ids_.take();  // the same on all ranks: the first
+  mailbox_ = std::make_unique<Mailbox>(
+      *gaspi_, *control, peers_, queues_,
+      [this](int from, const ControlMessage& message) { take(from, message); }, deadline);
+  retirement_ =
+      std::make_unique<Retirement>(*gaspi_, queues_, *mailbox_, peers_, rendezvous_, segment_ids_);
+  exchange_places(place, deadline);
+  thread_ = start_without_signals("tnt-comm-gpi2", [this] {
+    try {
+      look_after_everything();
+    } catch (const Error& error) {
+      log_warning(this->rank(), text("GPI-2 has failed: ", error.what()));
+    }
+  });
+}
+
+Gpi2Core::~Gpi2Core() {
+  is_stopping_.store(true);
+  if (thread_.joinable()) thread_.join();
+}
+
+void Gpi2Core::look_after_everything() {
+  while (!is_stopping_.load()) {
+    tick();
+    std::this_thread::sleep_for(kTickInterval);
+  }
+}
+
+void Gpi2Core::exchange_places(const RankPlace& place, const Deadline& deadline) {
+  {
+    const std::lock_guard lock(places_mutex_);
+    places_[static_cast<std::size_t>(rank())] = place;
+  }
+  peers_.joined(rank(), place.host, place.pid);
+  for (const int other : others()) mailbox_->send(other, hello_of(place));
+  wait_for([this] { return strangers(); }, "say where they are", deadline);
+  std::vector<RankPlace> places;
+  for (const auto& known : places_) places.push_back(*known);
+  nodes_ = nodes_of(places);
+}
+
+std::vector<int> Gpi2Core::strangers() {
+  const std::lock_guard lock(places_mutex_);
+  std::vector<int> result;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (!places_[static_cast<std::size_t>(rank)]) result.push_back(rank);
+  }
+  return result;
+}
+
+std::vector<int> Gpi2Core::others() const {
+  std::vector<int> result;
+  for (int other = 0; other < size(); ++other) {
+    if (other != rank()) result.push_back(other);
+  }
+  return result;
+}
+
+void Gpi2Core::take(int from, const ControlMessage& message) {
+  switch (message.kind) {
+    case ControlKind::hello: {
+      const RankPlace place = place_in(message);
+      peers_.joined(from, place.host, place.pid);
+      const std::lock_guard lock(places_mutex_);
+      places_[static_cast<std::size_t>(from)] = place;
+      break;
+    }
+    case ControlKind::leaving:
+      peers_.left(from, static_cast<PeerState>(message.numbers[0]), message.text());
+      break;
+    default:
+      rendezvous_.note(from, message);
+  }
+}
+
+void Gpi2Core::tick() {
+  const std::unique_lock lock(tick_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // somebody else does it
+  mailbox_->exchange();
+  beat_if_due();
+  queues_.is_idle(DataQueues::kControl);  // frees its slots, and notices failures
+  retirement_->advance();
+}
+
+void Gpi2Core::beat_if_due() {
+  const Clock::time_point now = Clock::now();
+  if (now < next_beat_) return;
+  next_beat_ = now + kBeatInterval;
+  if (is_engine_alive_.exchange(false, std::memory_order_relaxed)) mailbox_->beat(others());
+}
+
+void Gpi2Core::judge_peers() {
+  for (const int rank : gaspi_->failed_ranks()) peers_.lost(rank);
+}
+
+void Gpi2Core::wait_for(const std::function<std::vector<int>()>& missing, const std::string& what,
+                        const Deadline& deadline) {
+  const auto start = Clock::now();
+  bool has_reported = false;
+  while (true) {
+    tick();
+    const std::vector<int> ranks = missing();
+    if (ranks.empty()) return;
+    for (const int other : ranks) {
+      if (peers_.is_reachable(other)) continue;
+      const PeerStatus status = peers_.status_of(other);
+      throw Error(ErrorKind::peer_lost, text("rank ", rank(), " waits for rank ", other, " (host ",
+                                             status.host, ", pid ", status.pid, ") to ", what,
+                                             ", which has ended", status.reason.empty() ? "" : ": ",
+                                             status.reason, ". See the output of that rank."));
+    }
+    if (deadline.is_over()) {
+      throw Error(
+          ErrorKind::timeout,
+          text("rank ", rank(), " waited ", deadline.timeout_s(), " s for ", names_of(ranks),
+               " to ", what, ". Every member of the group must create it, in the same order."));
+    }
+    if (!has_reported && seconds_since(start) > limits_.stall_report_s) {
+      log_warning(rank(), text("has waited ", seconds_since(start), " s for ", names_of(ranks),
+                               " to ", what, "."));
+      has_reported = true;
+    }
+    std::this_thread::sleep_for(kWaitInterval);
+  }
+}
+
+void Gpi2Core::leave(PeerState state, const std::string& reason) {
+  // Otherwise others could hear that this rank has left before they have what
+  // it did for them last.
+  const Deadline data_deadline(kLastDataS);
+  for (int queue = 1; queue < queues_.count(); ++queue) {
+    queues_.wait_until_idle(queue, data_deadline);
+  }
+  ControlMessage message;
+  message.kind = ControlKind::leaving;
+  message.numbers[0] = static_cast<std::int64_t>(state);
+  message.set_text(reason);
+  for (const int other : others()) mailbox_->send(other, message);
+  const auto does_not_know = [this](int other) {
+    return peers_.is_reachable(other) && !mailbox_->is_delivered(other);
+  };
+  const std::vector<int> ranks = others();
+  const Deadline deadline(kLastWordsS);
+  while (std::any_of(ranks.begin(), ranks.end(), does_not_know) && !deadline.is_over()) {
+    tick();
+    std::this_thread::sleep_for(kWaitInterval);
+  }
+}
+
+}  // namespace tnt::comm

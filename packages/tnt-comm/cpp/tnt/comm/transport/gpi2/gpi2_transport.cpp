@@ -1,0 +1,29 @@
+#include "tnt/comm/transport/gpi2/gpi2_transport.hpp"
+
+#include <utility>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/transport/gpi2/segment_creation.hpp"
+#include "tnt/comm/transport/heap_segment.hpp"
+
+namespace tnt::comm {
+
+Gpi2Transport::Gpi2Transport(std::unique_ptr<Gaspi> gaspi, const Environment& environment,
+                             const Deadline& deadline)
+    : core_(std::make_shared<Gpi2Core>(
+          std::move(gaspi), place_of(environment),
+          WaitLimits{environment.timeout_s, environment.stall_report_s}, deadline)) {}
+
+std::unique_ptr<Segment> Gpi2Transport::create_segment(const SegmentRequest& request,
+                                                       const Deadline& deadline) {
+  if (request.members.size() == 1) return std::make_unique<HeapSegment>(request.num_bytes);
+  try {
+    return create_gpi2_segment(core_, request, deadline);
+  } catch (const Error& error) {
+    // Members that still wait for this segment must not wait for the deadline.
+    leave(PeerState::failed, error.what());
+    throw;
+  }
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tnt/comm/base/environment.hpp"
+#include "tnt/comm/transport/gpi2/control_message.hpp"
+
+namespace tnt::comm {
+
+/// Where a rank believes to be in its job, from its environment.
+struct RankPlace {
+  int size = 0;
+  int local_rank = 0;
+  int local_size = 0;
+  int node_rank = 0;
+  int num_nodes = 0;
+  std::string job_id;
+  std::string host;
+  int pid = 0;
+};
+
+/// Of this process.
+RankPlace place_of(const Environment& environment);
+
+ControlMessage hello_of(const RankPlace& place);
+RankPlace place_in(const ControlMessage& hello);
+
+/// The node of every rank, if the places of all ranks (by rank) belong together:
+/// one job, nodes from 0 upwards, the ranks of a node consecutive and numbered
+/// from 0. Otherwise a UsageError that names ranks and variables, the same on
+/// all ranks. Pure.
+std::vector<int> nodes_of(const std::vector<RankPlace>& places);
+
+}  // namespace tnt::comm

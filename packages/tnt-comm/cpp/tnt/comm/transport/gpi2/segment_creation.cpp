@@ -1,0 +1,165 @@
+#include "tnt/comm/transport/gpi2/segment_creation.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/thread.hpp"
+
+namespace tnt::comm {
+namespace {
+
+/// One creation in progress, on this rank.
+class Creation {
+ public:
+  Creation(std::shared_ptr<Gpi2Core> core, const SegmentRequest& request, const Deadline& deadline)
+      : core_(std::move(core)), request_(request), deadline_(deadline) {
+    terms_.num_bytes = static_cast<std::int64_t>(request.num_bytes);
+    terms_.num_notifications = static_cast<std::int64_t>(request.num_notifications);
+    terms_.num_members = static_cast<std::int64_t>(request.members.size());
+  }
+
+  std::unique_ptr<Segment> run() {
+    require_enough_notifications();
+    meet();
+    Gpi2Segment::Part part = allocate();
+    introduce(part.own_id);
+    tell_all(ready_message(request_.key, part.own_id));
+    part.ids = gather_ids(part.own_id);
+    const auto self = std::find(request_.members.begin(), request_.members.end(), core_->rank());
+    return std::make_unique<Gpi2Segment>(core_, request_.key, request_.members,
+                                         static_cast<int>(self - request_.members.begin()),
+                                         request_.num_notifications, std::move(part));
+  }
+
+ private:
+  void require_enough_notifications() const;
+  void meet();
+  Gpi2Segment::Part allocate();
+  void introduce(SegmentId id);
+  std::vector<SegmentId> gather_ids(SegmentId own_id);
+  void tell_all(const ControlMessage& message);
+
+  template <typename IsMissing>
+  void wait_for_members(IsMissing&& is_missing, const std::string& what) {
+    core_->wait_for(
+        [&] {
+          std::vector<int> ranks;
+          for (const int rank : request_.members) {
+            if (rank != core_->rank() && is_missing(rank)) ranks.push_back(rank);
+          }
+          return ranks;
+        },
+        what, deadline_);
+  }
+
+  std::shared_ptr<Gpi2Core> core_;
+  const SegmentRequest& request_;
+  const Deadline& deadline_;
+  SegmentTerms terms_;
+};
+
+void Creation::require_enough_notifications() const {
+  const std::size_t needed = request_.num_notifications * request_.members.size();
+  const std::size_t available = core_->gaspi().num_notifications();
+  if (needed <= available) return;
+  throw Error(ErrorKind::comm,
+              text("rank ", core_->rank(), ": '", request_.key, "' needs ", needed,
+                   " notifications (", request_.num_notifications, " for each of ",
+                   request_.members.size(), " ranks), but GPI-2 has ", available,
+                   " in a segment. Use fewer, larger buckets (TNT_FUSION_THRESHOLD_KB)."));
+}
+
+void Creation::tell_all(const ControlMessage& message) {
+  for (const int rank : request_.members) {
+    if (rank != core_->rank()) core_->mailbox().send(rank, message);
+  }
+}
+
+void Creation::meet() {
+  tell_all(creating_message(request_.key, terms_));
+  Rendezvous& rendezvous = core_->rendezvous();
+  wait_for_members([&](int rank) { return !rendezvous.terms_of(request_.key, rank); },
+                   text("create '", request_.key, "' together"));
+  for (const int rank : request_.members) {
+    if (rank == core_->rank() || rendezvous.terms_of(request_.key, rank) == terms_) continue;
+    throw Error(ErrorKind::mismatch,
+                text("rank ", core_->rank(), " creates '", request_.key, "' with ",
+                     terms_.num_bytes, " bytes and ", terms_.num_notifications,
+                     " notifications among ", terms_.num_members, " ranks, rank ", rank,
+                     " with other numbers: the ranks do not create the same object."));
+  }
+}
+
+Gpi2Segment::Part Creation::allocate() {
+  const std::optional<SegmentId> id = core_->segment_ids().take();
+  if (!id) {
+    throw Error(ErrorKind::comm,
+                text("rank ", core_->rank(), ": '", request_.key, "' would be segment number ",
+                     Gaspi::kNumSegments + 1, ", but GPI-2 has ", Gaspi::kNumSegments,
+                     ". Close reducers and gatherers that are not used any more, or drop groups."));
+  }
+  try {
+    constexpr std::size_t kNeverEmpty = 64;
+    std::byte* memory = core_->gaspi().allocate(*id, request_.num_bytes + kNeverEmpty);
+    return {*id, {}, memory};
+  } catch (...) {
+    core_->segment_ids().give_back(*id);
+    throw;
+  }
+}
+
+// A call to a rank that is stopped does not return, so another thread makes it.
+void Creation::introduce(SegmentId id) {
+  struct Outcome {
+    std::atomic<bool> is_known{false};
+    std::exception_ptr error;
+  };
+  const auto outcome = std::make_shared<Outcome>();
+  std::thread caller = start_without_signals(
+      "tnt-comm-intro",
+      [outcome, id, core = core_, members = request_.members, deadline = deadline_] {
+        try {
+          for (const int rank : members) {
+            if (rank != core->rank()) core->gaspi().introduce(id, rank, deadline);
+          }
+        } catch (...) {
+          outcome->error = std::current_exception();
+        }
+        outcome->is_known.store(true);
+      });
+  try {
+    wait_for_members([&](int) { return !outcome->is_known.load(); },
+                     text("learn of '", request_.key, "'"));
+  } catch (...) {
+    caller.detach();
+    throw;
+  }
+  caller.join();
+  if (outcome->error) std::rethrow_exception(outcome->error);
+}
+
+std::vector<SegmentId> Creation::gather_ids(SegmentId own_id) {
+  Rendezvous& rendezvous = core_->rendezvous();
+  wait_for_members([&](int rank) { return !rendezvous.part_of(request_.key, rank); },
+                   text("allocate '", request_.key, "'"));
+  std::vector<SegmentId> ids;
+  for (const int rank : request_.members) {
+    ids.push_back(rank == core_->rank() ? own_id : *rendezvous.part_of(request_.key, rank));
+  }
+  return ids;
+}
+
+}  // namespace
+
+std::unique_ptr<Segment> create_gpi2_segment(const std::shared_ptr<Gpi2Core>& core,
+                                             const SegmentRequest& request,
+                                             const Deadline& deadline) {
+  return Creation(core, request, deadline).run();
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,55 @@
+"""What this rank's communication has cost so far."""
+
+from dataclasses import dataclass
+
+from tnt_comm import _core
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Totals of this rank since it joined the job; subtract two to get those in between.
+
+    `communication_s` includes the time in which this rank was done with its part and others were
+    not: from when it gave a bucket away until the sum was there. What overlaps counts once, be it
+    in buckets or in threads.
+
+    With them, of any stretch of time in which only one step after the other was computed,
+
+        share of communication = communication_s / time
+        hidden share           = 1 - exposed_s / communication_s
+
+    Args:
+        num_operations: Collectives, buckets of gradients and gathers that were begun.
+        num_bytes: Bytes that this rank contributed to them.
+        num_waits: How often a thread found that it had to wait for one.
+        communication_s: Seconds in which at least one of them was under way.
+        exposed_s: Seconds in which at least one thread waited for one.
+    """
+
+    num_operations: int
+    num_bytes: int
+    num_waits: int
+    communication_s: float
+    exposed_s: float
+
+    def __sub__(self, earlier: "Counters") -> "Counters":
+        """What was added since `earlier`. Local."""
+        return Counters(
+            self.num_operations - earlier.num_operations,
+            self.num_bytes - earlier.num_bytes,
+            self.num_waits - earlier.num_waits,
+            self.communication_s - earlier.communication_s,
+            self.exposed_s - earlier.exposed_s,
+        )
+
+    @property
+    def hidden_share(self) -> float:
+        """Part of the communication time in which nobody waited, from 0 to 1; 1 without any."""
+        if self.communication_s <= 0:
+            return 1.0
+        return min(1.0, max(0.0, 1.0 - self.exposed_s / self.communication_s))
+
+
+def counters() -> Counters:
+    """Returns the totals of this rank. Local and cheap; joins the job if needed."""
+    return Counters(*_core.counters())
