@@ -1,13 +1,18 @@
 """Splits batched `tf.data` pipelines between ranks: every step is exactly one serial batch."""
 
-from tnt_data.distribution import distribute, explain, global_batch_size
+from tnt_data.arithmetic import micro_batch_size
+from tnt_data.distribution import distribute, explain, global_batch_size, is_batched
 from tnt_data.errors import BatchSizeError, DataError, NotBatchedError, UnsupportedElementError
 from tnt_data.micro_batch import MicroBatch
+from tnt_data.slicing import slice_batches
 
 __all__ = [
     "distribute",
     "explain",
+    "slice_batches",
     "global_batch_size",
+    "micro_batch_size",
+    "is_batched",
     "MicroBatch",
     "DataError",
     "BatchSizeError",

@@ -117,6 +117,19 @@ def global_batch_size(dataset: tf.data.Dataset) -> int | None:
     return judge_batching(read_pipeline(dataset)).batch_size
 
 
+def is_batched(dataset: tf.data.Dataset) -> bool:
+    """Whether the elements of a dataset are batches, as far as its steps and shapes tell. Local.
+
+    Args:
+        dataset: As for `distribute`.
+
+    Raises:
+        TypeError: If `dataset` is not a `tf.data.Dataset`.
+    """
+    _check_dataset(dataset)
+    return judge_batching(read_pipeline(dataset)).is_batched
+
+
 @functools.cache
 def _warn_once(text: str) -> None:
     _logger.warning(text)

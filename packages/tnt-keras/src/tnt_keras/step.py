@@ -48,9 +48,8 @@ class Step:
         share = tf.math.divide_no_nan(
             tf.cast(num_local, tf.float64), tf.cast(num_global, tf.float64)
         )
-        one = _one().read_value()
-        self.share = one * share
-        self.presence = one * tf.cast(num_local > 0, tf.float64)
+        self.share = one() * share
+        self.presence = one() * tf.cast(num_local > 0, tf.float64)
         self.graph = _current_graph()
         self._last_group: tf.Tensor | None = None
 
@@ -89,6 +88,11 @@ class Step:
     def last_group(self) -> tf.Tensor | None:
         """Token of the last closed group, None before the first."""
         return self._last_group
+
+
+def one() -> tf.Tensor:
+    """Returns 1 as a float64 scalar that is no constant of a graph. Local."""
+    return _one().read_value()
 
 
 @functools.cache

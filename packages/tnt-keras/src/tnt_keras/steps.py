@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from tnt_keras.losses import corrected_losses
-from tnt_keras.micro_batch import split
+from tnt_keras.micro_batch import LocalBatch, split
 from tnt_keras.optimizer import hooked_optimizers
 from tnt_keras.prediction import PredictionGather
 from tnt_keras.rank import get_rank, get_size
 from tnt_keras.reduction import ReductionCache
 from tnt_keras.step import Step, is_building, step_scope
+from tnt_keras.step_exchange import StepExchange
 from tnt_keras.step_state import StepState
 
 # For type checkers: the methods that `super()` finds are those of the Keras class beside it.
@@ -27,6 +28,7 @@ class StepCommunication:
         denominators: Of losses.
         state: Of metrics, statistics and logs.
         predictions: Collects what ranks predict.
+        exchange: Compares what ranks read; None if there never was a need.
     """
 
     def __init__(self) -> None:
@@ -34,6 +36,13 @@ class StepCommunication:
         self.denominators = ReductionCache("loss denominators")
         self.state = ReductionCache("metrics and statistics")
         self.predictions = PredictionGather(get_size())
+        self.exchange: StepExchange | None = None
+
+    def make_exchange(self) -> StepExchange:
+        """Returns the exchange, which is made when it is asked for first. Collective then."""
+        if self.exchange is None:
+            self.exchange = StepExchange()
+        return self.exchange
 
 
 class DistributedSteps(_Base):
@@ -56,7 +65,7 @@ class DistributedSteps(_Base):
         """
         if _runs_plain():
             return super().train_step(data)
-        rows, step = split(data, get_rank(), get_size())
+        rows, step = self._split(data)
         state = StepState(self, step, self._tnt_communication.state, training=True)
         with self._inside(step), state.watching():
             logs = super().train_step(rows)
@@ -73,7 +82,7 @@ class DistributedSteps(_Base):
         """
         if _runs_plain():
             return super().test_step(data)
-        rows, step = split(data, get_rank(), get_size())
+        rows, step = self._split(data)
         state = StepState(self, step, self._tnt_communication.state, training=False)
         with self._inside(step), state.watching():
             logs = super().test_step(rows)
@@ -90,10 +99,15 @@ class DistributedSteps(_Base):
         """
         if _runs_plain():
             return super().predict_step(data)
-        rows, step = split(data, get_rank(), get_size())
+        if isinstance(data, LocalBatch):  # this rank's own samples, and nobody else's business
+            return super().predict_step(data.data)
+        rows, step = self._split(data)
         with self._inside(step):
             outputs = super().predict_step(rows)
         return self._tnt_communication.predictions.gather(outputs, step)
+
+    def _split(self, data: Any) -> tuple[Any, Step]:
+        return split(data, get_rank(), get_size(), self._tnt_communication.exchange)
 
     @contextlib.contextmanager
     def _inside(self, step: Step) -> Iterator[None]:

@@ -85,7 +85,7 @@ def _joined(operation: Any, rows: list[bool]) -> bool:
         tensors, axis, extra = list(operation.inputs)[:-1], _constant(operation.inputs[-1]), 0
     if axis is None or not all(rows[: len(tensors)]):
         return False
-    return int(axis) % (tensors[0].shape.rank + extra) != 0
+    return bool(int(axis) % (tensors[0].shape.rank + extra) != 0)
 
 
 def _one_hot(operation: Any, rows: list[bool]) -> bool:

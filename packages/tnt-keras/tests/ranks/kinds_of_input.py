@@ -1,0 +1,268 @@
+"""The same samples in all forms that Keras takes, trained with plain Keras and with Tarantella."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from features import classifier, samples, weights_of
+
+import tnt_data
+import tnt_keras
+
+NUM_SAMPLES, BATCH_SIZE = 22, 5
+STEPS = -(-NUM_SAMPLES // BATCH_SIZE)
+
+
+class Batches(keras.utils.PyDataset):
+    """The batches, with a note of the rows that were made."""
+
+    def __init__(self, **workers: Any) -> None:
+        super().__init__(**workers)
+        self.made: list[int] = []
+
+    def __len__(self) -> int:
+        return STEPS
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, ...]:
+        return self._rows(range(NUM_SAMPLES)[index * BATCH_SIZE : (index + 1) * BATCH_SIZE])
+
+    def _rows(self, rows: range) -> tuple[np.ndarray, ...]:
+        self.made += rows
+        x, y = samples(NUM_SAMPLES)
+        return x[rows], y[rows], weights_of(NUM_SAMPLES)[rows]
+
+
+class RowsOfBatches(Batches):
+    """Batches of which single rows can be made."""
+
+    def num_samples(self, index: int) -> int:
+        return min(BATCH_SIZE, NUM_SAMPLES - index * BATCH_SIZE)
+
+    def get_rows(self, index: int, rows: slice) -> tuple[np.ndarray, ...]:
+        whole = range(NUM_SAMPLES)[index * BATCH_SIZE : (index + 1) * BATCH_SIZE]
+        return self._rows(whole[rows])
+
+
+def generator() -> Iterator[tuple[np.ndarray, ...]]:
+    """The batches, again and again."""
+    batches = Batches()
+    while True:
+        yield from (batches[index] for index in range(STEPS))
+
+
+def dataset() -> Any:
+    """The samples, one by one."""
+    x, y = samples(NUM_SAMPLES)
+    return tf.data.Dataset.from_tensor_slices((x, y, weights_of(NUM_SAMPLES)))
+
+
+def arrays() -> tuple[Any, Any, Any]:
+    """The samples, all at once."""
+    return (*samples(NUM_SAMPLES), weights_of(NUM_SAMPLES))
+
+
+Fit = Callable[..., Any]
+
+
+def fit_arrays(fit: Fit, **more: Any) -> Any:
+    x, y, weights = arrays()
+    return fit(x, y, sample_weight=weights, batch_size=BATCH_SIZE, shuffle=False, **more)
+
+
+def fit_tensors(fit: Fit, **more: Any) -> Any:
+    x, y, weights = map(tf.constant, arrays())
+    return fit(x, y, sample_weight=weights, batch_size=BATCH_SIZE, shuffle=False, **more)
+
+
+FITS: dict[str, Fit] = {
+    "arrays": fit_arrays,
+    "tensors": fit_tensors,
+    "dataset": lambda fit, **more: fit(dataset().batch(BATCH_SIZE), **more),
+    "dataset without end": lambda fit, **more: fit(
+        dataset().batch(BATCH_SIZE).repeat(), steps_per_epoch=STEPS, **more
+    ),
+    "decoded": lambda fit, **more: fit(
+        dataset().map(lambda x, y, w: (x + 0.0, y, w), num_parallel_calls=2).batch(BATCH_SIZE),
+        **more,
+    ),
+    "PyDataset": lambda fit, **more: fit(Batches(), shuffle=False, **more),
+    "PyDataset with workers": lambda fit, **more: fit(Batches(workers=2), shuffle=False, **more),
+    "rows of a PyDataset": lambda fit, **more: fit(RowsOfBatches(), shuffle=False, **more),
+    "generator": lambda fit, **more: fit(generator(), steps_per_epoch=STEPS, shuffle=False, **more),
+}
+
+
+def train(kind: str, distributed: bool, verify: bool = False) -> dict[str, Any]:
+    """Trains on one kind of input, which is also the data for validation."""
+    model = classifier(distributed, weighted_metrics=["accuracy"], metrics=None)
+    more: dict[str, Any] = {"verify_inputs": True} if verify else {}
+    history = FITS[kind](model.fit, epochs=2, verbose=0, validation_data=_validation(kind), **more)
+    return {"weights": [np.asarray(w) for w in model.get_weights()], "history": history.history}
+
+
+def _validation(kind: str) -> Any:
+    if "PyDataset" in kind:
+        return RowsOfBatches() if "rows" in kind else Batches()
+    return dataset().batch(BATCH_SIZE)
+
+
+def evaluate_and_predict(kind: str, distributed: bool) -> dict[str, Any]:
+    """Evaluates and predicts with one kind of input."""
+    model = classifier(distributed, weighted_metrics=["accuracy"], metrics=None)
+    data: dict[str, Callable[[], Any]] = {
+        "PyDataset": Batches,
+        "rows of a PyDataset": RowsOfBatches,
+        "generator": generator,
+        "dataset": lambda: dataset().batch(BATCH_SIZE),
+    }
+    return {
+        "evaluate": model.evaluate(data[kind](), steps=STEPS, verbose=0),
+        "predict": model.predict(data[kind](), steps=STEPS, verbose=0),
+    }
+
+
+def rows_made() -> list[int]:
+    """Rows that a rank makes for one epoch, without the batches that Keras looks at first."""
+    model, batches = classifier(True), RowsOfBatches()
+    model.fit(batches, epochs=1, verbose=0, shuffle=False)
+    return sorted(set(batches.made))
+
+
+def shuffled(kind: str) -> list[np.ndarray]:
+    """Trains with `shuffle=True`, Keras' default."""
+    model = classifier(True, weighted_metrics=["accuracy"], metrics=None)
+    if kind == "arrays":
+        x, y, weights = arrays()
+        model.fit(x, y, sample_weight=weights, batch_size=BATCH_SIZE, epochs=2, verbose=0)
+    else:
+        model.fit(Batches(), epochs=2, verbose=0)
+    return [np.asarray(w) for w in model.get_weights()]
+
+
+def own_samples(distributed: bool, kind: str = "dataset") -> dict[str, Any]:
+    """Trains and evaluates on batches of 6 of 24 samples, which ranks have shared by themselves."""
+    x, y = samples(24)
+    batches = tf.data.Dataset.from_tensor_slices((x, y)).batch(6)
+    model = classifier(distributed)
+    if not distributed:
+        history = model.fit(batches, epochs=2, verbose=0, validation_data=batches)
+        return _results(model, history, model.evaluate(batches, verbose=0))
+    rank, size = tnt_keras.get_rank(), tnt_keras.get_size()
+    part = {
+        "dataset": lambda: batches.unbatch().shard(size, rank).batch(6 // size),
+        "generator": lambda: _generated(x[rank::size], y[rank::size], 6 // size),
+        "micro-batches": lambda: tnt_data.distribute(batches, rank, size),
+    }[kind]
+    manual = {"tnt_distribute_dataset": False}
+    history = model.fit(
+        part(),
+        epochs=2,
+        steps_per_epoch=4 if kind == "generator" else None,
+        validation_steps=4 if kind == "generator" else None,
+        shuffle=False,
+        verbose=0,
+        validation_data=part(),
+        tnt_distribute_validation_dataset=False,
+        **manual,
+    )
+    return _results(model, history, model.evaluate(part(), steps=4, verbose=0, **manual))
+
+
+def _generated(x: np.ndarray, y: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    while True:
+        for begin in range(0, len(x), size):
+            yield x[begin : begin + size], y[begin : begin + size]
+
+
+def _results(model: Any, history: Any, evaluated: Any) -> dict[str, Any]:
+    return {
+        "weights": [np.asarray(w) for w in model.get_weights()],
+        "history": history.history,
+        "evaluate": evaluated,
+    }
+
+
+def own_predictions() -> tuple[np.ndarray, np.ndarray]:
+    """Predictions for as many samples as this rank likes, and those of plain Keras for them."""
+    x, _ = samples(3 + 4 * tnt_keras.get_rank())
+    data = tf.data.Dataset.from_tensor_slices(x).batch(2)
+    own = classifier(True).predict(data, verbose=0, tnt_distribute_dataset=False)
+    return own, classifier(False).predict(x, verbose=0)
+
+
+def error_of(case: str) -> tuple[str, str]:
+    """Makes a mistake after which ranks cannot go on together."""
+    try:
+        MISTAKES[case]()
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return "", "no error"
+
+
+def _more_batches_on_rank_0(num_batches: int) -> Any:
+    x, y = samples(5)
+    extra = 1 - tnt_keras.get_rank()
+    return [(x, y)] * (num_batches + extra)
+
+
+def _unequal_generators() -> None:
+    batches = (batch for batch in _more_batches_on_rank_0(2))
+    classifier(True).fit(batches, verbose=0, shuffle=False)
+
+
+def _unequal_own_datasets() -> None:
+    x, y = samples(20 - 5 * tnt_keras.get_rank())
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(5)
+    classifier(True).fit(data, verbose=0, tnt_distribute_dataset=False)
+
+
+def _unequal_own_datasets_of_unknown_length() -> None:
+    x, y = samples(20 - 5 * tnt_keras.get_rank())
+    data = tf.data.Dataset.from_tensor_slices((x, y)).filter(lambda x, y: True).batch(5)
+    classifier(True).fit(data, verbose=0, tnt_distribute_dataset=False)
+
+
+def _unequal_evaluation() -> None:
+    batches = (batch for batch in _more_batches_on_rank_0(2))
+    classifier(True).evaluate(batches, verbose=0)
+
+
+def _other_samples_on_rank_1() -> None:
+    x, y = samples(20, seed=tnt_keras.get_rank())
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(5)
+    classifier(True).fit(data, verbose=0, verify_inputs=True)
+
+
+def _other_order_in_the_second_epoch() -> None:
+    x, y = samples(20)
+    epochs: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        epochs.append(1)
+        swap = tnt_keras.get_rank() == 1 and len(epochs) > 1
+        yield from [1, 0, *range(2, 20)] if swap else range(20)
+
+    spec = tf.TensorSpec([], tf.int64)
+    data = tf.data.Dataset.from_generator(numbers, output_signature=spec)
+    data = data.map(lambda i: (tf.gather(x, i), tf.gather(y, i)), num_parallel_calls=2).batch(5)
+    classifier(True).fit(data, epochs=2, verbose=0, verify_inputs=True)
+
+
+def _own_data_with_micro_batch_size() -> None:
+    data = tf.data.Dataset.from_tensor_slices(samples(20)).batch(5)
+    classifier(True).fit(data, tnt_distribute_dataset=False, tnt_micro_batch_size=5)
+
+
+MISTAKES: dict[str, Callable[[], None]] = {
+    "unequal generators": _unequal_generators,
+    "unequal own datasets": _unequal_own_datasets,
+    "unequal own datasets of unknown length": _unequal_own_datasets_of_unknown_length,
+    "unequal evaluation": _unequal_evaluation,
+    "other samples on rank 1": _other_samples_on_rank_1,
+    "other order in the second epoch": _other_order_in_the_second_epoch,
+    "own data with micro-batch size": _own_data_with_micro_batch_size,
+}
