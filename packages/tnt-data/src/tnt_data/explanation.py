@@ -127,4 +127,6 @@ class _Report:
             found.append("made deterministic")
         if step.cache_file and self.size > 1:
             found.append("one file per rank")
+        if step.freezes_order:
+            found.append("filled in the first pass")
         return found

@@ -71,6 +71,7 @@ class Step:
         lacks_seed: A shuffle or random source whose order differs from process to process.
         lacks_seed_inside: Shuffles in the functions of the step lack a seed, and get one when the
             step is rebuilt.
+        changes_order: Whether it gives elements in another order, or others, in every pass.
         lacks_order: The step was asked for `deterministic=False`.
         depends_on_cores: The order depends on the number of processor cores.
         cache_file: Where a cache on disk lies; empty for none or memory.
@@ -102,6 +103,7 @@ class Step:
     seeds: str = ""
     lacks_seed: bool = False
     lacks_seed_inside: bool = False
+    changes_order: bool = False
     lacks_order: bool = False
     depends_on_cores: bool = False
     cache_file: str = ""
@@ -126,6 +128,11 @@ class Step:
     def branches(self) -> tuple[Step, ...]:
         """Inputs whose elements are passed on, without the one that only chooses between them."""
         return self.inputs[:-1] if self.name == "sample_from_datasets" else self.inputs
+
+    @property
+    def freezes_order(self) -> bool:
+        """Whether the step stores what would be in another order in the next pass."""
+        return self.kind is Kind.CACHE and any(step.changes_order for step in self.walk())
 
     @property
     def identity(self) -> int:

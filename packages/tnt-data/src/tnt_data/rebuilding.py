@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import tensorflow as tf
 
+from tnt_data.completing import read_one_ahead
 from tnt_data.moving import Move
 from tnt_data.pipeline import JOINS_SAMPLES, Kind, Step
 from tnt_data.seeding import assign_seeds
@@ -31,7 +32,21 @@ class Repairs:
 
     def needed_by(self, step: Step) -> bool:
         """Whether a step has to be repeated for its own sake. Local."""
-        return step.needs_seed or step.lacks_order or bool(step.cache_file and self.size > 1)
+        has_shared_file = bool(step.cache_file and self.size > 1)
+        return step.needs_seed or step.lacks_order or has_shared_file or step.freezes_order
+
+    def repeat(
+        self, step: Step, inputs: list[tf.data.Dataset], seed: int | None = None
+    ) -> tf.data.Dataset:
+        """A step on other inputs, set right. Local.
+
+        Args:
+            step: The step.
+            inputs: As many as it has.
+            seed: Another seed than the first one.
+        """
+        repeated = replay_step(step.handle, inputs, self.changes(seed))
+        return read_one_ahead(repeated) if step.freezes_order else repeated
 
     def changes(self, seed: int | None = None) -> Changes:
         """What becomes different when a step is repeated. Local.
@@ -84,7 +99,7 @@ class Rebuilder:
             return step.handle
         if step in self.move.apart and step.kind is Kind.ARRANGE:
             inputs = [inputs[0].take(_PRACTICALLY_ALL)]
-        return replay_step(step.handle, inputs, self.repairs.changes(seed))
+        return self.repairs.repeat(step, inputs, seed)
 
 
 def _without(step: Step, source: tf.data.Dataset) -> tf.data.Dataset:

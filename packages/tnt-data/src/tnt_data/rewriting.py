@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from tnt_data.completing import read_one_ahead
 from tnt_data.picking import join_rows, pick_rows
 from tnt_data.pipeline import JOINS_SAMPLES
 from tnt_data.planning import SplitPlan, Way
@@ -13,7 +14,6 @@ from tnt_data.tensorflow_private import (
     open_windows,
     repeat_on_rows,
     repeat_with_numbers,
-    replay_step,
 )
 
 
@@ -37,7 +37,7 @@ def rewrite(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool = False) -
         if step.is_row_wise:
             dataset = repeat_on_rows(step.handle, dataset)
         else:
-            dataset = replay_step(step.handle, [dataset], repairs.changes())
+            dataset = repairs.repeat(step, [dataset])
     if tf.executing_eagerly() and dataset.options().deterministic is False:
         options = tf.data.Options()
         options.deterministic = True
@@ -54,4 +54,6 @@ def _pick(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool) -> tf.data.
     for moved in plan.move.steps:
         branch = [(zipped.handle, number) for zipped, number in moved.branch]
         rows = repeat_with_numbers(moved.step.handle, branch, rows, repairs.changes())
+        if moved.step.freezes_order:
+            rows = read_one_ahead(rows)
     return join_rows(rows, plan.split, repairs.rank, repairs.size)

@@ -53,6 +53,7 @@ def read_known_pipeline(dataset: tf.data.Dataset) -> Step:
         seeds=_describe_seeds(seeds),
         lacks_seed=kind in (Kind.SHUFFLE, Kind.RANDOM) and seeds == [0, 0],
         lacks_seed_inside="shuffle" in hides and name in SEEDS_INSIDE,
+        changes_order=_changes_order(dataset) or ("shuffle" in hides and name in SEEDS_INSIDE),
         lacks_order=_may_lack_order(dataset),
         depends_on_cores=_depends_on_cores(dataset),
         cache_file=cache_file.decode() if cache_file else "",
@@ -116,6 +117,12 @@ def _inputs_of(dataset: tf.data.Dataset) -> list[tf.data.Dataset]:
 def _num_elements(dataset: tf.data.Dataset) -> int | None:
     cardinality = int(dataset.cardinality())
     return None if cardinality < 0 else cardinality
+
+
+def _changes_order(dataset: tf.data.Dataset) -> bool:
+    """Whether a shuffle or source of random numbers makes something else of each pass."""
+    again = getattr(dataset, "_reshuffle_each_iteration", getattr(dataset, "_rerandomize", None))
+    return again is True or (type(dataset).__name__ == "_ShuffleDataset" and again is not False)
 
 
 def _may_lack_order(dataset: tf.data.Dataset) -> bool:
