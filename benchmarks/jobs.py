@@ -16,6 +16,10 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).parents[1]
+PLACE_OF_A_RANK = {
+    f"TNT_{name}"
+    for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "NODE_RANK", "NUM_NODES", "JOB_ID")
+}
 
 
 class JobFailed(RuntimeError):
@@ -52,8 +56,8 @@ def end_on_sigterm() -> None:
 
 
 def outer_environment() -> dict[str, str]:
-    """For programs of this tree: our variables, without those of a job around this process."""
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("TNT_")}
+    """For programs of this tree: our variables, without the place in a job around this process."""
+    kept = {name: text for name, text in os.environ.items() if name not in PLACE_OF_A_RANK}
     return {**kept, "PYTHONPATH": str(ROOT)}
 
 
@@ -117,7 +121,7 @@ def _wait(
         codes = [process.poll() for process in processes]
         if any(codes):
             failed = [rank for rank, code in enumerate(codes) if code]
-            raise JobFailed(_describe("failed", failed, outputs))
+            raise JobFailed(_describe(f"failed, exit codes {codes}", failed, outputs))
         if all(code == 0 for code in codes):
             return
         if time.monotonic() > deadline:

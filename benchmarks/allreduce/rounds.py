@@ -11,11 +11,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.allreduce.libraries import OURS
 from benchmarks.allreduce.process_set import ProcessSet
 from benchmarks.allreduce.workload import Workload
 
 BLOCK_S = 1e-3  # short runs are timed together, so that reading the clock costs nothing
-MAX_BLOCKS = 1000
+MIN_BLOCKS, MAX_BLOCKS = 2, 1000
+HOPELESS = 1.5  # times slower than another variant of the library in the first round
 
 
 @dataclass
@@ -48,36 +50,76 @@ class Budget:
     num_rounds: int
 
 
+@dataclass
+class Candidate:
+    """One variant of one library, and its times so far.
+
+    Attributes:
+        processes: The ranks of the library.
+        timing: What is known.
+        first: Seconds of single calls in the first round.
+    """
+
+    processes: ProcessSet
+    timing: Timing
+    first: list[float]
+
+    @property
+    def estimate_s(self) -> float:
+        """Of one call; the fastest, since the first round is the one with the page faults."""
+        return min(self.first)
+
+    def visit(self, workload: Workload, seconds: float) -> None:
+        """Measure for about half of `seconds`; preparing and checking takes the rest."""
+        block = math.ceil(BLOCK_S / self.estimate_s)
+        num_blocks = int(seconds / (2 * block * self.estimate_s))
+        num_blocks = min(max(num_blocks, MIN_BLOCKS), MAX_BLOCKS)
+        times = self.processes.measure(self.timing.variant, workload.name, block, num_blocks)
+        self.add(times, block)
+
+    def add(self, times: list[float], block: int) -> None:
+        """One more round."""
+        self.timing.rounds.append(times)
+        self.timing.num_calls += block * len(times)
+
+
 def measure_workload(
     variants: Sequence[tuple[ProcessSet, str]], workload: Workload, budget: Budget
 ) -> list[Timing]:
     """Measure all variants of all libraries for one workload.
 
-    The first round finds out how long each takes and is not counted.
+    The first round finds out how long a call takes. It counts only where every call takes so long
+    that the clock does not matter. Variants that cannot be the best of their peer are left out
+    then.
 
     Returns:
-        One timing per variant, in the same order.
+        One timing for each variant that is not left out.
     """
     begin = time.monotonic()
-    timings = [Timing(processes.spec.name, variant) for processes, variant in variants]
-    estimates = [
-        min(processes.measure(variant, workload.name, 1, 3)) for processes, variant in variants
-    ]
-    visit_s = budget.seconds / (budget.num_rounds * len(variants))
-    order = list(range(len(variants)))
-    round_s = 0.0
-    for index in range(budget.num_rounds):
+    first = [
+        Candidate(processes, Timing(processes.spec.name, variant),
+                  processes.measure(variant, workload.name, 1, MIN_BLOCKS))
+        for processes, variant in variants
+    ]  # fmt: skip
+    candidates = [candidate for candidate in first if is_promising(candidate, first)]
+    if all(candidate.estimate_s > BLOCK_S for candidate in candidates):
+        for candidate in candidates:
+            candidate.add(candidate.first, block=1)
+    order = list(candidates)
+    round_s = time.monotonic() - begin
+    while (num_done := len(candidates[0].timing.rounds)) < budget.num_rounds:
         round_begin = time.monotonic()
-        if index >= 2 and round_begin + round_s > begin + budget.seconds:
+        if num_done >= 2 and round_begin + round_s > begin + budget.seconds:
             break
-        for position in order:
-            processes, variant = variants[position]
-            block = math.ceil(BLOCK_S / estimates[position])
-            num_blocks = int(visit_s / (2 * block * estimates[position]))
-            num_blocks = min(max(num_blocks, 2), MAX_BLOCKS)
-            times = processes.measure(variant, workload.name, block, num_blocks)
-            timings[position].rounds.append(times)
-            timings[position].num_calls += block * num_blocks
+        for candidate in order:
+            candidate.visit(workload, budget.seconds / (budget.num_rounds * len(order)))
         order.reverse()  # nobody is always measured after the same neighbour
         round_s = time.monotonic() - round_begin
-    return timings
+    return [candidate.timing for candidate in candidates]
+
+
+def is_promising(candidate: Candidate, everybody: Sequence[Candidate]) -> bool:
+    """Whether it is ours, or may turn out to be the best variant of its peer. Pure."""
+    library = candidate.timing.library
+    fastest_s = min(other.estimate_s for other in everybody if other.timing.library == library)
+    return library == OURS or candidate.estimate_s <= HOPELESS * fastest_s

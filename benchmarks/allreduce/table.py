@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from benchmarks.allreduce.libraries import LIMIT
 from benchmarks.records import Row
 
-COLUMNS = f"{'library':<18}{'variant':<17}{'median us':>11}{'quartiles us':>22}"
+COLUMNS = f"{'library':<18}{'variant':<17}{'median us':>11}{'quartiles us':>24}"
 RATIOS = {"vs_peer": "x peer", "vs_memcpy": "x memcpy", "vs_shared": "x shared"}
 HEADER = COLUMNS + f"{'busbw':>8}" + "".join(f"{title:>10}" for title in RATIOS.values())
 
@@ -26,5 +26,5 @@ def line_of(row: Row) -> str:
     ratios = "".join(f"{f'{row[name][1]:.2f}' if name in row else '-':>10}" for name in RATIOS)
     return (
         f"{row['library']:<18}{row['variant']:<17}{row['median_us']:>11.1f}"
-        f"{f'{lower:.1f} .. {upper:.1f}':>22}{row['busbw_gbs']:>8.2f}{ratios}"
+        f"{f'{lower:.1f} .. {upper:.1f}':>24}{row['busbw_gbs']:>8.2f}{ratios}"
     )

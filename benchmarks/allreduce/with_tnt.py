@@ -21,12 +21,11 @@ def open_library() -> Library:
     variants: dict[str, Make] = {
         "in place": in_place,
         "out of place": out_of_place,
+        "tnt_comm.empty": in_shared_memory,
         "GradientReducer": through_reducer,
         f"{LIMIT}memcpy": limits.copy_once,
         f"{LIMIT}shared": limits.sum_slices,
     }
-    if hasattr(tnt_comm, "empty"):
-        variants["tnt_comm.empty"] = in_shared_memory
     return Library(
         rank=tnt_comm.get_rank(),
         size=tnt_comm.get_size(),

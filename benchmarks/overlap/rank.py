@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -65,10 +66,11 @@ def slowest(times: list[float]) -> list[float]:
 
 
 def make_exchange(model: keras.Model) -> Callable[[], None]:
-    """The call that sums all gradients of the trained model, in the very same buckets."""
-    # There is no public way to a model's plan, and another one might not be the same.
-    [reduction] = model.optimizer._tnt_exchange.reductions.reductions
-    plan = reduction.reducer.plan
+    """The call that sums all gradients of the model, in the buckets of its training."""
+    threshold_bytes = int(os.environ.get("TNT_FUSION_THRESHOLD_KB", "32")) * 1024
+    variables = model.trainable_variables
+    tensors = [tnt_comm.TensorSpec(v.path, v.dtype, int(np.prod(v.shape))) for v in variables]
+    plan = tnt_comm.FusionPlan(tensors, threshold_bytes)
     reducer = tnt_comm.GradientReducer(plan, name="gradients without a step")
     gradients = [np.ones(tensor.num_elements, tensor.dtype) for tensor in plan.tensors]
     backwards = range(len(gradients) - 1, -1, -1)

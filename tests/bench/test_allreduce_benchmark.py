@@ -7,10 +7,17 @@ from run_command import run_command
 
 COMMAND = "python -m benchmarks.allreduce --peers --workloads 4KiB tiny --seconds 0.2 --rounds 2"
 VARIANTS = {
-    "4KiB": {"in place", "out of place", "limit: memcpy", "limit: shared"},
+    "4KiB": {
+        "in place",
+        "out of place",
+        "tnt_comm.empty",
+        "limit: memcpy",
+        "limit: shared",
+    },
     "tiny": {
         "in place",
         "out of place",
+        "tnt_comm.empty",
         "GradientReducer",
         "limit: memcpy",
         "limit: shared",

@@ -25,6 +25,7 @@ def test_every_option_reaches_the_library():
         log_on_all_devices=True,
         output_on_all_devices=True,
         fusion_threshold_kb=64,
+        wire_dtype="bfloat16",
         exports=(("TNT_NUM_THREADS", "3"),),
     )
     assert read_settings(environment_of_a_rank(spec)) == Settings(
@@ -34,7 +35,15 @@ def test_every_option_reaches_the_library():
         num_threads=3,
         gpus_per_node=0,
         fusion_threshold_bytes=64 * 1024,
+        wire_dtype="bfloat16",
     )
+
+
+def test_what_is_automatic_or_none_reaches_the_library_as_such():
+    spec = LaunchSpec(program=("train.py",), fusion_threshold_kb="auto", wire_dtype="none")
+    settings = read_settings(environment_of_a_rank(spec, {"TNT_FUSION_THRESHOLD": "8"}))
+    assert settings.fusion_threshold_bytes is None
+    assert settings.wire_dtype is None
 
 
 def test_an_option_wins_over_both_names_of_an_inherited_threshold():

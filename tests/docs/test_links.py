@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(
-    path
-    for pattern in ("*.md", "docs/**/*.md", "packages/*/*.md", "models/**/*.md", "benchmarks/*.md")
-    for path in ROOT.glob(pattern)
-)
+PATTERNS = ["*.md", "docs/**/*.md", "packages/*/*.md", "models/**/*.md", "benchmarks/**/*.md"]
+PAGES = sorted(path for pattern in PATTERNS for path in ROOT.glob(pattern))
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]+)")
 
 

@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -18,16 +19,22 @@ namespace {
 
 using PlainTensor = std::tuple<std::string, std::string, std::size_t>;  // name, dtype, elements
 
-FusionPlan make_plan(const std::vector<PlainTensor>& tensors, std::size_t threshold_bytes) {
+FusionPlan make_plan(const std::vector<PlainTensor>& tensors, std::size_t threshold_bytes,
+                     const std::optional<std::string>& wire_dtype) {
   std::vector<TensorSpec> specs;
   for (const auto& [name, dtype, num_elements] : tensors) {
     specs.push_back({name, parse_dtype(dtype), num_elements});
   }
-  return {std::move(specs), threshold_bytes};
+  if (!wire_dtype) return {std::move(specs), threshold_bytes};
+  return {std::move(specs), threshold_bytes, parse_dtype(*wire_dtype)};
 }
 
 std::string dtype_of(const Bucket& bucket) {
   return std::string(name_of(bucket.dtype));
+}
+
+std::string wire_dtype_of(const Bucket& bucket) {
+  return std::string(name_of(bucket.wire_dtype));
 }
 
 std::int64_t create_reducer(const std::shared_ptr<Group>& group, const FusionPlan& plan,
@@ -75,10 +82,12 @@ void bind_fusion(py::module_& module) {
       .def_property_readonly("dtype", &dtype_of)
       .def_readonly("tensor_ids", &Bucket::tensor_ids)
       .def_readonly("offsets", &Bucket::offsets)
-      .def_readonly("num_elements", &Bucket::num_elements);
+      .def_readonly("num_elements", &Bucket::num_elements)
+      .def_property_readonly("wire_dtype", &wire_dtype_of);
 
   py::class_<FusionPlan>(module, "FusionPlan")
-      .def(py::init(&make_plan), py::arg("tensors"), py::arg("threshold_bytes"))
+      .def(py::init(&make_plan), py::arg("tensors"), py::arg("threshold_bytes"),
+           py::arg("wire_dtype"))
       .def_property_readonly("buckets", &FusionPlan::buckets);
 
   module.def("create_reducer", &create_reducer, py::arg("group"), py::arg("plan"), py::arg("name"),

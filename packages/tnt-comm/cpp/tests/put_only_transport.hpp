@@ -22,8 +22,8 @@ struct Network {
 
 /// Rules of the interface that a rank has broken.
 struct Violations {
-  std::atomic<int> num_unasked{0};       ///< sent without asking for room
-  std::atomic<int> num_not_growing{0};   ///< notification values
+  std::atomic<int> num_unasked{0};      ///< sent without asking for room
+  std::atomic<int> num_not_growing{0};  ///< notification values
   std::atomic<int> num_out_of_bounds{0};
 };
 

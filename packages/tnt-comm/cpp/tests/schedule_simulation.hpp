@@ -111,8 +111,7 @@ class ScheduleSimulation {
       at(receiver, message.to, i) = at(sender, message.from, i);
     }
     // Each notification of a schedule is used once.
-    const auto [place, is_new] =
-        arrived_[receiver].insert({static_cast<int>(sender), message.id});
+    const auto [place, is_new] = arrived_[receiver].insert({static_cast<int>(sender), message.id});
     is_valid_ &= is_new;
   }
 

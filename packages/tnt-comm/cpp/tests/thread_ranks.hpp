@@ -37,19 +37,22 @@ struct Job {
   int size = 1;
   std::optional<Network> network;  ///< otherwise shared memory among all
   std::string algorithm = "auto";
-  double stall_report_s = 5;
   std::function<void(Environment&)> change = [](Environment&) {};
   Violations* violations = nullptr;  ///< otherwise there must be none
 };
 
 inline std::unique_ptr<Transport> transport_of(const Environment& environment, const Job& job,
                                                Violations& violations) {
-  if (environment.size == 1) return std::make_unique<SoloTransport>();
-  auto shared_memory = std::make_unique<ShmTransport>(
-      HostRanks{environment.job_id, 0, environment.size}, environment.rank,
-      Deadline(environment.timeout_s), environment.stall_report_s);
-  if (!job.network) return shared_memory;
-  return std::make_unique<PutOnlyTransport>(std::move(shared_memory), *job.network, violations);
+  std::unique_ptr<Transport> readable;
+  if (environment.size == 1) {
+    readable = std::make_unique<SoloTransport>();
+  } else {
+    readable = std::make_unique<ShmTransport>(HostRanks{environment.job_id, 0, environment.size},
+                                              environment.rank, Deadline(environment.timeout_s),
+                                              environment.stall_report_s);
+  }
+  if (!job.network) return readable;
+  return std::make_unique<PutOnlyTransport>(std::move(readable), *job.network, violations);
 }
 
 /// Runs a function on all ranks of a job, each a thread with a runtime of its
@@ -66,7 +69,6 @@ inline void run_job(const Job& job, const std::function<void(Runtime&)>& functio
       try {
         Environment environment = environment_of(rank, job.size, job_id);
         environment.allreduce_algorithm = job.algorithm;
-        environment.stall_report_s = job.stall_report_s;
         job.change(environment);
         Runtime runtime(environment, transport_of(environment, job, violations));
         function(runtime);

@@ -32,6 +32,7 @@ from tnt_comm.job import (
     init,
     is_initialized,
 )
+from tnt_comm.link import Link, fusion_threshold_for, measure_link
 from tnt_comm.locations import include_path, library_path
 from tnt_comm.shared_array import empty
 from tnt_comm.ticket import Ticket
@@ -47,6 +48,7 @@ __all__ = [
     "Gatherer",
     "GradientReducer",
     "Group",
+    "Link",
     "MismatchError",
     "PeerLostError",
     "TensorSpec",
@@ -58,6 +60,7 @@ __all__ = [
     "counters",
     "empty",
     "finalize",
+    "fusion_threshold_for",
     "get_local_rank",
     "get_local_size",
     "get_rank",
@@ -66,6 +69,7 @@ __all__ = [
     "init",
     "is_initialized",
     "library_path",
+    "measure_link",
     "reduce_scatter",
     "timeline",
 ]

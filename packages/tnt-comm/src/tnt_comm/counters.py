@@ -1,6 +1,6 @@
 """What this rank's communication has cost so far."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from tnt_comm import _core
 
@@ -26,21 +26,21 @@ class Counters:
         exposed_s: Seconds in which at least one thread waited for one.
     """
 
-    num_operations: int
-    num_bytes: int
-    num_waits: int
-    communication_s: float
-    exposed_s: float
+    num_operations: int = 0
+    num_bytes: int = 0
+    num_waits: int = 0
+    communication_s: float = 0.0
+    exposed_s: float = 0.0
 
     def __sub__(self, earlier: "Counters") -> "Counters":
         """What was added since `earlier`. Local."""
-        return Counters(
-            self.num_operations - earlier.num_operations,
-            self.num_bytes - earlier.num_bytes,
-            self.num_waits - earlier.num_waits,
-            self.communication_s - earlier.communication_s,
-            self.exposed_s - earlier.exposed_s,
-        )
+        pairs = zip(astuple(self), astuple(earlier), strict=True)
+        return Counters(*(mine - theirs for mine, theirs in pairs))
+
+    def __add__(self, other: "Counters") -> "Counters":
+        """The sum of two stretches of time. Local."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Counters(*(mine + theirs for mine, theirs in pairs))
 
     @property
     def hidden_share(self) -> float:

@@ -12,11 +12,12 @@ def init() -> None:
     Collective: returns when every rank of the job has called it.
 
     Raises:
-        ValueError: If a variable is malformed, after `finalize`, or in a
-            forked child.
+        ValueError: If a variable is malformed or contradicts another one or
+            those of other ranks, after `finalize`, or in a forked child.
         CommTimeoutError: If not all ranks join within `TNT_TIMEOUT_S`.
-        CommError: If shared memory cannot be created, or two jobs on the host
-            have the same `TNT_JOB_ID`.
+        CommError: If shared memory cannot be created, two jobs on the host
+            have the same `TNT_JOB_ID`, or the job needs a GPI-2 and there is
+            none that is supported.
     """
     _core.init()
 

@@ -6,9 +6,12 @@ from typing import Any
 
 import keras
 
+from tnt_comm import timeline
 from tnt_keras.agreement import any_rank
+from tnt_keras.communication_report import CommunicationReport
 from tnt_keras.rank import get_size, is_master_rank
 from tnt_keras.step_exchange import StepExchange
+from tnt_keras.timeline_marks import TimelineMarks
 from tnt_keras.weights import check_replicas
 
 # They only write what all ranks know alike.
@@ -126,9 +129,12 @@ def for_this_rank(callbacks: Any, *, training: bool, first: EndOfData | None = N
         kept = [c for c in callbacks.callbacks if not isinstance(c, EndOfData)]
         callbacks.callbacks[:] = kept if first is None else [first, *kept]
         return callbacks
-    if get_size() == 1:
+    marks = [TimelineMarks()] if timeline.is_on() else []
+    if get_size() == 1 and not marks:
         return callbacks
     given = keras.tree.flatten(callbacks) if callbacks is not None else []
+    if get_size() == 1:
+        return [*marks, *given]
     for callback in given:
         for unsupported, remedy in _UNSUPPORTED.items():
             if isinstance(callback, unsupported):
@@ -136,5 +142,8 @@ def for_this_rank(callbacks: Any, *, training: bool, first: EndOfData | None = N
                     f"{unsupported.__name__} does not work on several ranks yet. {remedy}"
                 )
     kept = [c for c in given if is_master_rank() or not isinstance(c, _WRITERS)]
-    before = [] if first is None else [first]
-    return [*before, *kept, Agreement()] if training else [*before, *kept]
+    before = [*marks] if first is None else [*marks, first]
+    if not training:
+        return [*before, *kept]
+    report = [CommunicationReport()] if CommunicationReport.is_wanted() else []
+    return [*before, *kept, Agreement(), *report]

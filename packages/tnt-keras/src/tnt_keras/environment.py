@@ -14,6 +14,8 @@ from typing import TypeVar
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
+_AUTO = -1  # a fusion threshold that is to be measured
+_WIRE_DTYPES = {"none": None, "bfloat16": "bfloat16", "float16": "float16"}
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 _T = TypeVar("_T")
@@ -30,7 +32,8 @@ class Settings:
         num_threads: Threads for TensorFlow's two pools each, or None to keep its default.
         gpus_per_node: GPUs that the ranks of a host share: 0 hides all, None means all present.
         fusion_threshold_bytes: Gradients are fused into buckets of at least this size; 0 turns
-            fusion off.
+            fusion off, and None means that the size is measured.
+        wire_dtype: What float32 gradients are rounded to while they travel, or None.
     """
 
     log_level: str = "WARNING"
@@ -38,7 +41,8 @@ class Settings:
     output_on_all_ranks: bool = False
     num_threads: int | None = None
     gpus_per_node: int | None = None
-    fusion_threshold_bytes: int = 32 * 1024
+    fusion_threshold_bytes: int | None = 32 * 1024
+    wire_dtype: str | None = None
 
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -53,8 +57,8 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     Raises:
         ValueError: If a variable is set but malformed; names the variable and its value.
     """
-    threshold_kb = _read(environment, "TNT_FUSION_THRESHOLD_KB", _natural, None)
-    original_threshold_kb = _read(environment, "TNT_FUSION_THRESHOLD", _natural, None)
+    threshold_kb = _read(environment, "TNT_FUSION_THRESHOLD_KB", _threshold, None)
+    original_threshold_kb = _read(environment, "TNT_FUSION_THRESHOLD", _threshold, None)
     if None not in (threshold_kb, original_threshold_kb) and threshold_kb != original_threshold_kb:
         raise ValueError(
             "TNT_FUSION_THRESHOLD_KB and TNT_FUSION_THRESHOLD are two names of one setting. "
@@ -62,13 +66,16 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         )
     if threshold_kb is None:
         threshold_kb = original_threshold_kb
+    if threshold_kb is None:
+        threshold_kb = 32
     return Settings(
         log_level=_read(environment, "TNT_LOG_LEVEL", _log_level, "WARNING"),
         log_on_all_ranks=_read(environment, "TNT_LOG_ON_ALL_DEVICES", _boolean, False),
         output_on_all_ranks=_read(environment, "TNT_OUTPUT_ON_ALL_DEVICES", _boolean, False),
         num_threads=_read(environment, "TNT_NUM_THREADS", _positive, None),
         gpus_per_node=_read(environment, "TNT_GPUS_PER_NODE", _natural, None),
-        fusion_threshold_bytes=1024 * (32 if threshold_kb is None else threshold_kb),
+        fusion_threshold_bytes=None if threshold_kb == _AUTO else 1024 * threshold_kb,
+        wire_dtype=_read(environment, "TNT_WIRE_DTYPE", _wire_dtype, None),
     )
 
 
@@ -110,6 +117,20 @@ def _natural(text: str) -> int | None:
     if text.isdecimal():
         return int(text)
     raise ValueError("a whole number that is not negative")
+
+
+def _threshold(text: str) -> int | None:
+    if text.lower() == "auto":
+        return _AUTO
+    if text.isdecimal():
+        return int(text)
+    raise ValueError("a whole number that is not negative, or auto")
+
+
+def _wire_dtype(text: str) -> str | None:
+    if text.lower() in _WIRE_DTYPES:
+        return _WIRE_DTYPES[text.lower()]
+    raise ValueError("one of " + ", ".join(_WIRE_DTYPES))
 
 
 def _positive(text: str) -> int | None:

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import tnt_comm
 from tnt_keras import ops
+from tnt_keras.fusion import gradient_fusion
 from tnt_keras.reduction import ReductionCache
 from tnt_keras.step import Step
 
@@ -26,13 +27,11 @@ class GradientExchange:
     (`tf.IndexedSlices`, from embeddings) are concatenated, scaled alike: several Keras optimizers
     treat two slices of one row differently from their sum, so that summing them would not give the
     serial result.
-
-    Args:
-        threshold_bytes: Fusion threshold of the buckets.
     """
 
-    def __init__(self, threshold_bytes: int) -> None:
-        self.reductions = ReductionCache("gradients", threshold_bytes)
+    def __init__(self) -> None:
+        # The first gradient is started when the forward pass is done, the last one at the barrier.
+        self._reductions = ReductionCache("gradients", gradient_fusion, phase="backpropagation")
         self._gatherers: dict[str, tnt_comm.Gatherer] = {}
 
     def exchange(
@@ -65,7 +64,7 @@ class GradientExchange:
             for part, tensor in (("values", gradient.values), ("indices", gradient.indices))
         ]
 
-        reduction = self.reductions.get([names[i] for i in dense], values) if dense else None
+        reduction = self._reductions.get([names[i] for i in dense], values) if dense else None
         tokens = reduction.start(values, [weight] * len(values)) if reduction else []
         tokens += [
             ops.start_gather(tensor, step.presence, self._gatherer(name)) for name, tensor in rows

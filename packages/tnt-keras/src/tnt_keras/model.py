@@ -388,7 +388,7 @@ def _distribute_compiled(model: Any, *, asked_for_jit: bool) -> None:
     model._tnt_communication.optimizers.clear()
     if model.optimizer is not None:
         distribute_optimizer(model.optimizer)
-        model._tnt_communication.optimizers.append(model.optimizer)
+        model._tnt_communication.add_optimizer(model.optimizer)
 
 
 def _validation_samples(validation_data: Any, batch_size: int | None) -> Samples | None:

@@ -11,7 +11,6 @@ import keras
 import tensorflow as tf
 
 from tnt_keras.class_swap import add_mixin, plain_class
-from tnt_keras.environment import settings
 from tnt_keras.gradients import Gradient, GradientExchange
 from tnt_keras.patching import replaced
 from tnt_keras.step import Step, current_step, is_building
@@ -68,8 +67,10 @@ class DistributedOptimizer(_Base):
             RuntimeError: Outside of the model's `train_step`, where it is not known which part of
                 the global batch a gradient stands for.
         """
+        _user.get()(self)
         if is_building():
-            return super().apply(grads, trainable_variables)
+            with _applying():
+                return super().apply(grads, trainable_variables)
         step = current_step()
         if step is None:
             raise RuntimeError(
@@ -103,41 +104,45 @@ def distribute_optimizer(optimizer: Any) -> None:
     """
     if not isinstance(optimizer, DistributedOptimizer):
         add_mixin(optimizer, DistributedOptimizer)
-        exchange = GradientExchange(settings().fusion_threshold_bytes)
         # Past Keras' own __setattr__, which would track what it does not know.
-        object.__setattr__(optimizer, "_tnt_exchange", exchange)
+        object.__setattr__(optimizer, "_tnt_exchange", GradientExchange())
         object.__setattr__(optimizer, "_tnt_step_of_scaled_loss", None)
 
 
 @contextlib.contextmanager
-def hooked_optimizers(found: Callable[[Any], None]) -> Iterator[None]:
-    """Hooks every Keras optimizer that is used inside a with-block, when it is used first.
+def hooked_optimizers(use: Callable[[Any], None]) -> Iterator[None]:
+    """Hooks every Keras optimizer that is used inside a with-block.
 
     A model may have other optimizers than the one given to `compile`: one for the generator and one
     for the discriminator, say.
 
     Args:
-        found: Called with an optimizer that was not hooked yet.
+        use: Called with every optimizer that is applied in the block, each time.
     """
     with contextlib.ExitStack() as stack:
         for cls in (keras.optimizers.Optimizer, keras.optimizers.LossScaleOptimizer):
-            stack.enter_context(replaced(cls, "apply", _hooking_apply(cls.apply, found)))
-        yield
+            stack.enter_context(replaced(cls, "apply", _hooking_apply(cls.apply)))
+        token = _user.set(use)
+        try:
+            yield
+        finally:
+            _user.reset(token)
 
 
-def _hooking_apply(
-    plain_apply: Callable[..., Any], found: Callable[[Any], None]
-) -> Callable[..., Any]:
+def _hooking_apply(plain_apply: Callable[..., Any]) -> Callable[..., Any]:
     def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
         if _is_applying.get():  # the optimizer inside of a hooked one
             return plain_apply(optimizer, grads, trainable_variables)
         distribute_optimizer(optimizer)
-        found(optimizer)
         return optimizer.apply(grads, trainable_variables)
 
     return apply
 
 
+# Who wants to know which optimizers are applied.
+_user: contextvars.ContextVar[Callable[[Any], None]] = contextvars.ContextVar(
+    "tnt_optimizer_user", default=lambda optimizer: None
+)
 _is_applying: contextvars.ContextVar[bool] = contextvars.ContextVar("tnt_applying", default=False)
 
 

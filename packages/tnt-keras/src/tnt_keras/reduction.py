@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
 import tnt_comm
 from tnt_keras import ops
+from tnt_keras.fusion import Fusion, announce
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,26 +29,23 @@ class Reduction:
     Args:
         name: Shown in messages, such as "gradients".
         key: Names, dtypes and sizes of the tensors.
-        threshold_bytes: Tensors are fused into buckets of at least this size; 0 turns fusion off.
+        fusion: How tensors share buckets and travel.
+        phase: Names, for the timeline, what happens while the tensors come into being.
 
     Raises:
         tnt_comm.MismatchError: If ranks have different tensors; names the first that differs.
     """
 
-    def __init__(self, name: str, key: ReductionKey, threshold_bytes: int) -> None:
+    def __init__(self, name: str, key: ReductionKey, fusion: Fusion, phase: str = "") -> None:
         tensors = [
             tnt_comm.TensorSpec(tensor_name, dtype, num_elements)
             for tensor_name, dtype, num_elements in zip(
                 key.names, key.dtypes, key.num_elements, strict=True
             )
         ]
-        plan = tnt_comm.FusionPlan(tensors, threshold_bytes)
-        self._reducer = tnt_comm.GradientReducer(plan, name=name)
-
-    @property
-    def reducer(self) -> tnt_comm.GradientReducer:
-        """The reducer below, for its counters."""
-        return self._reducer
+        plan = tnt_comm.FusionPlan(tensors, fusion.threshold_bytes, fusion.wire_dtype)
+        announce(name, plan)
+        self._reducer = tnt_comm.GradientReducer(plan, name=name, phase=phase)
 
     def start(self, values: Sequence[tf.Tensor], scales: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Starts the sum of `scale * value` for each tensor.
@@ -88,12 +86,17 @@ class ReductionCache:
 
     Args:
         name: Shown in messages.
-        threshold_bytes: As for `Reduction`; by default everything of one dtype is one bucket.
+        choose_fusion: Called for the first reduction, on all ranks; by default everything of one
+            dtype is one bucket.
+        phase: As for `Reduction`.
     """
 
-    def __init__(self, name: str, threshold_bytes: int = 2**62) -> None:
+    def __init__(
+        self, name: str, choose_fusion: Callable[[], Fusion] = Fusion, phase: str = ""
+    ) -> None:
         self._name = name
-        self._threshold_bytes = threshold_bytes
+        self._choose_fusion = choose_fusion
+        self._phase = phase
         self._reductions: dict[ReductionKey, Reduction] = {}
 
     def get(self, names: Sequence[str], values: Sequence[tf.Tensor]) -> Reduction:
@@ -112,10 +115,6 @@ class ReductionCache:
             num_elements=tuple(value.shape.num_elements() for value in values),
         )
         if key not in self._reductions:
-            self._reductions[key] = Reduction(self._name, key, self._threshold_bytes)
+            fusion = self._choose_fusion()
+            self._reductions[key] = Reduction(self._name, key, fusion, self._phase)
         return self._reductions[key]
-
-    @property
-    def reductions(self) -> tuple[Reduction, ...]:
-        """All reductions made so far, in the order of their creation."""
-        return tuple(self._reductions.values())

@@ -24,7 +24,7 @@ class StepCommunication:
     """What the steps of one model keep between steps: their reductions and gatherers.
 
     Attributes:
-        optimizers: The optimizers that are hooked: the compiled one, and others that a step uses.
+        optimizers: The compiled optimizer, and others that a step was seen to use.
         denominators: Of losses.
         state: Of metrics, statistics and logs.
         predictions: Collects what ranks predict.
@@ -43,6 +43,11 @@ class StepCommunication:
         if self.exchange is None:
             self.exchange = StepExchange()
         return self.exchange
+
+    def add_optimizer(self, optimizer: Any) -> None:
+        """Adds an optimizer to the list, unless it is there. Local."""
+        if not any(optimizer is known for known in self.optimizers):
+            self.optimizers.append(optimizer)
 
 
 class DistributedSteps(_Base):
@@ -63,8 +68,12 @@ class DistributedSteps(_Base):
         Returns:
             Logs of the global batch, equal on all ranks.
         """
-        if _runs_plain():
+        if get_size() == 1:
             return super().train_step(data)
+        if is_building():
+            # All optimizers are to be known before the first step: their state is broadcast.
+            with hooked_optimizers(self._tnt_communication.add_optimizer):
+                return super().train_step(data)
         rows, step = self._split(data)
         state = StepState(self, step, self._tnt_communication.state, training=True)
         with self._inside(step), state.watching():
@@ -115,7 +124,7 @@ class DistributedSteps(_Base):
         with (
             step_scope(step),
             corrected_losses(step, communication.denominators),
-            hooked_optimizers(communication.optimizers.append),
+            hooked_optimizers(communication.add_optimizer),
         ):
             yield
 

@@ -12,9 +12,8 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from features import classifier, samples
+from features import Gan, classifier, samples
 
-import tnt_comm
 import tnt_keras
 
 
@@ -250,13 +249,23 @@ def _logged() -> Iterator[list[str]]:
         logger.removeHandler(handler)
 
 
-def overlap() -> tnt_comm.Overlap:
-    """Trains a deep model and returns how many buckets were reduced during backpropagation."""
-    assert tf.config.threading.get_inter_op_parallelism_threads() == 1
-    layers = [keras.layers.Dense(256, "relu", use_bias=False) for _ in range(12)]
-    model = tnt_keras.Model(keras.Sequential([keras.Input((256,)), *layers]))
-    model.compile("sgd", "mse")
-    data = tf.data.Dataset.from_tensors((tf.ones([256]), tf.ones([256]))).repeat(10240).batch(2048)
-    model.fit(data, verbose=0)
-    [reduction] = model.optimizer._tnt_exchange.reductions.reductions
-    return reduction.reducer.overlap
+def optimizers_kept_by_a_second_compile(spoil: bool) -> dict[str, Any]:
+    """Trains a GAN, compiles it again with the same optimizers, and trains on.
+
+    Args:
+        spoil: Whether to change, in between, an optimizer's state on all ranks but the master.
+    """
+    keras.utils.set_random_seed(14)
+    model = tnt_keras.Model(Gan(gradients_first=False))
+    optimizers = [keras.optimizers.SGD(0.1, momentum=0.9) for _ in range(2)]
+    known = []
+    for is_first in (True, False):
+        model.compile(*optimizers)
+        if spoil and not is_first and tnt_keras.get_rank() > 0:
+            for variable in optimizers[1].variables[2:]:
+                variable.assign(tf.ones_like(variable))
+        model.fit(samples()[0], batch_size=5, shuffle=False, verbose=0)
+        kept = model._tnt_communication.optimizers
+        known.append([sum(o is optimizer for o in kept) for optimizer in optimizers])
+    states = [np.asarray(v) for optimizer in optimizers for v in optimizer.variables]
+    return {"known": known, "variables": [*map(np.asarray, model.get_weights()), *states]}

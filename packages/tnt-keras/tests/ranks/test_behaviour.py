@@ -42,6 +42,14 @@ def test_all_ranks_start_from_the_weights_of_the_master(pool_of: Any) -> None:
     _assert_all_equal([master_weights, *(after for _, after in results)])
 
 
+def test_all_optimizers_of_a_step_are_synchronized_after_every_compile(pool_of: Any) -> None:
+    plain = pool_of(2).run(behaviours.optimizers_kept_by_a_second_compile, False)
+    spoilt = pool_of(2).run(behaviours.optimizers_kept_by_a_second_compile, True)
+    for result in [*plain, *spoilt]:
+        assert result["known"] == [[1, 1], [1, 1]]
+    _assert_all_equal([result["variables"] for result in [*plain, *spoilt]])
+
+
 def test_ranks_draw_different_dropout_masks(pool_of: Any) -> None:
     masks = pool_of(3).run(behaviours.dropout_masks)
     for i in range(3):

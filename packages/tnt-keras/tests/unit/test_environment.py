@@ -15,6 +15,7 @@ def test_empty_environment_gives_the_documented_defaults() -> None:
         num_threads=None,
         gpus_per_node=None,
         fusion_threshold_bytes=32768,
+        wire_dtype=None,
     )
 
 
@@ -34,6 +35,18 @@ def test_fusion_threshold_is_in_units_of_1024_bytes(name: str) -> None:
     assert read_settings({name: "0"}).fusion_threshold_bytes == 0
 
 
+@pytest.mark.parametrize("name", ["TNT_FUSION_THRESHOLD_KB", "TNT_FUSION_THRESHOLD"])
+def test_an_automatic_fusion_threshold_is_no_number(name: str) -> None:
+    assert read_settings({name: "Auto"}).fusion_threshold_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype"), [("none", None), ("bfloat16", "bfloat16"), ("FLOAT16", "float16")]
+)
+def test_wire_dtype_is_a_name_or_none(text: str, dtype: str | None) -> None:
+    assert read_settings({"TNT_WIRE_DTYPE": text}).wire_dtype == dtype
+
+
 def test_two_different_fusion_thresholds_are_refused() -> None:
     with pytest.raises(ValueError, match=r"two names of one setting.*1 and 2"):
         read_settings({"TNT_FUSION_THRESHOLD_KB": "1", "TNT_FUSION_THRESHOLD": "2"})
@@ -47,6 +60,7 @@ def test_two_different_fusion_thresholds_are_refused() -> None:
         ("TNT_NUM_THREADS", "0"),
         ("TNT_GPUS_PER_NODE", "-1"),
         ("TNT_FUSION_THRESHOLD_KB", "32kB"),
+        ("TNT_WIRE_DTYPE", "int8"),
     ],
 )
 def test_malformed_variable_is_named_with_its_value(name: str, text: str) -> None:

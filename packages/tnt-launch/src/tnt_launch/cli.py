@@ -8,10 +8,11 @@ import shlex
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Literal
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.spec import LaunchSpec, check_program
-from tnt_launch.variables import LOG_LEVELS
+from tnt_launch.variables import LOG_LEVELS, WIRE_DTYPES, parse_threshold
 
 EXIT_USAGE = 2
 
@@ -61,6 +62,8 @@ def _open_standard_descriptors() -> None:
 
 def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     # Imported here: `--help` and a wrong command line need none of this.
+    import tempfile
+
     from tnt_launch.environment import user_settings
     from tnt_launch.hardware import inspect_host
     from tnt_launch.log import configure_logging
@@ -71,7 +74,8 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     log = configure_logging(settings.get("TNT_LOG_LEVEL", "WARNING").strip().upper())
     count_gpus = spec.allow_gpus and "TNT_GPUS_PER_NODE" not in settings
     hardware = inspect_host(os.environ, count_gpus)
-    plan = make_plan(spec, hardware, os.environ, make_job_id(), os.getcwd())
+    folder = tempfile.gettempdir()
+    plan = make_plan(spec, hardware, os.environ, make_job_id(), os.getcwd(), folder)
     for warning in plan.warnings:
         log.warning(warning)
     if is_dry_run:
@@ -170,8 +174,14 @@ def _add_tuning_options(group: argparse._ArgumentGroup) -> None:
         "--fusion-threshold",
         dest="fusion_threshold_kb",
         metavar="KB",
-        type=int,
-        help="gradients smaller than this many KiB are sent together (default: 32; 0: never)",
+        type=_threshold,
+        help="gradients smaller than this many KiB are sent together (default: 32; 0: never; "
+        "auto: measured at the start)",
+    )
+    group.add_argument(
+        "--wire-dtype",
+        choices=WIRE_DTYPES,
+        help="what float32 gradients are rounded to while they travel (default: none)",
     )
     group.add_argument(
         "--timeout",
@@ -224,8 +234,16 @@ def make_spec(options: argparse.Namespace) -> LaunchSpec:
         output_on_all_devices=options.output_on_all_devices,
         exports=tuple(_export(item) for items in options.exports for item in items),
         fusion_threshold_kb=options.fusion_threshold_kb,
+        wire_dtype=options.wire_dtype,
         timeout_s=options.timeout_s,
     )
+
+
+def _threshold(text: str) -> int | Literal["auto"]:
+    try:
+        return parse_threshold(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}. Received: {text!r}") from None
 
 
 def _interpreter(command: str | None) -> tuple[str, ...]:

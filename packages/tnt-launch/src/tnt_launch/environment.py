@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tnt_launch.gaspi import MachineFile, gaspi_variables
 from tnt_launch.spec import LaunchSpec
 from tnt_launch.variables import JOB_VARIABLES, USER_VARIABLES, check_variables, parse_bool
 
@@ -56,6 +57,7 @@ def rank_environment(
     num_cores: int,
     settings: Mapping[str, str],
     inherited: Mapping[str, str],
+    machine_file: MachineFile | None = None,
 ) -> dict[str, str]:
     """Choose the variables that a rank gets on top of the inherited ones. Pure.
 
@@ -66,6 +68,7 @@ def rank_environment(
         num_cores: Cores of the host, shared evenly by its ranks.
         settings: From `user_settings`.
         inherited: The environment in which the ranks are started.
+        machine_file: What GPI-2 reads, if the ranks talk through it.
     """
     variables = {
         "TNT_RANK": str(place.rank),
@@ -80,7 +83,8 @@ def rank_environment(
     for name, value in defaults.items():
         if name not in inherited:
             variables[name] = value
-    # The variables of a transport that several hosts need belong here.
+    if machine_file is not None:
+        variables.update(gaspi_variables(machine_file, place.rank, job_id))
     return {**variables, **settings, "TNT_GPUS_PER_NODE": str(gpus_per_node)}
 
 
@@ -114,6 +118,7 @@ def _from_options(spec: LaunchSpec, has_alias: bool) -> dict[str, str]:
         "TNT_FUSION_THRESHOLD_KB": spec.fusion_threshold_kb,
         # An inherited value under the other name would contradict the option.
         "TNT_FUSION_THRESHOLD": spec.fusion_threshold_kb if has_alias else None,
+        "TNT_WIRE_DTYPE": spec.wire_dtype,
         "TNT_TIMEOUT_S": spec.timeout_s,
     }
     return {name: str(value) for name, value in options.items() if value is not None}

@@ -9,6 +9,7 @@ import signal
 from pathlib import Path
 
 from tnt_launch.agent import LocalAgent
+from tnt_launch.gaspi import written
 from tnt_launch.guardian import Guardian
 from tnt_launch.job import Job
 from tnt_launch.log import HANDLER, LOGGER, write_to_stderr
@@ -34,6 +35,7 @@ def execute(plan: LaunchPlan) -> int:
         LaunchError: If the ranks cannot be started.
     """
     with contextlib.ExitStack() as stack:
+        stack.enter_context(written(plan.machine_file))
         guardian = Guardian()
         stack.callback(guardian.close)
         selector = stack.enter_context(selectors.PollSelector())

@@ -6,7 +6,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tnt_launch import gaspi
 from tnt_launch.environment import RankPlace, is_output_on_all, rank_environment, user_settings
+from tnt_launch.gaspi import MachineFile
 from tnt_launch.hardware import Hardware
 from tnt_launch.ranks import RankChoice, choose_ranks
 from tnt_launch.spec import LaunchSpec
@@ -54,6 +56,7 @@ class LaunchPlan:
         gpus_per_node: GPUs in use on each host, 0 for ranks on CPUs.
         shows_all_output: Whether the stdout of every rank is shown instead of rank 0's only.
         warnings: What the user should know before the start.
+        machine_file: What GPI-2 reads, if the ranks talk through it.
     """
 
     job_id: str
@@ -61,6 +64,7 @@ class LaunchPlan:
     gpus_per_node: int
     shows_all_output: bool
     warnings: tuple[str, ...] = ()
+    machine_file: MachineFile | None = None
 
     @property
     def ranks(self) -> tuple[RankPlan, ...]:
@@ -83,6 +87,7 @@ def make_plan(
     environment: Mapping[str, str],
     job_id: str,
     working_directory: str,
+    temporary_directory: str = "/tmp",
 ) -> LaunchPlan:
     """Turn a spec into the plan of a job on one host. Pure.
 
@@ -92,6 +97,7 @@ def make_plan(
         environment: The environment that the ranks inherit.
         job_id: From `make_job_id`.
         working_directory: Absolute path in which the ranks start.
+        temporary_directory: Absolute path for a file that the job may need.
 
     Raises:
         LaunchError: If a variable in `environment` or `spec` is malformed.
@@ -100,6 +106,9 @@ def make_plan(
     choice = _choose_ranks(spec, hardware, settings)
     argv = (*spec.interpreter, *spec.program)
     size = choice.per_node
+    machine_file = None
+    if gaspi.is_needed(settings):
+        machine_file = gaspi.plan_machine_file(temporary_directory, job_id, ["localhost"] * size)
     ranks = tuple(
         RankPlan(
             rank,
@@ -112,6 +121,7 @@ def make_plan(
                 hardware.num_cores,
                 settings,
                 environment,
+                machine_file,
             ),
         )
         for rank in range(size)
@@ -122,6 +132,7 @@ def make_plan(
         choice.gpus_per_node,
         is_output_on_all(settings),
         (choice.warning,) if choice.warning else (),
+        machine_file,
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Literal
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.variables import JOB_VARIABLES, LOG_LEVELS
+from tnt_launch.variables import JOB_VARIABLES, LOG_LEVELS, WIRE_DTYPES
 
 MAX_RANKS_PER_NODE = 256
 _INTERPRETER_OPTIONS = ("-m", "-c")
@@ -25,7 +26,9 @@ class LaunchSpec:
         log_on_all_devices: Whether every rank logs instead of rank 0 only.
         output_on_all_devices: Whether the stdout of every rank is shown instead of rank 0's only.
         exports: Variables for all ranks, in the order given; a later one replaces an earlier one.
-        fusion_threshold_kb: Tensor fusion threshold in KiB; 0 turns fusion off.
+        fusion_threshold_kb: Tensor fusion threshold in KiB; 0 turns fusion off; "auto" has it
+            measured.
+        wire_dtype: One of `WIRE_DTYPES`: what float32 gradients are rounded to while they travel.
         timeout_s: Longest wait of a collective operation, in seconds.
 
     Raises:
@@ -40,7 +43,8 @@ class LaunchSpec:
     log_on_all_devices: bool | None = None
     output_on_all_devices: bool | None = None
     exports: tuple[tuple[str, str], ...] = ()
-    fusion_threshold_kb: int | None = None
+    fusion_threshold_kb: int | Literal["auto"] | None = None
+    wire_dtype: str | None = None
     timeout_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -51,11 +55,13 @@ class LaunchSpec:
             _check_number_of_ranks(self.ranks_per_node)
         if self.log_level is not None and self.log_level not in LOG_LEVELS:
             raise LaunchError(f"--log-level must be one of {', '.join(LOG_LEVELS)}.")
-        if self.fusion_threshold_kb is not None and self.fusion_threshold_kb < 0:
+        if isinstance(self.fusion_threshold_kb, int) and self.fusion_threshold_kb < 0:
             raise LaunchError(
                 f"--fusion-threshold must be a number of KiB of at least 0 (0 turns fusion off). "
                 f"Received: {self.fusion_threshold_kb}."
             )
+        if self.wire_dtype is not None and self.wire_dtype not in WIRE_DTYPES:
+            raise LaunchError(f"--wire-dtype must be one of {', '.join(WIRE_DTYPES)}.")
         if self.timeout_s is not None and not 0 < self.timeout_s < float("inf"):
             raise LaunchError(
                 f"--timeout must be a number of seconds greater than 0. Received: {self.timeout_s}."

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 from tnt_launch.errors import LaunchError
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+WIRE_DTYPES = ("none", "bfloat16", "float16")
+
+ALGORITHMS = (
+    "auto",
+    "direct",
+    "sliced",
+    "recursive_doubling",
+    "halving_doubling",
+    "pipelined",
+)
 
 JOB_VARIABLES = (
     "TNT_RANK",
@@ -62,6 +73,31 @@ def integer_from(minimum: int) -> Callable[[str], int]:
     return parse
 
 
+def parse_threshold(text: str) -> int | Literal["auto"]:
+    """Read a fusion threshold: KiB, or `auto`. Pure.
+
+    Raises:
+        ValueError: If `text` is neither.
+    """
+    if text.strip().lower() == "auto":
+        return "auto"
+    try:
+        return integer_from(0)(text)
+    except ValueError as error:
+        raise ValueError(f"{error}, or auto") from None
+
+
+def parse_wire_dtype(text: str) -> str:
+    """Read the name of a wire dtype, any case. Pure.
+
+    Raises:
+        ValueError: If there is no such dtype.
+    """
+    if text.strip().lower() not in WIRE_DTYPES:
+        raise ValueError(f"it must be one of {', '.join(WIRE_DTYPES)}")
+    return text.strip().lower()
+
+
 def parse_seconds(text: str) -> float:
     """Read a duration in seconds, greater than 0. Pure.
 
@@ -83,13 +119,29 @@ def _parse_transport(text: str) -> str:
     return text
 
 
+def _parse_algorithm(text: str) -> str:
+    if text not in ALGORITHMS:
+        raise ValueError(f"it must be one of {', '.join(ALGORITHMS)}")
+    return text
+
+
+def _parse_path(text: str) -> str:
+    if not text:
+        raise ValueError("it must be the path of a file")
+    return text
+
+
 USER_VARIABLES: dict[str, Callable[[str], object]] = {
     "TNT_TRANSPORT": _parse_transport,
+    "TNT_ALLREDUCE_ALGORITHM": _parse_algorithm,
     "TNT_GPI2_LIBRARY": str,
+    "TNT_GPI2_PORT": integer_from(1024),
     "TNT_TIMEOUT_S": parse_seconds,
     "TNT_STALL_REPORT_S": parse_seconds,
-    "TNT_FUSION_THRESHOLD_KB": integer_from(0),
-    "TNT_FUSION_THRESHOLD": integer_from(0),
+    "TNT_TIMELINE": _parse_path,
+    "TNT_FUSION_THRESHOLD_KB": parse_threshold,
+    "TNT_FUSION_THRESHOLD": parse_threshold,
+    "TNT_WIRE_DTYPE": parse_wire_dtype,
     "TNT_LOG_LEVEL": parse_level,
     "TNT_LOG_ON_ALL_DEVICES": parse_bool,
     "TNT_OUTPUT_ON_ALL_DEVICES": parse_bool,
@@ -116,7 +168,8 @@ def check_variables(values: Mapping[str, str]) -> None:
                     f"Correct it or remove it from the environment."
                 ) from None
     threshold, alias = values.get("TNT_FUSION_THRESHOLD_KB"), values.get("TNT_FUSION_THRESHOLD")
-    if threshold is not None and alias is not None and int(threshold) != int(alias):
+    has_both = threshold is not None and alias is not None
+    if has_both and parse_threshold(str(threshold)) != parse_threshold(str(alias)):
         raise LaunchError(
             f"TNT_FUSION_THRESHOLD_KB={threshold} and TNT_FUSION_THRESHOLD={alias} are two names "
             f"of one setting and disagree. Remove one of them."

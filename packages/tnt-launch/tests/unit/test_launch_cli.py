@@ -150,7 +150,9 @@ def test_unknown_and_shortened_options_are_refused(capsys, option):
     ("option", "value", "text"),
     [
         ("--fusion-threshold", "-1", "at least 0"),
-        ("--fusion-threshold", "1.5", "invalid int"),
+        ("--fusion-threshold", "1.5", "at least 0, or auto"),
+        ("--fusion-threshold", "automatic", "at least 0, or auto"),
+        ("--wire-dtype", "int8", "invalid choice"),
         ("--timeout", "0", "greater than 0"),
         ("--timeout", "inf", "greater than 0"),
         ("--timeout", "nan", "greater than 0"),

@@ -20,10 +20,14 @@ def test_booleans_have_eight_words_in_any_case(word, value):
         ("TNT_TRANSPORT", "gpi2"),
         ("TNT_TIMEOUT_S", "0.5"),
         ("TNT_FUSION_THRESHOLD_KB", "0"),
+        ("TNT_FUSION_THRESHOLD_KB", "auto"),
+        ("TNT_WIRE_DTYPE", "bfloat16"),
         ("TNT_LOG_LEVEL", "debug"),
         ("TNT_NUM_THREADS", "1"),
         ("TNT_GPUS_PER_NODE", "0"),
         ("TNT_GPI2_LIBRARY", "/a path/lib.so"),
+        ("TNT_TIMELINE", "runs/a b.json"),
+        ("TNT_ALLREDUCE_ALGORITHM", "halving_doubling"),
         ("TNT_OF_SOMEBODY_ELSE", "anything"),
     ],
 )
@@ -40,11 +44,14 @@ def test_good_values_pass(name, value):
         ("TNT_STALL_REPORT_S", "soon"),
         ("TNT_FUSION_THRESHOLD_KB", "-1"),
         ("TNT_FUSION_THRESHOLD", "32kB"),
+        ("TNT_WIRE_DTYPE", "float32"),
         ("TNT_LOG_LEVEL", "LOUD"),
         ("TNT_LOG_ON_ALL_DEVICES", ""),
         ("TNT_OUTPUT_ON_ALL_DEVICES", "2"),
         ("TNT_NUM_THREADS", "0"),
         ("TNT_GPUS_PER_NODE", "all"),
+        ("TNT_TIMELINE", ""),
+        ("TNT_ALLREDUCE_ALGORITHM", "ring"),
     ],
 )
 def test_bad_values_are_named_with_their_variable(name, value):
@@ -57,3 +64,6 @@ def test_two_names_of_the_fusion_threshold_may_agree_but_not_disagree():
     check_variables({"TNT_FUSION_THRESHOLD_KB": "64", "TNT_FUSION_THRESHOLD": "064"})
     with pytest.raises(LaunchError, match="disagree"):
         check_variables({"TNT_FUSION_THRESHOLD_KB": "64", "TNT_FUSION_THRESHOLD": "32"})
+    check_variables({"TNT_FUSION_THRESHOLD_KB": "auto", "TNT_FUSION_THRESHOLD": "AUTO"})
+    with pytest.raises(LaunchError, match="disagree"):
+        check_variables({"TNT_FUSION_THRESHOLD_KB": "auto", "TNT_FUSION_THRESHOLD": "32"})

@@ -95,7 +95,7 @@ TEST_P(Collectives, AGroupOfTheOddRanksWorksBesideTheWorld) {
 std::vector<NamedJob> all_jobs() {
   std::vector<NamedJob> jobs;
   for (const int size : {1, 2, 3, 4, 7}) jobs.push_back(tests::shared_memory(size));
-  for (const int size : {2, 3, 4, 6, 7}) jobs.push_back(tests::put_only(size));
+  for (const int size : {1, 2, 3, 4, 6, 7}) jobs.push_back(tests::put_only(size));
   for (const int size : {2, 3, 4}) jobs.push_back(tests::late(tests::put_only(size)));
   jobs.push_back(tests::on_hosts(2, 2));
   jobs.push_back(tests::late(tests::on_hosts(2, 2)));

@@ -1,6 +1,6 @@
-// Different collectives after each other on one group, without waiting in
+// Different collectives after each other on one stream, without waiting in
 // between: windows change hands between operations whose ranks are at
-// different places.
+// different places. Small windows make that happen often.
 
 #include <gtest/gtest.h>
 
@@ -11,6 +11,7 @@
 #include "naive_tree.hpp"
 #include "networks.hpp"
 #include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/group/streams.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -20,42 +21,29 @@ using tests::run_job;
 using tests::sum_of;
 using tests::values_of;
 
-constexpr std::size_t kMostElements = 90021;
+/// Where a rank makes its calls.
+struct Caller {
+  Group& group;
+  Collectives& stream;
+  std::shared_ptr<Stream> order = std::make_shared<Stream>();
+};
 
 /// One call of a random program, the same on all ranks, and what it must give.
 class Call {
  public:
-  Call(CollectiveKind kind, std::size_t count, int root) : kind_(kind), count_(count), root_(root) {}
+  Call(CollectiveKind kind, std::size_t count, int root)
+      : kind_(kind), count_(count), root_(root) {}
 
-  void start(Group& group, const std::vector<float>& input, int size) {
-    const auto n = static_cast<std::size_t>(size);
-    const Range part = part_of(count_, n, static_cast<std::size_t>(group.rank()));
-    out_.resize(kind_ == CollectiveKind::reduce_scatter ? part.size() : count_);
-    switch (kind_) {
-      case CollectiveKind::allreduce:
-        ticket_ = group.start_allreduce(input.data(), out_.data(), count_, DType::float32,
-                                        ReduceOp::sum);
-        break;
-      case CollectiveKind::broadcast:
-        ticket_ = group.start_broadcast(input.data(), out_.data(), count_, DType::float32, root_);
-        break;
-      case CollectiveKind::allgather:
-        ticket_ =
-            group.start_allgather(input.data(), block_size(group.rank()), DType::float32, count_);
-        break;
-      case CollectiveKind::reduce_scatter:
-        ticket_ = group.start_reduce_scatter(input.data(), out_.data(), count_, 1, DType::float32,
-                                             ReduceOp::sum);
-        break;
-      default:
-        ticket_ = group.start_barrier();
-    }
+  void start(const Caller& caller, const std::vector<float>& input) {
+    const int rank = caller.group.rank();
+    size_ = caller.group.size();
+    out_.resize(kind_ == CollectiveKind::reduce_scatter ? part(rank).size() : count_);
+    operation_ = make(caller.stream, input.data(), rank);
+    caller.group.engine().submit(caller.order, operation_);
   }
 
-  void check(const std::vector<float>& sum, int rank, int size) {
-    ticket_->wait(0);
-    const auto n = static_cast<std::size_t>(size);
-    const Range part = part_of(count_, n, static_cast<std::size_t>(rank));
+  void check(const Caller& caller, const std::vector<float>& sum) {
+    wait_for(caller.group.engine(), *operation_, *caller.group.health(), 1, 30, {});
     switch (kind_) {
       case CollectiveKind::allreduce:
         EXPECT_TRUE(std::equal(out_.begin(), out_.end(), sum.begin()));
@@ -64,30 +52,57 @@ class Call {
         EXPECT_EQ(out_, values_of(root_, count_));
         break;
       case CollectiveKind::allgather:
-        check_blocks(size);
+        check_blocks();
         break;
-      case CollectiveKind::reduce_scatter:
-        EXPECT_TRUE(
-            std::equal(out_.begin(), out_.end(), sum.begin() + static_cast<long>(part.begin)));
+      case CollectiveKind::reduce_scatter: {
+        const auto begin = static_cast<long>(part(caller.group.rank()).begin);
+        EXPECT_TRUE(std::equal(out_.begin(), out_.end(), sum.begin() + begin));
         break;
+      }
       default:
         break;
     }
   }
 
  private:
-  std::size_t block_size(int rank) const {
-    return count_ * static_cast<std::size_t>(rank % 3) / 2;
+  Collectives::Made make(Collectives& stream, const float* in, int rank) {
+    Descriptor descriptor;
+    descriptor.kind = kind_;
+    descriptor.dtype = DType::float32;
+    descriptor.count = count_;
+    switch (kind_) {
+      case CollectiveKind::allreduce:
+        return stream.allreduce(descriptor, in, out_.data());
+      case CollectiveKind::broadcast:
+        descriptor.root = static_cast<std::uint32_t>(root_);
+        return stream.broadcast(descriptor, in, out_.data());
+      case CollectiveKind::allgather:
+        descriptor.count = block_size(rank);
+        gathered_ = std::make_shared<Gathered>();
+        return stream.allgather(descriptor, GatherInput(in), gathered_);
+      case CollectiveKind::reduce_scatter: {
+        std::vector<Range> parts;
+        for (int member = 0; member < size_; ++member) parts.push_back(part(member));
+        return stream.reduce_scatter(descriptor, parts, in, out_.data());
+      }
+      default:
+        return stream.barrier(descriptor);
+    }
   }
 
-  void check_blocks(int size) {
-    const Gathered& gathered = ticket_->gathered();
-    const auto* blocks = reinterpret_cast<const float*>(gathered.blocks.data());
-    for (int rank = 0; rank < size; ++rank) {
+  Range part(int rank) const {
+    return part_of(count_, static_cast<std::size_t>(size_), static_cast<std::size_t>(rank));
+  }
+
+  std::size_t block_size(int rank) const { return count_ * static_cast<std::size_t>(rank % 3) / 2; }
+
+  void check_blocks() const {
+    const auto* blocks = reinterpret_cast<const float*>(gathered_->blocks.data());
+    for (int rank = 0; rank < size_; ++rank) {
       const auto which = static_cast<std::size_t>(rank);
       const auto block = values_of(rank, block_size(rank));
-      const std::size_t begin = gathered.begin_of(which) / sizeof(float);
-      ASSERT_EQ(gathered.ends[which] / sizeof(float), begin + block.size());
+      const std::size_t begin = gathered_->begin_of(which) / sizeof(float);
+      ASSERT_EQ(gathered_->ends[which] / sizeof(float), begin + block.size());
       EXPECT_TRUE(std::equal(block.begin(), block.end(), blocks + begin));
     }
   }
@@ -95,61 +110,107 @@ class Call {
   CollectiveKind kind_;
   std::size_t count_;
   int root_;
+  int size_ = 0;
   std::vector<float> out_;
-  std::shared_ptr<Ticket> ticket_;
+  Collectives::Made operation_;
+  std::shared_ptr<Gathered> gathered_;
 };
 
 /// The program of one round: random, and the same on all ranks.
-std::vector<Call> random_calls(std::mt19937& random, int size) {
-  constexpr std::size_t kCounts[] = {0, 1, 100, 5000, 30011, kMostElements};
-  constexpr CollectiveKind kKinds[] = {
-      CollectiveKind::barrier, CollectiveKind::allreduce, CollectiveKind::broadcast,
-      CollectiveKind::allgather, CollectiveKind::reduce_scatter};
+std::vector<Call> random_calls(std::mt19937& random, const std::vector<CollectiveKind>& kinds,
+                               int size, std::size_t most_elements) {
+  const std::size_t counts[] = {0, 1, 100, most_elements / 16, most_elements / 3, most_elements};
   std::vector<Call> calls;
   for (int i = 0; i < 8; ++i) {
-    calls.emplace_back(kKinds[random() % std::size(kKinds)],
-                       kCounts[random() % std::size(kCounts)],
+    calls.emplace_back(kinds[random() % kinds.size()], counts[random() % std::size(counts)],
                        static_cast<int>(random() % static_cast<unsigned>(size)));
   }
   return calls;
 }
 
-class MixedCalls : public ::testing::TestWithParam<NamedJob> {};
+const std::vector<CollectiveKind> kAllKinds = {CollectiveKind::barrier, CollectiveKind::allreduce,
+                                               CollectiveKind::broadcast, CollectiveKind::allgather,
+                                               CollectiveKind::reduce_scatter};
 
-TEST_P(MixedCalls, OfARandomProgramGiveWhatEachGivesAlone) {
-  const int size = GetParam().job.size;
-  const auto sum = sum_of(size, kMostElements);
-  run_job(GetParam().job, [&](Runtime& runtime) {
+std::unique_ptr<Collectives> stream_with_windows(Runtime& runtime, std::size_t window_bytes) {
+  Group& group = *runtime.world();
+  const OperationContext context{group.health(), group.stall_report_s(),
+                                 runtime.requested_algorithm(), nullptr};
+  const MemoryNeeds needs = stream_needs(group.topology(), group.size(), window_bytes);
+  return make_stream(group, context, {group.create_segment(needs), window_bytes});
+}
+
+struct MixedCase {
+  NamedJob named;
+  std::size_t window_bytes;
+};
+
+std::ostream& operator<<(std::ostream& stream, const MixedCase& mixed) {
+  return stream << mixed.named << " with windows of " << mixed.window_bytes << " bytes";
+}
+
+std::string name_of_case(const ::testing::TestParamInfo<MixedCase>& info) {
+  return text(info.param.named.name, "_windows_of_", info.param.window_bytes);
+}
+
+class MixedCalls : public ::testing::TestWithParam<MixedCase> {
+ protected:
+  static void run_random_program(const std::vector<CollectiveKind>& kinds);
+};
+
+void MixedCalls::run_random_program(const std::vector<CollectiveKind>& kinds) {
+  const std::size_t window_bytes = GetParam().window_bytes;
+  const std::size_t most_elements = std::min<std::size_t>(10 * window_bytes, 90021);
+  const int size = GetParam().named.job.size;
+  const auto sum = sum_of(size, most_elements);
+  run_job(GetParam().named.job, [&](Runtime& runtime) {
     const int rank = runtime.environment().rank;
-    const auto input = values_of(rank, kMostElements);
+    const auto input = values_of(rank, most_elements);
+    const auto stream = stream_with_windows(runtime, window_bytes);
+    const Caller caller{*runtime.world(), *stream};
     std::mt19937 random(7);                                      // of the program
     std::mt19937 own_random(static_cast<unsigned>(rank) + 100);  // of this rank's delays
     for (int round = 0; round < 8; ++round) {
-      std::vector<Call> calls = random_calls(random, size);
+      std::vector<Call> calls = random_calls(random, kinds, size, most_elements);
       for (Call& call : calls) {
         if (own_random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
-        call.start(*runtime.world(), input, size);
+        call.start(caller, input);
       }
-      for (Call& call : calls) call.check(sum, rank, size);
+      for (Call& call : calls) call.check(caller, sum);
     }
   });
 }
 
-std::vector<NamedJob> all_jobs() {
-  std::vector<NamedJob> jobs = {tests::shared_memory(3), tests::on_hosts(2, 2),
-                                tests::late(tests::on_hosts(2, 2)), tests::on_hosts(3, 2)};
-  for (const int size : {2, 3, 4, 6, 8}) {
-    jobs.push_back(tests::put_only(size));
-    jobs.push_back(tests::late(tests::put_only(size)));
-  }
-  for (const std::string algorithm : {"direct", "halving_doubling", "pipelined", "sliced"}) {
-    jobs.push_back(tests::with_algorithm(tests::late(tests::put_only(4)), algorithm));
-  }
-  return jobs;
+TEST_P(MixedCalls, OfARandomProgramGiveWhatEachGivesAlone) {
+  run_random_program(kAllKinds);
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, MixedCalls, ::testing::ValuesIn(all_jobs()),
-                         tests::name_of_job);
+// A rank at the end of one tree is done while the one it is to send to in the
+// next tree is far behind.
+TEST_P(MixedCalls, OfBroadcastsFromChangingRootsDoNotMeet) {
+  run_random_program({CollectiveKind::broadcast});
+}
+
+std::vector<MixedCase> all_cases() {
+  std::vector<MixedCase> cases = {{tests::shared_memory(3), 32768}};
+  for (const std::size_t window_bytes : {std::size_t{512}, std::size_t{4096}}) {
+    for (const int size : {2, 3, 4, 6, 8}) {
+      cases.push_back({tests::put_only(size), window_bytes});
+      cases.push_back({tests::late(tests::put_only(size)), window_bytes});
+    }
+    for (const auto& [hosts, ranks] : {std::pair{2, 2}, {2, 4}, {3, 2}}) {
+      cases.push_back({tests::on_hosts(hosts, ranks), window_bytes});
+      cases.push_back({tests::late(tests::on_hosts(hosts, ranks)), window_bytes});
+    }
+  }
+  for (const std::string algorithm : {"direct", "halving_doubling", "pipelined", "sliced"}) {
+    cases.push_back({tests::with_algorithm(tests::late(tests::put_only(4)), algorithm), 1024});
+    cases.push_back({tests::with_algorithm(tests::late(tests::on_hosts(2, 2)), algorithm), 1024});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, MixedCalls, ::testing::ValuesIn(all_cases()), name_of_case);
 
 }  // namespace
 }  // namespace tnt::comm

@@ -26,9 +26,10 @@ struct Tensor {
   std::size_t count;
 };
 const std::vector<Tensor> kTensors = {
-    {DType::float32, 94},   {DType::float32, 17},    {DType::bfloat16, 81}, {DType::float32, 0},
-    {DType::float32, 1},    {DType::float64, 5000},  {DType::float32, 5000}, {DType::float16, 40009},
-    {DType::float32, 300007}, {DType::int32, 33},    {DType::float32, 2}};
+    {DType::float32, 94},   {DType::float32, 17},    {DType::bfloat16, 81},
+    {DType::float32, 0},    {DType::float32, 1},     {DType::float64, 5000},
+    {DType::float32, 5000}, {DType::float16, 40009}, {DType::float32, 300007},
+    {DType::int32, 33},     {DType::float32, 2}};
 
 FusionPlan plan_with(std::size_t threshold_bytes) {
   std::vector<TensorSpec> specs;
@@ -111,7 +112,7 @@ TEST_P(NetworkReducer, StepsMayDifferInTheirInputs) {
 
 std::vector<NamedJob> all_jobs() {
   std::vector<NamedJob> jobs = {tests::shared_memory(3)};
-  for (const int size : {2, 3, 4, 6}) jobs.push_back(tests::put_only(size));
+  for (const int size : {1, 2, 3, 4, 6}) jobs.push_back(tests::put_only(size));
   for (const int size : {2, 3, 4}) jobs.push_back(tests::late(tests::put_only(size)));
   for (const auto& [hosts, ranks] : {std::pair{2, 2}, {2, 4}, {3, 2}, {4, 2}}) {
     jobs.push_back(tests::on_hosts(hosts, ranks));

@@ -22,6 +22,34 @@ TEST(Descriptor, EveryFieldMatters) {
   EXPECT_FALSE(base.matches(other));
 }
 
+TEST(Descriptor, DigestsAreEqualWhereDescriptorsMatch) {
+  const Descriptor base{.call_index = 3, .kind = CollectiveKind::allreduce, .count = 5};
+  for (const Descriptor& other :
+       {Descriptor{.call_index = 4, .kind = CollectiveKind::allreduce, .count = 5},
+        Descriptor{.call_index = 3, .kind = CollectiveKind::broadcast, .count = 5},
+        Descriptor{.call_index = 3, .kind = CollectiveKind::allreduce, .root = 1, .count = 5},
+        Descriptor{.call_index = 3,
+                   .kind = CollectiveKind::allreduce,
+                   .algorithm = AllreduceAlgorithm::sliced,
+                   .count = 5},
+        Descriptor{.call_index = 3, .kind = CollectiveKind::allreduce, .count = 5, .shape = 1},
+        Descriptor{.call_index = 3, .kind = CollectiveKind::allreduce, .count = 5ULL << 40U}}) {
+    EXPECT_FALSE(base.matches(other)) << other.describe();
+    EXPECT_NE(base.digest(), other.digest()) << other.describe();
+  }
+  const Descriptor left{.kind = CollectiveKind::allgather, .count = 5};
+  const Descriptor right{.kind = CollectiveKind::allgather, .count = 6};
+  EXPECT_EQ(left.digest(), right.digest());
+}
+
+TEST(Descriptor, SaysWhichAlgorithmTheEnvironmentAsksFor) {
+  Descriptor descriptor{.kind = CollectiveKind::allreduce, .dtype = DType::float32, .count = 2};
+  EXPECT_EQ(descriptor.describe(), "allreduce(float32, 2 elements, sum)");
+  descriptor.algorithm = AllreduceAlgorithm::pipelined;
+  EXPECT_EQ(descriptor.describe(),
+            "allreduce(float32, 2 elements, sum, TNT_ALLREDUCE_ALGORITHM=pipelined)");
+}
+
 TEST(Descriptor, BlocksOfAllgatherMayDifferInSize) {
   const Descriptor left{.kind = CollectiveKind::allgather, .count = 5};
   const Descriptor right{.kind = CollectiveKind::allgather, .count = 6};

@@ -50,12 +50,20 @@ TEST(Environment, MalformedValuesAreErrors) {
                                              {"TNT_LOCAL_SIZE", "3"},
                                              {"TNT_JOB_ID", "a b c d e f"},
                                              {"TNT_TIMEOUT_S", "-1"},
+                                             {"TNT_LOG_LEVEL", "loud"},
                                              {"TNT_TIMELINE", ""},
                                              {"TNT_TRANSPORT", "mpi"}}) {
     EXPECT_THROW(parse(with(name, value)), UsageError) << name;
   }
   EXPECT_THROW(parse(with("TNT_TIMEOUT_S", "inf")), UsageError);
   EXPECT_THROW(parse(with("TNT_TIMEOUT_S", "")), UsageError);
+}
+
+TEST(Environment, LevelsAndAlgorithmsAreNames) {
+  EXPECT_EQ(parse(kTwoRanks).log_level, LogLevel::warning);
+  EXPECT_EQ(parse(with("TNT_LOG_LEVEL", "DEBUG")).log_level, LogLevel::debug);
+  EXPECT_EQ(parse(kTwoRanks).allreduce_algorithm, "auto");
+  EXPECT_EQ(parse(with("TNT_ALLREDUCE_ALGORITHM", "sliced")).allreduce_algorithm, "sliced");
 }
 
 TEST(Environment, HalfAnEnvironmentIsAnError) {

@@ -46,7 +46,7 @@ TEST(Probe, AWaitStandsForAnOperationThatTheCallerDrives) {
   Probe probe;
   probe.attach(monitor, nullptr, 1);
   probe.post_and_wait();
-  { const ObservedWait observed(probe); }
+  { const ObservedWait observed(probe, Clock::now()); }
   probe.end(true);
   const Counters counters = monitor->meter.counters();
   EXPECT_EQ(counters.num_waits, 1U);

@@ -11,12 +11,14 @@ variables of one job in its environment, so `tnt_comm.init()` works in it as und
 No TensorFlow here. A rank imports nothing of ours unless the function under test does.
 """
 
+from tnt_comm.testing.placement import Host
 from tnt_comm.testing.pool import RankPool
 from tnt_comm.testing.report import Outcome, RankReport, RanksFailed
 from tnt_comm.testing.run import observe_ranks, run_ranks
 from tnt_comm.testing.trace import Trace, TraceEvent, read_trace
 
 __all__ = [
+    "Host",
     "Outcome",
     "RankPool",
     "RankReport",

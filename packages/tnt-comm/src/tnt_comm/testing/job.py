@@ -9,27 +9,35 @@ import selectors
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tnt_comm.testing.placement import GaspiVariables, Host, Placement
 from tnt_comm.testing.process import RankProcess
 from tnt_comm.testing.report import Outcome, RankReport
 
 
 class Job:
-    """`size` ranks of one job on this host. Use and close it in the thread that made it."""
+    """The ranks of one job. Use and close it in the thread that made it."""
 
-    def __init__(self, size: int, env: Mapping[str, str] | None) -> None:
+    def __init__(self, hosts: Sequence[Host], env: Mapping[str, str] | None) -> None:
         """Start the processes; `env` adds to and replaces what they find. Local."""
-        if size < 1:
-            raise ValueError(f"`size` must be at least 1. Received: {size}.")
+        placement = Placement(tuple(hosts))
         self._ranks: list[RankProcess] = []
+        self._gaspi: GaspiVariables | None = None
+        transport = {**os.environ, **(env or {})}.get("TNT_TRANSPORT")
+        if transport == "gpi2" or len(placement.hosts) > 1:
+            self._gaspi = GaspiVariables(placement)
         job_id = secrets.token_hex(8)
         try:
-            for rank in range(size):
-                environment = {**os.environ, **_variables(rank, size, job_id), **(env or {})}
-                self._ranks.append(RankProcess(rank, environment))
+            for rank in range(placement.size):
+                variables = placement.variables(rank, job_id)
+                if self._gaspi is not None:
+                    variables.update(self._gaspi.of_rank(rank))
+                environment = {**os.environ, **variables, **(env or {})}
+                prefix = placement.host_of(rank).prefix
+                self._ranks.append(RankProcess(rank, environment, prefix))
         except BaseException:
             self.close()
             raise
@@ -74,6 +82,8 @@ class Job:
         for process in self._ranks:
             process.close()
         self._ranks = []
+        if self._gaspi is not None:
+            self._gaspi.close()
 
 
 class _Watch:
@@ -177,19 +187,6 @@ def pack_call(function: Callable[..., Any], arguments: tuple[Any, ...], is_last:
             "is_last": is_last,
         }
     )
-
-
-def _variables(rank: int, size: int, job_id: str) -> dict[str, str]:
-    return {
-        "TNT_RANK": str(rank),
-        "TNT_SIZE": str(size),
-        "TNT_LOCAL_RANK": str(rank),
-        "TNT_LOCAL_SIZE": str(size),
-        "TNT_NODE_RANK": "0",
-        "TNT_NUM_NODES": "1",
-        "TNT_JOB_ID": job_id,
-        "PYTHONUNBUFFERED": "1",
-    }
 
 
 def _report_of(process: RankProcess, message: bytes) -> RankReport:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 from tnt_comm.testing.job import Job, pack_call
+from tnt_comm.testing.placement import Host, places_of
 from tnt_comm.testing.report import RankReport, RanksFailed
 from tnt_comm.testing.run import DEFAULT_GRACE_S, DEFAULT_TIMEOUT_S
 
@@ -32,11 +33,11 @@ class RankPool:
         env: Mapping[str, str] | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         grace_s: float = DEFAULT_GRACE_S,
+        hosts: Sequence[Host] | None = None,
     ) -> None:
         """Remember the settings, which mean the same as in `run_ranks`; starts nothing. Local."""
-        if size < 1:
-            raise ValueError(f"`size` must be at least 1. Received: {size}.")
         self.size = size
+        self._hosts = places_of(size, hosts)
         self._env = dict(env or {})
         self._timeout_s = timeout_s
         self._grace_s = grace_s
@@ -62,7 +63,7 @@ class RankPool:
         """Like `run`, but return what became of every rank; never raises for a failing rank."""
         message = pack_call(function, args, is_last=False)
         if self._job is None:
-            self._job = Job(self.size, self._env)
+            self._job = Job(self._hosts, self._env)
         limit_s = self._timeout_s if timeout_s is None else timeout_s
         is_usable = False
         try:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -27,8 +27,10 @@ class RankProcess:
     that thread must outlive it.
     """
 
-    def __init__(self, rank: int, environment: Mapping[str, str]) -> None:
-        """Start the process with exactly `environment`. Local."""
+    def __init__(
+        self, rank: int, environment: Mapping[str, str], prefix: Sequence[str] = ()
+    ) -> None:
+        """Start the process with exactly `environment`, as an argument of `prefix`. Local."""
         self.rank = rank
         self.channel, child_end = socket.socketpair()
         # Files instead of pipes: a rank that writes much never blocks, a dead one loses nothing.
@@ -37,7 +39,7 @@ class RankProcess:
         fds = (child_end.fileno(), self._stacks.fileno())
         with child_end:
             self._process = subprocess.Popen(
-                [sys.executable, CHILD_PROGRAM, *(str(fd) for fd in fds), str(os.getpid())],
+                [*prefix, sys.executable, CHILD_PROGRAM, *map(str, fds), str(os.getpid())],
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tnt_comm.testing.job import Job, pack_call
+from tnt_comm.testing.placement import Host, places_of
 from tnt_comm.testing.report import RankReport, RanksFailed
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -19,6 +20,7 @@ def run_ranks(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     env: Mapping[str, str] | None = None,
     grace_s: float = DEFAULT_GRACE_S,
+    hosts: Sequence[Host] | None = None,
 ) -> list[Any]:
     """Call `function(*args)` on `size` ranks and return what each returned.
 
@@ -29,15 +31,18 @@ def run_ranks(
         timeout_s: Seconds until the ranks that are not done are asked for their stacks and killed.
         env: Environment variables to add or replace in every rank, over those of this process.
         grace_s: Seconds that the other ranks have after the first failure, for errors of their own.
+        hosts: Where the ranks run, in order, `size` of them in all; by default all on this host.
 
     Returns:
         The results in rank order.
 
     Raises:
         RanksFailed: If a rank raised, died or was not done in time.
-        ValueError: If the call cannot be sent to the ranks.
+        ValueError: If the call cannot be sent to the ranks, or `hosts` are for another `size`.
     """
-    reports = observe_ranks(function, size, *args, timeout_s=timeout_s, env=env, grace_s=grace_s)
+    reports = observe_ranks(
+        function, size, *args, timeout_s=timeout_s, env=env, grace_s=grace_s, hosts=hosts
+    )
     if any(report.has_failed for report in reports):
         raise RanksFailed(reports, function.__qualname__)
     return [report.value for report in reports]
@@ -50,6 +55,7 @@ def observe_ranks(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     env: Mapping[str, str] | None = None,
     grace_s: float = DEFAULT_GRACE_S,
+    hosts: Sequence[Host] | None = None,
 ) -> list[RankReport]:
     """Like `run_ranks`, but return what became of every rank, for tests of failures.
 
@@ -57,10 +63,10 @@ def observe_ranks(
         One `RankReport` per rank, in rank order. No process is left.
 
     Raises:
-        ValueError: If the call cannot be sent to the ranks. Never raises because ranks fail.
+        ValueError: As `run_ranks`. Never raises because ranks fail.
     """
     message = pack_call(function, args, is_last=True)
-    job = Job(size, env)
+    job = Job(places_of(size, hosts), env)
     try:
         return job.call(message, timeout_s=timeout_s, grace_s=grace_s, is_last=True)
     finally:

@@ -29,6 +29,8 @@ int32_t tnt_comm_abi_version(void);
 const char* tnt_comm_last_error(void);
 tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data, double scale);
 tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out);
+tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** data, void** lease);
+void tnt_reducer_return(void* lease);
 tnt_comm_status tnt_gatherer_start(int64_t gatherer, const void* data, uint64_t num_bytes);
 tnt_comm_status tnt_gatherer_wait(int64_t gatherer, uint64_t* num_bytes_of_rank,
                                   uint64_t* num_bytes_total);

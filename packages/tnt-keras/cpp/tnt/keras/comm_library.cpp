@@ -47,6 +47,8 @@ extern "C" __attribute__((visibility("default"))) const char* tnt_keras_open_com
   if (!find(handle, "tnt_comm_last_error", library.last_error) ||
       !find(handle, "tnt_reducer_start", library.reducer_start) ||
       !find(handle, "tnt_reducer_finish", library.reducer_finish) ||
+      !find(handle, "tnt_reducer_lend", library.reducer_lend) ||
+      !find(handle, "tnt_reducer_return", library.reducer_return) ||
       !find(handle, "tnt_gatherer_start", library.gatherer_start) ||
       !find(handle, "tnt_gatherer_wait", library.gatherer_wait) ||
       !find(handle, "tnt_gatherer_finish", library.gatherer_finish)) {

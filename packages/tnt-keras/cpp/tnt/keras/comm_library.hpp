@@ -10,6 +10,8 @@ struct CommLibrary {
   decltype(&tnt_comm_last_error) last_error = nullptr;
   decltype(&tnt_reducer_start) reducer_start = nullptr;
   decltype(&tnt_reducer_finish) reducer_finish = nullptr;
+  decltype(&tnt_reducer_lend) reducer_lend = nullptr;
+  decltype(&tnt_reducer_return) reducer_return = nullptr;
   decltype(&tnt_gatherer_start) gatherer_start = nullptr;
   decltype(&tnt_gatherer_wait) gatherer_wait = nullptr;
   decltype(&tnt_gatherer_finish) gatherer_finish = nullptr;

@@ -43,6 +43,10 @@ TF_Code TF_GetCode(const TF_Status* status);
 const char* TF_Message(const TF_Status* status);
 
 /* Tensors */
+TF_Tensor* TF_NewTensor(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
+                        size_t num_bytes,
+                        void (*deallocate)(void* data, size_t num_bytes, void* argument),
+                        void* argument);
 void TF_DeleteTensor(TF_Tensor* tensor);
 TF_DataType TF_TensorType(const TF_Tensor* tensor);
 int TF_NumDims(const TF_Tensor* tensor);
@@ -81,6 +85,8 @@ TF_Tensor* TF_ForwardInputOrAllocateOutput(TF_OpKernelContext* context,
                                            int num_candidate_input_indices, int output_index,
                                            const int64_t* dims, int num_dims, int* forwarded_input,
                                            TF_Status* status);
+void TF_SetOutput(TF_OpKernelContext* context, int index, const TF_Tensor* tensor,
+                  TF_Status* status);
 void TF_OpKernelContext_Failure(TF_OpKernelContext* context, TF_Status* status);
 
 #ifdef __cplusplus

@@ -5,8 +5,15 @@
 #include <utility>
 
 #include "tnt/comm/algorithm/slices.hpp"
+#include "tnt/comm/kernel/stream_copy.hpp"
 
 namespace tnt::comm {
+namespace {
+
+// Nothing of a result of this size would still be in a cache when it is read.
+constexpr std::size_t kBeyondCachesBytes = 32 * 1024 * 1024;
+
+}  // namespace
 
 SlicedAllreduce::SlicedAllreduce(std::shared_ptr<Health> health, double stall_report_s,
                                  std::shared_ptr<ChannelState> state, const Descriptor& descriptor,
@@ -21,6 +28,7 @@ SlicedAllreduce::SlicedAllreduce(std::shared_ptr<Health> health, double stall_re
       reducer_(descriptor.dtype, descriptor.op, sources_.size()) {
   const std::size_t num_bytes = descriptor.count * stride_;
   const std::size_t window = channel().window_bytes();
+  is_beyond_caches_ = num_bytes >= kBeyondCachesBytes;
   num_pieces_ = std::max<std::size_t>(1, (num_bytes + window - 1) / window);
   has_second_round = true;
   SharedBlocks::Place in_place{};
@@ -74,7 +82,7 @@ void SlicedAllreduce::copy_in(std::uint64_t index, std::byte* window) {
   for (int member = 0; member < channel().size(); ++member) {
     const Range part = slice(index, member);
     if (member == channel().rank() || part.size() == 0) continue;
-    std::memcpy(window + part.begin * stride_, source + part.begin * stride_,
+    stream_copy(window + part.begin * stride_, source + part.begin * stride_,
                 part.size() * stride_);
   }
 }
@@ -96,7 +104,8 @@ void SlicedAllreduce::reduce_piece(std::uint64_t index) {
     sources_[static_cast<std::size_t>(member)] = whole + offset;
   }
   std::byte* targets[] = {out_ + piece_offset + offset, own_window(index) + offset};
-  reducer_.reduce_to(targets, sources_.data(), sources_.size(), own.size());
+  reducer_.reduce_to(targets, TreeReducer::Copies::streamed, sources_.data(), sources_.size(),
+                     own.size());
 }
 
 bool SlicedAllreduce::reduce_shared() {
@@ -114,7 +123,8 @@ bool SlicedAllreduce::reduce_shared() {
     }
     // The last combination of a block writes its first target: this rank's own.
     std::swap(targets.front(), targets[static_cast<std::size_t>(channel().rank())]);
-    reducer_.reduce_to(targets, sources_.data(), sources_.size(), length);
+    reducer_.reduce_to(targets, TreeReducer::Copies::cached, sources_.data(), sources_.size(),
+                       length);
   }
   num_reduced_ += length;
   return num_reduced_ == own.size();
@@ -126,8 +136,12 @@ void SlicedAllreduce::copy_out(std::uint64_t index) {
   for (int member = 0; member < channel().size(); ++member) {
     const Range part = slice(index, member);
     if (member == channel().rank() || part.size() == 0) continue;
-    std::memcpy(target + part.begin * stride_, window_of(member, index) + part.begin * stride_,
-                part.size() * stride_);
+    const std::byte* source = window_of(member, index) + part.begin * stride_;
+    if (is_beyond_caches_) {
+      stream_copy(target + part.begin * stride_, source, part.size() * stride_);
+    } else {
+      std::memcpy(target + part.begin * stride_, source, part.size() * stride_);
+    }
   }
 }
 

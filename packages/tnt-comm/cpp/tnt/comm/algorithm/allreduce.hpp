@@ -18,6 +18,9 @@ namespace tnt::comm {
 /// others' windows into its own array and its window, and copies the other
 /// slices of the result from the ranks that reduced them.
 ///
+/// Windows are written past the caches: another core reads them next, and the
+/// cost of a cached write depends on who had the line before (see Channel).
+///
 /// Steps: ceil(bytes / window), two rounds each. Memory traffic per rank and
 /// byte of the message: (n-1)/n copied in, n/n read and 2/n written by the
 /// reduction, (n-1)/n copied out.
@@ -64,6 +67,7 @@ class SlicedAllreduce final : public WindowedOperation {
   std::byte* out_;
   std::size_t stride_;
   std::uint64_t num_pieces_;
+  bool is_beyond_caches_;
   bool is_mixed_ = false;
   std::vector<Arrays> arrays_;  // by member, if all are shared
   std::size_t num_reduced_ = 0;

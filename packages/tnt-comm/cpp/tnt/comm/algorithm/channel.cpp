@@ -6,65 +6,67 @@
 
 namespace tnt::comm {
 
-/// The line of a part that says how far its rank has reduced.
-struct alignas(64) Channel::Progress {
-  std::atomic<std::uint64_t> num_reduced;
-};
-
-/// What precedes a window: one line for the step and the descriptor, and one
-/// that is read for shared arrays only.
-struct alignas(64) Channel::Post {
-  std::atomic<std::uint64_t> num_posted;
+/// What precedes a window, each on a line of its own.
+struct alignas(64) Channel::Slot {
+  std::atomic<std::uint64_t> num_posted;  // steps; with what is said at the first of a call
   Descriptor descriptor;
   std::uint32_t is_shared;
-  alignas(64) SharedPlaces places;
+  alignas(64) std::atomic<std::uint64_t> num_reduced;
+  SharedPlaces places;
 };
 
 std::size_t ChannelLayout::num_bytes() const {
-  constexpr std::size_t kCacheLine = 64;
-  return kCacheLine + num_windows() * (2 * kCacheLine + window_bytes);
+  return num_windows() * (Channel::kSlotBytes + window_bytes);
 }
 
 Channel::Channel(std::shared_ptr<Segment> segment, const ChannelLayout& layout)
     : segment_(std::move(segment)), layout_(layout) {
   static_assert(std::is_trivially_copyable_v<Descriptor>);
-  static_assert(sizeof(Progress) == 64 && sizeof(Post) == 128 && offsetof(Post, places) == 64);
+  static_assert(sizeof(Slot) == kSlotBytes && offsetof(Slot, num_reduced) == 64);
 }
 
-std::size_t Channel::slot_offset(std::uint64_t step) const {
+std::byte* Channel::slot_data(int member, std::uint64_t step) const {
+  // Every time a slot is used, the members' parts are handed on by one.
   const std::size_t slot = step % layout_.num_windows();
-  return layout_.offset + sizeof(Progress) + slot * (sizeof(Post) + layout_.window_bytes);
+  const std::uint64_t num_uses = step / layout_.num_windows();
+  const auto num_members = static_cast<std::uint64_t>(size());
+  const auto part = static_cast<int>((static_cast<std::uint64_t>(member) + num_uses) % num_members);
+  std::byte* data = part == rank() ? segment_->local() : segment_->writable_peer(part);
+  return data + layout_.offset + slot * (kSlotBytes + layout_.window_bytes);
 }
 
-std::size_t Channel::window_offset(std::uint64_t step) const {
-  return slot_offset(step) + sizeof(Post);
+Channel::Slot& Channel::slot_of(int member, std::uint64_t step) const {
+  return *reinterpret_cast<Slot*>(slot_data(member, step));
 }
 
-const Channel::Post& Channel::post_of(int member, std::uint64_t step) const {
-  return *reinterpret_cast<const Post*>(part_of(member) + slot_offset(step));
+std::byte* Channel::window(std::uint64_t step) {
+  return slot_data(rank(), step) + kSlotBytes;
+}
+
+const std::byte* Channel::window_of(int member, std::uint64_t step) const {
+  return slot_data(member, step) + kSlotBytes;
 }
 
 void Channel::describe(std::uint64_t step, const Posting& posting) {
-  auto& post = *reinterpret_cast<Post*>(segment_->local() + slot_offset(step));
-  post.descriptor = posting.descriptor;
-  post.is_shared = posting.is_shared ? 1 : 0;
-  if (posting.is_shared) post.places = posting.places;
+  Slot& slot = slot_of(rank(), step);
+  slot.descriptor = posting.descriptor;
+  slot.is_shared = posting.is_shared ? 1 : 0;
+  if (posting.is_shared) slot.places = posting.places;
 }
 
 const Descriptor& Channel::descriptor_of(int member, std::uint64_t step) const {
-  return post_of(member, step).descriptor;
+  return slot_of(member, step).descriptor;
 }
 
 Posting Channel::posting_of(int member, std::uint64_t step) const {
-  const Post& post = post_of(member, step);
-  Posting result{.descriptor = post.descriptor, .is_shared = post.is_shared != 0, .places = {}};
-  if (result.is_shared) result.places = post.places;
+  const Slot& slot = slot_of(member, step);
+  Posting result{.descriptor = slot.descriptor, .is_shared = slot.is_shared != 0, .places = {}};
+  if (result.is_shared) result.places = slot.places;
   return result;
 }
 
 void Channel::post_quietly(std::uint64_t step) {
-  auto& post = *reinterpret_cast<Post*>(segment_->local() + slot_offset(step));
-  post.num_posted.store(step + 1, std::memory_order_release);
+  slot_of(rank(), step).num_posted.store(step + 1, std::memory_order_release);
 }
 
 void Channel::post(std::uint64_t step) {
@@ -73,18 +75,16 @@ void Channel::post(std::uint64_t step) {
 }
 
 void Channel::publish_reduced(std::uint64_t step) {
-  auto& progress = *reinterpret_cast<Progress*>(segment_->local() + layout_.offset);
-  progress.num_reduced.store(step + 1, std::memory_order_release);
+  slot_of(rank(), step).num_reduced.store(step + 1, std::memory_order_release);
   wake_others();
 }
 
 bool Channel::has_posted(int member, std::uint64_t step) const {
-  return post_of(member, step).num_posted.load(std::memory_order_acquire) > step;
+  return slot_of(member, step).num_posted.load(std::memory_order_acquire) > step;
 }
 
 bool Channel::has_reduced(int member, std::uint64_t step) const {
-  const auto& progress = *reinterpret_cast<const Progress*>(part_of(member) + layout_.offset);
-  return progress.num_reduced.load(std::memory_order_acquire) > step;
+  return slot_of(member, step).num_reduced.load(std::memory_order_acquire) > step;
 }
 
 bool Channel::have_all_posted(std::uint64_t step) const {

@@ -75,11 +75,13 @@ void Health::fail(const Error& error) {
   const std::size_t offset = static_cast<std::size_t>(segment_->rank()) * sizeof(Report);
   std::memcpy(segment_->local() + offset, &report, sizeof report);
   for (int member = 0; member < segment_->size(); ++member) {
-    if (member == segment_->rank()) continue;
+    // Without room the member is stuck itself, and this rank must not be as well:
+    // it will be known as failed when it leaves. The report stays as it is, so
+    // nobody has to wait until it has been sent.
+    if (member == segment_->rank() || !segment_->has_room(member, 2)) continue;
     segment_->put(member, offset, offset, sizeof report);
     segment_->notify(member, kNotification, 1);
   }
-  segment_->flush();
 }
 
 void Health::check_failures_of_others() const {

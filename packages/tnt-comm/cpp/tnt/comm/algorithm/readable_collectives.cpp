@@ -65,7 +65,7 @@ Collectives::Made ReadableCollectives::allreduce(const Descriptor& descriptor, c
                              .topology = Topology::readable,
                              .num_members = state_->channel.size()};
   const AllreduceAlgorithm algorithm =
-      choose_allreduce(wanted, context_.requested, context_.health->world_rank());
+      choose_allreduce(wanted, context_.requested, *context_.health);
   if (algorithm == AllreduceAlgorithm::direct) return make<DirectAllreduce>(descriptor, in, out);
   return make<SlicedAllreduce>(descriptor, in, out, context_.blocks);
 }

@@ -149,8 +149,9 @@ void require_usable(AllreduceAlgorithm requested, const Question& question, DTyp
   }
   throw UsageError(text("TNT_ALLREDUCE_ALGORITHM='", name_of(requested),
                         "' cannot be used for an allreduce of ", comm::name_of(dtype), " among ",
-                        question.size, question.topology == Topology::two_level ? " hosts" : " ranks",
-                        ": it ", reason, ". Here these can: auto, ", usable, "."));
+                        question.size,
+                        question.topology == Topology::two_level ? " hosts" : " ranks", ": it ",
+                        reason, ". Here these can: auto, ", usable, "."));
 }
 
 void log_choice(const AllreduceCase& wanted, AllreduceAlgorithm chosen, int rank) {
@@ -171,13 +172,19 @@ void log_choice(const AllreduceCase& wanted, AllreduceAlgorithm chosen, int rank
 
 }  // namespace
 
-AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested,
-                                    int rank) {
+AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested) {
   const Question question = question_of(wanted);
-  if (requested != AllreduceAlgorithm::automatic) require_usable(requested, question, wanted.dtype);
-  const AllreduceAlgorithm chosen =
-      requested == AllreduceAlgorithm::automatic ? choose_from_table(question) : requested;
-  log_choice(wanted, chosen, rank);
+  if (requested == AllreduceAlgorithm::automatic) return choose_from_table(question);
+  require_usable(requested, question, wanted.dtype);
+  return requested;
+}
+
+AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested,
+                                    const Health& health) {
+  const AllreduceAlgorithm chosen = choose_allreduce(wanted, requested);
+  if (health.world_rank_of(0) == health.world_rank()) {
+    log_choice(wanted, chosen, health.world_rank());
+  }
   return chosen;
 }
 
@@ -204,8 +211,7 @@ double estimated_us(AllreduceAlgorithm algorithm, int size, std::size_t num_byte
   const double phases = pattern.exchange.is_split ? 2 : 1;
   const double rounds =
       phases * static_cast<double>(levels_of(size, pattern.exchange.radices).size());
-  const double messages =
-      phases * static_cast<double>(num_copies(size, pattern.exchange.radices));
+  const double messages = phases * static_cast<double>(num_copies(size, pattern.exchange.radices));
   const double share = static_cast<double>(size - 1) / size;
   const double combined = pattern.exchange.is_split ? share * bytes : messages * bytes;
   const double sent = pattern.exchange.is_split ? 2 * share * bytes : combined;

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "tnt/comm/algorithm/allreduce_algorithm.hpp"
+#include "tnt/comm/algorithm/health.hpp"
 #include "tnt/comm/algorithm/network/reduction_schedule.hpp"
 #include "tnt/comm/base/dtype.hpp"
 
@@ -27,12 +28,15 @@ struct AllreduceCase {
 
 /// The algorithm for a case: the requested one, or if that is `automatic` the
 /// one that the table below prefers. UsageError if the requested one does not
-/// fit the case, saying why and which ones do. Says at DEBUG what was chosen,
-/// once for each algorithm and group size.
+/// fit the case, saying why and which ones do.
 ///
 /// Two levels: the algorithm is for what the hosts exchange.
+AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested);
+
+/// The same for a group; its first member says at DEBUG what was chosen, once
+/// for each algorithm and number of ranks.
 AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested,
-                                    int rank);
+                                    const Health& health);
 
 /// How an algorithm exchanges messages.
 struct MessagePattern {

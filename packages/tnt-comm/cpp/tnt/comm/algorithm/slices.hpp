@@ -18,7 +18,7 @@ inline Range slice_of(std::size_t count, DType dtype, int num_members, int membe
 /// Allreduces up to this many bytes are done by every rank for itself: reading
 /// n small inputs costs less than a second round of notifications.
 inline std::size_t direct_allreduce_limit_bytes(int num_members) {
-  constexpr std::size_t kReadBudget = 32 * 1024;
+  constexpr std::size_t kReadBudget = 128 * 1024;
   return kReadBudget / static_cast<std::size_t>(num_members);
 }
 

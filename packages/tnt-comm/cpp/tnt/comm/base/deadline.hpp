@@ -10,8 +10,8 @@ using Clock = std::chrono::steady_clock;
 /// A point in time after which a wait gives up. There is no "never".
 class Deadline {
  public:
-  explicit Deadline(double timeout_s)
-      : start_(Clock::now()), timeout_s_(timeout_s), end_(start_ + to_duration(timeout_s)) {}
+  explicit Deadline(double timeout_s, Clock::time_point start = Clock::now())
+      : start_(start), timeout_s_(timeout_s), end_(start_ + to_duration(timeout_s)) {}
 
   bool is_over() const { return Clock::now() >= end_; }
   double timeout_s() const { return timeout_s_; }

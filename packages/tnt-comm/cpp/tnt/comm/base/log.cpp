@@ -27,8 +27,8 @@ bool is_logged(LogLevel level) {
 
 void log(LogLevel level, int rank, const std::string& message) {
   if (!is_logged(level)) return;
-  const std::string line = text(kNames[static_cast<std::size_t>(level)], " tnt-comm rank ", rank,
-                                ": ", message, "\n");
+  const std::string line =
+      text(kNames[static_cast<std::size_t>(level)], " tnt-comm rank ", rank, ": ", message, "\n");
   // Nothing sensible can be done when stderr is closed.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }

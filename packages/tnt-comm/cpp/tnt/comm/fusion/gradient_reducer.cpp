@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "tnt/comm/base/text.hpp"
@@ -22,6 +23,7 @@ constexpr std::size_t kSmallestLoanBytes = 16 * 1024;
 /// A tensor's place and where it is between start and finish.
 struct GradientReducer::Tensor {
   TensorSpec spec;
+  std::optional<DType> narrow;  // as what it travels, if that is not its own dtype
   FusedTensors* bucket = nullptr;
   std::size_t offset = 0;  // in bytes
   std::atomic<State> state{State::idle};
@@ -77,7 +79,7 @@ void GradientReducer::create_buckets(const FusionPlan& plan) {
     const Bucket& bucket = plan.buckets()[i];
     placements.push_back(place(bucket, plan.tensors()));
     specs.push_back(
-        {bucket.dtype, placements.back().num_elements, describe_bucket(plan, i, name_)});
+        {bucket.wire_dtype, placements.back().num_elements, describe_bucket(plan, i, name_)});
   }
   const auto allreduces = comm::create_buckets(*group_, specs);
   tensors_.resize(plan.tensors().size());
@@ -92,8 +94,9 @@ void GradientReducer::create_buckets(const FusionPlan& plan) {
     for (std::size_t k = 0; k < bucket.tensor_ids.size(); ++k) {
       Tensor& tensor = fused->tensors.emplace_back();
       tensor.spec = plan.tensors()[bucket.tensor_ids[k]];
+      if (bucket.is_compressed()) tensor.narrow = bucket.wire_dtype;
       tensor.bucket = fused.get();
-      tensor.offset = placements[i].offsets[k] * size_of(bucket.dtype);
+      tensor.offset = placements[i].offsets[k] * size_of(bucket.wire_dtype);
       tensors_[bucket.tensor_ids[k]] = &tensor;
     }
     observe(*fused, i, plan);
@@ -103,7 +106,7 @@ void GradientReducer::create_buckets(const FusionPlan& plan) {
 
 void GradientReducer::observe(FusedTensors& bucket, std::size_t index, const FusionPlan& plan) {
   const Bucket& planned = plan.buckets()[index];
-  const std::size_t num_bytes = planned.num_elements * size_of(planned.dtype);
+  const std::size_t num_bytes = planned.num_wire_bytes();
   if (Timeline* timeline = group_->monitor()->timeline.get()) {
     bucket.track = std::make_shared<BucketTrack>(*timeline, label_of_bucket(index, name_),
                                                  describe_bucket(plan, index, name_), num_bytes,
@@ -145,7 +148,11 @@ void GradientReducer::start(std::size_t id, const void* data, double scale) {
   if (phase_track_) phase_track_->begin_tensor(tensor.step);
   FusedTensors& bucket = *tensor.bucket;
   std::byte* target = bucket.allreduce->input(tensor.step) + tensor.offset;
-  pack_scaled(target, data, tensor.spec.num_elements, tensor.spec.dtype, scale);
+  if (tensor.narrow) {
+    pack_narrowed(target, data, tensor.spec.num_elements, *tensor.narrow, scale);
+  } else {
+    pack_scaled(target, data, tensor.spec.num_elements, tensor.spec.dtype, scale);
+  }
   tensor.state.store(State::started);
   if (phase_track_) phase_track_->end_tensor();
   if (bucket.num_packed.fetch_add(1) + 1 < bucket.tensors.size()) return;
@@ -185,7 +192,12 @@ void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
   wait_for_sum(tensor, timeout_s, check_interrupt);
   const std::size_t num_bytes = tensor.spec.num_elements * size_of(tensor.spec.dtype);
   if (num_bytes > 0) {
-    std::memcpy(out, tensor.bucket->allreduce->result(tensor.step) + tensor.offset, num_bytes);
+    const std::byte* sum = tensor.bucket->allreduce->result(tensor.step) + tensor.offset;
+    if (tensor.narrow) {
+      unpack_widened(out, sum, tensor.spec.num_elements, *tensor.narrow);
+    } else {
+      std::memcpy(out, sum, num_bytes);
+    }
   }
   hand_out(tensor);
 }
@@ -200,7 +212,8 @@ std::unique_ptr<Lease> GradientReducer::lend(std::size_t id, double timeout_s,
                                              const InterruptCheck& check_interrupt) {
   require_usable(id);
   Tensor& tensor = *tensors_[id];
-  if (tensor.spec.num_elements * size_of(tensor.spec.dtype) < kSmallestLoanBytes) return nullptr;
+  const std::size_t num_bytes = tensor.spec.num_elements * size_of(tensor.spec.dtype);
+  if (num_bytes < kSmallestLoanBytes || tensor.narrow) return nullptr;
   enter(tensor, State::started, State::finishing, "lend");
   wait_for_sum(tensor, timeout_s, check_interrupt);
   std::size_t window = 0;

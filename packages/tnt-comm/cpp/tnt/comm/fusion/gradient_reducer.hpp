@@ -44,8 +44,8 @@ class TNT_COMM_EXPORT GradientReducer {
               const InterruptCheck& check_interrupt = {});
 
   /// Like finish, without the copy. Null if the sum cannot be lent: small
-  /// tensors are cheaper to copy, and only the results of one step of a bucket
-  /// are lent at a time. The tensor then is as before the call: finish() it.
+  /// tensors are cheaper to copy, compressed ones must be widened, and only the
+  /// results of one step of a bucket are lent at a time. The tensor then is as before the call: finish() it.
   std::unique_ptr<Lease> lend(std::size_t id, double timeout_s = 0,
                               const InterruptCheck& check_interrupt = {});
 

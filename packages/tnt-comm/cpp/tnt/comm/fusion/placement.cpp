@@ -6,7 +6,7 @@ namespace tnt::comm {
 
 Placement place(const Bucket& bucket, const std::vector<TensorSpec>& tensors) {
   constexpr std::size_t kCacheLine = 64;
-  const std::size_t line = kCacheLine / size_of(bucket.dtype);
+  const std::size_t line = kCacheLine / size_of(bucket.wire_dtype);
   Placement result;
   for (const std::size_t id : bucket.tensor_ids) {
     result.offsets.push_back(result.num_elements);

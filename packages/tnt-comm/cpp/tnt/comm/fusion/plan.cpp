@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
@@ -17,8 +19,13 @@ std::string without_line_ends(std::string name) {
 
 }  // namespace
 
-FusionPlan::FusionPlan(std::vector<TensorSpec> tensors, std::size_t threshold_bytes)
-    : tensors_(std::move(tensors)), threshold_bytes_(threshold_bytes) {
+FusionPlan::FusionPlan(std::vector<TensorSpec> tensors, std::size_t threshold_bytes,
+                       std::optional<DType> wire_dtype)
+    : tensors_(std::move(tensors)), threshold_bytes_(threshold_bytes), wire_dtype_(wire_dtype) {
+  if (wire_dtype && *wire_dtype != DType::float16 && *wire_dtype != DType::bfloat16) {
+    throw UsageError(text("`wire_dtype` must be float16 or bfloat16. Received: wire_dtype='",
+                          name_of(*wire_dtype), "'."));
+  }
   std::map<DType, std::size_t> open;  // index of the open bucket of each dtype
   for (std::size_t id = tensors_.size(); id-- > 0;) {
     const TensorSpec& tensor = tensors_[id];
@@ -28,7 +35,11 @@ FusionPlan::FusionPlan(std::vector<TensorSpec> tensors, std::size_t threshold_by
         buckets_[found->second].num_elements * size_of(tensor.dtype) < threshold_bytes_;
     if (!fits) {
       open[tensor.dtype] = buckets_.size();
-      buckets_.push_back({.dtype = tensor.dtype, .tensor_ids = {}, .offsets = {}});
+      const bool is_compressed = wire_dtype && tensor.dtype == DType::float32;
+      buckets_.push_back({.dtype = tensor.dtype,
+                          .tensor_ids = {},
+                          .offsets = {},
+                          .wire_dtype = is_compressed ? *wire_dtype : tensor.dtype});
     }
     Bucket& bucket = buckets_[open[tensor.dtype]];
     bucket.tensor_ids.push_back(id);
@@ -39,7 +50,9 @@ FusionPlan::FusionPlan(std::vector<TensorSpec> tensors, std::size_t threshold_by
 
 std::string describe(const FusionPlan& plan) {
   std::ostringstream stream;
+  const std::string_view wire = plan.wire_dtype() ? name_of(*plan.wire_dtype()) : "none";
   stream << "a fusion threshold of " << plan.threshold_bytes() << " bytes\n";
+  stream << "the wire dtype " << wire << "\n";
   for (std::size_t id = 0; id < plan.tensors().size(); ++id) {
     const TensorSpec& tensor = plan.tensors()[id];
     stream << "tensor " << id << " '" << without_line_ends(tensor.name) << "' ("

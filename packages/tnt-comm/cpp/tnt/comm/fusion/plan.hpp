@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct Bucket {
   std::vector<std::size_t> tensor_ids;  ///< indices into the plan's tensors
   std::vector<std::size_t> offsets;     ///< in elements, one per tensor id
   std::size_t num_elements = 0;
+  DType wire_dtype = DType::float32;  ///< as what the elements travel
+
+  bool is_compressed() const { return wire_dtype != dtype; }
+  std::size_t num_wire_bytes() const { return num_elements * size_of(wire_dtype); }
 };
 
 /// Which tensors share a bucket. Pure: depends on the arguments only, so all
@@ -33,12 +38,20 @@ struct Bucket {
 /// `threshold_bytes`, the next tensor is appended to it; otherwise it is
 /// closed and the tensor opens a new one. So every bucket but the last of its
 /// dtype reaches the threshold, and a threshold of 0 fuses nothing.
+///
+/// With a wire dtype (float16 or bfloat16), float32 tensors are rounded to it
+/// when they are packed, which halves what travels. Their sum is formed in
+/// float32 over the whole tree, rounded once, and is float32 again when it is
+/// handed out. Buckets are planned as without.
 class TNT_COMM_EXPORT FusionPlan {
  public:
-  FusionPlan(std::vector<TensorSpec> tensors, std::size_t threshold_bytes);
+  /// UsageError if the wire dtype is another one than these.
+  FusionPlan(std::vector<TensorSpec> tensors, std::size_t threshold_bytes,
+             std::optional<DType> wire_dtype = {});
 
   const std::vector<TensorSpec>& tensors() const { return tensors_; }
   std::size_t threshold_bytes() const { return threshold_bytes_; }
+  std::optional<DType> wire_dtype() const { return wire_dtype_; }
 
   /// In the order in which they are opened.
   const std::vector<Bucket>& buckets() const { return buckets_; }
@@ -46,6 +59,7 @@ class TNT_COMM_EXPORT FusionPlan {
  private:
   std::vector<TensorSpec> tensors_;
   std::size_t threshold_bytes_;
+  std::optional<DType> wire_dtype_;
   std::vector<Bucket> buckets_;
 };
 

@@ -1,7 +1,10 @@
 #include "tnt/comm/group/buckets.hpp"
 
+#include <algorithm>
+
 #include "tnt/comm/algorithm/bucket_allreduce.hpp"
 #include "tnt/comm/algorithm/network/bucket_allreduce.hpp"
+#include "tnt/comm/algorithm/network/two_level_bucket_allreduce.hpp"
 #include "tnt/comm/algorithm/select.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/group/group.hpp"
@@ -27,25 +30,32 @@ class SegmentPlan {
     total_.num_notifications += needs.num_notifications;
     return place;
   }
-  const MemoryNeeds& total() const { return total_; }
+  /// Never empty, since that is more than some networks can register.
+  MemoryNeeds total() const {
+    return {std::max(total_.num_bytes, kCacheLine),
+            std::max<std::size_t>(total_.num_notifications, 1)};
+  }
 
  private:
   MemoryNeeds total_;
 };
 
+BucketLayout add_windows(SegmentPlan& plan, const BucketSpec& spec) {
+  BucketLayout layout;
+  layout.window_bytes = round_up(spec.count * size_of(spec.dtype), kCacheLine);
+  const auto place = plan.add({layout.num_bytes(), BucketLayout::kNumNotifications});
+  layout.offset = place.offset;
+  layout.notification = place.notification;
+  return layout;
+}
+
 Buckets create_readable(Group& group, const std::vector<BucketSpec>& specs) {
   SegmentPlan plan;
   std::vector<BucketLayout> layouts;
   for (const BucketSpec& spec : specs) {
-    BucketLayout layout;
-    layout.window_bytes = round_up(spec.count * size_of(spec.dtype), kCacheLine);
-    const auto place = plan.add({layout.num_bytes(), BucketLayout::kNumNotifications});
-    layout.offset = place.offset;
-    layout.notification = place.notification;
-    layouts.push_back(layout);
+    layouts.push_back(add_windows(plan, spec));
   }
-  const auto segment =
-      group.create_segment(plan.total().num_bytes, plan.total().num_notifications);
+  const auto segment = group.create_segment(plan.total());
   Buckets buckets;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     buckets.push_back(std::make_shared<BucketAllreduce>(group.health(), group.stall_report_s(),
@@ -61,8 +71,7 @@ MessagePattern pattern_for(const Group& group, const BucketSpec& spec) {
                              .topology = group.topology(),
                              .num_members = group.size(),
                              .num_hosts = group.hosts().num_hosts};
-  return pattern_of(
-      choose_allreduce(wanted, group.requested_algorithm(), group.health()->world_rank()));
+  return pattern_of(choose_allreduce(wanted, group.requested_algorithm(), *group.health()));
 }
 
 Buckets create_put_only(Group& group, const std::vector<BucketSpec>& specs) {
@@ -72,8 +81,7 @@ Buckets create_put_only(Group& group, const std::vector<BucketSpec>& specs) {
     places.push_back(plan.add(NetworkBucketAllreduce::memory_needs(
         pattern_for(group, spec), group.size(), spec.dtype, spec.count)));
   }
-  const auto segment =
-      group.create_segment(plan.total().num_bytes, plan.total().num_notifications);
+  const auto segment = group.create_segment(plan.total());
   Buckets buckets;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const BucketSpec& spec = specs[i];
@@ -84,11 +92,63 @@ Buckets create_put_only(Group& group, const std::vector<BucketSpec>& specs) {
   return buckets;
 }
 
+// The parts of a bucket over two levels in the three segments that it needs:
+// the window on the host, the slice between the hosts, the roll call of all.
+struct TwoLevelPlaces {
+  BucketLayout windows;
+  SegmentPlan::Place exchange;
+  NotificationId roll_call = 0;
+};
+
+Buckets create_two_level(Group& group, const std::vector<BucketSpec>& specs) {
+  const HostLayout& hosts = group.hosts();
+  const auto slice_of_spec = [&](const BucketSpec& spec) {
+    return TwoLevelBucketAllreduce::slice(spec.count, spec.dtype, hosts, group.rank()).size();
+  };
+  SegmentPlan on_host;
+  SegmentPlan between_hosts;
+  SegmentPlan among_all;
+  std::vector<TwoLevelPlaces> places;
+  for (const BucketSpec& spec : specs) {
+    TwoLevelPlaces& at = places.emplace_back();
+    at.windows = add_windows(on_host, spec);
+    const std::size_t slice_bytes =
+        slice_of_spec(spec) * size_of(PartialReducer::partial_type(spec.dtype));
+    at.exchange = between_hosts.add(
+        BucketExchange::memory_needs(pattern_for(group, spec), hosts.num_hosts, slice_bytes));
+    at.roll_call = among_all.add({0, RollCall::kNumNotifications}).notification;
+  }
+  const auto host_segment = group.create_host_segment(on_host.total());
+  const auto exchange_segment = group.create_segment_between_hosts(between_hosts.total());
+  const auto group_segment = group.create_segment(among_all.total());
+  Buckets buckets;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const BucketSpec& spec = specs[i];
+    const TwoLevelPlaces& at = places[i];
+    buckets.push_back(std::make_shared<TwoLevelBucketAllreduce>(
+        group.health(), group.stall_report_s(),
+        BucketWindows(host_segment, at.windows, spec.dtype, WindowPair::Order::reuse),
+        BucketExchange(exchange_segment, pattern_for(group, spec),
+                       PartialReducer::partial_type(spec.dtype), slice_of_spec(spec),
+                       at.exchange.offset, at.exchange.notification),
+        RollCall(group_segment, at.roll_call), hosts, group.rank(), spec.dtype, spec.count,
+        spec.name));
+  }
+  return buckets;
+}
+
 }  // namespace
 
 Buckets create_buckets(Group& group, const std::vector<BucketSpec>& specs) {
-  return group.topology() == Topology::readable ? create_readable(group, specs)
-                                                : create_put_only(group, specs);
+  switch (group.topology()) {
+    case Topology::readable:
+      return create_readable(group, specs);
+    case Topology::put_only:
+      return create_put_only(group, specs);
+    case Topology::two_level:
+      return create_two_level(group, specs);
+  }
+  return {};
 }
 
 }  // namespace tnt::comm

@@ -14,9 +14,13 @@
 namespace tnt::comm {
 namespace {
 
-// Several windows of this size per rank: large enough that the rounds of a step
-// are cheap next to its copies, small enough for the second-level cache.
-constexpr std::size_t kWindowBytes = 256 * 1024;
+// Several windows of this size per rank. Large enough that the rounds of a step
+// are cheap next to its copies, small enough for what a rank copies in of its
+// array to be still in the second-level cache when it reduces. Where messages
+// are sent, copies cost little next to them, and shorter pieces overlap better.
+std::size_t window_bytes_for(Topology topology) {
+  return topology == Topology::readable ? 512 * 1024 : 256 * 1024;
+}
 
 HostLayout hosts_of(const Transport& transport, const std::vector<int>& ranks) {
   std::vector<int> nodes;
@@ -75,7 +79,8 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
   }
   const std::size_t offset = Health::num_bytes(ranks_.size());
   const NotificationId notification = Health::kNotification + 1;
-  const MemoryNeeds needs = stream_needs(topology_, static_cast<int>(ranks_.size()), kWindowBytes);
+  const MemoryNeeds needs =
+      stream_needs(topology_, static_cast<int>(ranks_.size()), window_bytes_for(topology_));
   SegmentRequest request;
   request.key = key_;
   request.members = ranks_;
@@ -83,7 +88,8 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
   request.num_notifications = notification + needs.num_notifications;
   segment_ = runtime.transport().create_segment(request, Deadline(timeout_s()));
   health_ = std::make_shared<Health>(std::move(name), ranks_, segment_, runtime.transport());
-  stream_ = make_stream(*this, operation_context(), segment_, kWindowBytes, offset, notification);
+  stream_ = make_stream(*this, operation_context(),
+                        {segment_, window_bytes_for(topology_), offset, notification});
   warn_of_one_level();
   if (monitor()->timeline) {
     const std::string title = text("group '", health_->group_name(), "'");
@@ -139,7 +145,9 @@ std::shared_ptr<Ticket> Group::allreduce_now(const void* in, void* out, std::siz
   health_->require_intact();
   QuickAllreduce* quick = stream_->quick_allreduce();
   const std::size_t num_bytes = count * size_of(dtype);
-  const bool may_be_quick = quick != nullptr && quick->takes(num_bytes) && !monitor()->timeline;
+  // The short path leaves no traces and does not say which algorithm it is.
+  const bool may_be_quick = quick != nullptr && quick->takes(num_bytes) && !monitor()->timeline &&
+                            !is_logged(LogLevel::debug);
   if (!may_be_quick || !engine().try_hold(*order_)) {
     return start_allreduce(in, out, count, dtype, op, Driver::caller);
   }
@@ -245,22 +253,43 @@ std::vector<std::string> Group::exchange(const std::string& own) {
   return result;
 }
 
-std::unique_ptr<Collectives> Group::create_stream(std::size_t window_bytes) {
+std::unique_ptr<Collectives> Group::create_flat_stream(std::size_t window_bytes) {
   const MemoryNeeds needs = stream_needs(topology_, size(), window_bytes);
-  return make_stream(*this, operation_context(),
-                     create_segment(needs.num_bytes, needs.num_notifications), window_bytes, 0, 0);
+  return make_flat_stream(topology_, operation_context(), {create_segment(needs), window_bytes});
 }
 
-std::shared_ptr<Segment> Group::create_segment(std::size_t num_bytes,
-                                               std::size_t num_notifications) {
+std::shared_ptr<Segment> Group::create_segment(const MemoryNeeds& needs) {
+  return create_segment_of(ranks_, "", needs);
+}
+
+std::shared_ptr<Segment> Group::create_host_segment(const MemoryNeeds& needs) {
+  const int host = hosts_.host_of(rank());
+  std::vector<int> ranks;
+  for (int index = 0; index < hosts_.members_per_host; ++index) {
+    ranks.push_back(ranks_[static_cast<std::size_t>(hosts_.member_at(host, index))]);
+  }
+  return create_segment_of(std::move(ranks), text("-host-", host), needs);
+}
+
+std::shared_ptr<Segment> Group::create_segment_between_hosts(const MemoryNeeds& needs) {
+  const int index = hosts_.local_index_of(rank());
+  std::vector<int> ranks;
+  for (int host = 0; host < hosts_.num_hosts; ++host) {
+    ranks.push_back(ranks_[static_cast<std::size_t>(hosts_.member_at(host, index))]);
+  }
+  return create_segment_of(std::move(ranks), text("-place-", index), needs);
+}
+
+std::shared_ptr<Segment> Group::create_segment_of(std::vector<int> ranks, const std::string& suffix,
+                                                  const MemoryNeeds& needs) {
   SegmentRequest request;
   {
     const std::lock_guard lock(mutex_);
-    request.key = text(key_, "-", num_objects_++);
+    request.key = text(key_, "-", num_segments_++, suffix);
   }
-  request.members = ranks_;
-  request.num_bytes = num_bytes;
-  request.num_notifications = num_notifications;
+  request.members = std::move(ranks);
+  request.num_bytes = needs.num_bytes;
+  request.num_notifications = needs.num_notifications;
   try {
     return runtime_.transport().create_segment(request, Deadline(timeout_s()));
   } catch (const Error& error) {

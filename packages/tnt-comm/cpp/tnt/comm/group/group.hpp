@@ -67,12 +67,17 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   /// together. Collective, blocking.
   std::vector<std::string> exchange(const std::string& own);
 
-  /// Collectives of a stream of their own, through windows of about this size.
-  /// Collective, blocking.
-  std::unique_ptr<Collectives> create_stream(std::size_t window_bytes);
+  /// Collectives of a stream of their own, through windows of about this size;
+  /// allreduces of it have one level. Collective, blocking.
+  std::unique_ptr<Collectives> create_flat_stream(std::size_t window_bytes);
 
   /// Memory for an object on this group. Collective, blocking.
-  std::shared_ptr<Segment> create_segment(std::size_t num_bytes, std::size_t num_notifications);
+  std::shared_ptr<Segment> create_segment(const MemoryNeeds& needs);
+
+  /// With two levels, memory among the members on this host, which can read it,
+  /// or among those with this rank's place on all hosts. Collective, blocking.
+  std::shared_ptr<Segment> create_host_segment(const MemoryNeeds& needs);
+  std::shared_ptr<Segment> create_segment_between_hosts(const MemoryNeeds& needs);
 
   /// How the members reach each other.
   Topology topology() const { return topology_; }
@@ -100,6 +105,8 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Track> track_of(const Descriptor& descriptor) const;
   OperationContext operation_context() const;
   void warn_of_one_level() const;
+  std::shared_ptr<Segment> create_segment_of(std::vector<int> ranks, const std::string& suffix,
+                                             const MemoryNeeds& needs);
 
   Runtime& runtime_;
   std::vector<int> ranks_;
@@ -113,7 +120,7 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   RowId row_ = 0;                                               // of the timeline, if there is one
   std::shared_ptr<SharedBlocks> blocks_ = std::make_shared<SharedBlocks>();
   std::mutex mutex_;
-  int num_objects_ = 0;
+  int num_segments_ = 0;
 };
 
 }  // namespace tnt::comm

@@ -13,7 +13,7 @@ SharedArray::SharedArray(Group& group, std::size_t num_bytes) {
     segment_ = std::make_shared<HeapSegment>(num_bytes);
     return;
   }
-  segment_ = group.create_segment(num_bytes, SharedBlocks::kNumNotifications);
+  segment_ = group.create_segment({num_bytes, SharedBlocks::kNumNotifications});
   blocks_ = group.blocks();
   block_ = blocks_->add(segment_, num_bytes);
 }

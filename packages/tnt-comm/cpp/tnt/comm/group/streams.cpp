@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tnt/comm/algorithm/network/put_only_collectives.hpp"
+#include "tnt/comm/algorithm/network/two_level_collectives.hpp"
 #include "tnt/comm/algorithm/readable_collectives.hpp"
 #include "tnt/comm/group/group.hpp"
 
@@ -15,13 +16,28 @@ MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t window_
 }
 
 std::unique_ptr<Collectives> make_stream(Group& group, const OperationContext& context,
-                                         std::shared_ptr<Segment> segment, std::size_t window_bytes,
-                                         std::size_t offset, NotificationId notification) {
-  if (group.topology() == Topology::readable) {
-    return std::make_unique<ReadableCollectives>(context, std::move(segment), window_bytes, offset);
+                                         const StreamMemory& memory) {
+  if (group.topology() != Topology::two_level) {
+    return make_flat_stream(group.topology(), context, memory);
   }
-  return std::make_unique<PutOnlyCollectives>(context, std::move(segment), window_bytes, offset,
-                                              notification);
+  const HostLayout& hosts = group.hosts();
+  auto on_host = group.create_host_segment(
+      TwoLevelCollectives::needs_on_host(hosts.members_per_host, memory.window_bytes));
+  auto between_hosts = group.create_segment_between_hosts(
+      TwoLevelCollectives::needs_between_hosts(hosts.num_hosts, memory.window_bytes));
+  return std::make_unique<TwoLevelCollectives>(context, memory.segment, std::move(on_host),
+                                               std::move(between_hosts), hosts, memory.window_bytes,
+                                               memory.offset, memory.notification);
+}
+
+std::unique_ptr<Collectives> make_flat_stream(Topology topology, const OperationContext& context,
+                                              const StreamMemory& memory) {
+  if (topology == Topology::readable) {
+    return std::make_unique<ReadableCollectives>(context, memory.segment, memory.window_bytes,
+                                                 memory.offset);
+  }
+  return std::make_unique<PutOnlyCollectives>(context, memory.segment, memory.window_bytes,
+                                              memory.offset, memory.notification);
 }
 
 }  // namespace tnt::comm

@@ -15,12 +15,21 @@ class Group;
 /// about the given size.
 MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t window_bytes);
 
+/// Where the memory of a stream is.
+struct StreamMemory {
+  std::shared_ptr<Segment> segment;  ///< of all members
+  std::size_t window_bytes = 0;
+  std::size_t offset = 0;
+  NotificationId notification = 0;
+};
+
 /// The collectives of one stream of the group, for how its members reach each
-/// other. Their memory begins at the offset and the notification of the
-/// segment. Two levels need further segments: collective and blocking then.
+/// other. Two levels need further segments: collective and blocking then.
 std::unique_ptr<Collectives> make_stream(Group& group, const OperationContext& context,
-                                         std::shared_ptr<Segment> segment,
-                                         std::size_t window_bytes, std::size_t offset,
-                                         NotificationId notification);
+                                         const StreamMemory& memory);
+
+/// The same with one level only, for streams without allreduces.
+std::unique_ptr<Collectives> make_flat_stream(Topology topology, const OperationContext& context,
+                                              const StreamMemory& memory);
 
 }  // namespace tnt::comm

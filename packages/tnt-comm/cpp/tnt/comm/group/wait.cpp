@@ -10,8 +10,11 @@ constexpr auto kLookInterval = std::chrono::milliseconds(100);
 /// Reports a wait for an act of this rank that is late.
 class OwnDelay {
  public:
-  OwnDelay(Engine& engine, const CollectiveOperation& operation)
-      : engine_(engine), operation_(operation), next_report_s_(operation.stall_report_s()) {}
+  OwnDelay(Engine& engine, const CollectiveOperation& operation, Clock::time_point start)
+      : engine_(engine),
+        operation_(operation),
+        start_(start),
+        next_report_s_(operation.stall_report_s()) {}
 
   void look() {
     const double waited_s = seconds_since(start_);
@@ -25,7 +28,7 @@ class OwnDelay {
  private:
   Engine& engine_;
   const CollectiveOperation& operation_;
-  Clock::time_point start_ = Clock::now();
+  Clock::time_point start_;
   double next_report_s_;
 };
 
@@ -35,10 +38,13 @@ void wait_for(Engine& engine, CollectiveOperation& operation, const Health& heal
               std::uint32_t count, double timeout_s, const InterruptCheck& check_interrupt) {
   const Completion& completion = operation.completion();
   if (completion.has_reached(count)) return completion.rethrow_unless_completed(count);
-  const ObservedWait observed(operation.probe());
-  const Deadline deadline(timeout_s);
-  OwnDelay own_delay(engine, operation);
-  while (!engine.wait(completion, count, std::min(deadline.end(), Clock::now() + kLookInterval))) {
+  const Clock::time_point start = Clock::now();
+  const ObservedWait observed(operation.probe(), start);
+  const Deadline deadline(timeout_s, start);
+  OwnDelay own_delay(engine, operation, start);
+  for (Clock::time_point now = start;
+       !engine.wait(completion, count, std::min(deadline.end(), now + kLookInterval));
+       now = Clock::now()) {
     if (deadline.is_over()) {
       engine.while_paused([&] {
         if (!completion.has_reached(count)) operation.expire(timeout_s);

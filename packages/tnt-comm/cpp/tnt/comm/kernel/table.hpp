@@ -19,13 +19,21 @@ struct KernelTable {
   using Scale = void (*)(void* dst, const void* src, std::size_t count, double factor);
   using Widen = void (*)(float* dst, const std::uint16_t* src, std::size_t count);
   using Narrow = void (*)(std::uint16_t* dst, const float* src, std::size_t count);
+  /// dst[i] = factor * src[i], formed in float32 and then rounded once more.
+  using ScaleNarrow = void (*)(std::uint16_t* dst, const float* src, std::size_t count,
+                               float factor);
 
   /// Null where the operation is not defined. 16-bit floats have no entries:
   /// they are widened, combined as float32 and narrowed.
+  /// Copies past the caches; see stream_copy().
+  using Stream = void (*)(void* dst, const void* src, std::size_t num_bytes);
+
   Combine combine[kNumDTypes][kNumReduceOps];
   Scale scale[kNumDTypes];  ///< null for integers and bool
   Widen widen[2];           ///< float16, bfloat16 to float32, exact
   Narrow narrow[2];         ///< rounds to nearest, ties to even
+  ScaleNarrow scale_narrow[2];
+  Stream stream;
 };
 
 const KernelTable& baseline_kernels();

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/kernel/stream_copy.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {
@@ -26,16 +27,17 @@ TreeReducer::TreeReducer(DType dtype, ReduceOp op, std::size_t max_sources)
       current_(max_sources),
       // One block per partial result, and for 16-bit floats one more for the
       // end; a widened source takes a block of its own.
-      scratch_((max_sources + 1) * kBlockBytes) {}
+      scratch_(std::make_unique_for_overwrite<std::byte[]>((max_sources + 1) * kBlockBytes)) {}
 
 void TreeReducer::reduce(void* dst, const std::byte* const* sources, std::size_t num_sources,
                          std::size_t count) {
   std::byte* const target = static_cast<std::byte*>(dst);
-  reduce_to({&target, 1}, sources, num_sources, count);
+  reduce_to({&target, 1}, Copies::cached, sources, num_sources, count);
 }
 
-void TreeReducer::reduce_to(std::span<std::byte* const> targets, const std::byte* const* sources,
-                            std::size_t num_sources, std::size_t count) {
+void TreeReducer::reduce_to(std::span<std::byte* const> targets, Copies copies,
+                            const std::byte* const* sources, std::size_t num_sources,
+                            std::size_t count) {
   const std::size_t stride = size_of(dtype_);
   const std::size_t block = kBlockBytes / size_of(accumulator_of(dtype_));
   for (std::size_t begin = 0; begin < count; begin += block) {
@@ -48,7 +50,11 @@ void TreeReducer::reduce_to(std::span<std::byte* const> targets, const std::byte
       reduce_block(first, num_sources, length);
     }
     for (std::byte* other : targets.subspan(1)) {
-      std::memcpy(other + begin * stride, first, length * stride);
+      if (copies == Copies::streamed) {
+        stream_copy(other + begin * stride, first, length * stride);
+      } else {
+        std::memcpy(other + begin * stride, first, length * stride);
+      }
     }
   }
 }

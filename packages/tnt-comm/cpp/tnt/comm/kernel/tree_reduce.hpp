@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -35,22 +36,26 @@ class TreeReducer {
   void reduce(void* dst, const std::byte* const* sources, std::size_t num_sources,
               std::size_t count);
 
-  /// The same to several places, each block while it is in the first-level
-  /// cache. Targets may be sources.
-  void reduce_to(std::span<std::byte* const> targets, const std::byte* const* sources,
-                 std::size_t num_sources, std::size_t count);
+  /// How results are copied to further places: as memcpy() or stream_copy() do.
+  enum class Copies { cached, streamed };
+
+  /// The same to several places: formed at the first one, and copied to the
+  /// others block by block, while it is in the first-level cache. Targets may
+  /// be sources.
+  void reduce_to(std::span<std::byte* const> targets, Copies copies,
+                 const std::byte* const* sources, std::size_t num_sources, std::size_t count);
 
  private:
   void reduce_block(std::byte* dst, std::size_t num_sources, std::size_t count);
   void reduce_half_block(std::byte* dst, std::size_t num_sources, std::size_t count);
-  std::byte* scratch(std::size_t index) { return scratch_.data() + index * kBlockBytes; }
+  std::byte* scratch(std::size_t index) { return scratch_.get() + index * kBlockBytes; }
 
   static constexpr std::size_t kBlockBytes = 8192;
 
   DType dtype_;
   ReduceOp op_;
   std::vector<const std::byte*> current_;  // operands of the level at hand
-  std::vector<std::byte> scratch_;
+  std::unique_ptr<std::byte[]> scratch_;
 };
 
 }  // namespace tnt::comm

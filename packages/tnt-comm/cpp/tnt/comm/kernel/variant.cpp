@@ -4,6 +4,10 @@
 // inline code is used: the linker keeps one copy of such functions, which
 // would be one for the wrong instruction set.
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "tnt/comm/kernel/half.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
@@ -120,6 +124,52 @@ void scale_half(void* dst, const void* src, std::size_t count, double factor) {
   for (std::size_t i = 0; i < count; ++i) out[i] = kNarrow(by * kWiden(in[i]));
 }
 
+template <std::uint16_t (*kNarrow)(float)>
+void scale_narrow(std::uint16_t* dst, const float* src, std::size_t count, float factor) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) dst[i] = kNarrow(factor * src[i]);
+}
+
+#if defined(__AVX2__)
+using Vector = __m256i;
+inline Vector load(const char* from) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+}
+inline void store_past_caches(char* to, Vector value) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(to), value);
+}
+#elif defined(__SSE2__)
+using Vector = __m128i;
+inline Vector load(const char* from) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+}
+inline void store_past_caches(char* to, Vector value) {
+  _mm_stream_si128(reinterpret_cast<__m128i*>(to), value);
+}
+#endif
+
+void stream(void* dst, const void* src, std::size_t num_bytes) {
+  char* to = static_cast<char*>(dst);
+  const char* from = static_cast<const char*>(src);
+#if defined(__SSE2__)
+  constexpr std::size_t kLine = 64;
+  const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(to) % kLine;
+  std::size_t head = misaligned == 0 ? 0 : kLine - misaligned;
+  if (head > num_bytes) head = num_bytes;
+  __builtin_memcpy(to, from, head);
+  std::size_t i = head;
+  for (; i + kLine <= num_bytes; i += kLine) {
+    for (std::size_t k = 0; k < kLine; k += sizeof(Vector)) {
+      store_past_caches(to + i + k, load(from + i + k));
+    }
+  }
+  __builtin_memcpy(to + i, from + i, num_bytes - i);
+  _mm_sfence();  // such stores are not ordered by anything else
+#else
+  __builtin_memcpy(to, from, num_bytes);
+#endif
+}
+
 template <typename T>
 void fill_arithmetic(KernelTable::Combine* row) {
   row[static_cast<std::size_t>(ReduceOp::sum)] = combine<T, Sum>;
@@ -162,6 +212,9 @@ KernelTable make_table() {
   table.widen[1] = widen<widen_bfloat16>;
   table.narrow[0] = narrow<narrow_float16>;
   table.narrow[1] = narrow<narrow_bfloat16>;
+  table.scale_narrow[0] = scale_narrow<narrow_float16>;
+  table.scale_narrow[1] = scale_narrow<narrow_bfloat16>;
+  table.stream = stream;
   return table;
 }
 

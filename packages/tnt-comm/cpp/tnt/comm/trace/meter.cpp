@@ -31,8 +31,7 @@ void Meter::add_operation(std::uint64_t num_bytes, Clock::time_point begin, Cloc
   }
 }
 
-void Meter::begin_wait(bool is_alone) {
-  const Clock::time_point now = Clock::now();
+void Meter::begin_wait(bool is_alone, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   ++num_waits_;
   waits_.open(now);

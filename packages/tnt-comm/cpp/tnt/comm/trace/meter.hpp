@@ -50,9 +50,9 @@ class Meter {
   /// One that its caller has waited for, after the fact: it was short.
   void add_operation(std::uint64_t num_bytes, Clock::time_point begin, Clock::time_point end);
 
-  /// A thread waits. `is_alone`: for an operation that was not begun as being
-  /// under way, so that the wait stands for its time too.
-  void begin_wait(bool is_alone);
+  /// A thread waits since `now`. `is_alone`: for an operation that was not begun
+  /// as being under way, so that the wait stands for its time too.
+  void begin_wait(bool is_alone, Clock::time_point now);
   void end_wait(bool is_alone);
 
   Counters counters() const;

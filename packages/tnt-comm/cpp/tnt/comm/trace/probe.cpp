@@ -33,9 +33,9 @@ void Probe::end(bool is_complete) {
   if (track_) track_->end(is_complete);
 }
 
-ObservedWait::ObservedWait(const Probe& probe) : probe_(probe) {
+ObservedWait::ObservedWait(const Probe& probe, Clock::time_point start) : probe_(probe) {
   if (!probe_.monitor_) return;
-  probe_.monitor_->meter.begin_wait(!probe_.is_under_way_);
+  probe_.monitor_->meter.begin_wait(!probe_.is_under_way_, start);
   if (!probe_.track_) return;
   Timeline& timeline = *probe_.monitor_->timeline;
   timeline.begin(timeline.row_of_this_thread(), probe_.track_->wait_name());

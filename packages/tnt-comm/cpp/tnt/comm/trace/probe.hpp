@@ -68,7 +68,7 @@ class Probe {
 /// A thread's wait for an operation, from construction to destruction.
 class ObservedWait {
  public:
-  explicit ObservedWait(const Probe& probe);
+  ObservedWait(const Probe& probe, Clock::time_point start);
   ~ObservedWait();
   ObservedWait(const ObservedWait&) = delete;
   ObservedWait& operator=(const ObservedWait&) = delete;

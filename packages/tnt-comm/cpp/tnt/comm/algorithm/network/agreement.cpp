@@ -29,14 +29,15 @@ Agreement::Agreement(std::shared_ptr<Segment> segment, std::size_t offset, Notif
     : segment_(std::move(segment)),
       table_offset_(offset),
       table_id_(first_id),
-      preamble_(segment_,
-                offset + static_cast<std::size_t>(segment_->size()) * kDescriptorBytes,
+      preamble_(segment_, offset + static_cast<std::size_t>(segment_->size()) * kDescriptorBytes,
                 first_id + kTableNotifications + RollCall::kNumNotifications),
       roll_call_(segment_, first_id + kTableNotifications) {}
 
 void Agreement::begin(Descriptor& descriptor, bool shares_counts) {
   descriptor.call_index = num_calls_;
-  own_ = descriptor;
+  // Nothing is ever sent from here but once, at the end.
+  std::memcpy(segment_->local() + descriptor_offset(segment_->rank()), &descriptor,
+              sizeof descriptor);
   preamble_.begin(num_calls_, descriptor, shares_counts);
   roll_call_.begin(num_calls_);
   ++num_calls_;
@@ -56,11 +57,10 @@ bool Agreement::tell_all() {
   constexpr std::size_t kMessages = 2;
   const int before = num_told_;
   const std::size_t offset = descriptor_offset(segment_->rank());
-  std::memcpy(segment_->local() + offset, &own_, sizeof own_);
   while (num_told_ < segment_->size() - 1) {
     const int member = (segment_->rank() + 1 + num_told_) % segment_->size();
     if (!segment_->has_room(member, kMessages)) break;
-    segment_->put(member, offset, offset, sizeof own_);
+    segment_->put(member, offset, offset, sizeof(Descriptor));
     // The group breaks with this, so it happens once.
     segment_->notify(member, table_id_, 1);
     ++num_told_;

@@ -56,7 +56,6 @@ class Agreement {
   NotificationId table_id_;
   Preamble preamble_;
   RollCall roll_call_;
-  Descriptor own_;
   std::uint64_t num_calls_ = 0;
   int num_told_ = 0;
   bool is_refused_ = false;

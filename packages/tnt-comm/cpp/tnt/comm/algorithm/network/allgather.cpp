@@ -39,9 +39,8 @@ NetworkAllgather::NetworkAllgather(std::shared_ptr<Health> health, double stall_
       in_(std::move(in)),
       gathered_(std::move(gathered)),
       share_(allgather_share(channel().size(), channel().layout().areas)),
-      schedules_(channel().layout().depth,
-                 allgather_schedule(channel().rank(), channel().size(), 0, share_,
-                                    channel().areas())) {
+      schedules_(channel().layout().depth, allgather_schedule(channel().rank(), channel().size(), 0,
+                                                              share_, channel().areas())) {
   shares_counts = true;
 }
 

@@ -42,7 +42,7 @@ AreaSizes areas_of(const MessagePattern& pattern, int size, std::size_t num_byte
 MemoryNeeds BucketExchange::memory_needs(const MessagePattern& pattern, int size,
                                          std::size_t num_bytes) {
   const AreaSizes areas = areas_of(pattern, size, num_bytes);
-  return {2 * (areas.work + areas.landing), max_num_rounds(size)};
+  return {2 * (areas.work + areas.landing), num_rounds(pattern.exchange, size)};
 }
 
 BucketExchange::BucketExchange(std::shared_ptr<Segment> segment, const MessagePattern& pattern,
@@ -50,6 +50,7 @@ BucketExchange::BucketExchange(std::shared_ptr<Segment> segment, const MessagePa
                                NotificationId notification)
     : segment_(std::move(segment)),
       id_(notification),
+      num_ids_(num_rounds(pattern.exchange, segment_->size())),
       offset_(offset),
       element_bytes_(size_of(dtype)),
       reducer_(dtype, ReduceOp::sum, static_cast<std::size_t>(segment_->size())),
@@ -59,8 +60,8 @@ BucketExchange::BucketExchange(std::shared_ptr<Segment> segment, const MessagePa
   window_bytes_ = total.work + total.landing;
   Areas areas{0, total.work};
   for (const Range& bytes : pieces_of(pattern, count * element_bytes_)) {
-    schedules_.push_back(allreduce_schedule(pattern.exchange, segment_->rank(), size,
-                                            bytes.size(), areas));
+    schedules_.push_back(
+        allreduce_schedule(pattern.exchange, segment_->rank(), size, bytes.size(), areas));
     pieces_.push_back({bytes.begin / element_bytes_, bytes.end / element_bytes_});
     const AreaSizes sizes = allreduce_areas(pattern.exchange, size, bytes.size());
     areas.work += sizes.work;
@@ -108,7 +109,7 @@ bool BucketExchange::advance() {
 
 bool BucketExchange::has_begun(int member) const {
   if (member == segment_->rank()) return true;
-  for (NotificationId id = 0; id < max_num_rounds(segment_->size()); ++id) {
+  for (NotificationId id = 0; id < num_ids_; ++id) {
     if (segment_->poll(member, id_ + id) >= value_of(0)) return true;
   }
   return false;

@@ -66,7 +66,8 @@ class BucketExchange {
   std::size_t window_offset(std::uint64_t step) const;
 
   std::shared_ptr<Segment> segment_;
-  NotificationId id_;
+  NotificationId id_;  // the first of
+  std::size_t num_ids_;
   std::size_t offset_;
   std::size_t window_bytes_ = 0;
   std::vector<Range> pieces_;

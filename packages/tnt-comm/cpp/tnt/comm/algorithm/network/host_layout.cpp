@@ -37,9 +37,9 @@ HostLayout host_layout(const std::vector<int>& hosts) {
   layout.num_hosts = static_cast<int>(counts.size());
   if (layout.num_hosts == 1 || *most == 1) return layout;
   if (*fewest != *most) {
-    layout.objection = text("its hosts have between ", *fewest, " and ", *most,
-                            " ranks; with equally many on each, ",
-                            better_numbers(layout.num_hosts, *most), ",");
+    layout.objection =
+        text("its hosts have between ", *fewest, " and ", *most,
+             " ranks; with equally many on each, ", better_numbers(layout.num_hosts, *most), ",");
   } else if (!is_branch_size(*most, static_cast<int>(hosts.size()))) {
     layout.objection =
         text("the sum of ", *most, " neighbouring ranks is no part of the order of summation of ",

@@ -23,9 +23,7 @@ struct Level {
 
   int digit_of(int member) const { return member / stride % radix; }
   /// The member of `member`'s team that has the digit.
-  int teammate(int member, int digit) const {
-    return member + (digit - digit_of(member)) * stride;
-  }
+  int teammate(int member, int digit) const { return member + (digit - digit_of(member)) * stride; }
 };
 
 /// The levels of `size` members; none for one member.

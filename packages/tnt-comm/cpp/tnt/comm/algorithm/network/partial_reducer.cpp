@@ -47,8 +47,8 @@ void PartialReducer::round(std::byte* dst, const std::byte* src, std::size_t cou
     std::memcpy(dst, src, count * size_of(dtype_));
     return;
   }
-  kernels().narrow[static_cast<std::size_t>(dtype_)](
-      reinterpret_cast<std::uint16_t*>(dst), reinterpret_cast<const float*>(src), count);
+  kernels().narrow[static_cast<std::size_t>(dtype_)](reinterpret_cast<std::uint16_t*>(dst),
+                                                     reinterpret_cast<const float*>(src), count);
 }
 
 }  // namespace tnt::comm

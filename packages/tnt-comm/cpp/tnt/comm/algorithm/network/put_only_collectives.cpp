@@ -32,9 +32,9 @@ std::size_t agreement_bytes(int num_members) {
 }  // namespace
 
 MemoryNeeds PutOnlyCollectives::memory_needs(int num_members, std::size_t window_bytes) {
-  return {agreement_bytes(num_members) + layout_with(num_members, window_bytes).num_bytes(),
-          Agreement::num_notifications(num_members) +
-              NetworkLayout::num_notifications(num_members)};
+  return {
+      agreement_bytes(num_members) + layout_with(num_members, window_bytes).num_bytes(),
+      Agreement::num_notifications(num_members) + NetworkLayout::num_notifications(num_members)};
 }
 
 PutOnlyCollectives::PutOnlyCollectives(OperationContext context, std::shared_ptr<Segment> segment,
@@ -66,10 +66,10 @@ Collectives::Made PutOnlyCollectives::allreduce(const Descriptor& descriptor, co
                              .topology = Topology::put_only,
                              .num_members = stream_->channel.size()};
   const AllreduceAlgorithm algorithm =
-      choose_allreduce(wanted, context_.requested, context_.health->world_rank());
+      choose_allreduce(wanted, context_.requested, *context_.health);
   const MessagePattern pattern = pattern_of(algorithm);
-  return make<NetworkAllreduce>(descriptor, pattern.exchange, pattern.has_many_pieces_under_way,
-                                in, out);
+  return make<NetworkAllreduce>(descriptor, pattern.exchange, pattern.has_many_pieces_under_way, in,
+                                out);
 }
 
 Collectives::Made PutOnlyCollectives::broadcast(const Descriptor& descriptor, const void* in,

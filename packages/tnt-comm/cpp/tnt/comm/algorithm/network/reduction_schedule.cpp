@@ -189,8 +189,12 @@ std::size_t longest_piece(const Exchange& exchange, int size, const AreaSizes& a
   return fitting * kGranule;
 }
 
+std::size_t num_rounds(const Exchange& exchange, int size) {
+  return levels_of(size, exchange.radices).size() * (exchange.is_split ? 2 : 1);
+}
+
 std::size_t max_num_rounds(int size) {
-  return 2 * std::max<std::size_t>(1, levels_of(size, Radices::primes).size());
+  return std::max<std::size_t>(2, num_rounds({.is_split = true, .radices = Radices::primes}, size));
 }
 
 }  // namespace tnt::comm

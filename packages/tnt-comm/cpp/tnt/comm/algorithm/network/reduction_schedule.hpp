@@ -50,7 +50,10 @@ AreaSizes allreduce_areas(const Exchange& exchange, int size, std::size_t num_by
 /// The longest piece, a multiple of 64 bytes, that fits; 0 if none does.
 std::size_t longest_piece(const Exchange& exchange, int size, const AreaSizes& available);
 
-/// Rounds, and so notification numbers, at most.
+/// Rounds of an exchange, and so notification numbers.
+std::size_t num_rounds(const Exchange& exchange, int size);
+
+/// The same of any exchange, and of the other collectives' schedules, at most.
 std::size_t max_num_rounds(int size);
 
 }  // namespace tnt::comm

@@ -20,8 +20,8 @@ std::vector<int> holding_up(const Health& health, const std::vector<int>& awaite
   const int size = health.num_members();
   const auto absent = members_where(size, [&](int member) { return !has_made_call(member); });
   if (!absent.empty()) return absent;
-  const auto silent = members_where(
-      size, [&](int member) { return is_silent(health.status_of(member)); });
+  const auto silent =
+      members_where(size, [&](int member) { return is_silent(health.status_of(member)); });
   return silent.empty() ? awaited : silent;
 }
 

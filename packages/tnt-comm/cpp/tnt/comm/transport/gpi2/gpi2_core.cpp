@@ -1,6 +1,7 @@
 #include "tnt/comm/transport/gpi2/gpi2_core.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
@@ -72,19 +73,16 @@ void Gpi2Core::exchange_places(const RankPlace& place, const Deadline& deadline)
   }
   peers_.joined(rank(), place.host, place.pid);
   for (const int other : others()) mailbox_->send(other, hello_of(place));
-  wait_for([this] { return strangers(); }, "say where they are", deadline);
+  wait_for(
+      others(), [this](int other) { return is_stranger(other); }, "say where they are", deadline);
   std::vector<RankPlace> places;
   for (const auto& known : places_) places.push_back(*known);
   nodes_ = nodes_of(places);
 }
 
-std::vector<int> Gpi2Core::strangers() {
+bool Gpi2Core::is_stranger(int rank) {
   const std::lock_guard lock(places_mutex_);
-  std::vector<int> result;
-  for (int rank = 0; rank < size(); ++rank) {
-    if (!places_[static_cast<std::size_t>(rank)]) result.push_back(rank);
-  }
-  return result;
+  return !places_[static_cast<std::size_t>(rank)];
 }
 
 std::vector<int> Gpi2Core::others() const {
@@ -132,34 +130,45 @@ void Gpi2Core::judge_peers() {
   for (const int rank : gaspi_->failed_ranks()) peers_.lost(rank);
 }
 
-void Gpi2Core::wait_for(const std::function<std::vector<int>()>& missing, const std::string& what,
-                        const Deadline& deadline) {
+void Gpi2Core::wait_for(const std::vector<int>& ranks, const std::function<bool(int)>& is_missing,
+                        const std::string& what, const Deadline& deadline) {
   const auto start = Clock::now();
   bool has_reported = false;
   while (true) {
+    beat();  // who waits here is alive, and only beats find out who is not
     tick();
-    const std::vector<int> ranks = missing();
-    if (ranks.empty()) return;
-    for (const int other : ranks) {
-      if (peers_.is_reachable(other)) continue;
-      const PeerStatus status = peers_.status_of(other);
-      throw Error(ErrorKind::peer_lost, text("rank ", rank(), " waits for rank ", other, " (host ",
-                                             status.host, ", pid ", status.pid, ") to ", what,
-                                             ", which has ended", status.reason.empty() ? "" : ": ",
-                                             status.reason, ". See the output of that rank."));
-    }
+    std::vector<int> missing;
+    std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(missing), is_missing);
+    if (missing.empty()) return;
+    require_alive(ranks, is_missing, what);
     if (deadline.is_over()) {
       throw Error(
           ErrorKind::timeout,
-          text("rank ", rank(), " waited ", deadline.timeout_s(), " s for ", names_of(ranks),
+          text("rank ", rank(), " waited ", deadline.timeout_s(), " s for ", names_of(missing),
                " to ", what, ". Every member of the group must create it, in the same order."));
     }
     if (!has_reported && seconds_since(start) > limits_.stall_report_s) {
-      log_warning(rank(), text("has waited ", seconds_since(start), " s for ", names_of(ranks),
+      log_warning(rank(), text("has waited ", seconds_since(start), " s for ", names_of(missing),
                                " to ", what, "."));
       has_reported = true;
     }
     std::this_thread::sleep_for(kWaitInterval);
+  }
+}
+
+void Gpi2Core::require_alive(const std::vector<int>& ranks,
+                             const std::function<bool(int)>& is_missing,
+                             const std::string& what) const {
+  for (const int other : ranks) {
+    if (peers_.is_reachable(other)) continue;
+    const PeerStatus status = peers_.status_of(other);
+    // Who has finished may have done its part before.
+    if (status.state == PeerState::finished && !is_missing(other)) continue;
+    throw Error(
+        ErrorKind::peer_lost,
+        text("rank ", rank(), " waits for rank ", other, " (host ", status.host, ", pid ",
+             status.pid, ") and others to ", what, ", but it has ended",
+             status.reason.empty() ? "" : ": ", status.reason, ". See the output of that rank."));
   }
 }
 

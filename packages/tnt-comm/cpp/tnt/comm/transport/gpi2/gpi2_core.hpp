@@ -54,11 +54,11 @@ class Gpi2Core {
   /// The engine runs.
   void beat() { is_engine_alive_.store(true, std::memory_order_relaxed); }
 
-  /// Returns when nobody is missing any more. Errors if one of them is gone, or
-  /// at the deadline; a report of who is missing in between. `what` completes
-  /// "has waited for rank 1 to ...".
-  void wait_for(const std::function<std::vector<int>()>& missing, const std::string& what,
-                const Deadline& deadline);
+  /// Waits until none of `ranks` is missing any more; `what` completes "has
+  /// waited for rank 1 to ...". Reports who is missing if that takes long. Errors
+  /// at the deadline, if a missing one has left, or if any of them is lost.
+  void wait_for(const std::vector<int>& ranks, const std::function<bool(int)>& is_missing,
+                const std::string& what, const Deadline& deadline);
 
   /// Tells the others, and waits (for a limited time) until they know: a
   /// connection that closes takes with it what the other side has not read.
@@ -70,8 +70,10 @@ class Gpi2Core {
   void beat_if_due();
   void judge_peers();
   void take(int from, const ControlMessage& message);
+  void require_alive(const std::vector<int>& ranks, const std::function<bool(int)>& is_missing,
+                     const std::string& what) const;
   void exchange_places(const RankPlace& place, const Deadline& deadline);
-  std::vector<int> strangers();
+  bool is_stranger(int rank);
   std::vector<int> others() const;
 
   std::unique_ptr<Gaspi> gaspi_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -21,6 +22,8 @@ class Creation {
     terms_.num_bytes = static_cast<std::int64_t>(request.num_bytes);
     terms_.num_notifications = static_cast<std::int64_t>(request.num_notifications);
     terms_.num_members = static_cast<std::int64_t>(request.members.size());
+    others_ = request.members;
+    std::erase(others_, core_->rank());
   }
 
   std::unique_ptr<Segment> run() {
@@ -44,23 +47,15 @@ class Creation {
   std::vector<SegmentId> gather_ids(SegmentId own_id);
   void tell_all(const ControlMessage& message);
 
-  template <typename IsMissing>
-  void wait_for_members(IsMissing&& is_missing, const std::string& what) {
-    core_->wait_for(
-        [&] {
-          std::vector<int> ranks;
-          for (const int rank : request_.members) {
-            if (rank != core_->rank() && is_missing(rank)) ranks.push_back(rank);
-          }
-          return ranks;
-        },
-        what, deadline_);
+  void wait_for_members(const std::function<bool(int)>& is_missing, const std::string& what) {
+    core_->wait_for(others_, is_missing, what, deadline_);
   }
 
   std::shared_ptr<Gpi2Core> core_;
   const SegmentRequest& request_;
   const Deadline& deadline_;
   SegmentTerms terms_;
+  std::vector<int> others_;
 };
 
 void Creation::require_enough_notifications() const {
@@ -75,9 +70,7 @@ void Creation::require_enough_notifications() const {
 }
 
 void Creation::tell_all(const ControlMessage& message) {
-  for (const int rank : request_.members) {
-    if (rank != core_->rank()) core_->mailbox().send(rank, message);
-  }
+  for (const int rank : others_) core_->mailbox().send(rank, message);
 }
 
 void Creation::meet() {
@@ -85,8 +78,8 @@ void Creation::meet() {
   Rendezvous& rendezvous = core_->rendezvous();
   wait_for_members([&](int rank) { return !rendezvous.terms_of(request_.key, rank); },
                    text("create '", request_.key, "' together"));
-  for (const int rank : request_.members) {
-    if (rank == core_->rank() || rendezvous.terms_of(request_.key, rank) == terms_) continue;
+  for (const int rank : others_) {
+    if (rendezvous.terms_of(request_.key, rank) == terms_) continue;
     throw Error(ErrorKind::mismatch,
                 text("rank ", core_->rank(), " creates '", request_.key, "' with ",
                      terms_.num_bytes, " bytes and ", terms_.num_notifications,
@@ -121,12 +114,9 @@ void Creation::introduce(SegmentId id) {
   };
   const auto outcome = std::make_shared<Outcome>();
   std::thread caller = start_without_signals(
-      "tnt-comm-intro",
-      [outcome, id, core = core_, members = request_.members, deadline = deadline_] {
+      "tnt-comm-intro", [outcome, id, core = core_, others = others_, deadline = deadline_] {
         try {
-          for (const int rank : members) {
-            if (rank != core->rank()) core->gaspi().introduce(id, rank, deadline);
-          }
+          for (const int rank : others) core->gaspi().introduce(id, rank, deadline);
         } catch (...) {
           outcome->error = std::current_exception();
         }

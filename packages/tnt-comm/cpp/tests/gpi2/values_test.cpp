@@ -1,0 +1,193 @@
+// The parts of the GPI-2 transport that are pure arithmetic and rules.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/transport/gpi2/control_message.hpp"
+#include "tnt/comm/transport/gpi2/counter_word.hpp"
+#include "tnt/comm/transport/gpi2/gaspi_process.hpp"
+#include "tnt/comm/transport/gpi2/gaspi_settings.hpp"
+#include "tnt/comm/transport/gpi2/rank_place.hpp"
+#include "tnt/comm/transport/gpi2/segment_ids.hpp"
+
+namespace tnt::comm {
+namespace {
+
+TEST(CounterWord, IsNeverZeroAndTellsTheCounter) {
+  constexpr std::uint64_t kTurn = std::uint64_t{1} << 31;
+  for (const std::uint64_t newest : {std::uint64_t{0}, std::uint64_t{7}, kTurn - 2, kTurn - 1,
+                                     kTurn, 5 * kTurn - 1, (std::uint64_t{1} << 40) + 3}) {
+    for (const std::uint64_t ahead : {0U, 1U, 2U, 1000000U, (1U << 30) - 1}) {
+      const std::uint32_t word = word_of_counter(newest + ahead);
+      EXPECT_NE(word, 0U);
+      EXPECT_EQ(counter_of_word(word, newest), newest + ahead);
+    }
+  }
+}
+
+TEST(CounterWord, OvertakenWordsChangeNothing) {
+  constexpr std::uint64_t kNewest = (std::uint64_t{1} << 31) + 5;
+  for (const std::uint64_t back : {1U, 5U, 6U, 100U}) {
+    EXPECT_EQ(counter_of_word(word_of_counter(kNewest - back), kNewest), kNewest);
+  }
+}
+
+TEST(SegmentIds, TheSmallestFreeOneIsTaken) {
+  SegmentIds ids;
+  for (int id = 0; id < Gaspi::kNumSegments; ++id) EXPECT_EQ(ids.take(), id);
+  EXPECT_EQ(ids.take(), std::nullopt);
+  ids.give_back(17);
+  ids.give_back(3);
+  EXPECT_EQ(ids.take(), 3);
+  EXPECT_EQ(ids.take(), 17);
+}
+
+TEST(ControlMessage, LongTextsAreCutOff) {
+  ControlMessage message;
+  message.set_text(std::string(5000, 'x'));
+  EXPECT_EQ(message.text(), std::string(message.letters.size(), 'x'));
+  message.text_bytes = 1U << 30;  // as if the memory had been overwritten
+  EXPECT_EQ(message.text().size(), message.letters.size());
+}
+
+// Nodes with these numbers of ranks.
+std::vector<RankPlace> places(const std::vector<int>& ranks_of_nodes) {
+  std::vector<RankPlace> result;
+  for (std::size_t node = 0; node < ranks_of_nodes.size(); ++node) {
+    for (int local = 0; local < ranks_of_nodes[node]; ++local) {
+      RankPlace place;
+      place.local_rank = local;
+      place.local_size = ranks_of_nodes[node];
+      place.node_rank = static_cast<int>(node);
+      place.num_nodes = static_cast<int>(ranks_of_nodes.size());
+      place.job_id = "abcd1234";
+      place.host = "alpha";
+      place.pid = 100 + local;
+      result.push_back(place);
+    }
+  }
+  for (RankPlace& place : result) place.size = static_cast<int>(result.size());
+  return result;
+}
+
+TEST(RankPlace, TravelsInAMessage) {
+  const RankPlace place = places({1, 3})[2];
+  const RankPlace other = place_in(hello_of(place));
+  EXPECT_EQ(other.size, place.size);
+  EXPECT_EQ(other.local_rank, place.local_rank);
+  EXPECT_EQ(other.local_size, place.local_size);
+  EXPECT_EQ(other.node_rank, place.node_rank);
+  EXPECT_EQ(other.num_nodes, place.num_nodes);
+  EXPECT_EQ(other.job_id, place.job_id);
+  EXPECT_EQ(other.host, place.host);
+  EXPECT_EQ(other.pid, place.pid);
+}
+
+TEST(RankPlace, NodesMayHaveDifferentNumbersOfRanks) {
+  EXPECT_EQ(nodes_of(places({1})), (std::vector<int>{0}));
+  EXPECT_EQ(nodes_of(places({2, 1, 3})), (std::vector<int>{0, 0, 1, 2, 2, 2}));
+}
+
+TEST(RankPlace, ContradictionsNameTheRankAndTheVariable) {
+  using Change = std::function<void(std::vector<RankPlace>&)>;
+  const std::vector<std::pair<Change, std::string>> cases = {
+      {[](auto& p) { p[2].job_id = "other123"; }, "rank 2 (host alpha, pid 100) has TNT_JOB_ID"},
+      {[](auto& p) { p[1].size = 7; }, "rank 1 (host alpha, pid 101) has TNT_SIZE=7"},
+      {[](auto& p) { p[3].num_nodes = 3; }, "has TNT_NUM_NODES=3"},
+      {[](auto& p) { p[1].node_rank = 1; }, "rank 1 (host alpha, pid 101) has TNT_LOCAL_RANK=1"},
+      {[](auto& p) { p[3].node_rank = 0; }, "rank 3 (host alpha, pid 101) has TNT_NODE_RANK=0"},
+      {[](auto& p) { p[0].node_rank = 1; }, "rank 0 (host alpha, pid 100) has TNT_NODE_RANK=1"},
+      {[](auto& p) { p[3].local_rank = 0; }, "it is number 1 of node 1"},
+      {[](auto& p) { p[2].local_size = 1; }, "its node has 2 ranks"},
+      {[](auto& p) {
+         for (auto& place : p) place.num_nodes = 5;
+       },
+       "has TNT_NUM_NODES=5, but the ranks are on 2"},
+  };
+  for (const auto& [change, expected] : cases) {
+    std::vector<RankPlace> changed = places({2, 2});
+    change(changed);
+    try {
+      nodes_of(changed);
+      ADD_FAILURE() << "accepted; expected: " << expected;
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(GaspiEnvironment, MustSayWhatTheLauncherSays) {
+  Environment right;
+  right.rank = 1;
+  right.size = 2;
+  right.gaspi_rank = 1;
+  right.gaspi_num_ranks = 2;
+  right.gaspi_socket = 1;
+  right.gaspi_machine_file = "/some/file";
+  EXPECT_NO_THROW(require_gaspi_environment(right));
+  for (const auto& change : std::vector<std::function<void(Environment&)>>{
+           [](Environment& e) { e.gaspi_rank = 0; },
+           [](Environment& e) { e.gaspi_rank = std::nullopt; },
+           [](Environment& e) { e.gaspi_num_ranks = 3; },
+           [](Environment& e) { e.gaspi_socket = std::nullopt; },
+           [](Environment& e) { e.gaspi_machine_file = ""; },
+       }) {
+    Environment wrong = right;
+    change(wrong);
+    EXPECT_THROW(require_gaspi_environment(wrong), UsageError);
+  }
+}
+
+// A library whose settings are these bytes.
+std::array<std::byte, kMostConfigBytes> config_bytes;
+
+void set_config(std::size_t offset, std::uint32_t value) {
+  std::memcpy(config_bytes.data() + offset, &value, sizeof value);
+}
+
+TEST(GaspiSettings, AreReadByTheLayoutOfTheVersion) {
+  for (const GaspiLayout& layout : kGaspiLayouts) {
+    config_bytes = {};
+    set_config(layout.sn_port, 12121);
+    set_config(layout.queue_size_max, 1024);
+    set_config(layout.queue_num, 8);
+    set_config(layout.segment_max, 255);
+    set_config(layout.notification_num, 65536);
+    GaspiLibrary library;
+    library.layout = &layout;
+    library.functions.config_get = [](void* target) {
+      std::memcpy(target, config_bytes.data(), config_bytes.size());
+      return 0;
+    };
+    const GaspiSettings settings = read_gaspi_settings(library);
+    EXPECT_EQ(settings.num_queues, 8);
+    EXPECT_EQ(settings.queue_capacity, 1024U);
+    EXPECT_EQ(settings.num_segments, 255);
+    EXPECT_EQ(settings.num_notifications, 65536U);
+
+    set_config(layout.queue_num, 1U << 20);  // as if the layout were another one
+    EXPECT_THROW(read_gaspi_settings(library), Error);
+  }
+}
+
+TEST(GaspiLibrary, AMissingOneIsToldWithTheRemedy) {
+  try {
+    open_gaspi_library("/nowhere/libGPI2.so");
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::comm);
+    const std::string what = error.what();
+    EXPECT_NE(what.find("TNT_GPI2_LIBRARY='/nowhere/libGPI2.so' cannot be loaded"),
+              std::string::npos);
+    EXPECT_NE(what.find("as its README says"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace tnt::comm

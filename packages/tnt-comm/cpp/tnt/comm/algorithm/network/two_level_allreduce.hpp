@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "tnt/comm/algorithm/network/host_layout.hpp"
+#include "tnt/comm/algorithm/network/host_windows.hpp"
+#include "tnt/comm/algorithm/network/network_operation.hpp"
+#include "tnt/comm/algorithm/network/partial_reducer.hpp"
+#include "tnt/comm/algorithm/network/reduction_schedule.hpp"
+#include "tnt/comm/base/partition.hpp"
+
+namespace tnt::comm {
+
+/// Allreduce of private arrays of ranks on several hosts, q on each: what a
+/// host has is summed before it crosses the network, so that each byte crosses
+/// it once per host and not once per rank.
+///
+/// Per step a piece of the arrays:
+///   1. every rank copies it into its window of the host;
+///   2. rank i of a host reduces slice i (1/q of the piece) out of the windows
+///      of the host, into registered memory;
+///   3. the ranks i of all H hosts exchange their slices (see Exchange), q
+///      exchanges side by side;
+///   4. rank i writes the result of slice i to its window of the host, and
+///      everybody copies all slices from there.
+///
+/// The ranks of a host are a branch of the tree (HostLayout), so the order of
+/// the sum is the same as without levels. 16-bit floats cross the network as
+/// float32 and are rounded once, in 4; then any exchange will do.
+///
+/// Steps: ceil(bytes / piece). Bytes that a rank sends over the network: those
+/// of the exchange among H for 1/q of the array.
+class TwoLevelAllreduce final : public NetworkOperation {
+ public:
+  /// `stream`: of the ranks with the same place on their hosts. `windows`: of
+  /// this host, used by these operations only. `out` may be `in`; both stay
+  /// untouched by others until completion.
+  TwoLevelAllreduce(std::shared_ptr<Health> health, double stall_report_s,
+                    std::shared_ptr<Agreement> agreement, std::shared_ptr<NetworkStream> stream,
+                    std::shared_ptr<HostWindows> windows, const HostLayout& hosts,
+                    const Descriptor& descriptor, const Exchange& exchange, bool is_pipelined,
+                    const void* in, void* out);
+
+ protected:
+  void copy_in(std::uint64_t index) override;
+  bool is_filled(std::uint64_t index) override;
+  const Schedule& schedule_of(std::uint64_t index) const override;
+  Combiner combiner() override { return {&reducer_, size_of(partial_type_)}; }
+  void on_exchanged(std::uint64_t index) override;
+  bool is_complete(std::uint64_t index) override;
+  void copy_out(std::uint64_t index) override;
+  void append_missing(std::vector<int>& members) const override;
+
+ private:
+  Range piece(std::uint64_t index) const;                  // elements of the array
+  Range slice(std::uint64_t index, int local_rank) const;  // elements of the piece
+  int host() const { return channel().rank(); }
+  std::uint64_t step_of(std::uint64_t index) const { return first_step() + index; }
+
+  std::shared_ptr<HostWindows> windows_;
+  HostLayout hosts_;
+  const std::byte* in_;
+  std::byte* out_;
+  std::size_t element_bytes_;
+  DType partial_type_;
+  std::size_t piece_elements_;
+  Schedule full_;  // of all pieces but the last
+  Schedule last_;
+  PartialReducer on_host_;
+  TreeReducer reducer_;
+  std::vector<const std::byte*> operands_;
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,36 @@
+"""Jobs over GPI-2 in every shape that one machine allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import network_namespaces
+import pytest
+
+from tnt_comm.testing import Host
+
+GPI2 = {"TNT_TRANSPORT": "gpi2", "TNT_TIMEOUT_S": "40"}
+
+PLACEMENTS = {
+    "1 rank": (Host(1),),
+    "2 ranks": (Host(2),),
+    "4 ranks": (Host(4),),
+    "2x2 on one address": (Host(2), Host(2)),
+    "2+1 on one address": (Host(2), Host(1)),
+    "2x2 in namespaces": (2, 2),
+}
+"""What the environment says: ranks of one host, or of several with shared memory on each."""
+
+
+@contextmanager
+def hosts_of(placement: str) -> Iterator[tuple[Host, ...]]:
+    """The hosts of a placement; skips the test if it cannot be had here."""
+    hosts = PLACEMENTS[placement]
+    if isinstance(hosts[0], Host):
+        yield hosts
+        return
+    if not network_namespaces.are_permitted():
+        pytest.skip(network_namespaces.NOT_PERMITTED)
+    with network_namespaces.cluster(hosts) as made:
+        yield made

@@ -1,0 +1,62 @@
+"""Hosts of a cluster on one machine: network namespaces that a virtual cable connects."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tnt_comm.testing import Host
+
+NOT_PERMITTED = "network namespaces are not permitted here: they need root and iproute2"
+
+
+def _run(command: str) -> None:
+    subprocess.run(command.split(), check=True, capture_output=True, timeout=30)
+
+
+def _names(count: int) -> list[str]:
+    return [f"tnt{os.getpid()}n{i}" for i in range(count)]
+
+
+def are_permitted() -> bool:
+    """Whether namespaces can be made here; makes one to find out."""
+    name = f"tnt{os.getpid()}try"
+    try:
+        _run(f"ip netns add {name}")
+        _run(f"ip netns delete {name}")
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
+
+
+@contextmanager
+def cluster(ranks_of_hosts: Sequence[int]) -> Iterator[tuple[Host, ...]]:
+    """Hosts with these numbers of ranks, on one network of their own, until the end of the block.
+
+    Their files, shared memory among them, are those of this machine.
+    """
+    names = _names(len(ranks_of_hosts))
+    hosts = []
+    try:
+        # A bridge in the first namespace; every host has a cable to it.
+        for i, name in enumerate(names):
+            _run(f"ip netns add {name}")
+            _run(f"ip -n {name} link set lo up")
+            if i == 0:
+                _run(f"ip -n {name} link add hub type bridge")
+                _run(f"ip -n {name} addr add 10.201.7.1/24 dev hub")
+                _run(f"ip -n {name} link set hub up")
+                continue
+            _run(f"ip -n {names[0]} link add plug{i} type veth peer name eth0 netns {name}")
+            _run(f"ip -n {names[0]} link set plug{i} master hub up")
+            _run(f"ip -n {name} addr add 10.201.7.{i + 1}/24 dev eth0")
+            _run(f"ip -n {name} link set eth0 up")
+        for i, num_ranks in enumerate(ranks_of_hosts):
+            prefix = ("ip", "netns", "exec", names[i])
+            hosts.append(Host(num_ranks, f"10.201.7.{i + 1}", prefix))
+        yield tuple(hosts)
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, timeout=30)

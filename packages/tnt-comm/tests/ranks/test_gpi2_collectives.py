@@ -1,0 +1,63 @@
+"""All collectives over GPI-2: the bits of the tree, on one host and on several."""
+
+from collections.abc import Iterator
+
+import pytest
+import test_allreduce
+import test_collectives
+import test_gatherer
+import test_gradient_reducer
+from gpi2_found import needs_gpi2
+from gpi2_placements import GPI2, PLACEMENTS, hosts_of
+
+import tnt_comm
+from tnt_comm.testing import RankPool
+
+pytestmark = [needs_gpi2, pytest.mark.timeout(300)]
+
+CHECKS = {
+    "allreduce, all dtypes": (test_allreduce.check_every_dtype_and_operation, ()),
+    "allreduce, awkward counts": (test_allreduce.check_awkward_counts, ("float32",)),
+    "allreduce, 16 bits": (test_allreduce.check_awkward_counts, ("bfloat16",)),
+    "allreduce, in place": (test_allreduce.check_in_place_and_shapes, ()),
+    "allreduce, many in flight": (test_allreduce.check_many_in_flight, ()),
+    "broadcast": (test_collectives.check_broadcast, ()),
+    "allgather": (test_collectives.check_allgather, ()),
+    "reduce_scatter": (test_collectives.check_reduce_scatter, ()),
+    "reducer, fused": (test_gradient_reducer.check_sums, (32768, ("float32",))),
+    "reducer, one by one": (test_gradient_reducer.check_sums, (0, ("float32", "bfloat16"))),
+    "reducer, many steps": (test_gradient_reducer.check_reuse_for_many_steps, ()),
+    "reducer, threads": (test_gradient_reducer.check_threads_in_random_orders, ()),
+    "gatherer": (test_gatherer.check_unequal_parts, ()),
+    "gatherers": (test_gatherer.check_independence, ()),
+}
+
+
+def identity() -> tuple[int, ...]:
+    tnt_comm.barrier()
+    return (
+        tnt_comm.get_rank(),
+        tnt_comm.get_size(),
+        tnt_comm.get_local_rank(),
+        tnt_comm.get_local_size(),
+    )
+
+
+@pytest.fixture(scope="module", params=list(PLACEMENTS))
+def pool(request: pytest.FixtureRequest) -> Iterator[RankPool]:
+    with hosts_of(request.param) as hosts:
+        size = sum(host.num_ranks for host in hosts)
+        with RankPool(size, env=GPI2, timeout_s=120, hosts=hosts) as started:
+            yield started
+
+
+def test_every_rank_knows_who_it_is(pool: RankPool) -> None:
+    for rank, (world_rank, size, local_rank, local_size) in enumerate(pool.run(identity)):
+        assert (world_rank, size) == (rank, pool.size)
+        assert local_rank < local_size <= pool.size
+
+
+@pytest.mark.parametrize("what", list(CHECKS))
+def test_collectives_work(pool: RankPool, what: str) -> None:
+    check, arguments = CHECKS[what]
+    pool.run(check, *arguments)

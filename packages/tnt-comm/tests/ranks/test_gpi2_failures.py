@@ -1,0 +1,172 @@
+"""Lost, stopped and late ranks over GPI-2, which by itself reports none of them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import test_failures
+from gpi2_found import needs_gpi2
+from gpi2_placements import GPI2, hosts_of
+from test_failures import LOST, error_of
+
+import tnt_comm
+from tnt_comm import CommTimeoutError
+from tnt_comm.testing import Host, RankReport, observe_ranks, run_ranks
+
+pytestmark = [needs_gpi2, pytest.mark.timeout(300)]
+
+FAREWELL_S = 0.5  # what a rank has sent before it ends leaves through a thread of GPI-2
+IN_TIME_S = 120.0  # GPI-2 takes seconds to start, and more where ranks share cores
+
+
+def observe(function: object, size: int, *args: object, **env: str) -> list[RankReport]:
+    return observe_ranks(function, size, *args, env={**GPI2, **env}, timeout_s=IN_TIME_S)  # type: ignore[arg-type]
+
+
+def run(function: object, size: int, *args: object, **env: str) -> list[object]:
+    return run_ranks(function, size, *args, env={**GPI2, **env}, timeout_s=IN_TIME_S)  # type: ignore[arg-type]
+
+
+def signal_oneself(number: int) -> None:
+    time.sleep(FAREWELL_S)
+    os.kill(os.getpid(), number)
+
+
+def die_during_allreduce(lost: int) -> tuple[str, str, float]:
+    """Returns both errors, and the seconds from the death to the first of them."""
+    one = np.ones(1000, np.float32)
+    tnt_comm.allreduce(one)
+    begin = float(tnt_comm.broadcast(np.array([time.time()]), root=lost)[0])
+    if tnt_comm.get_rank() == lost:
+        signal_oneself(signal.SIGKILL)
+    first = error_of(tnt_comm.allreduce, one)
+    waited_s = time.time() - begin - FAREWELL_S
+    return first, error_of(tnt_comm.barrier), waited_s
+
+
+def die_with_a_child(lost: int) -> str:
+    """The child has all descriptors that it can get, and lives on."""
+    tnt_comm.barrier()
+    if tnt_comm.get_rank() == lost:
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(20)"], close_fds=False)
+        if os.fork() == 0:
+            time.sleep(20)
+            os._exit(0)
+        signal_oneself(signal.SIGKILL)
+    return error_of(tnt_comm.barrier)
+
+
+def stop_for_good(lost: int) -> str:
+    pids = tnt_comm.allgather(np.array([os.getpid()]))
+    if tnt_comm.get_rank() == lost:
+        signal_oneself(signal.SIGSTOP)
+    with pytest.raises(CommTimeoutError) as caught:
+        tnt_comm.allreduce(np.ones(100_000), timeout_s=4)
+    os.kill(int(pids[lost][0]), signal.SIGKILL)  # so that the test does not wait for it
+    return str(caught.value)
+
+
+def wait_for_a_late_rank() -> float:
+    """Returns the processor time of this process while it waited, in seconds per second."""
+    tnt_comm.barrier()
+    if tnt_comm.get_rank() == LOST:
+        time.sleep(3)
+        tnt_comm.barrier()
+        return 0.0
+    begin, begin_cpu = time.monotonic(), time.process_time()
+    tnt_comm.barrier()
+    return (time.process_time() - begin_cpu) / (time.monotonic() - begin)
+
+
+def assert_loss_is_told(reports: list[RankReport], lost: int) -> None:
+    assert reports[lost].exit_code == -signal.SIGKILL
+    for report in reports:
+        if report.rank == lost:
+            continue
+        assert report.outcome == "returned", report.full_text()
+        first, later, waited_s = report.value
+        assert first.startswith("PeerLostError: "), first
+        assert f"pid {reports[lost].pid})" in first or "was given up by rank" in first
+        assert "broken since an earlier error" in later
+        assert waited_s < 10  # the job's timeout is 40 s
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_killed_rank_is_named(size: int) -> None:
+    assert_loss_is_told(observe(die_during_allreduce, size, LOST), LOST)
+
+
+@pytest.mark.parametrize("placement", ["2x2 on one address", "2x2 in namespaces"])
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_killed_rank_is_named_on_all_hosts(placement: str, lost: int) -> None:
+    with hosts_of(placement) as hosts:
+        reports = observe_ranks(
+            die_during_allreduce, 4, lost, env=GPI2, timeout_s=IN_TIME_S, hosts=hosts
+        )
+    assert_loss_is_told(reports, lost)
+
+
+def test_children_of_a_killed_rank_do_not_hide_its_death() -> None:
+    message = observe(die_with_a_child, 2, LOST)[0].value
+    assert message.startswith("PeerLostError")
+    assert "is dead: its process was killed or crashed" in message
+
+
+@pytest.mark.parametrize("hosts", [(Host(2),), (Host(1), Host(1))], ids=["one host", "two hosts"])
+def test_a_stopped_rank_is_reported_and_ends_the_wait_at_the_deadline(hosts: tuple[Host]) -> None:
+    env = {**GPI2, "TNT_STALL_REPORT_S": "2.5"}
+    reports = observe_ranks(stop_for_good, 2, LOST, env=env, timeout_s=IN_TIME_S, hosts=hosts)
+    assert "not complete after 4 s" in reports[0].value
+    assert f"rank {LOST} (host" in reports[0].value
+    assert "does not respond: stopped or swapped out" in reports[0].output
+    assert reports[0].exit_code == 0
+
+
+def test_a_stopped_rank_may_come_back() -> None:
+    reports = observe(test_failures.stop_for_a_while, 2, TNT_STALL_REPORT_S="2.5")
+    assert [report.value for report in reports] == ["done", "done"]
+    assert "does not respond: stopped or swapped out" in reports[0].output
+
+
+def test_a_rank_that_has_finished_is_not_waited_for() -> None:
+    assert "has finished" in run(test_failures.finish_early, 2)[0]  # type: ignore[operator]
+
+
+def test_results_survive_a_rank_that_ends_right_after() -> None:
+    assert run(test_failures.complete_before_a_rank_ends, 3) == [900_000.0] * 3
+
+
+def test_a_rank_that_gives_up_tells_the_others_why() -> None:
+    gave_up, told = run(test_failures.give_up_on_one_group, 2)
+    assert str(gave_up).startswith("CommTimeoutError")
+    assert str(told).startswith("PeerLostError")
+    assert "given up by rank 0" in str(told)
+
+
+def test_a_group_that_one_rank_creates_late_is_reported() -> None:
+    reports = observe(test_failures.create_late, 2, TNT_STALL_REPORT_S="0.5")
+    assert [report.value for report in reports] == ["(0, 1)", "(0, 1)"]
+    assert "for rank(s) 1 to create 'group-" in reports[0].output
+
+
+def test_leaving_with_work_in_flight_does_not_hang() -> None:
+    reports = observe(test_failures.exit_with_work_in_flight, 2)
+    assert [report.outcome for report in reports] == ["returned", "returned"]
+
+
+def test_a_forked_child_is_refused() -> None:
+    assert run(test_failures.fork_and_use, 2) == [7, 7]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_nothing_can_be_used_after_finalize(size: int) -> None:
+    run(test_failures.use_after_finalize, size)
+
+
+def test_waiting_leaves_the_processor_to_others() -> None:
+    share, _ = run(wait_for_a_late_rank, 2)
+    assert float(str(share)) < 0.3

@@ -1,0 +1,113 @@
+"""Joining a job over GPI-2: what is refused, and what is said."""
+
+import socket
+import threading
+
+import numpy as np
+import pytest
+from gpi2_found import needs_gpi2
+from gpi2_placements import GPI2
+
+import tnt_comm
+from tnt_comm.testing import Host, observe_ranks, run_ranks
+
+pytestmark = [needs_gpi2, pytest.mark.timeout(300)]
+
+
+def total() -> float:
+    return float(tnt_comm.allreduce(np.ones(1))[0])
+
+
+def join_late_or_never(latecomer: int) -> None:
+    import os
+
+    if int(os.environ["TNT_RANK"]) != latecomer:
+        tnt_comm.init()
+
+
+def join_as(wrong_rank: int, name: str, value: str) -> None:
+    import os
+
+    if int(os.environ["TNT_RANK"]) == wrong_rank:
+        os.environ[name] = value
+    tnt_comm.init()
+
+
+def test_two_jobs_run_on_one_host_at_once() -> None:
+    sums: list[list[float]] = []
+    threads = [
+        threading.Thread(target=lambda: sums.append(run_ranks(total, 2, env=GPI2, timeout_s=120)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sums == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_a_rank_that_never_comes_is_reported_and_ends_the_wait() -> None:
+    env = {**GPI2, "TNT_TIMEOUT_S": "4", "TNT_STALL_REPORT_S": "3"}
+    reports = observe_ranks(join_late_or_never, 2, 1, env=env, timeout_s=60, grace_s=30)
+    assert reports[0].outcome == "raised"
+    assert "CommTimeoutError: rank 0: GPI-2 could not be started within 4 s" in reports[0].error
+    assert "Check that all 2 ranks were started" in reports[0].error
+    assert "has waited 3 s for the other ranks to start GPI-2" in reports[0].output
+    assert reports[0].exit_code == 1
+
+
+def test_a_missing_rank_of_the_same_host_is_named() -> None:
+    env = {"TNT_TIMEOUT_S": "2"}
+    hosts = (Host(2), Host(1))
+    reports = observe_ranks(
+        join_late_or_never, 3, 1, env=env, timeout_s=60, grace_s=30, hosts=hosts
+    )
+    assert "rank(s) 1 of 2 did not join" in reports[0].error
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("GASPI_RANK", "0", "GASPI_RANK=0 and TNT_RANK=1"),
+        ("GASPI_NRANKS", "3", "GASPI_NRANKS=3 and TNT_SIZE=2"),
+        ("GASPI_RANK", "one", "Environment variable GASPI_RANK must be an integer"),
+    ],
+)
+def test_variables_that_contradict_each_other_are_named(
+    name: str, value: str, expected: str
+) -> None:
+    env = {**GPI2, "TNT_TIMEOUT_S": "3"}
+    report = observe_ranks(join_as, 2, 1, name, value, env=env, timeout_s=60)[1]
+    assert expected in report.error
+    assert "ValueError" in report.error
+
+
+def test_ranks_of_another_layout_of_hosts_are_refused_by_all() -> None:
+    """Rank 2 believes that it is alone on a third host."""
+    hosts = (Host(1), Host(1), Host(1))
+    reports = observe_ranks(
+        join_as, 3, 2, "TNT_NODE_RANK", "1", env=GPI2, timeout_s=120, hosts=hosts
+    )
+    for report in reports:
+        assert "The environments of the ranks contradict each other: rank 2" in report.error
+        assert "TNT_LOCAL_RANK=0, but it is number 1 of node 1" in report.error
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        env = {**GPI2, "TNT_GPI2_PORT": str(port - 512)}  # that of the TCP device of rank 0
+        report = observe_ranks(total, 1, env=env, timeout_s=60)[0]
+    assert report.exit_code == 1
+    assert "CommError: rank 0: GPI-2 could not be started" in report.error
+    assert "is another job using its ports? See TNT_GPI2_PORT" in report.error
+
+
+def test_a_machine_file_that_is_not_there_is_told() -> None:
+    env = {**GPI2, "GASPI_MFILE": "/nowhere/machines"}
+    report = observe_ranks(total, 1, env=env, timeout_s=60)[0]
+    assert report.exit_code == 1
+    assert "GASPI_* variables are missing or wrong, or the machine file" in report.error
+    assert "GASPI_MFILE='/nowhere/machines'" in report.error

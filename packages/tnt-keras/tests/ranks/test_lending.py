@@ -1,0 +1,34 @@
+"""Sums are handed to TensorFlow without a copy, and stay what they were as long as they live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lending
+import numpy as np
+import pytest
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_gradients_that_a_user_keeps_stay_what_they_were(pool_of: Any, run_eagerly: bool) -> None:
+    results = pool_of(2).run(lending.keep_gradients, run_eagerly)
+    num_variables, num_steps = 6, 2 * 6
+    for result in results:
+        assert result["unchanged"] == [True] * (num_variables * num_steps)
+    for a, b in zip(results[0]["copies"], results[1]["copies"], strict=True):
+        np.testing.assert_array_equal(a, b)
+    for step in range(1, num_steps):  # they are those of different steps
+        first, later = results[0]["copies"][0], results[0]["copies"][step * num_variables]
+        assert not np.array_equal(first, later)
+
+
+def test_large_sums_lie_in_shared_memory_unless_older_ones_are_kept(pool_of: Any) -> None:
+    for places in pool_of(2).run(lending.places_of_sums):
+        assert places["large, dropped"] == [True] * 5
+        # The first is lent. While it lives, later ones are copied.
+        assert places["large, kept"] == [True] + [False] * 4
+        assert places["small, kept"] == [False] * 5
+
+
+def test_sums_outlive_their_reducer(pool_of: Any) -> None:
+    pool_of(2).run(lending.sums_that_outlive_their_reducer)

@@ -1,0 +1,73 @@
+"""What GPI-2 needs besides the `TNT_*` variables: its own variables, and a file of host names."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+FIRST_PORT, LAST_PORT = 20000, 32000  # a job uses 768 of them; the kernel gives clients higher ones
+
+
+@dataclass(frozen=True)
+class MachineFile:
+    """A file that exists while the job runs; rank 0 reads it.
+
+    Attributes:
+        path: Absolute path.
+        hosts: The host of every rank, by rank: a name or an IPv4 address.
+    """
+
+    path: str
+    hosts: tuple[str, ...]
+
+
+def is_needed(settings: Mapping[str, str]) -> bool:
+    """Whether the ranks of one host are to talk through GPI-2. Pure."""
+    return settings.get("TNT_TRANSPORT") == "gpi2"
+
+
+def plan_machine_file(folder: str, job_id: str, hosts: Sequence[str]) -> MachineFile:
+    """Choose name and content of the file. Pure.
+
+    Args:
+        folder: Absolute path of a folder for temporary files.
+        job_id: Name of the job; makes the name of the file its own.
+        hosts: The host of every rank, by rank.
+    """
+    return MachineFile(os.path.join(folder, f"tnt-{job_id}-machines"), tuple(hosts))
+
+
+def gaspi_variables(file: MachineFile, rank: int, job_id: str) -> dict[str, str]:
+    """Choose the variables that tell a rank of GPI-2 who it is. Pure.
+
+    Args:
+        file: The machine file of the job.
+        rank: World rank.
+        job_id: 16 hexadecimal digits; they choose the ports, so that jobs on a host do not meet.
+    """
+    before = file.hosts[:rank]
+    return {
+        "GASPI_RANK": str(rank),
+        "GASPI_NRANKS": str(len(file.hosts)),
+        "GASPI_SOCKET": str(before.count(file.hosts[rank])),
+        "GASPI_MFILE": file.path,
+        "TNT_GPI2_PORT": str(FIRST_PORT + int(job_id, 16) % (LAST_PORT - FIRST_PORT)),
+    }
+
+
+@contextlib.contextmanager
+def written(file: MachineFile | None) -> Iterator[None]:
+    """Have the file, readable by this user alone, during the block. Local."""
+    if file is None:
+        yield
+        return
+    descriptor = os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(descriptor, "w") as lines:
+            lines.writelines(f"{host}\n" for host in file.hosts)
+        yield
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(file.path)

@@ -1,0 +1,99 @@
+"""GPI-2's variables and machine file are part of the plan when it is asked for, and only then."""
+
+import os
+import stat
+import subprocess
+
+import pytest
+
+from tnt_launch.gaspi import MachineFile, written
+from tnt_launch.hardware import Hardware
+from tnt_launch.plan import make_plan
+from tnt_launch.render import render_plan
+from tnt_launch.spec import LaunchSpec
+
+JOB = "0123456789abcdef"
+GPI2 = (("TNT_TRANSPORT", "gpi2"),)
+
+
+def plan_of(size=2, environment=None, folder="/some where", job=JOB, exports=GPI2):
+    spec = LaunchSpec(program=("a.py",), ranks_per_node=size, exports=exports)
+    return make_plan(spec, Hardware("alpha", 8, 0), environment or {}, job, "/", folder)
+
+
+@pytest.mark.parametrize("exports", [(), (("TNT_TRANSPORT", "auto"),), (("TNT_TRANSPORT", "shm"),)])
+def test_other_transports_need_nothing_of_it(exports):
+    plan = plan_of(exports=exports, environment={"GASPI_RANK": "9"})
+    assert plan.machine_file is None
+    assert not [name for name in plan.ranks[0].environment if "GASPI" in name or "GPI2" in name]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_every_rank_knows_its_place(size):
+    plan = plan_of(size)
+    for rank in plan.ranks:
+        found = {k: v for k, v in rank.environment.items() if k.startswith("GASPI_")}
+        assert found == {
+            "GASPI_RANK": str(rank.rank),
+            "GASPI_NRANKS": str(size),
+            "GASPI_SOCKET": str(rank.rank),
+            "GASPI_MFILE": f"/some where/tnt-{JOB}-machines",
+        }
+    assert plan.machine_file == MachineFile(
+        f"/some where/tnt-{JOB}-machines", ("localhost",) * size
+    )
+
+
+def test_the_environment_asks_as_well_as_the_option():
+    plan = plan_of(exports=(), environment={"TNT_TRANSPORT": "gpi2"})
+    assert plan.machine_file is not None
+
+
+def test_all_ranks_of_a_job_use_the_same_ports_and_jobs_use_different_ones():
+    ports = {rank.environment["TNT_GPI2_PORT"] for rank in plan_of(4).ranks}
+    assert len(ports) == 1
+    assert 20000 <= int(ports.pop()) < 32000
+    assert {plan_of(job=f"{i:016x}").ranks[0].environment["TNT_GPI2_PORT"] for i in (0, 7)} == {
+        "20000",
+        "20007",
+    }
+
+
+def test_ports_that_the_user_chose_are_kept():
+    plan = plan_of(environment={"TNT_GPI2_PORT": "15000"})
+    assert plan.ranks[0].environment["TNT_GPI2_PORT"] == "15000"
+
+
+def test_the_file_exists_during_the_job_and_only_for_this_user(tmp_path):
+    file = MachineFile(str(tmp_path / "machines"), ("alpha", "alpha", "beta"))
+    with written(file):
+        assert (tmp_path / "machines").read_text() == "alpha\nalpha\nbeta\n"
+        assert stat.S_IMODE(os.stat(file.path).st_mode) == 0o600
+    assert not os.path.exists(file.path)
+
+
+def test_the_file_is_removed_after_a_failure(tmp_path):
+    file = MachineFile(str(tmp_path / "machines"), ("alpha",))
+    with pytest.raises(ZeroDivisionError), written(file):
+        raise ZeroDivisionError
+    assert not os.path.exists(file.path)
+
+
+def test_a_file_of_somebody_else_is_not_touched(tmp_path):
+    path = tmp_path / "machines"
+    path.write_text("theirs")
+    with pytest.raises(FileExistsError), written(MachineFile(str(path), ("alpha",))):
+        pass
+    assert path.read_text() == "theirs"
+
+
+def test_no_file_is_written_without_need():
+    with written(None):
+        pass
+
+
+def test_a_dry_run_shows_how_to_make_the_file(tmp_path):
+    text = render_plan(plan_of(folder=str(tmp_path)))
+    (command,) = [line for line in text.splitlines() if line.startswith("printf")]
+    subprocess.run(["sh", "-c", command], check=True, timeout=30)
+    assert (tmp_path / f"tnt-{JOB}-machines").read_text() == "localhost\nlocalhost\n"

@@ -1,0 +1,53 @@
+"""Every command about benchmarks in the documentation is run, or marked with what it needs.
+
+A mark is a comment above the block: `<!-- needs: peers -->`. A marked command is not run, but the
+benchmark must exist and take its options.
+"""
+
+import importlib
+import re
+import shlex
+
+import pytest
+from run_command import ROOT, run_command
+
+PAGES = [*ROOT.glob("benchmarks/**/*.md"), ROOT / "docs/explanation/performance.md"]
+BLOCK = re.compile(r"^(<!-- needs: [^\n]+ -->\n)?```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SESSION = re.compile(r'nox -s "bench\((\w+)\)"(?: -- (.*))?')
+MODULE = re.compile(r"python -m benchmarks\.(\w+)(?:\.\w+)?( .*)?")
+
+
+def commands(*, marked):
+    """Commands of all pages."""
+    found = []
+    for page in PAGES:
+        for mark, block in BLOCK.findall(page.read_text(encoding="utf-8")):
+            if bool(mark) == marked:
+                found += block.splitlines()
+    return list(dict.fromkeys(found))
+
+
+@pytest.mark.parametrize("command", commands(marked=False))
+def test_a_command_without_a_mark_succeeds(command):
+    finished = run_command(command)
+    assert finished.status == 0, finished.output + finished.messages
+
+
+def test_each_benchmark_has_a_command_that_is_run():
+    benchmarks = {path.parent.name for path in ROOT.glob("benchmarks/*/__main__.py")}
+    assert {MODULE.fullmatch(command)[1] for command in commands(marked=False)} == benchmarks
+
+
+SESSIONS = [command for command in commands(marked=True) if command.startswith("nox")]
+
+
+@pytest.mark.parametrize("command", SESSIONS)
+def test_a_marked_session_takes_its_options(command):
+    name, options = SESSION.fullmatch(command).groups()
+    parser = importlib.import_module(f"benchmarks.{name}.__main__").make_parser()
+    parser.parse_args(shlex.split(options or ""))
+
+
+def test_marked_commands_are_sessions_or_make_environments_of_peers():
+    others = [command for command in commands(marked=True) if command not in SESSIONS]
+    assert all("install" in command or "venv" in command for command in others)
