@@ -8,9 +8,9 @@ import logging
 import tensorflow as tf
 
 from tnt_data.arithmetic import check_rank
-from tnt_data.batching import judge_batching
 from tnt_data.differences import draws_differently, find_differences
 from tnt_data.explanation import describe_plan
+from tnt_data.inspection import check_dataset
 from tnt_data.pipeline import Step
 from tnt_data.planning import (
     PICK_FROM_BYTES,
@@ -69,7 +69,7 @@ def distribute(
         TypeError: If `dataset` is not a `tf.data.Dataset`.
     """
     check_rank(rank, size)
-    _check_dataset(dataset)
+    check_dataset(dataset)
     key = (rank, size, micro_batch_size, seed, fingerprint)
     results = dataset.__dict__.setdefault(_RESULTS, {})
     if key not in results:
@@ -98,49 +98,15 @@ def explain(
         ValueError: As for `distribute`.
     """
     check_rank(0, size)
-    _check_dataset(dataset)
+    check_dataset(dataset)
     last = _read_batched(dataset, size, micro_batch_size)
     plan = plan_split(last, size)
     return describe_plan(plan, size, seed, find_differences(last, size), last)
 
 
-def global_batch_size(dataset: tf.data.Dataset) -> int | None:
-    """Samples in a full global batch of a dataset, None if it is not batched or not known. Local.
-
-    Args:
-        dataset: As for `distribute`.
-
-    Raises:
-        TypeError: If `dataset` is not a `tf.data.Dataset`.
-    """
-    _check_dataset(dataset)
-    return judge_batching(read_pipeline(dataset)).batch_size
-
-
-def is_batched(dataset: tf.data.Dataset) -> bool:
-    """Whether the elements of a dataset are batches, as far as its steps and shapes tell. Local.
-
-    Args:
-        dataset: As for `distribute`.
-
-    Raises:
-        TypeError: If `dataset` is not a `tf.data.Dataset`.
-    """
-    _check_dataset(dataset)
-    return judge_batching(read_pipeline(dataset)).is_batched
-
-
 @functools.cache
 def _warn_once(text: str) -> None:
     _logger.warning(text)
-
-
-def _check_dataset(dataset: object) -> None:
-    if not isinstance(dataset, tf.data.Dataset):
-        raise TypeError(
-            f"Only a tf.data.Dataset can be distributed. Received: {type(dataset).__name__}. "
-            f"Make one, for example with tf.data.Dataset.from_tensor_slices((x, y)).batch(n)."
-        )
 
 
 def _distribute(

@@ -74,7 +74,7 @@ class Step:
         changes_order: Whether it gives elements in another order, or others, in every pass.
         lacks_order: The step was asked for `deterministic=False`.
         depends_on_cores: The order depends on the number of processor cores.
-        cache_file: Where a cache on disk lies; empty for none or memory.
+        cache_file: Where a cache or snapshot on disk lies; empty for none or memory.
         hides: What was found inside the functions of the step: `"batch"`, `"unbatch"`, `"shuffle"`
             (unseeded), `"generator"`, `"random"` (numbers without a seed), `"seeded random"`,
             `"permutes"` (at random), `"state"` (operations that remember something), `"python"`

@@ -48,6 +48,14 @@ def same(*element: Any) -> Any:
     return element if len(element) > 1 else element[0]
 
 
+def with_count(count: tf.Tensor, element: Any) -> Any:
+    return count + 1, (count, element)
+
+
+def elements_of(*window: Any) -> tf.data.Dataset:
+    return Data.zip(window if len(window) > 1 else window[0])
+
+
 def has_a_sum_not_divisible_by_three(*element: Any) -> tf.Tensor:
     return tf.reduce_sum(tf.cast(tf.nest.flatten(element)[0], tf.int64)) % 3 != 0
 
@@ -74,12 +82,23 @@ REPAIRED: dict[str, Callable[[tf.data.Dataset, int | None], tf.data.Dataset]] = 
     "unordered map": lambda d, seed: d.map(
         times_two_plus_one, num_parallel_calls=2, deterministic=seed is not None
     ),
+    "zip of shuffles": lambda d, seed: Data.zip(
+        (
+            d.shuffle(7, seed=seed),
+            Data.range(19).shuffle(5, seed=None if seed is None else seed + 1),
+        )
+    ),
 }
+SHUFFLES = ("unseeded", "once", "seeded", "seed 0")
 OTHERS: dict[str, Change] = {
     "filter": lambda d: d.filter(has_a_sum_not_divisible_by_three),
     "enumerate": lambda d: d.enumerate(),
     "zip": lambda d: Data.zip({"z": (d.map(times_two_plus_one), Data.range(19).map(same))}),
     "pairs": lambda d: d.batch(2, drop_remainder=True),
+    "concatenate": lambda d: d.concatenate(d.take(3)),
+    "sample": lambda d: Data.sample_from_datasets([d, d.skip(4)], [0.4, 0.6], seed=5),
+    "window": lambda d: d.window(4, shift=3).flat_map(elements_of),
+    "scan": lambda d: d.scan(tf.constant(0, tf.int64), with_count),
 }
 STEPS = {**MAPS, **ARRANGEMENTS, **OTHERS}
 BATCHES: dict[str, Callable[[tf.data.Dataset, int, bool], tf.data.Dataset]] = {
@@ -96,6 +115,7 @@ SUFFIXES: dict[str, Change] = {
     "repeat": lambda d: d.repeat(2),
     "options": lambda d: d.with_options(tf.data.Options()),
     "shard": lambda d: d.shard(2, 1),
+    "row-wise": lambda d: d.map(times_two_plus_one),
     "mix": lambda d: d.map(lambda *e: tf.nest.map_structure(lambda t: tf.reverse(t, [0]), e)),
     "filter": lambda d: d.filter(lambda *e: tf.shape(tf.nest.flatten(e)[0])[0] > 1),
 }
@@ -109,7 +129,7 @@ def builds(draw: st.DrawFn) -> tuple[str, Build]:
     before = draw(st.lists(st.sampled_from(sorted([*STEPS, *MAPS, *REPAIRED])), max_size=6))
     batch = draw(st.sampled_from(sorted(BATCHES)))
     batch_size, drop = draw(st.integers(1, 9)), draw(st.booleans())
-    after = draw(st.lists(st.sampled_from(sorted([*SUFFIXES, *list(REPAIRED)[:4]])), max_size=3))
+    after = draw(st.lists(st.sampled_from(sorted([*SUFFIXES, *SHUFFLES])), max_size=3))
 
     def build(default_seed: int | None) -> tf.data.Dataset:
         dataset = SOURCES[source](NUM_SAMPLES).map(STRUCTURES[structure])

@@ -42,7 +42,7 @@ def test_each_step_is_listed_with_what_is_done_with_it() -> None:
             "after the pick: for this rank's samples only; made deterministic",
         ),
         "batch(8, drop_remainder=True)": ("replayed", "", "joins this rank's samples only"),
-        "cache()": ("replayed", "", "on micro-batches"),
+        "cache()": ("replayed", "", "on micro-batches; filled in the first pass"),
         "prefetch(2)": ("replayed", "", "on micro-batches"),
     }
 
@@ -97,7 +97,7 @@ def unknown_length(dataset: tf.data.Dataset) -> tf.data.Dataset:
 REASONS: dict[str, tuple[Callable[[], tf.data.Dataset], str]] = {
     "function after": (
         lambda: Data.range(9).batch(4).map(upside_down),
-        r"map\(upside_down\) .* may mixples",
+        r"map\(upside_down\) .* may mix the samples",
     ),
     "padding": (lambda: Data.range(9).map(tf.range).padded_batch(4), r"padding of padded_batch"),
     "sparse": (

@@ -235,27 +235,25 @@ def shuffled_numbers() -> Iterator[int]:
     yield from np.random.permutation(9)
 
 
-WARNINGS: dict[str, tuple[Callable[[str], tf.data.Dataset], str]] = {
+WARNINGS: dict[str, tuple[Callable[[], tf.data.Dataset], str]] = {
     "shuffle inside a function": (
-        lambda _: Data.range(9).group_by_window(
+        lambda: Data.range(9).group_by_window(
             lambda x: x % 2, lambda _, w: w.shuffle(3).batch(4), 4
         ),
         r"functions of group_by_window\(\) shuffle without a seed",
     ),
     "shuffle of windows": (
-        lambda _: (
-            Data.range(9).window(3).map(lambda w: w.shuffle(3)).flat_map(lambda w: w).batch(4)
-        ),
+        lambda: Data.range(9).window(3).map(lambda w: w.shuffle(3)).flat_map(lambda w: w).batch(4),
         r"functions of map\(.*\) shuffle without a seed",
     ),
     "generator with random numbers": (
-        lambda _: Data.from_generator(
+        lambda: Data.from_generator(
             shuffled_numbers, output_signature=tf.TensorSpec([], tf.int64)
         ).batch(4),
         r"Python code of from_generator\(shuffled_numbers\) draws random numbers",
     ),
     "filter by random numbers drawn before": (
-        lambda _: (
+        lambda: (
             Data.range(9)
             .map(lambda x: (x, tf.random.uniform([])))
             .filter(lambda _, y: y < 0.5)
@@ -264,7 +262,7 @@ WARNINGS: dict[str, tuple[Callable[[str], tf.data.Dataset], str]] = {
         r"filter\(.*\) may decide by the random numbers of map",
     ),
     "filter by random numbers that race": (
-        lambda _: (
+        lambda: (
             Data.range(9)
             .map(lambda x: (x, tf.random.uniform([], seed=1)), num_parallel_calls=2)
             .filter(lambda _, y: y < 0.5)
@@ -273,23 +271,25 @@ WARNINGS: dict[str, tuple[Callable[[str], tf.data.Dataset], str]] = {
         r"filter\(.*\) may decide by the random numbers of map",
     ),
     "rejection_resample": (
-        lambda _: Data.range(9).rejection_resample(lambda x: x % 2, [0.5, 0.5]).batch(4),
+        lambda: Data.range(9).rejection_resample(lambda x: x % 2, [0.5, 0.5]).batch(4),
         r"decides by random numbers",
     ),
     "batch permuted at random": (
-        lambda _: Data.range(9).batch(4).map(tf.random.shuffle),
+        lambda: Data.range(9).batch(4).map(tf.random.shuffle),
         r"map\(.*\) permutes whole batches by random numbers",
     ),
     "shuffle before a step that cannot be rebuilt": (
-        lambda folder: Data.range(9).shuffle(3).snapshot(folder).batch(4),
+        lambda: (
+            Data.range(9).shuffle(3).apply(tf.data.experimental.copy_to_device("/cpu:0")).batch(4)
+        ),
         r"shuffle\(3\) has no seed and cannot be rebuilt",
     ),
     "filter at random": (
-        lambda _: Data.range(9).filter(lambda _: tf.random.uniform([]) < 0.5).batch(4),
+        lambda: Data.range(9).filter(lambda _: tf.random.uniform([]) < 0.5).batch(4),
         r"filter\(.*\) decides by random numbers without a seed",
     ),
     "interleave by cores": (
-        lambda _: Data.range(3).interleave(lambda _: Data.range(2)).batch(4),
+        lambda: Data.range(3).interleave(lambda _: Data.range(2)).batch(4),
         r"order of interleave\(\) depends on the number of cores",
     ),
 }
@@ -297,10 +297,10 @@ WARNINGS: dict[str, tuple[Callable[[str], tf.data.Dataset], str]] = {
 
 @pytest.mark.parametrize("case", WARNINGS)
 def test_what_cannot_be_made_equal_is_reported_once_and_by_name(
-    case: str, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    case: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     make, text = WARNINGS[case]
-    dataset = make(str(tmp_path))
+    dataset = make()
     with caplog.at_level(logging.WARNING, "tnt_data"):
         tnt_data.distribute(dataset, 1, 2)
     (record,) = [one for one in caplog.records if one.name == "tnt_data"]

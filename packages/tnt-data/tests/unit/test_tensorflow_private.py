@@ -51,6 +51,7 @@ STEPS: dict[str, Callable[[tf.data.Dataset], tf.data.Dataset]] = {
         3, padding_values=tf.constant(7, tf.int64)
     ),
     "ragged_batch": lambda d: d.map(tf.range).ragged_batch(3, row_splits_dtype=tf.int32),
+    "sparse_batch": lambda d: d.map(tf.range).sparse_batch(4, [12]),
     "rebatch": lambda d: d.batch(3).rebatch([2, 5]),
     "unbatch": lambda d: d.batch(3).unbatch(),
     "cache": lambda d: d.cache(),
@@ -137,6 +138,23 @@ def test_cache_on_disk_is_separate_for_each_rank(tmp_path: Path) -> None:
     assert all(any(stem.startswith(name) for stem in stems) for name in names)
 
 
+SNAPSHOTS: dict[str, Callable[[str], tf.data.Dataset]] = {
+    "before the batch": lambda f: Data.range(13).shuffle(13, seed=3).snapshot(f).batch(4),
+    "after the batch": lambda f: Data.range(13).shuffle(13, seed=3).batch(4).snapshot(f),
+    "in shards": lambda f: Data.range(13).snapshot(f, shard_func=lambda x: x % 3).batch(4),
+}
+
+
+@pytest.mark.parametrize("case", SNAPSHOTS)
+def test_each_rank_writes_and_reads_its_own_snapshot(case: str, tmp_path: Path) -> None:
+    serial, ranks = str(tmp_path / "serial"), str(tmp_path / "ranks")
+    assert_ranks_share_serial_batches(
+        lambda: SNAPSHOTS[case](ranks), lambda: SNAPSHOTS[case](serial), 3, way=PICK, epochs=3
+    )
+    names = {"serial", *(f"ranks.rank{rank}of3" for rank in range(3))}
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
 @pytest.fixture
 def unknown_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(version, "KNOWN_VERSIONS", ((1, 0),))
@@ -152,6 +170,7 @@ def test_unknown_release_warns_once_and_cuts_batches(caplog: pytest.LogCaptureFi
         assert_ranks_share_serial_batches(make, make, 3, way=PICK, epochs=2)
     (record,) = caplog.records
     assert tf.__version__ in record.getMessage()
+    assert tnt_data.describe_order(make()) == ""
     assert "the dataset is not understood" in tnt_data.explain(make(), 2)
 
 

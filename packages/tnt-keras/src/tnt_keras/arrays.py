@@ -10,6 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+import tnt_data
+
 
 @dataclasses.dataclass(frozen=True)
 class ArraySamples:
@@ -71,6 +73,17 @@ class ArraySamples:
         return tf.nest.map_structure(
             lambda leaf: None if leaf is None else tf.gather(leaf, positions), self.arrays
         )
+
+    def fingerprint(self, num_rows: int | None = None) -> int:
+        """A number by which ranks can compare their arrays. Local.
+
+        Args:
+            num_rows: How many samples to look at, spread over all; None for all.
+        """
+        if num_rows is None or num_rows >= self.num_samples:
+            return int(tnt_data.fingerprint_of(self.arrays))
+        positions = np.linspace(0, self.num_samples - 1, num_rows).astype(np.int64)
+        return int(tnt_data.fingerprint_of(self.take(tf.constant(positions))))
 
     @property
     def batch_spec(self) -> Any:

@@ -14,8 +14,8 @@ from tnt_keras.rank import get_rank, get_size
 class Dataset:
     """One rank's part of a dataset, for a look at it or for a training loop of one's own.
 
-    `fit`, `evaluate` and `predict` do all this by themselves. Rank and number of ranks can be given,
-    so that the parts of all ranks can be looked at in one process.
+    `fit`, `evaluate` and `predict` do all this by themselves. Rank and number of ranks can be
+    given, so that the parts of all ranks can be looked at in one process.
 
     Args:
         dataset: Batched with the global batch size, or unbatched.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -12,33 +11,19 @@ import tnt_data
 from tnt_keras.agreement import exchange, require_same
 from tnt_keras.arrays import ArraySamples
 from tnt_keras.class_weights import weighing
+from tnt_keras.feed import Change, ClassWeight, Feed, changed, marked_as_own, with_changed_data
 from tnt_keras.inputs import Samples, Sharing
-from tnt_keras.keras_private import ChangedInput
-from tnt_keras.micro_batch import CheckedBatch, LocalBatch
-from tnt_keras.python_batches import CommonOrder, RowsOfRank, makes_rows
-from tnt_keras.rank import get_rank, get_size
+from tnt_keras.log import logger
+from tnt_keras.micro_batch import CheckedBatch
+from tnt_keras.python_feed import feed_from_python
+from tnt_keras.rank import MASTER_RANK, get_rank, get_size
 
 DEFAULT_BATCH_SIZE = 32
-Change = Callable[[Any], Any]
-ClassWeight = dict[int, float] | None
-
-
-@dataclasses.dataclass(frozen=True)
-class Feed:
-    """What Keras is given on this rank.
-
-    Attributes:
-        data: In place of the user's input.
-        batch_spec: Specs of the batches that the model's own steps receive.
-        batch_size: Size of the global batch, None if it is not known.
-        is_compared: Whether ranks compare their data at the beginning of each step, and therefore
-            at the end of each epoch too.
-    """
-
-    data: Any
-    batch_spec: Any
-    batch_size: int | None
-    is_compared: bool
+_COMPARED_ROWS = 256  # of arrays: enough to notice another order, and next to nothing to read
+_REMEDY = (
+    "Build it alike on all ranks, with the same seeds, and leave it to `fit` to share it. If each "
+    "rank has samples of its own, say `tnt_distribute_dataset=False`."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,12 +32,12 @@ class _Source:
 
     Attributes:
         dataset: What is shared: the user's dataset, or positions of samples in arrays.
-        finish: Makes the user's batch of a part; None if the part is one.
+        arrays: The arrays, if samples are in arrays.
         description: What all ranks must agree on, in words.
     """
 
     dataset: tf.data.Dataset
-    finish: Change | None
+    arrays: ArraySamples | None
     description: str
 
 
@@ -74,10 +59,15 @@ def make_feed(
         raise ValueError(
             f"`shuffle` must be True or False on several ranks. Received: shuffle={shuffle!r}."
         )
+    if sharing.verify and not sharing.distribute and get_size() > 1:
+        logger.warning(
+            "`verify_inputs` has no effect on samples that ranks have shared by themselves: they "
+            "have no batch in common that could be compared."
+        )
     if samples.is_from_python:
-        return _feed_from_python(samples.x, sharing, bool(shuffle), class_weight)
+        return feed_from_python(samples.x, sharing, bool(shuffle), class_weight)
     source = _source(samples, bool(shuffle))
-    changes = [source.finish] if source.finish else []
+    changes: list[Change] = [source.arrays.take] if source.arrays else []
     changes += [weighing(class_weight)] if class_weight is not None else []
     make = _shared_feed if sharing.distribute else _own_feed
     return make(source, sharing, changes)
@@ -88,7 +78,7 @@ def _source(samples: Samples, shuffle: bool) -> _Source:
         return _Source(samples.x, None, str(samples.x.element_spec))
     arrays = ArraySamples.pack(samples.x, samples.y, samples.sample_weight)
     positions = arrays.positions(samples.batch_size or DEFAULT_BATCH_SIZE, shuffle=shuffle)
-    return _Source(positions, arrays.take, str(arrays.batch_spec))
+    return _Source(positions, arrays, str(arrays.batch_spec))
 
 
 def _shared_feed(source: _Source, sharing: Sharing, changes: list[Change]) -> Feed:
@@ -98,7 +88,9 @@ def _shared_feed(source: _Source, sharing: Sharing, changes: list[Change]) -> Fe
     if micro_batch_size is not None:
         batch_size = micro_batch_size * size
     if size > 1:
-        require_same("the dataset", _describe(source, batch_size))
+        require_same("the dataset", _describe(source, batch_size), remedy=_REMEDY)
+        if source.arrays is not None:
+            _compare(source.arrays, sharing.verify)
     local = tnt_data.distribute(
         source.dataset,
         rank,
@@ -106,7 +98,7 @@ def _shared_feed(source: _Source, sharing: Sharing, changes: list[Change]) -> Fe
         micro_batch_size=micro_batch_size,
         fingerprint=sharing.verify and size > 1,
     )
-    local = _with_changed_data(local, changes)
+    local = with_changed_data(local, changes)
     spec = local.element_spec.data
     if size == 1:
         return Feed(local.map(lambda micro_batch: micro_batch.data), spec, batch_size, False)
@@ -119,83 +111,42 @@ def _own_feed(source: _Source, sharing: Sharing, changes: list[Change]) -> Feed:
     """Every rank reads what it was given."""
     dataset = source.dataset
     if get_size() == 1:
-        dataset = _changed(dataset, changes)
+        dataset = changed(dataset, changes)
         return Feed(dataset, dataset.element_spec, tnt_data.global_batch_size(dataset), False)
-    _require_as_many_steps(_num_steps(dataset, sharing.steps))
-    if isinstance(dataset.element_spec, tnt_data.MicroBatch):  # the user has called tnt-data
-        dataset = _with_changed_data(dataset, changes)
+    is_shared = isinstance(dataset.element_spec, tnt_data.MicroBatch)  # by the user
+    if is_shared or not sharing.apart:
+        _require_as_many_steps(_num_steps(dataset, sharing.steps))
+    if is_shared:
+        dataset = with_changed_data(dataset, changes)
         return Feed(dataset.map(CheckedBatch), dataset.element_spec.data, None, True)
-    dataset = _changed(dataset, changes)
-    return Feed(_marked_as_own(dataset), dataset.element_spec, None, True)
-
-
-def _feed_from_python(
-    batches: Any, sharing: Sharing, shuffle: bool, class_weight: ClassWeight
-) -> Feed:
-    """Keras reads the batches, so that workers and epochs are as the user wants them."""
-    rank, size = get_rank(), get_size()
-    is_generator = not hasattr(batches, "num_batches")
-
-    def take_rows(dataset: tf.data.Dataset) -> tf.data.Dataset:
-        return tnt_data.slice_batches(dataset, rank, size, sharing.verify).map(CheckedBatch)
-
-    change = take_rows if sharing.distribute else _marked_as_own
-    if sharing.distribute and makes_rows(batches):
-        batches, change = RowsOfRank(batches, shuffle, rank, size), _with_counts
-    elif not is_generator:
-        batches = CommonOrder(batches, shuffle and sharing.distribute)
-    data = ChangedInput(batches, class_weight, change)
-    spec = data.get_tf_dataset().element_spec
-    return Feed(data, spec.micro_batch.data if sharing.distribute else spec.data, None, True)
-
-
-def _with_counts(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """From what `RowsOfRank` makes to micro-batches."""
-
-    @tf.autograph.experimental.do_not_convert
-    def micro_batch(inputs: Any, *others: Any) -> CheckedBatch:
-        inputs, counts = inputs
-        part = tnt_data.MicroBatch((inputs, *others), counts[0, 0], counts[0, 1], _no_fingerprint())
-        return CheckedBatch(part)
-
-    return dataset.map(micro_batch)
-
-
-def _no_fingerprint() -> tf.Tensor:
-    return tf.zeros([], tf.int64)
-
-
-def _marked_as_own(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    return _changed(dataset, [LocalBatch])
-
-
-def _changed(dataset: tf.data.Dataset, changes: list[Change]) -> tf.data.Dataset:
-    is_tuple = type(dataset.element_spec) is tuple
-    for change in changes:
-
-        @tf.autograph.experimental.do_not_convert
-        def call(*arguments: Any, change: Change = change, is_tuple: bool = is_tuple) -> Any:
-            return change(arguments if is_tuple else arguments[0])
-
-        dataset = dataset.map(call)
-        is_tuple = type(dataset.element_spec) is tuple
-    return dataset
-
-
-def _with_changed_data(dataset: tf.data.Dataset, changes: list[Change]) -> tf.data.Dataset:
-    """Micro-batches whose data are changed, a few of them ahead of time."""
-    for change in changes:
-
-        @tf.autograph.experimental.do_not_convert
-        def call(micro_batch: tnt_data.MicroBatch, change: Change = change) -> tnt_data.MicroBatch:
-            return micro_batch._replace(data=change(micro_batch.data))
-
-        dataset = dataset.map(call)
-    return dataset.prefetch(tf.data.AUTOTUNE) if changes else dataset
+    dataset = changed(dataset, changes)
+    return Feed(marked_as_own(dataset), dataset.element_spec, None, not sharing.apart)
 
 
 def _describe(source: _Source, batch_size: int | None) -> str:
-    return f"of {_length(source.dataset)} elements {source.description}, in batches of {batch_size}"
+    """What is cheap to tell of a dataset, and would make ranks read different samples."""
+    order = tnt_data.describe_order(source.dataset)
+    return (
+        f"of {_length(source.dataset)} elements {source.description}, in batches of {batch_size}"
+        + (f", made by {order}" if order else "")
+    )
+
+
+def _compare(arrays: ArraySamples, verify: bool) -> None:
+    """Compares what ranks hold in memory: some of it, or all if the user wants it. Collective."""
+    own = arrays.fingerprint(None if verify else _COMPARED_ROWS)
+    of_ranks = exchange(str(own).encode())
+    others = [rank for rank, number in enumerate(of_ranks) if number != of_ranks[MASTER_RANK]]
+    if not others:
+        return
+    text = (
+        f"Rank {get_rank()}: the arrays of ranks {others} differ from those of rank {MASTER_RANK}, "
+        "so that some samples are used twice and others not at all. Make them alike on all ranks, "
+        "with seeds for all that is random."
+    )
+    if verify:
+        raise ValueError(text)
+    logger.warning(text)
 
 
 def _require_as_many_steps(num_steps: int | None) -> None:

@@ -56,12 +56,14 @@ class Sharing:
         distribute: False if each rank is given samples of its own.
         verify: Whether ranks compare what they read.
         steps: Steps of an epoch, None for all there are.
+        apart: Whether ranks use samples of their own without the others, as `predict` does.
     """
 
     micro_batch_size: int | None = None
     distribute: bool = True
     verify: bool = False
     steps: int | None = None
+    apart: bool = False
 
 
 def checked(samples: Samples, sharing: Sharing) -> Samples:

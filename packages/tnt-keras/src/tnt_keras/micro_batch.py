@@ -31,7 +31,13 @@ class LocalBatch(NamedTuple):
     data: Any
 
 
-def split(data: Any, rank: int, size: int, exchange: StepExchange | None) -> tuple[Any, Step]:
+def split(
+    data: Any,
+    rank: int,
+    size: int,
+    exchange: StepExchange | None = None,
+    last_group: tf.Tensor | None = None,
+) -> tuple[Any, Step]:
     """Returns this rank's rows of an element, and the step that describes them. Local.
 
     `fit`, `evaluate` and `predict` feed micro-batches, marked batches included. Anything else, such
@@ -44,21 +50,19 @@ def split(data: Any, rank: int, size: int, exchange: StepExchange | None) -> tup
         rank: Rank of the caller.
         size: Number of ranks.
         exchange: By which ranks compare what they read; needed for batches that are marked.
+        last_group: Token of the last group of the step before in the same graph, if any.
 
     Returns:
         The rows, in the structure of the element, and the step.
     """
     if isinstance(data, MicroBatch):
-        return data.data, Step(data.num_local, data.num_global)
+        return data.data, Step(data.num_local, data.num_global, last_group)
     if isinstance(data, CheckedBatch):
         assert exchange is not None
-        part = data.micro_batch
-        total = exchange.same_batch(part.num_local, part.num_global, part.fingerprint)
-        return part.data, Step(part.num_local, total)
+        return data.micro_batch.data, exchange.same_batch(data.micro_batch, last_group)
     if isinstance(data, LocalBatch):
         assert exchange is not None
-        num_local = _num_rows(data.data)
-        return data.data, Step(num_local, exchange.total_samples(num_local))
+        return data.data, exchange.total_samples(_num_rows(data.data), last_group)
     num_global = _num_rows(data)
     rows = tf.range(tf.constant(rank, tf.int64), num_global, size)
     num_local = tf.size(rows, out_type=tf.int64)
@@ -66,7 +70,7 @@ def split(data: Any, rank: int, size: int, exchange: StepExchange | None) -> tup
     local = tf.nest.map_structure(
         lambda leaf: None if leaf is None else tf.gather(leaf, rows), data
     )
-    return local, Step(num_local, num_global)
+    return local, Step(num_local, num_global, last_group)
 
 
 def _num_rows(batch: Any) -> tf.Tensor:

@@ -13,7 +13,8 @@ from tnt_keras.building import build_by_tracing
 from tnt_keras.callbacks import EndOfData, for_this_rank
 from tnt_keras.class_swap import add_mixin, plain_class
 from tnt_keras.environment import settings
-from tnt_keras.feeding import Feed, make_feed
+from tnt_keras.feed import Feed
+from tnt_keras.feeding import make_feed
 from tnt_keras.files import PlainFiles
 from tnt_keras.inputs import Samples, Sharing, checked, split_off_validation
 from tnt_keras.log import logger
@@ -142,7 +143,9 @@ class Model(DistributedSteps, PlainFiles):
         """
         self._check_compiled("fit")
         samples = Samples(x, y, sample_weight, batch_size)
-        validation = _validation_samples(validation_data, validation_batch_size or batch_size)
+        if tnt_validation_micro_batch_size is None:  # it says the size of these batches instead
+            validation_batch_size = validation_batch_size or batch_size
+        validation = _validation_samples(validation_data, validation_batch_size)
         if _must_be_left_to_keras(samples, validation):
             return super().fit(
                 in_common_order(x, shuffle),
@@ -288,10 +291,12 @@ class Model(DistributedSteps, PlainFiles):
         samples = Samples(x, batch_size=batch_size)
         if _must_be_left_to_keras(samples):
             return super().predict(x, batch_size, verbose, steps, callbacks)
-        sharing = Sharing(tnt_micro_batch_size, tnt_distribute_dataset, verify_inputs, steps)
+        sharing = Sharing(
+            tnt_micro_batch_size, tnt_distribute_dataset, verify_inputs, steps, apart=True
+        )
         feed = make_feed(checked(samples, sharing), sharing)
         self._prepare("predict_step", feed)
-        end = self._end_of_data(predicting=feed if tnt_distribute_dataset else None)
+        end = self._end_of_data(predicting=feed)
         return super().predict(
             feed.data,
             verbose=_verbose(verbose),

@@ -8,6 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 
+import tnt_data
+
 SEED = 42
 
 
@@ -21,6 +23,20 @@ def makes_rows(data: Any) -> bool:
     return callable(getattr(data, "get_rows", None)) and callable(
         getattr(data, "num_samples", None)
     )
+
+
+def draws_random_numbers(data: Any) -> bool:
+    """Whether the code of `data` draws random numbers that nothing in it seeds. Local.
+
+    Args:
+        data: A `PyDataset`, whose methods are looked at, or a generator.
+    """
+    if isinstance(data, types.GeneratorType):
+        return tnt_data.draws_random_numbers(data)
+    classes = type(data).__mro__
+    own = classes[: classes.index(keras.utils.PyDataset)]
+    methods = [value for cls in own for value in vars(cls).values() if callable(value)]
+    return tnt_data.draws_random_numbers(*methods)
 
 
 def in_common_order(data: Any, shuffle: Any) -> Any:
@@ -80,14 +96,26 @@ class CommonOrder(keras.utils.PyDataset):
     def _new_order(self) -> np.ndarray:
         if not self._shuffle:
             return np.zeros(0, np.int64)
-        return np.random.default_rng([SEED, self._epoch]).permutation(self.num_batches)
+        return np.random.default_rng([SEED, self._epoch]).permutation(self.num_batches or 0)
+
+
+class NumberedBatches(CommonOrder):
+    """Batches that come with their numbers, for `separate`: ranks compare which one they have.
+
+    Args:
+        batches: The user's.
+        shuffle: As for `CommonOrder`.
+    """
+
+    def _get(self, batches: Any, index: int) -> Any:
+        return _join(batches[index], [index + 1])
 
 
 class RowsOfRank(CommonOrder):
     """Only one rank's rows of each batch, made without the others.
 
-    The inputs of a batch are given as `(inputs, counts)`, with the samples of this rank and of the
-    whole batch as an int64 array of shape `(1, 2)`.
+    They come with three numbers, for `separate`: that of the batch, and the samples of this rank
+    and of the whole batch.
 
     Args:
         batches: The user's, with two methods more: `num_samples(index)` gives the samples in a
@@ -106,5 +134,31 @@ class RowsOfRank(CommonOrder):
         num_local = len(range(self._rank, num_global, self._size))
         rows = slice(self._rank if num_local else 0, None, self._size)
         batch = batches.get_rows(index, rows if num_local else slice(0, 1))
-        inputs, *others = batch if isinstance(batch, tuple) else (batch,)
-        return ((inputs, np.array([[num_local, num_global]], np.int64)), *others)
+        return _join(batch, [index + 1, num_local, num_global])
+
+
+def separate(element: Any) -> tuple[Any, Any]:
+    """Takes apart what `NumberedBatches` and `RowsOfRank` make. Local.
+
+    Args:
+        element: Of the dataset that Keras makes of them.
+
+    Returns:
+        The batch as Keras makes it of the user's, and the numbers, of shape `(1, count)`.
+    """
+    if isinstance(element, dict):
+        return element["batch"], element["numbers"]
+    (inputs, numbers), *others = element
+    return (inputs, *others), numbers
+
+
+def _join(batch: Any, numbers: list[int]) -> Any:
+    """The user's batch and numbers, in a form that Keras takes for a batch.
+
+    It passes dictionaries on as they are, and makes a tuple of anything else.
+    """
+    row = np.array([numbers], np.int64)
+    if isinstance(batch, dict):
+        return {"batch": batch, "numbers": row}
+    inputs, *others = batch if isinstance(batch, (tuple, list)) else (batch,)
+    return ((inputs, row), *others)

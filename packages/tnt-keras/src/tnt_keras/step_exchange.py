@@ -13,9 +13,10 @@ import numpy as np
 import tensorflow as tf
 
 import tnt_comm
+from tnt_data import MicroBatch
 from tnt_keras import ops
 from tnt_keras.rank import get_rank
-from tnt_keras.step import one
+from tnt_keras.step import Step, one, token_after
 
 _HAS_DATA, _NUM_LOCAL, _NUM_GLOBAL, _FINGERPRINT = range(4)
 _OUT_OF_DATA = (
@@ -34,38 +35,39 @@ class StepExchange:
 
     def __init__(self) -> None:
         self._gatherer = tnt_comm.Gatherer("data of a step")
-        self._previous: tuple[Any, tf.Tensor | None] = (None, None)
 
-    def total_samples(self, num_local: tf.Tensor) -> tf.Tensor:
+    def total_samples(self, num_local: tf.Tensor, last_group: tf.Tensor | None) -> Step:
         """Makes sure that all ranks have data. Collective.
 
         Args:
             num_local: int64 scalar, samples of this rank.
+            last_group: Token of the last group of the step before in the same graph, if any.
 
         Returns:
-            int64 scalar, samples of all ranks.
+            The step, with the samples of all ranks together.
         """
         zero = tf.zeros([], tf.int64)
-        return tf.reduce_sum(self._gather(num_local, zero, zero)[:, _NUM_LOCAL])
+        of_ranks = self._gather([num_local, zero, zero], last_group)
+        total = tf.reduce_sum(of_ranks[:, _NUM_LOCAL])
+        return Step(num_local, total, token_after([of_ranks]))
 
-    def same_batch(
-        self, num_local: tf.Tensor, num_global: tf.Tensor, fingerprint: tf.Tensor
-    ) -> tf.Tensor:
+    def same_batch(self, part: MicroBatch, last_group: tf.Tensor | None) -> Step:
         """Makes sure that all ranks have read the same global batch. Collective.
 
         Args:
-            num_local: int64 scalar, samples of this rank.
-            num_global: int64 scalar, samples of the global batch.
-            fingerprint: int64 scalar, see `tnt_data.MicroBatch`.
+            part: This rank's part of it.
+            last_group: As for `total_samples`.
 
         Returns:
-            `num_global`, once it is known to be the same everywhere.
+            The step, whose numbers exist once the batch is known to be the same everywhere.
         """
-        of_ranks = self._gather(num_local, num_global, fingerprint)
+        facts = [part.num_local, part.num_global, part.fingerprint]
+        of_ranks = self._gather(facts, last_group)
         read = of_ranks[:, _NUM_GLOBAL:]
         differs = tf.reduce_any(read != read[:1], axis=1)
         with tf.control_dependencies([_none_of(differs, _OTHER_DATA)]):
-            return tf.identity(num_global)
+            num_global = tf.identity(part.num_global)
+        return Step(part.num_local, num_global, token_after([of_ranks]))
 
     def end(self) -> None:
         """Tells the others that this rank has no more data in this epoch. Collective.
@@ -83,23 +85,14 @@ class StepExchange:
                 "limit them by `steps_per_epoch`."
             )
 
-    def _gather(
-        self, num_local: tf.Tensor, num_global: tf.Tensor, fingerprint: tf.Tensor
-    ) -> tf.Tensor:
-        """The numbers of all ranks, shape `(ranks, 4)`."""
-        facts = [tf.ones([], tf.int64), num_local, num_global, fingerprint]
-        with tf.control_dependencies(self._previous_step()):
-            own = tf.stack([tf.cast(fact, tf.int64) for fact in facts])[tf.newaxis]
+    def _gather(self, facts: list[tf.Tensor], last_group: tf.Tensor | None) -> tf.Tensor:
+        """The numbers of all ranks, shape `(ranks, 4)`. It blocks, so it is a group of its own."""
+        with tf.control_dependencies([] if last_group is None else [last_group]):
+            own = tf.stack([tf.cast(fact, tf.int64) for fact in (1, *facts)])[tf.newaxis]
         token = ops.start_gather(own, one(), self._gatherer)
         of_ranks = ops.finish_gather(own, token, self._gatherer)
-        self._previous = (_graph(), of_ranks)
         with tf.control_dependencies([_none_of(of_ranks[:, _HAS_DATA] == 0, _OUT_OF_DATA)]):
             return tf.identity(of_ranks)
-
-    def _previous_step(self) -> list[tf.Tensor]:
-        """With `steps_per_execution` one graph holds several steps; nothing else orders them."""
-        graph, result = self._previous
-        return [result] if result is not None and graph is not None and graph is _graph() else []
 
 
 def _none_of(ranks: tf.Tensor, message: str) -> Any:
@@ -107,7 +100,3 @@ def _none_of(ranks: tf.Tensor, message: str) -> Any:
     return tf.debugging.Assert(
         tf.logical_not(tf.reduce_any(ranks)), [message, tf.where(ranks)[:, 0]], summarize=64
     )
-
-
-def _graph() -> Any:
-    return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()

@@ -6,13 +6,15 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import tensorflow as tf
+
 from tnt_keras.losses import corrected_losses
 from tnt_keras.micro_batch import LocalBatch, split
 from tnt_keras.optimizer import hooked_optimizers
 from tnt_keras.prediction import PredictionGather
 from tnt_keras.rank import get_rank, get_size
 from tnt_keras.reduction import ReductionCache
-from tnt_keras.step import Step, is_building, step_scope
+from tnt_keras.step import Step, current_graph, is_building, step_scope
 from tnt_keras.step_exchange import StepExchange
 from tnt_keras.step_state import StepState
 
@@ -29,6 +31,7 @@ class StepCommunication:
         state: Of metrics, statistics and logs.
         predictions: Collects what ranks predict.
         exchange: Compares what ranks read; None if there never was a need.
+        previous: The step that was traced or run last.
     """
 
     def __init__(self) -> None:
@@ -37,12 +40,23 @@ class StepCommunication:
         self.state = ReductionCache("metrics and statistics")
         self.predictions = PredictionGather(get_size())
         self.exchange: StepExchange | None = None
+        self.previous: Step | None = None
 
     def make_exchange(self) -> StepExchange:
         """Returns the exchange, which is made when it is asked for first. Collective then."""
         if self.exchange is None:
             self.exchange = StepExchange()
         return self.exchange
+
+    def last_group(self) -> tf.Tensor | None:
+        """Returns the token of the last group of the step before, if it is in the same graph.
+
+        With `steps_per_execution` one graph may hold several steps. Local.
+        """
+        graph = current_graph()
+        if self.previous is None or graph is None or self.previous.graph is not graph:
+            return None
+        return self.previous.last_group
 
     def add_optimizer(self, optimizer: Any) -> None:
         """Adds an optimizer to the list, unless it is there. Local."""
@@ -116,7 +130,12 @@ class DistributedSteps(_Base):
         return self._tnt_communication.predictions.gather(outputs, step)
 
     def _split(self, data: Any) -> tuple[Any, Step]:
-        return split(data, get_rank(), get_size(), self._tnt_communication.exchange)
+        communication = self._tnt_communication
+        rows, step = split(
+            data, get_rank(), get_size(), communication.exchange, communication.last_group()
+        )
+        communication.previous = step
+        return rows, step
 
     @contextlib.contextmanager
     def _inside(self, step: Step) -> Iterator[None]:

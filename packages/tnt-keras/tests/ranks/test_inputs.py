@@ -30,6 +30,23 @@ def test_evaluation_and_prediction_are_those_of_serial_keras(kind: str, pool_of:
             assert_close(result[name], value, 1e-5, name)
 
 
+@pytest.mark.parametrize("kind", ["arrays", "one-hot", "PyDataset", "generator"])
+def test_class_weights_count_as_in_serial(kind: str, pool_of: Any) -> None:
+    assert_equal_results(kinds_of_input.class_weights, pool_of, kind)
+
+
+@pytest.mark.parametrize("kind", ["lists", "dictionaries"])
+def test_structures_of_arrays_are_shared(kind: str, pool_of: Any) -> None:
+    assert_equal_results(kinds_of_input.structures, pool_of, kind)
+
+
+@pytest.mark.parametrize(
+    "function", [kinds_of_input.unbatched, kinds_of_input.arrays_with_micro_batches]
+)
+def test_batch_is_the_micro_batch_times_the_number_of_ranks(function: Any, pool_of: Any) -> None:
+    assert_equal_results(function, pool_of)
+
+
 def test_rows_of_a_py_dataset_are_made_by_one_rank_each(pool_of: Any) -> None:
     rows_by_rank = pool_of(2).run(kinds_of_input.rows_made)
     batches = [range(b, min(b + 5, 22)) for b in range(0, 22, 5)]
@@ -69,6 +86,9 @@ def test_equal_inputs_are_verified(kind: str, pool_of: Any) -> None:
     [
         ("unequal own datasets", ["number of steps", "4, 3"]),
         ("own data with micro-batch size", ["not distributed", "5"]),
+        ("other arrays", ["arrays of ranks [1] differ from those of rank 0"]),
+        ("other seed on rank 1", ["seed 0", "seed 1", "Build it alike"]),
+        ("shared twice", ["shard(2, 0)", "shard(2, 1)", "tnt_distribute_dataset=False"]),
     ],
 )
 def test_mistake_is_named_before_training(mistake: str, words: list[str], pool_of: Any) -> None:
@@ -79,7 +99,12 @@ def test_mistake_is_named_before_training(mistake: str, words: list[str], pool_o
 
 @pytest.mark.parametrize(
     "mistake",
-    ["unequal generators", "unequal own datasets of unknown length", "unequal evaluation"],
+    [
+        "unequal generators",
+        "unequal own datasets of unknown length",
+        "unequal evaluation",
+        "other length of a PyDataset",
+    ],
 )
 def test_rank_without_data_does_not_make_others_wait(mistake: str) -> None:
     reports = observe_ranks(kinds_of_input.error_of, 2, mistake, env=ENVIRONMENT, timeout_s=120)
@@ -90,9 +115,29 @@ def test_rank_without_data_does_not_make_others_wait(mistake: str) -> None:
     assert kind != "InvalidArgumentError" or "different numbers of steps" in text
 
 
-@pytest.mark.parametrize("mistake", ["other samples on rank 1", "other order in the second epoch"])
+@pytest.mark.parametrize(
+    "mistake",
+    ["other samples on rank 1", "other order in the second epoch", "other order of batches"],
+)
 def test_different_data_are_noticed_when_inputs_are_verified(mistake: str) -> None:
     reports = observe_ranks(kinds_of_input.error_of, 2, mistake, env=ENVIRONMENT, timeout_s=120)
     results = [report.value for report in reports]
     assert any("read different data in one step" in text for _, text in results), results
     assert all(kind in ("InvalidArgumentError", "PeerLostError") for kind, _ in results), results
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("other arrays", "arrays of ranks [1] differ"),
+        ("random PyDataset", "Python code of RandomBatches draws random numbers"),
+        ("random generator", "Python code of _random_generator draws random numbers"),
+        ("own samples", "`verify_inputs` has no effect"),
+        ("rows of a PyDataset", "only the order of batches is compared"),
+        ("nothing", ""),
+    ],
+)
+def test_what_ranks_may_not_share_is_reported(case: str, words: str, pool_of: Any) -> None:
+    for messages in pool_of(2).run(kinds_of_input.warnings_of, case):
+        assert len(messages) == bool(words)
+        assert words in "".join(messages)

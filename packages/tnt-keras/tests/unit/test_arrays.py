@@ -60,3 +60,18 @@ def test_what_counts_as_an_array() -> None:
     assert not is_array(3)
     assert not is_array(np.float32(3))
     assert not is_array("text")
+
+
+def test_fingerprint_tells_other_samples_and_another_order() -> None:
+    x = np.arange(1000.0)
+
+    def fingerprint(x: np.ndarray, num_rows: int | None = None) -> int:
+        return ArraySamples.pack(x, {"y": -x}, None).fingerprint(num_rows)
+
+    assert fingerprint(x) == fingerprint(x.copy())
+    other, shuffled = x.copy(), np.random.default_rng(0).permutation(x)
+    other[501] = 0
+    assert len({fingerprint(x), fingerprint(other), fingerprint(shuffled)}) == 3
+    assert fingerprint(x, 64) == fingerprint(x.copy(), 64)
+    assert fingerprint(x, 64) != fingerprint(shuffled, 64)
+    assert fingerprint(x[:5], 64) == fingerprint(x[:5])

@@ -6,8 +6,18 @@ from typing import Any
 
 import keras
 import numpy as np
+import pytest
 
-from tnt_keras.python_batches import CommonOrder, RowsOfRank, in_common_order, makes_batches
+from tnt_keras.keras_private import ChangedInput
+from tnt_keras.python_batches import (
+    CommonOrder,
+    NumberedBatches,
+    RowsOfRank,
+    draws_random_numbers,
+    in_common_order,
+    makes_batches,
+    separate,
+)
 
 
 class Batches(keras.utils.PyDataset):
@@ -72,10 +82,59 @@ def test_rows_of_all_ranks_are_the_batch_and_a_stand_in_counts_for_nothing() -> 
     for index in range(5):
         whole = Batches()[index][0].tolist()
         for rank in range(3):
-            (x, counts), y = RowsOfRank(Batches(), False, rank, 3)[index]
-            assert counts.tolist() == [[len(whole[rank::3]), len(whole)]]
+            (x, y), numbers = separate(RowsOfRank(Batches(), False, rank, 3)[index])
+            assert numbers.tolist() == [[index + 1, len(whole[rank::3]), len(whole)]]
             assert x.tolist() == (whole[rank::3] or whole[:1])
             assert y.tolist() == (-x).tolist()
+
+
+FORMS: dict[str, Any] = {
+    "tuple": (np.zeros(3), np.ones(3)),
+    "list": [np.zeros(3), np.ones(3)],
+    "inputs only": np.zeros(3),
+    "nested": ({"a": np.zeros(3)}, [np.ones(3), np.ones(3)]),
+    "dictionary": {"a": np.zeros(3), "b": np.ones(3)},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_numbered_batch_is_the_one_that_keras_makes_of_the_original(form: str) -> None:
+    class Same(keras.utils.PyDataset):
+        def __len__(self) -> int:
+            return 1
+
+        def __getitem__(self, index: int) -> Any:
+            return FORMS[form]
+
+    def read(batches: Any) -> Any:
+        return next(iter(ChangedInput(batches, None, lambda whole: whole).get_tf_dataset()))
+
+    batch, numbers = separate(read(NumberedBatches(Same(), shuffle=False)))
+    expected = read(Same())
+    assert numbers.numpy().tolist() == [[1]]
+    keras.tree.assert_same_structure(batch, expected)
+    for got, wanted in zip(keras.tree.flatten(batch), keras.tree.flatten(expected), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+class Noisy(Batches):
+    def get_rows(self, index: int, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        x, y = super().get_rows(index, rows)
+        return x + np.random.random(len(x)), y
+
+
+class SeededNoise(Noisy):
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        np.random.seed(index)
+        return super().__getitem__(index)
+
+
+def test_random_numbers_in_methods_are_found_unless_something_seeds_them() -> None:
+    assert draws_random_numbers(Noisy())
+    assert not draws_random_numbers(SeededNoise())
+    assert not draws_random_numbers(Batches())
+    assert draws_random_numbers(np.random.random() for _ in range(3))
+    assert not draws_random_numbers(x for x in range(3))
 
 
 def test_only_py_datasets_get_another_order() -> None:

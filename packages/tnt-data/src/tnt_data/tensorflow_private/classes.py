@@ -25,6 +25,7 @@ CLASSES = {
     "_UnbatchDataset": (Kind.UNBATCH, "unbatch"),
     "_ShuffleDataset": (Kind.SHUFFLE, "shuffle"),
     "CacheDataset": (Kind.CACHE, "cache"),
+    "_SnapshotDataset": (Kind.CACHE, "snapshot"),
     "_PrefetchDataset": (Kind.ARRANGE, "prefetch"),
     "_RepeatDataset": (Kind.ARRANGE, "repeat"),
     "_TakeDataset": (Kind.ARRANGE, "take"),

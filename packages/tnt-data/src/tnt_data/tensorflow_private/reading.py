@@ -8,10 +8,11 @@ import tensorflow as tf
 from tensorflow.python.framework import random_seed
 
 from tnt_data.pipeline import JOINS_SAMPLES, BatchParameters, Kind, Step
+from tnt_data.python_code import draws_random_numbers
 from tnt_data.shapes import element_bytes, looks_batched, row_bytes, rows_are_independent
 from tnt_data.tensorflow_private.classes import CLASSES
 from tnt_data.tensorflow_private.functions import find_hidden, traced_functions
-from tnt_data.tensorflow_private.generators import draws_random_numbers, find_generator
+from tnt_data.tensorflow_private.generators import find_generator
 from tnt_data.tensorflow_private.maps import (
     calls_in_order,
     is_identity_map,
@@ -21,6 +22,7 @@ from tnt_data.tensorflow_private.maps import (
 )
 from tnt_data.tensorflow_private.readers import READERS
 from tnt_data.tensorflow_private.replaying import REPLAYS, SEEDS_INSIDE
+from tnt_data.tensorflow_private.storing import file_of
 
 _SHOWN = (
     "_buffer_size",
@@ -29,7 +31,6 @@ _SHOWN = (
     "_batch_sizes",
     "_num_shards",
     "_index",
-    "_filename",
 )
 
 
@@ -42,7 +43,6 @@ def read_known_pipeline(dataset: tf.data.Dataset) -> Step:
     kind, method = CLASSES.get(name, (Kind.OPAQUE, name.strip("_")))
     feeding = _inputs_of(dataset)
     seeds = [_value(dataset, "_seed"), _value(dataset, "_seed2")]
-    cache_file = _value(dataset, "_filename") if kind is Kind.CACHE else b""
     return Step(
         kind,
         method,
@@ -56,7 +56,7 @@ def read_known_pipeline(dataset: tf.data.Dataset) -> Step:
         changes_order=_changes_order(dataset) or ("shuffle" in hides and name in SEEDS_INSIDE),
         lacks_order=_may_lack_order(dataset),
         depends_on_cores=_depends_on_cores(dataset),
-        cache_file=cache_file.decode() if cache_file else "",
+        cache_file=file_of(dataset) if kind is Kind.CACHE else "",
         hides=hides,
         calls_in_order=calls_in_order(dataset),
         is_map=is_map(dataset),
@@ -147,11 +147,11 @@ def _describe(dataset: tf.data.Dataset, kind: Kind, method: str) -> str:
     shown = []
     for name in _SHOWN if kind not in (Kind.SOURCE, Kind.OPAQUE) else ():
         value = _value(dataset, name)
-        if isinstance(value, bytes):
-            value = repr(value.decode()) if value else None
         is_default = (method, value) in (("repeat", -1), ("prefetch", tf.data.AUTOTUNE))
         if value is not None and not is_default:
             shown.append(str(value))
+    if kind is Kind.CACHE and file_of(dataset):
+        shown.append(repr(file_of(dataset)))
     if _value(dataset, "_drop_remainder"):
         shown.append("drop_remainder=True")
     if kind is Kind.FUNCTION and traced_functions(dataset):

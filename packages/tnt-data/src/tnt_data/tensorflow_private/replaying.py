@@ -28,6 +28,7 @@ from tnt_data.tensorflow_private.repeating import (
     seeded_shuffle,
 )
 from tnt_data.tensorflow_private.reseeding import with_numbers, with_seeded_shuffles
+from tnt_data.tensorflow_private.storing import STORES
 
 
 def is_deterministic(step: Any) -> bool | None:
@@ -61,11 +62,6 @@ def _padded_batch(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Datase
         drop_remainder=bool(step._drop_remainder),
         name=step._name,
     )
-
-
-def _cache(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
-    name = step._filename.numpy().decode()
-    return inputs[0].cache(name + changes.cache_suffix if name else "", name=step._name)
 
 
 def _options(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
@@ -193,9 +189,13 @@ SEEDS_INSIDE = ("_FlatMapDataset", "_InterleaveDataset", "_ParallelInterleaveDat
 
 REPLAYS: dict[str, Replay] = {
     **READERS,
+    **STORES,
     "_BatchDataset": _batch,
     "_ParallelBatchDataset": _parallel_batch,
     "_PaddedBatchDataset": _padded_batch,
+    "_DenseToSparseBatchDataset": lambda step, inputs, changes: inputs[0].sparse_batch(
+        step._batch_size, step._row_shape, name=step._name
+    ),
     "_RebatchDataset": lambda step, inputs, changes: inputs[0].rebatch(
         step._batch_sizes, bool(step._drop_remainder), name=step._name
     ),
@@ -207,7 +207,6 @@ REPLAYS: dict[str, Replay] = {
     ),
     "_ShuffleDataset": lambda step, inputs, changes: seeded_shuffle(step, inputs[0], changes.seed),
     "_RandomDataset": lambda step, inputs, changes: seeded_random(step, changes.seed),
-    "CacheDataset": _cache,
     "_PrefetchDataset": lambda step, inputs, changes: inputs[0].prefetch(
         int(step._buffer_size), name=step._name
     ),
