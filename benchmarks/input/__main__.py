@@ -17,6 +17,8 @@ from benchmarks.spread import quartiles, rounded
 
 GOALS = {2: 0.55, 4: 0.30}
 """CPU time of one rank over that of the serial run, by the number of ranks."""
+MEMORY_GOAL = 1.1
+"""Memory that input takes on one rank over that of the serial run, on any number of ranks."""
 
 Case = tuple[str, int]
 Rounds = Mapping[Case, Sequence[dict[str, Any]]]
@@ -69,17 +71,31 @@ def make_row(case: Case, rounds: Rounds) -> Row:
         "cpu_s": rounded(quartiles(own), 3),
         "of_serial": rounded(quartiles(ratios), 3),
         "steps": rounds[case][0]["steps"],
-        "peak_mib": round(statistics.median(one["peak_mib"] for one in rounds[case])),
+        "input_mib": round(statistics.median(one["input_mib"] for one in rounds[case])),
     }
 
 
-def judge(row: Row) -> str:
-    """Whether a row meets its goal, in words; empty if it has none. Pure."""
-    if row["way"] != "tnt" or row["ranks"] not in GOALS:
-        return ""
-    goal, ratio = GOALS[row["ranks"]], row["of_serial"][1]
+def judge(rows: Sequence[Row]) -> list[str]:
+    """Whether the goals are met, in words. Pure.
+
+    Args:
+        rows: Of all cases, that of the serial run included.
+    """
+    [serial_mib] = [row["input_mib"] for row in rows if row["way"] == "serial"]
+    verdicts = []
+    for row in rows:
+        if row["way"] != "tnt":
+            continue
+        if row["ranks"] in GOALS:
+            verdicts.append(_verdict("CPU time", row["of_serial"][1], GOALS[row["ranks"]], row))
+        verdicts.append(_verdict("memory", row["input_mib"] / serial_mib, MEMORY_GOAL, row))
+    return verdicts
+
+
+def _verdict(what: str, ratio: float, goal: float, row: Row) -> str:
     verdict = "met" if ratio <= goal else "MISSED"
-    return f"{verdict}: {ratio:.3f} of serial on {row['ranks']} ranks (wanted <= {goal:g})"
+    numbers = f"{ratio:.3f} of serial on {row['ranks']} ranks (wanted <= {goal:g})"
+    return f"{verdict}: {what} {numbers}"
 
 
 def main() -> int:
@@ -92,7 +108,7 @@ def main() -> int:
     print(" ".join(f"{name:>22}" for name in rows[0]))
     for row in rows:
         print(" ".join(f"{value!s:>22}" for value in row.values()))
-    print(*filter(None, map(judge, rows)), sep="\n")
+    print(*judge(rows), sep="\n")
     if arguments.json:
         write_rows(arguments.json, [header, *rows], is_new=True)
     return 0

@@ -6,6 +6,7 @@ from tnt_data.errors import BatchSizeError, DataError, NotBatchedError, Unsuppor
 from tnt_data.fingerprints import fingerprint_of
 from tnt_data.inspection import describe_order, global_batch_size, is_batched
 from tnt_data.micro_batch import MicroBatch
+from tnt_data.prefetching import without_prefetch
 from tnt_data.python_code import draws_random_numbers
 from tnt_data.slicing import slice_batches
 
@@ -19,6 +20,7 @@ __all__ = [
     "describe_order",
     "fingerprint_of",
     "draws_random_numbers",
+    "without_prefetch",
     "MicroBatch",
     "DataError",
     "BatchSizeError",

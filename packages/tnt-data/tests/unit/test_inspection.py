@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import tensorflow as tf
@@ -40,3 +40,18 @@ def test_what_does_not_change_the_order_may_differ() -> None:
     one = NUMBERS.cache("a").batch(4).prefetch(1)
     other = NUMBERS.cache("b").batch(4).prefetch(8).with_options(tf.data.Options())
     assert tnt_data.describe_order(one) == tnt_data.describe_order(other)
+
+
+def test_nothing_is_read_ahead_without_prefetch() -> None:
+    drawn: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for number in range(9):
+            drawn.append(number)
+            yield number
+
+    dataset = Data.from_generator(numbers, output_signature=tf.TensorSpec([], tf.int64))
+    on_demand = tnt_data.without_prefetch(dataset.prefetch(4).prefetch(tf.data.AUTOTUNE))
+    steps = iter(on_demand.map(lambda x: x + 1))
+    assert [int(next(steps)), int(next(steps))] == [1, 2]
+    assert drawn == [0, 1]

@@ -53,9 +53,7 @@ def feed_from_python(
         data = ChangedInput(
             batches,
             class_weight,
-            lambda whole: changed(
-                tnt_data.slice_batches(whole, rank, size, sharing.verify), [CheckedBatch]
-            ),
+            lambda whole: _slice_generated(whole, rank, size, sharing.verify),
         )
     elif makes_rows(batches):
         data = ChangedInput(RowsOfRank(batches, shuffle, rank, size), class_weight, _with_counts)
@@ -97,6 +95,18 @@ def _with_counts(dataset: tf.data.Dataset) -> tf.data.Dataset:
         return CheckedBatch(tnt_data.MicroBatch(rows, num_local, num_global, number))
 
     return changed(dataset, [micro_batch])
+
+
+def _slice_generated(
+    dataset: tf.data.Dataset, rank: int, size: int, verify: bool
+) -> tf.data.Dataset:
+    """Micro-batches of what a generator makes.
+
+    A generator goes on from one epoch, or call of `fit`, to the next. Batches that one rank has
+    read ahead and never used would put it out of step with the others.
+    """
+    whole = tnt_data.without_prefetch(dataset)
+    return changed(tnt_data.slice_batches(whole, rank, size, verify), [CheckedBatch])
 
 
 def _slice_numbered(

@@ -67,7 +67,7 @@ class StepExchange:
         differs = tf.reduce_any(read != read[:1], axis=1)
         with tf.control_dependencies([_none_of(differs, _OTHER_DATA)]):
             num_global = tf.identity(part.num_global)
-        return Step(part.num_local, num_global, token_after([of_ranks]))
+        return Step(part.num_local, num_global, token_after([num_global]))
 
     def end(self) -> None:
         """Tells the others that this rank has no more data in this epoch. Collective.

@@ -92,7 +92,7 @@ FORMS: dict[str, Any] = {
     "tuple": (np.zeros(3), np.ones(3)),
     "list": [np.zeros(3), np.ones(3)],
     "inputs only": np.zeros(3),
-    "nested": ({"a": np.zeros(3)}, [np.ones(3), np.ones(3)]),
+    "nested": ({"a": np.zeros(3)}, (np.ones(3), np.ones(3))),
     "dictionary": {"a": np.zeros(3), "b": np.ones(3)},
 }
 
