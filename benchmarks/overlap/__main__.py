@@ -64,13 +64,10 @@ def places_on(namespaces: Sequence[str], machine_file: Path) -> list[Place]:
 def measure(fusion: str, places: Sequence[Place], arguments: argparse.Namespace) -> dict[str, Any]:
     """Run the two ranks with one fusion threshold. Returns what rank 0 writes."""
     numbers = (arguments.batch_size, arguments.rounds, arguments.steps)
-    variables = {
-        "TNT_TRANSPORT": arguments.transport,
-        "TNT_FUSION_THRESHOLD_KB": THRESHOLDS_KB[fusion],
-    }
+    variables = {"TNT_TRANSPORT": arguments.transport}
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
-        words = [str(result), arguments.model, *map(str, numbers)]
+        words = [str(result), THRESHOLDS_KB[fusion], arguments.model, *map(str, numbers)]
         run_job("benchmarks.overlap.rank", words, places, variables, JOB_S)
         measured: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
     return measured
@@ -90,7 +87,7 @@ def measure_all(places: Sequence[Place], arguments: argparse.Namespace) -> list[
             print(HEADER)
             if arguments.json:
                 write_rows(arguments.json, [header], is_new=True)
-        rows.append(make_row(fusion, measured["rounds"]))
+        rows.append(make_row(fusion, measured["threshold_kb"], measured["rounds"]))
         print(line_of(rows[-1]), flush=True)
         if arguments.json:
             write_rows(arguments.json, rows[-1:])

@@ -19,10 +19,14 @@ def hidden(compute_s: float, communicate_s: float, together_s: float) -> float:
     return 1 - (together_s - compute_s) / communicate_s
 
 
-def make_row(fusion: str, rounds: Rounds) -> Row:
+def make_row(fusion: str, threshold_kb: int, rounds: Rounds) -> Row:
     """Quartiles over the rounds. `can_hide`: the share that fits into backpropagation at best."""
     medians = {name: [statistics.median(times) for times in rounds[name]] for name in rounds}
-    row: Row = {"fusion": fusion, "rounds": len(medians["compute"])}
+    row: Row = {
+        "fusion": fusion,
+        "threshold_kb": threshold_kb,
+        "rounds": len(medians["compute"]),
+    }
     for name, values in medians.items():
         row[f"{name}_s"] = rounded(quartiles(values), 4)
     of_rounds = zip(medians["compute"], medians["communicate"], medians["together"], strict=True)
@@ -32,6 +36,11 @@ def make_row(fusion: str, rounds: Rounds) -> Row:
     return row
 
 
+def name_of(row: Row) -> str:
+    """The option, and what `auto` has found."""
+    return f"auto: {row['threshold_kb']}" if row["fusion"] == "auto" else str(row["fusion"])
+
+
 def line_of(row: Row) -> str:
     """One row of the table; milliseconds and percent."""
     times = "".join(
@@ -39,7 +48,7 @@ def line_of(row: Row) -> str:
     )
     lower, median, upper = (100 * share for share in row["hidden"])
     return (
-        f"{row['fusion']:<12}{times}{median:>10.0f}{f'{lower:.0f} .. {upper:.0f}':>14}"
+        f"{name_of(row):<12}{times}{median:>10.0f}{f'{lower:.0f} .. {upper:.0f}':>14}"
         f"{100 * row['can_hide']:>10.0f}"
     )
 

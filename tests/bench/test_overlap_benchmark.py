@@ -20,14 +20,14 @@ def rounds(compute, communicate, together):
 
 @pytest.mark.parametrize(("together", "hidden"), [(1.0, 1.0), (1.1, 0.8), (1.5, 0.0)])
 def test_what_does_not_make_the_step_longer_is_hidden(together, hidden):
-    row = make_row("32", rounds(1.0, 0.5, together))
+    row = make_row("32", 32, rounds(1.0, 0.5, together))
     assert row["hidden"] == pytest.approx([hidden] * 3)
     assert row["can_hide"] == 1
     assert judge(row).startswith("met" if hidden >= 0.7 else "MISSED")
 
 
 def test_communication_that_takes_longer_than_backpropagation_is_not_judged():
-    row = make_row("32", rounds(0.3, 0.5, 0.6))
+    row = make_row("32", 32, rounds(0.3, 0.5, 0.6))
     assert row["can_hide"] == pytest.approx(0.4)
     assert judge(row) is None
 
@@ -41,13 +41,13 @@ def test_without_its_tools_the_link_says_what_to_install(monkeypatch):
 def test_the_benchmark_runs_on_one_host(tmp_path):
     file = tmp_path / "rows.jsonl"
     finished = run_command(
-        "python -m benchmarks.overlap --transport shm --model tiny --fusion 0 all "
+        "python -m benchmarks.overlap --transport shm --model tiny --fusion 0 auto all "
         f"--batch-size 2 --rounds 2 --steps 2 --json {file}"
     )
     assert finished.status == 0, finished.output + finished.messages
     header, *rows = map(json.loads, file.read_text().splitlines())
     assert header["options"]["transport"] == "shm"
-    assert [row["fusion"] for row in rows] == ["0", "all"]
+    assert [row["fusion"] for row in rows] == ["0", "auto", "all"]
     for row in rows:
         assert row["rounds"] == 2
         for name in ("compute_s", "communicate_s", "together_s"):

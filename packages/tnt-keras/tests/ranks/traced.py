@@ -5,32 +5,71 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import time
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+import tnt_comm
 import tnt_keras
 
 NUM_LAYERS = 12  # of 256 KiB each, far above the fusion threshold
+NUM_EARLY = NUM_LAYERS - 1  # buckets that must be reduced before the last gradient exists
 NUM_STEPS = 5
 
 
-def _model() -> Any:
-    layers = [keras.layers.Dense(256, "relu", use_bias=False) for _ in range(NUM_LAYERS)]
-    model = tnt_keras.Model(keras.Sequential([keras.Input((256,)), *layers]))
+class WaitForSums(keras.callbacks.Callback):
+    """Holds backpropagation before its last layer until `NUM_EARLY` buckets of the step are reduced.
+
+    That they are is a matter of order, not of speed: without overlap no bucket is reduced before
+    the last gradient exists, and the wait ends with an error.
+    """
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self.before = tnt_comm.counters()
+
+    def wait(self, gradient: Any) -> Any:
+        limit = time.monotonic() + 60
+        while True:
+            earlier = tnt_comm.counters() - self.before
+            time.sleep(0.02)
+            later = tnt_comm.counters() - self.before
+            # Nothing is under way while this time stands still.
+            is_idle = later.communication_s == earlier.communication_s
+            if earlier.num_operations >= NUM_EARLY and is_idle:
+                return gradient
+            if time.monotonic() > limit:
+                raise RuntimeError(f"{NUM_EARLY} buckets should be reduced by now: {later}")
+
+    def layer(self) -> keras.layers.Layer:
+        @tf.custom_gradient
+        def hold(x: tf.Tensor) -> Any:
+            def gradient(upstream: tf.Tensor) -> tf.Tensor:
+                held = tf.numpy_function(self.wait, [upstream], upstream.dtype)
+                return tf.ensure_shape(held, upstream.shape)
+
+            return tf.identity(x), gradient
+
+        return keras.layers.Lambda(hold)
+
+
+def _model(*held: keras.layers.Layer) -> Any:
+    first, *others = [keras.layers.Dense(256, "relu", use_bias=False) for _ in range(NUM_LAYERS)]
+    model = tnt_keras.Model(keras.Sequential([keras.Input((256,)), first, *held, *others]))
     model.compile("sgd", "mse")
     return model
 
 
 def _data(num_batches: int) -> Any:
     sample = (tf.ones([256]), tf.ones([256]))
-    return tf.data.Dataset.from_tensors(sample).repeat(num_batches * 2048).batch(2048)
+    return tf.data.Dataset.from_tensors(sample).repeat(num_batches * 64).batch(64)
 
 
 def train_evaluate_predict() -> list[str]:
     """Trains a deep model, one epoch, validates and predicts; returns what was logged at INFO."""
-    assert tf.config.threading.get_inter_op_parallelism_threads() == 1
+    # One for the layer that holds, the other for what is left to do.
+    assert tf.config.threading.get_inter_op_parallelism_threads() == 2
     messages: list[str] = []
 
     class Collect(logging.Handler):
@@ -39,8 +78,9 @@ def train_evaluate_predict() -> list[str]:
                 messages.append(record.getMessage())
 
     logging.getLogger("tnt_keras").addHandler(Collect())
-    model = _model()
-    model.fit(_data(NUM_STEPS), validation_data=_data(2), verbose=0)
+    held = WaitForSums()
+    model = _model(held.layer())
+    model.fit(_data(NUM_STEPS), validation_data=_data(2), verbose=0, callbacks=[held])
     model.predict(tf.ones([4, 256]), batch_size=2, verbose=0)
     return messages
 

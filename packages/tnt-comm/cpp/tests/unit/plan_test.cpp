@@ -27,7 +27,9 @@ TEST(FusionPlan, GoldenExamples) {
 
 TEST(FusionPlan, DescriptionsTellPlansApart) {
   const FusionPlan plan({{.name = "a", .dtype = DType::float32, .num_elements = 3}}, 8);
-  EXPECT_EQ(describe(plan), "a fusion threshold of 8 bytes\nthe wire dtype none\ntensor 0 'a' (float32, 3 elements)\n");
+  EXPECT_EQ(
+      describe(plan),
+      "a fusion threshold of 8 bytes\nthe wire dtype none\ntensor 0 'a' (float32, 3 elements)\n");
   EXPECT_EQ(describe_bucket(plan, 0, "g"), "bucket 0 of 'g' ('a')");
 }
 

@@ -18,6 +18,10 @@ namespace {
 // Copying less than this is cheaper than keeping account of a loan.
 constexpr std::size_t kSmallestLoanBytes = 16 * 1024;
 
+// When the last tensor of a step is packed, the first one of so many bytes has
+// left the caches.
+constexpr std::size_t kBeyondCachesBytes = 32 * 1024 * 1024;
+
 }  // namespace
 
 /// A tensor's place and where it is between start and finish.
@@ -75,12 +79,15 @@ GradientReducer::~GradientReducer() = default;
 void GradientReducer::create_buckets(const FusionPlan& plan) {
   std::vector<Placement> placements;
   std::vector<BucketSpec> specs;
+  std::size_t num_bytes = 0;
   for (std::size_t i = 0; i < plan.buckets().size(); ++i) {
     const Bucket& bucket = plan.buckets()[i];
     placements.push_back(place(bucket, plan.tensors()));
     specs.push_back(
         {bucket.wire_dtype, placements.back().num_elements, describe_bucket(plan, i, name_)});
+    num_bytes += bucket.num_wire_bytes();
   }
+  is_beyond_caches_ = num_bytes >= kBeyondCachesBytes;
   const auto allreduces = comm::create_buckets(*group_, specs);
   tensors_.resize(plan.tensors().size());
   for (std::size_t i = 0; i < specs.size(); ++i) {
@@ -151,7 +158,8 @@ void GradientReducer::start(std::size_t id, const void* data, double scale) {
   if (tensor.narrow) {
     pack_narrowed(target, data, tensor.spec.num_elements, *tensor.narrow, scale);
   } else {
-    pack_scaled(target, data, tensor.spec.num_elements, tensor.spec.dtype, scale);
+    const auto pack = is_beyond_caches_ ? pack_scaled_streamed : pack_scaled;
+    pack(target, data, tensor.spec.num_elements, tensor.spec.dtype, scale);
   }
   tensor.state.store(State::started);
   if (phase_track_) phase_track_->end_tensor();

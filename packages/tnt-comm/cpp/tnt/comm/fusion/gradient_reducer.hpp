@@ -20,9 +20,9 @@ class PhaseTrack;
 ///
 /// start() copies a tensor into its bucket; the last tensor of a bucket sets
 /// the bucket's allreduce going. finish() waits for it and copies the sum out;
-/// lend() hands it out where it is. Each tensor alternates between start and finish; different
-/// tensors in any order and from any threads. Buckets progress independently of each other, so
-/// ranks may start them in different orders.
+/// lend() hands it out where it is. Each tensor alternates between start and
+/// finish; different tensors in any order and from any threads. Buckets progress
+/// independently of each other, so ranks may start them in different orders.
 class TNT_COMM_EXPORT GradientReducer {
  public:
   /// Collective among the group, blocking. Mismatch error on all ranks if the
@@ -45,7 +45,8 @@ class TNT_COMM_EXPORT GradientReducer {
 
   /// Like finish, without the copy. Null if the sum cannot be lent: small
   /// tensors are cheaper to copy, compressed ones must be widened, and only the
-  /// results of one step of a bucket are lent at a time. The tensor then is as before the call: finish() it.
+  /// results of one step of a bucket are lent at a time. The tensor then is as
+  /// before the call: finish() it.
   std::unique_ptr<Lease> lend(std::size_t id, double timeout_s = 0,
                               const InterruptCheck& check_interrupt = {});
 
@@ -69,6 +70,7 @@ class TNT_COMM_EXPORT GradientReducer {
   std::string name_;
   std::vector<Tensor*> tensors_;  // of the buckets, in the plan's order
   std::vector<std::shared_ptr<FusedTensors>> buckets_;
+  bool is_beyond_caches_ = false;            // all buckets together
   std::unique_ptr<PhaseTrack> phase_track_;  // null without a timeline
   std::atomic<bool> is_closed_{false};
 };
