@@ -5,11 +5,11 @@ Without a seed the pipeline is what a user wrote, with one it is what the serial
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from random import Random
 from typing import Any
 
 import tensorflow as tf
-from hypothesis import strategies as st
 
 Data = tf.data.Dataset
 Build = Callable[[int | None], tf.data.Dataset]
@@ -121,15 +121,17 @@ SUFFIXES: dict[str, Change] = {
 }
 
 
-@st.composite
-def builds(draw: st.DrawFn) -> tuple[str, Build]:
+def random_pipeline(random: Random) -> tuple[str, Build]:
     """A pipeline with its description."""
-    source = draw(st.sampled_from(sorted(SOURCES)))
-    structure = draw(st.sampled_from(sorted(STRUCTURES)))
-    before = draw(st.lists(st.sampled_from(sorted([*STEPS, *MAPS, *REPAIRED])), max_size=6))
-    batch = draw(st.sampled_from(sorted(BATCHES)))
-    batch_size, drop = draw(st.integers(1, 9)), draw(st.booleans())
-    after = draw(st.lists(st.sampled_from(sorted([*SUFFIXES, *SHUFFLES])), max_size=3))
+
+    def some(names: Iterable[str], at_most: int) -> list[str]:
+        return random.choices(sorted(names), k=random.randint(0, at_most))
+
+    source, structure = random.choice(sorted(SOURCES)), random.choice(sorted(STRUCTURES))
+    before = some([*STEPS, *REPAIRED], 5) + some(MAPS, 2)
+    batch = random.choice(sorted(BATCHES))
+    batch_size, drop = random.randint(1, 9), random.random() < 0.5
+    after = some([*SUFFIXES, *SHUFFLES], 3)
 
     def build(default_seed: int | None) -> tf.data.Dataset:
         dataset = SOURCES[source](NUM_SAMPLES).map(STRUCTURES[structure])

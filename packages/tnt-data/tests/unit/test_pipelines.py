@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from random import Random
+
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from random_pipelines import Build, builds
+from random_pipelines import random_pipeline
 from simulated_ranks import PICK, SLICE, assert_ranks_share_serial_batches
 
 from tnt_data.distribution import _distribute
@@ -12,15 +14,20 @@ from tnt_data.planning import Way, plan_split
 from tnt_data.tensorflow_private import read_pipeline
 
 AT_LEISURE = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+# Numbers that hypothesis does not look at: it would draw variants of a few pipelines.
+RANDOM = st.randoms(use_true_random=True)
+WAYS = [PICK, PICK, SLICE]
 
 
 def test_steps_of_all_ranks_are_the_serial_batches() -> None:
     moved: list[bool] = []
 
     @settings(AT_LEISURE, max_examples=40)
-    @given(builds(), st.integers(1, 7), st.integers(1, 3), st.sampled_from([PICK, SLICE]))
-    def check(drawn: tuple[str, Build], size: int, epochs: int, way: int) -> None:
-        _, build = drawn
+    @given(RANDOM)
+    def check(random: Random) -> None:
+        words, build = random_pipeline(random)
+        size, epochs, way = random.randint(1, 7), random.randint(1, 3), random.choice(WAYS)
+        note(f"{words}; {size} ranks, {epochs} epochs")
         plan = plan_split(read_pipeline(build(None)), size, way)
         moved.append(plan.way is Way.PICK and plan.move.saves_work)
         assert_ranks_share_serial_batches(
@@ -28,15 +35,15 @@ def test_steps_of_all_ranks_are_the_serial_batches() -> None:
         )
 
     check()
-    assert sum(moved) >= 20  # the pipelines that are worth the trouble are among them
+    assert sum(moved) >= 15  # the pipelines that are worth the trouble are among them
 
 
 @settings(AT_LEISURE, max_examples=12)
-@given(builds(), st.integers(2, 7))
-def test_both_ways_have_the_same_types_and_the_serial_cardinality(
-    drawn: tuple[str, Build], size: int
-) -> None:
-    _, build = drawn
+@given(RANDOM)
+def test_both_ways_have_the_same_types_and_the_serial_cardinality(random: Random) -> None:
+    words, build = random_pipeline(random)
+    size = random.randint(2, 7)
+    note(f"{words}; {size} ranks")
     serial = build(42)
     for rank in (0, size - 1):
         picked, cut = (_distribute(build(None), rank, size, None, 42, way) for way in (PICK, SLICE))
