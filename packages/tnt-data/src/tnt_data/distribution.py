@@ -162,6 +162,17 @@ def _report(last: Step, plan: SplitPlan, rank: int, size: int, seed: int) -> Non
             size,
             "; ".join(differences),
         )
+    if plan.repeated and size > 1:
+        reasons = [f"{step.text}: {reason}" for step, reason in plan.move.limits if step.inputs]
+        _logger.warning(
+            "rank %d of %d: every rank runs %s for all samples, since %s. Where possible, map "
+            "before `batch` and after steps such as `filter`; `explain` shows what is done with "
+            "each step.",
+            rank,
+            size,
+            ", ".join(step.text for step in plan.repeated),
+            "; ".join(reasons) or plan.reason,
+        )
     for step in last.walk():
         if step.needs_seed:
             _logger.info("rank %d: %s has no seed and gets %d.", rank, step.text, seed)

@@ -55,6 +55,13 @@ class SplitPlan:
         """Where the pipeline is split: before this step when picking, after it when cutting."""
         return self.steps[-1]
 
+    @property
+    def repeated(self) -> tuple[Step, ...]:
+        """Functions that every rank runs for all samples, since rows are cut out of batches."""
+        if self.way is Way.PICK:
+            return ()
+        return tuple(step for step in self.split.walk() if step.is_map and not step.changes_nothing)
+
 
 def plan_split(last: Step, size: int, pick_from_bytes: int = PICK_FROM_BYTES) -> SplitPlan:
     """Plans the split of a batched pipeline. Local; every rank finds the same.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -222,3 +223,30 @@ def test_errors_of_functions_reach_the_user() -> None:
     dataset = NUMBERS.map(lambda x: tf.debugging.check_numerics(1 / (x - 7), "seven")).batch(4)
     with pytest.raises(tf.errors.InvalidArgumentError, match="seven"):
         list(tnt_data.distribute(dataset, 1, 2))
+
+
+REPEATED: dict[str, tuple[Make, str]] = {
+    "after the batch": (
+        lambda: NUMBERS.batch(4).map(lambda x: x[::-1]),
+        "since map(<lambda>) comes after the batch and may mix the samples of a batch",
+    ),
+    "before a filter": (
+        lambda: NUMBERS.map(abs).filter(lambda x: x > 2).batch(4),
+        "map(abs) for all samples, since filter(<lambda>): it does not make one sample of each",
+    ),
+    "padding": (lambda: NUMBERS.map(tf.range).padded_batch(4), "the padding of padded_batch(4)"),
+}
+
+
+@pytest.mark.parametrize("case", REPEATED)
+def test_functions_that_every_rank_runs_for_all_samples_are_reported(
+    case: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    make, reason = REPEATED[case]
+    with caplog.at_level(logging.WARNING, "tnt_data"):
+        tnt_data.distribute(make(), 0, 1)
+        tnt_data.distribute(read(NUMBERS).batch(4), 0, 2)
+        assert not caplog.records
+        tnt_data.distribute(make(), 0, 2)
+    (record,) = caplog.records
+    assert reason in record.getMessage()

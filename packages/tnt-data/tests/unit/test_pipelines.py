@@ -22,7 +22,7 @@ WAYS = [PICK, PICK, SLICE]
 def test_steps_of_all_ranks_are_the_serial_batches() -> None:
     moved: list[bool] = []
 
-    @settings(AT_LEISURE, max_examples=40)
+    @settings(AT_LEISURE, max_examples=30)
     @given(RANDOM)
     def check(random: Random) -> None:
         words, build = random_pipeline(random)
@@ -35,10 +35,10 @@ def test_steps_of_all_ranks_are_the_serial_batches() -> None:
         )
 
     check()
-    assert sum(moved) >= 15  # the pipelines that are worth the trouble are among them
+    assert sum(moved) >= 10  # the pipelines that are worth the trouble are among them
 
 
-@settings(AT_LEISURE, max_examples=12)
+@settings(AT_LEISURE, max_examples=10)
 @given(RANDOM)
 def test_both_ways_have_the_same_types_and_the_serial_cardinality(random: Random) -> None:
     words, build = random_pipeline(random)

@@ -44,7 +44,7 @@ def feed_from_python(
     """
     is_generator = not hasattr(batches, "num_batches")
     if not sharing.distribute:
-        own = batches if is_generator else CommonOrder(batches, shuffle=False)
+        own = batches if is_generator else CommonOrder(batches, shuffle)
         data = ChangedInput(own, class_weight, marked_as_own)
         return Feed(data, data.get_tf_dataset().element_spec.data, None, not sharing.apart)
     _warn(batches, sharing.verify)

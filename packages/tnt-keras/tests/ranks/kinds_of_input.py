@@ -88,15 +88,8 @@ def fit_arrays(fit: Fit, **more: Any) -> Any:
     return fit(x, y, sample_weight=weights, batch_size=BATCH_SIZE, shuffle=False, **more)
 
 
-def fit_tensors(fit: Fit, **more: Any) -> Any:
-    x, y, weights = map(tf.constant, arrays())
-    return fit(x, y, sample_weight=weights, batch_size=BATCH_SIZE, shuffle=False, **more)
-
-
 FITS: dict[str, Fit] = {
     "arrays": fit_arrays,
-    "tensors": fit_tensors,
-    "dataset": lambda fit, **more: fit(dataset().batch(BATCH_SIZE), **more),
     "dataset without end": lambda fit, **more: fit(
         dataset().batch(BATCH_SIZE).repeat(), steps_per_epoch=STEPS, **more
     ),
@@ -147,7 +140,6 @@ def evaluate_and_predict(kind: str, distributed: bool) -> dict[str, Any]:
         "PyDataset": Batches,
         "rows of a PyDataset": RowsOfBatches,
         "generator": generator,
-        "dataset": lambda: dataset().batch(BATCH_SIZE),
     }
     return {
         "evaluate": model.evaluate(data[kind](), steps=STEPS, verbose=0),
@@ -183,7 +175,7 @@ def class_weights(distributed: bool, kind: str) -> dict[str, Any]:
 
 
 def structures(distributed: bool, kind: str) -> dict[str, Any]:
-    """A model of two inputs and two targets, which are given as lists or dictionaries of arrays."""
+    """A model of two inputs and two targets: lists or dictionaries of arrays and tensors."""
     keras.utils.set_random_seed(21)
     inputs = [keras.Input((10,), name="a"), keras.Input((1,), name="b")]
     joined = keras.layers.Concatenate()(inputs)
@@ -196,7 +188,7 @@ def structures(distributed: bool, kind: str) -> dict[str, Any]:
     losses = {"c": "mse", "d": "mae"}
     model.compile("sgd", losses if kind == "dictionaries" else list(losses.values()))
     x, y = samples(NUM_SAMPLES)
-    a, b = [x, y[:, None].astype("float32")], [y[:, None] / 3.0, x[:, :2]]
+    a, b = [tf.constant(x), y[:, None].astype("float32")], [y[:, None] / 3.0, tf.constant(x[:, :2])]
     if kind == "dictionaries":
         a, b = dict(zip("ab", a, strict=True)), dict(zip("cd", b, strict=True))
     history = model.fit(a, b, batch_size=BATCH_SIZE, shuffle=False, validation_split=0.3, verbose=0)
@@ -284,6 +276,7 @@ def own_samples(distributed: bool, kind: str = "dataset") -> dict[str, Any]:
     parts: dict[str, Callable[[], Any]] = {
         "dataset": lambda: batches.unbatch().shard(size, rank).batch(6 // size),
         "generator": lambda: _generated(x[rank::size], y[rank::size], 6 // size),
+        "PyDataset": lambda: OwnBatches(x[rank::size], y[rank::size], 6 // size),
         "micro-batches": lambda: tnt_data.distribute(batches, rank, size),
     }
     part = parts[kind]
@@ -299,6 +292,21 @@ def own_samples(distributed: bool, kind: str = "dataset") -> dict[str, Any]:
         **manual,
     )
     return _results(model, history, model.evaluate(part(), steps=4, verbose=0, **manual))
+
+
+class OwnBatches(keras.utils.PyDataset):
+    """Batches of some samples."""
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, batch_size: int) -> None:
+        super().__init__()
+        self._samples, self._batch_size = (x, y), batch_size
+
+    def __len__(self) -> int:
+        return len(self._samples[0]) // self._batch_size
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, ...]:
+        begin = index * self._batch_size
+        return tuple(array[begin : begin + self._batch_size] for array in self._samples)
 
 
 def _generated(x: np.ndarray, y: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -397,11 +405,6 @@ def _more_batches_on_rank_0(num_batches: int) -> Any:
     return [(x, y)] * (num_batches + extra)
 
 
-def _unequal_generators() -> None:
-    batches = (batch for batch in _more_batches_on_rank_0(2))
-    classifier(True).fit(batches, verbose=0, shuffle=False)
-
-
 def _unequal_own_datasets() -> None:
     x, y = samples(20 - 5 * tnt_keras.get_rank())
     data = tf.data.Dataset.from_tensor_slices((x, y)).batch(5)
@@ -478,7 +481,6 @@ def _own_data_with_micro_batch_size() -> None:
 
 
 MISTAKES: dict[str, Callable[[], None]] = {
-    "unequal generators": _unequal_generators,
     "unequal own datasets": _unequal_own_datasets,
     "unequal own datasets of unknown length": _unequal_own_datasets_of_unknown_length,
     "unequal evaluation": _unequal_evaluation,
