@@ -30,7 +30,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--images", type=int, default=2000, metavar="N")
     parser.add_argument("--batch-size", type=int, default=64, help="samples of all ranks")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4], metavar="N")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one pass")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to FILE")
     return parser
