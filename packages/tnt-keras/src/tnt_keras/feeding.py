@@ -33,11 +33,13 @@ class _Source:
     Attributes:
         dataset: What is shared: the user's dataset, or positions of samples in arrays.
         arrays: The arrays, if samples are in arrays.
+        is_shared: Whether the user has shared the dataset by tnt-data.
         description: What all ranks must agree on, in words.
     """
 
     dataset: tf.data.Dataset
     arrays: ArraySamples | None
+    is_shared: bool
     description: str
 
 
@@ -75,10 +77,10 @@ def make_feed(
 
 def _source(samples: Samples, shuffle: bool) -> _Source:
     if samples.is_dataset:
-        return _Source(samples.x, None, str(samples.x.element_spec))
+        return _Source(samples.x, None, samples.is_shared, str(samples.x.element_spec))
     arrays = ArraySamples.pack(samples.x, samples.y, samples.sample_weight)
     positions = arrays.positions(samples.batch_size or DEFAULT_BATCH_SIZE, shuffle=shuffle)
-    return _Source(positions, arrays, str(arrays.batch_spec))
+    return _Source(positions, arrays, False, str(arrays.batch_spec))
 
 
 def _shared_feed(source: _Source, sharing: Sharing, changes: list[Change]) -> Feed:
@@ -111,12 +113,13 @@ def _own_feed(source: _Source, sharing: Sharing, changes: list[Change]) -> Feed:
     """Every rank reads what it was given."""
     dataset = source.dataset
     if get_size() == 1:
+        if source.is_shared:
+            dataset = dataset.map(lambda micro_batch: micro_batch.data)
         dataset = changed(dataset, changes)
         return Feed(dataset, dataset.element_spec, tnt_data.global_batch_size(dataset), False)
-    is_shared = isinstance(dataset.element_spec, tnt_data.MicroBatch)  # by the user
-    if is_shared or not sharing.apart:
+    if source.is_shared or not sharing.apart:
         _require_as_many_steps(_num_steps(dataset, sharing.steps))
-    if is_shared:
+    if source.is_shared:
         dataset = with_changed_data(dataset, changes)
         return Feed(dataset.map(CheckedBatch), dataset.element_spec.data, None, True)
     dataset = changed(dataset, changes)

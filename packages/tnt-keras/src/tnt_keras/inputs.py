@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+import tnt_data
 from tnt_keras.arrays import is_array, split_off_last
 from tnt_keras.python_batches import makes_batches
 from tnt_keras.rank import get_size
@@ -34,6 +35,11 @@ class Samples:
     def is_dataset(self) -> bool:
         """Whether `x` is a dataset."""
         return isinstance(self.x, tf.data.Dataset)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether `x` is a dataset that the user has shared by tnt-data."""
+        return self.is_dataset and isinstance(self.x.element_spec, tnt_data.MicroBatch)
 
     @property
     def is_from_python(self) -> bool:
@@ -84,6 +90,11 @@ def checked(samples: Samples, sharing: Sharing) -> Samples:
         raise ValueError(
             "A micro-batch size says how a global batch is shared, but this input is not "
             f"distributed. Received: {sharing.micro_batch_size}. Batch each rank's own samples."
+        )
+    if samples.is_shared and sharing.distribute:
+        raise ValueError(
+            "This dataset yields micro-batches: it has been shared between ranks already. Give the "
+            "dataset itself, or say `tnt_distribute_dataset=False`."
         )
     if samples.is_dataset or samples.is_from_python:
         return _checked_batches(samples, sharing)

@@ -455,6 +455,12 @@ def _shared_twice() -> None:
     classifier(True).fit(own.batch(5), verbose=0)
 
 
+def _already_shared() -> None:
+    data = tf.data.Dataset.from_tensor_slices(samples(20)).batch(5)
+    part = tnt_data.distribute(data, tnt_keras.get_rank(), tnt_keras.get_size())
+    classifier(True).fit(part, verbose=0)
+
+
 def _other_length_of_a_py_dataset() -> None:
     class Longer(Batches):
         def __len__(self) -> int:
@@ -489,6 +495,7 @@ MISTAKES: dict[str, Callable[[], None]] = {
     "other arrays": lambda: _fit_other_arrays(verify_inputs=True),
     "other seed on rank 1": _other_seed_on_rank_1,
     "shared twice": _shared_twice,
+    "already shared": _already_shared,
     "other length of a PyDataset": _other_length_of_a_py_dataset,
     "other order of batches": _other_order_of_batches_on_rank_1,
     "own data with micro-batch size": _own_data_with_micro_batch_size,

@@ -93,6 +93,7 @@ def test_equal_inputs_are_verified(kind: str, pool_of: Any) -> None:
         ("own data with micro-batch size", ["not distributed", "5"]),
         ("other arrays", ["arrays of ranks [1] differ from those of rank 0"]),
         ("other seed on rank 1", ["shuffle(20) with seed", "Build it alike"]),
+        ("already shared", ["micro-batches", "tnt_distribute_dataset=False"]),
         ("shared twice", ["shard(2, 0)", "shard(2, 1)", "tnt_distribute_dataset=False"]),
     ],
 )
