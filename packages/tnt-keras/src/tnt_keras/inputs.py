@@ -134,6 +134,32 @@ def split_off_validation(samples: Samples, fraction: float) -> tuple[Samples, Sa
     return first, last
 
 
+def validation_samples(validation_data: Any, batch_size: int | None) -> Samples | None:
+    """The samples of `validation_data`, None without any. Local.
+
+    Args:
+        validation_data: As for `fit`.
+        batch_size: Size of the global batch for arrays, None means 32.
+    """
+    if validation_data is None:
+        return None
+    samples = Samples(*keras.utils.unpack_x_y_sample_weight(validation_data))
+    if samples.is_dataset or samples.is_from_python:
+        return samples
+    return dataclasses.replace(samples, batch_size=batch_size)
+
+
+def must_be_left_to_keras(*parts: Samples | None) -> bool:
+    """Whether some samples, on one rank, are of a kind that only Keras can read. Local.
+
+    Args:
+        parts: Those for training, validation, and so on.
+    """
+    return get_size() == 1 and not all(
+        part is None or part.is_dataset or part.is_from_arrays for part in parts
+    )
+
+
 def _checked_batches(samples: Samples, sharing: Sharing) -> Samples:
     kind = type(samples.x).__name__ if samples.is_from_python else "tf.data.Dataset"
     for name in ("y", "sample_weight", "batch_size"):

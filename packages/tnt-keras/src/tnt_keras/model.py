@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import keras
@@ -16,7 +15,14 @@ from tnt_keras.environment import settings
 from tnt_keras.feed import Feed
 from tnt_keras.feeding import make_feed
 from tnt_keras.files import PlainFiles
-from tnt_keras.inputs import Samples, Sharing, checked, split_off_validation
+from tnt_keras.inputs import (
+    Samples,
+    Sharing,
+    checked,
+    must_be_left_to_keras,
+    split_off_validation,
+    validation_samples,
+)
 from tnt_keras.log import logger
 from tnt_keras.losses import check_reductions
 from tnt_keras.optimizer import distribute_optimizer
@@ -145,8 +151,8 @@ class Model(DistributedSteps, PlainFiles):
         samples = Samples(x, y, sample_weight, batch_size)
         if tnt_validation_micro_batch_size is None:  # it says the size of these batches instead
             validation_batch_size = validation_batch_size or batch_size
-        validation = _validation_samples(validation_data, validation_batch_size)
-        if _must_be_left_to_keras(samples, validation):
+        validation = validation_samples(validation_data, validation_batch_size)
+        if must_be_left_to_keras(samples, validation):
             return super().fit(
                 in_common_order(x, shuffle),
                 y,
@@ -241,7 +247,7 @@ class Model(DistributedSteps, PlainFiles):
             )
         self._check_compiled("evaluate")
         samples = Samples(x, y, sample_weight, batch_size)
-        if _must_be_left_to_keras(samples):
+        if must_be_left_to_keras(samples):
             return super().evaluate(
                 x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict
             )
@@ -289,7 +295,7 @@ class Model(DistributedSteps, PlainFiles):
             ValueError: As `fit` does.
         """
         samples = Samples(x, batch_size=batch_size)
-        if _must_be_left_to_keras(samples):
+        if must_be_left_to_keras(samples):
             return super().predict(x, batch_size, verbose, steps, callbacks)
         sharing = Sharing(
             tnt_micro_batch_size, tnt_distribute_dataset, verify_inputs, steps, apart=True
@@ -394,22 +400,6 @@ def _distribute_compiled(model: Any, *, asked_for_jit: bool) -> None:
     if model.optimizer is not None:
         distribute_optimizer(model.optimizer)
         model._tnt_communication.add_optimizer(model.optimizer)
-
-
-def _validation_samples(validation_data: Any, batch_size: int | None) -> Samples | None:
-    if validation_data is None:
-        return None
-    samples = Samples(*keras.utils.unpack_x_y_sample_weight(validation_data))
-    if samples.is_dataset:
-        return samples
-    return dataclasses.replace(samples, batch_size=batch_size)
-
-
-def _must_be_left_to_keras(*parts: Samples | None) -> bool:
-    """Whether data, on one rank, are of a kind that only Keras can read."""
-    return get_size() == 1 and not all(
-        part is None or part.is_dataset or part.is_from_arrays for part in parts
-    )
 
 
 def _verbose(verbose: Any) -> Any:

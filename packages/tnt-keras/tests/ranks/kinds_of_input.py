@@ -124,7 +124,7 @@ def train(kind: str, distributed: bool, verify: bool = False) -> dict[str, Any]:
 
 
 def _validation(kind: str) -> Any:
-    if "PyDataset" in kind:
+    if "PyDataset" in kind or kind == "arrays":
         return RowsOfBatches() if "rows" in kind else Batches()
     samples_of_all = dataset()
     if "unknown length" in kind:
