@@ -115,7 +115,12 @@ FITS: dict[str, Fit] = {
 
 def train(kind: str, distributed: bool, verify: bool = False) -> dict[str, Any]:
     """Trains on one kind of input, which is also the data for validation."""
-    model = classifier(distributed, weighted_metrics=["accuracy"], metrics=None)
+    model = classifier(
+        distributed,
+        weighted_metrics=["accuracy"],
+        metrics=None,
+        steps_per_execution=2 if verify else 1,  # of 5 steps
+    )
     more: dict[str, Any] = {"verify_inputs": True} if verify else {}
     if kind == "dataset without end":
         more["validation_steps"] = STEPS
