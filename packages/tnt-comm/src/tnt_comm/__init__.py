@@ -36,6 +36,7 @@ from tnt_comm.link import Link, fusion_threshold_for, measure_link
 from tnt_comm.locations import include_path, library_path
 from tnt_comm.shared_array import empty
 from tnt_comm.ticket import Ticket
+from tnt_comm.wire_effect import WireEffect, measure_wire_effect
 
 __version__ = _version("tnt-comm")
 
@@ -53,6 +54,7 @@ __all__ = [
     "PeerLostError",
     "TensorSpec",
     "Ticket",
+    "WireEffect",
     "allgather",
     "allreduce",
     "barrier",
@@ -70,6 +72,7 @@ __all__ = [
     "is_initialized",
     "library_path",
     "measure_link",
+    "measure_wire_effect",
     "reduce_scatter",
     "timeline",
 ]

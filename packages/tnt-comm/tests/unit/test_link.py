@@ -14,7 +14,7 @@ from tnt_comm import Link, fusion_threshold_for
     [
         (9e-6, 9.8e9, 256),  # 345 kB: nearer to 256 than to 512
         (3e-6, 10e9, 128),  # 117 kB
-        (100e-6, 0.11e9, 64),  # 43 kB, on a network of 1 Gbit/s
+        (100e-6, 0.11e9, 32),  # 43 kB, on a network of 1 Gbit/s
         (1e-9, 1e6, 4),  # never less
         (1.0, 1e12, 16 * 1024),  # never more
     ],

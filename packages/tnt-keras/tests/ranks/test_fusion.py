@@ -46,6 +46,13 @@ def test_compressed_training_is_announced_and_close_to_the_exact_one(pool_of: An
         f"gradients travel as bfloat16: {num_bytes / 2e6:.3g} MB instead of {num_bytes / 1e6:.3g} "
         "MB per rank and step"
     ]
+    [line] = _lines(compressed[0], "wire dtype")
+    assert re.fullmatch(
+        r"wire dtype bfloat16: 4 MiB of float32 are summed in [\d.e+]+ ms instead of [\d.e+]+ ms, "
+        r"with a relative error of \d\.\de-03",
+        line,
+    ), line
+    assert _lines(compressed[1], "wire dtype") == []
     first, second = (result["weights"] for result in compressed)
     is_different = False
     for own, other, exact in zip(first, second, default["weights"], strict=True):

@@ -20,7 +20,7 @@ NUM_STEPS = 5
 
 
 class WaitForSums(keras.callbacks.Callback):
-    """Holds backpropagation before its last layer until `NUM_EARLY` buckets of the step are reduced.
+    """Holds backpropagation before its last layer until `NUM_EARLY` buckets are reduced.
 
     That they are is a matter of order, not of speed: without overlap no bucket is reduced before
     the last gradient exists, and the wait ends with an error.

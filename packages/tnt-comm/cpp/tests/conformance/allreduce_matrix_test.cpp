@@ -159,7 +159,8 @@ TEST_P(LargeAllreduce, OfTenMillionElementsHasTheBitsOfTheTree) {
 }
 
 std::vector<NamedJob> large_jobs() {
-  std::vector<NamedJob> jobs = {tests::shared_memory(3), tests::on_hosts(2, 2)};
+  std::vector<NamedJob> jobs = {tests::shared_memory(2), tests::shared_memory(3),
+                                tests::shared_memory(8), tests::on_hosts(2, 2)};
   for (const std::string& algorithm : kAlgorithms) {
     jobs.push_back(tests::with_algorithm(tests::put_only(3), algorithm));
   }

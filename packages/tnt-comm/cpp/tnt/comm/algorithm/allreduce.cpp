@@ -82,7 +82,7 @@ void SlicedAllreduce::copy_in(std::uint64_t index, std::byte* window) {
   for (int member = 0; member < channel().size(); ++member) {
     const Range part = slice(index, member);
     if (member == channel().rank() || part.size() == 0) continue;
-    stream_copy(window + part.begin * stride_, source + part.begin * stride_,
+    std::memcpy(window + part.begin * stride_, source + part.begin * stride_,
                 part.size() * stride_);
   }
 }
@@ -104,8 +104,7 @@ void SlicedAllreduce::reduce_piece(std::uint64_t index) {
     sources_[static_cast<std::size_t>(member)] = whole + offset;
   }
   std::byte* targets[] = {out_ + piece_offset + offset, own_window(index) + offset};
-  reducer_.reduce_to(targets, TreeReducer::Copies::streamed, sources_.data(), sources_.size(),
-                     own.size());
+  reducer_.reduce_to(targets, sources_.data(), sources_.size(), own.size());
 }
 
 bool SlicedAllreduce::reduce_shared() {
@@ -123,8 +122,7 @@ bool SlicedAllreduce::reduce_shared() {
     }
     // The last combination of a block writes its first target: this rank's own.
     std::swap(targets.front(), targets[static_cast<std::size_t>(channel().rank())]);
-    reducer_.reduce_to(targets, TreeReducer::Copies::cached, sources_.data(), sources_.size(),
-                       length);
+    reducer_.reduce_to(targets, sources_.data(), sources_.size(), length);
   }
   num_reduced_ += length;
   return num_reduced_ == own.size();

@@ -18,8 +18,9 @@ namespace tnt::comm {
 /// others' windows into its own array and its window, and copies the other
 /// slices of the result from the ranks that reduced them.
 ///
-/// Windows are written past the caches: another core reads them next, and the
-/// cost of a cached write depends on who had the line before (see Channel).
+/// Windows stay in the caches (see Channel for why it is cheap to write to
+/// them), so main memory sees the array and the result only. What is
+/// copied out of a message that is too large for the caches goes past them.
 ///
 /// Steps: ceil(bytes / window), two rounds each. Memory traffic per rank and
 /// byte of the message: (n-1)/n copied in, n/n read and 2/n written by the

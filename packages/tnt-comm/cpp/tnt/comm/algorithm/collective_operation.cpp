@@ -78,11 +78,10 @@ void CollectiveOperation::require_alive() const {
     bool is_still_missing = false;
     for (const int other : missing()) is_still_missing |= other == member;
     if (!is_still_missing) continue;
-    throw Error(
-        ErrorKind::peer_lost,
-        text("rank ", health_->world_rank(), ": ", describe(), " of group '", health_->group_name(),
-             "' needs ", comm::describe(health_->world_rank_of(member), status), ", which ",
-             fate_of(status), ". Look at the output of that rank first."));
+    throw Error(ErrorKind::peer_lost,
+                text("rank ", health_->world_rank(), ": ", title(), " needs ",
+                     comm::describe(health_->world_rank_of(member), status), ", which ",
+                     fate_of(status), ". Look at the output of that rank first."));
   }
 }
 
@@ -97,8 +96,13 @@ void CollectiveOperation::report_own_delay(double waited_s) const {
 }
 
 void CollectiveOperation::log_wait(double waited_s) const {
-  log_warning(health_->world_rank(), text(describe(), " of group '", health_->group_name(),
-                                          "' has waited ", waited_s, " s for ", awaited(), "."));
+  log_warning(health_->world_rank(),
+              text(title(), " has waited ", waited_s, " s for ", awaited(), "."));
+}
+
+std::string CollectiveOperation::title() const {
+  const std::string of_owner = owner_.empty() ? "" : text(owner_, " in ");
+  return text(describe(), " of ", of_owner, "group '", health_->group_name(), "'");
 }
 
 std::string CollectiveOperation::awaited() const {
@@ -118,18 +122,16 @@ std::string CollectiveOperation::awaited() const {
 }
 
 void CollectiveOperation::expire(double timeout_s) {
-  break_group(Error(
-      ErrorKind::timeout,
-      text("rank ", health_->world_rank(), ": ", describe(), " of group '", health_->group_name(),
-           "' was not complete after ", timeout_s, " s; it waits for ", awaited(),
-           ". Check that every member makes the same calls in the same order, or"
-           " allow more time (timeout_s, TNT_TIMEOUT_S).")));
+  break_group(Error(ErrorKind::timeout,
+                    text("rank ", health_->world_rank(), ": ", title(), " was not complete after ",
+                         timeout_s, " s; it waits for ", awaited(),
+                         ". Check that every member makes the same calls in the same order, or"
+                         " allow more time (timeout_s, TNT_TIMEOUT_S).")));
 }
 
 void CollectiveOperation::abandon(const std::string& reason) {
-  break_group(
-      Error(ErrorKind::comm, text("rank ", health_->world_rank(), ": ", describe(), " of group '",
-                                  health_->group_name(), "' was abandoned: ", reason, ".")));
+  break_group(Error(ErrorKind::comm, text("rank ", health_->world_rank(), ": ", title(),
+                                          " was abandoned: ", reason, ".")));
 }
 
 void CollectiveOperation::break_group(const Error& error) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tnt/comm/algorithm/health.hpp"
@@ -25,6 +26,10 @@ class CollectiveOperation : public Operation {
   void fail(std::exception_ptr error) override;
 
   const Completion& completion() const { return completion_; }
+
+  /// Whose operation it is if not the group's own, such as "Gatherer 'rows'".
+  /// Before it is submitted.
+  void belong_to(std::string owner) { owner_ = std::move(owner); }
 
   /// Told by the operation what happens to it.
   Probe& probe() { return probe_; }
@@ -75,6 +80,7 @@ class CollectiveOperation : public Operation {
   }
 
  private:
+  std::string title() const;
   std::string awaited() const;
   void require_alive() const;
   void report_stall();
@@ -82,6 +88,7 @@ class CollectiveOperation : public Operation {
   void break_group(const Error& error);
 
   std::shared_ptr<Health> health_;
+  std::string owner_;
   double stall_report_s_;
   double next_report_s_;
   Clock::time_point wait_start_ = Clock::now();

@@ -59,6 +59,7 @@ void Gatherer::start(const void* data, std::size_t num_bytes) {
   auto gathered = std::make_shared<Gathered>();
   auto operation = stream_->allgather(
       descriptor, GatherInput(std::vector<std::byte>(begin, begin + num_bytes)), gathered);
+  operation->belong_to(text("Gatherer '", name_, "'"));
   observe(operation->probe(), num_bytes);
   group_->engine().submit(order_, operation);
   step_ = std::make_shared<Step>(Step{std::move(operation), std::move(gathered)});

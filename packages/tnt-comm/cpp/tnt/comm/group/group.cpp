@@ -83,6 +83,7 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name)
       stream_needs(topology_, static_cast<int>(ranks_.size()), window_bytes_for(topology_));
   SegmentRequest request;
   request.key = key_;
+  request.purpose = text("group '", name, "'");
   request.members = ranks_;
   request.num_bytes = offset + needs.num_bytes;
   request.num_notifications = notification + needs.num_notifications;
@@ -286,6 +287,7 @@ std::shared_ptr<Segment> Group::create_segment_of(std::vector<int> ranks, const 
   {
     const std::lock_guard lock(mutex_);
     request.key = text(key_, "-", num_segments_++, suffix);
+    request.purpose = text("memory of group '", name(), "'");
   }
   request.members = std::move(ranks);
   request.num_bytes = needs.num_bytes;

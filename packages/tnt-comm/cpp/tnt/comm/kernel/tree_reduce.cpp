@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/kernel/stream_copy.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {
@@ -32,12 +31,11 @@ TreeReducer::TreeReducer(DType dtype, ReduceOp op, std::size_t max_sources)
 void TreeReducer::reduce(void* dst, const std::byte* const* sources, std::size_t num_sources,
                          std::size_t count) {
   std::byte* const target = static_cast<std::byte*>(dst);
-  reduce_to({&target, 1}, Copies::cached, sources, num_sources, count);
+  reduce_to({&target, 1}, sources, num_sources, count);
 }
 
-void TreeReducer::reduce_to(std::span<std::byte* const> targets, Copies copies,
-                            const std::byte* const* sources, std::size_t num_sources,
-                            std::size_t count) {
+void TreeReducer::reduce_to(std::span<std::byte* const> targets, const std::byte* const* sources,
+                            std::size_t num_sources, std::size_t count) {
   const std::size_t stride = size_of(dtype_);
   const std::size_t block = kBlockBytes / size_of(accumulator_of(dtype_));
   for (std::size_t begin = 0; begin < count; begin += block) {
@@ -50,11 +48,7 @@ void TreeReducer::reduce_to(std::span<std::byte* const> targets, Copies copies,
       reduce_block(first, num_sources, length);
     }
     for (std::byte* other : targets.subspan(1)) {
-      if (copies == Copies::streamed) {
-        stream_copy(other + begin * stride, first, length * stride);
-      } else {
-        std::memcpy(other + begin * stride, first, length * stride);
-      }
+      std::memcpy(other + begin * stride, first, length * stride);
     }
   }
 }

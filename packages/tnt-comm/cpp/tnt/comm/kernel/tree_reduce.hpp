@@ -36,14 +36,11 @@ class TreeReducer {
   void reduce(void* dst, const std::byte* const* sources, std::size_t num_sources,
               std::size_t count);
 
-  /// How results are copied to further places: as memcpy() or stream_copy() do.
-  enum class Copies { cached, streamed };
-
   /// The same to several places: formed at the first one, and copied to the
   /// others block by block, while it is in the first-level cache. Targets may
   /// be sources.
-  void reduce_to(std::span<std::byte* const> targets, Copies copies,
-                 const std::byte* const* sources, std::size_t num_sources, std::size_t count);
+  void reduce_to(std::span<std::byte* const> targets, const std::byte* const* sources,
+                 std::size_t num_sources, std::size_t count);
 
  private:
   void reduce_block(std::byte* dst, std::size_t num_sources, std::size_t count);

@@ -46,6 +46,10 @@ struct SegmentRequest {
   std::vector<int> members;           ///< world ranks, ascending
   std::size_t num_bytes = 0;          ///< of each member's part
   std::size_t num_notifications = 0;  ///< ids 0 .. num_notifications-1
+  std::string purpose = {};           ///< for messages, such as "group 'world'"
+
+  /// What messages call it.
+  const std::string& title() const { return purpose.empty() ? key : purpose; }
 };
 
 /// Connects the ranks of a job.

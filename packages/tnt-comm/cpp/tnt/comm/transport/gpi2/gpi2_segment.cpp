@@ -17,13 +17,14 @@ constexpr double kSpoiltQueueS = 1.0;
 
 }  // namespace
 
-Gpi2Segment::Gpi2Segment(std::shared_ptr<Gpi2Core> core, std::string key, std::vector<int> members,
-                         int member, std::size_t num_notifications, Part part)
+Gpi2Segment::Gpi2Segment(std::shared_ptr<Gpi2Core> core, const SegmentRequest& request, int member,
+                         Part part)
     : core_(std::move(core)),
-      key_(std::move(key)),
-      members_(std::move(members)),
+      key_(request.key),
+      title_(request.title()),
+      members_(request.members),
       rank_(member),
-      num_notifications_(num_notifications),
+      num_notifications_(request.num_notifications),
       part_(std::move(part)),
       queue_(core_->queues().assign()),
       newest_(members_.size() * num_notifications_) {}
@@ -121,12 +122,12 @@ void Gpi2Segment::flush() {
   if (core_->queues().wait_until_idle(current, deadline)) return;
   if (!core_->queues().is_spoilt(current)) {
     throw Error(ErrorKind::timeout,
-                text("rank ", core_->rank(), ": '", key_, "' could not be sent within ",
+                text("rank ", core_->rank(), ": ", title_, " could not be sent within ",
                      deadline.timeout_s(), " s."));
   }
   throw Error(ErrorKind::peer_lost,
-              text("rank ", core_->rank(), ": a rank was lost while '", key_,
-                   "' was being sent, so it is not known what has left. See the output of the"
+              text("rank ", core_->rank(), ": a rank was lost while ", title_,
+                   " was being sent, so it is not known what has left. See the output of the"
                    " rank that ended first."));
 }
 

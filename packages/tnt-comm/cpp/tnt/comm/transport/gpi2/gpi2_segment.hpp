@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tnt/comm/transport/gpi2/gpi2_core.hpp"
-#include "tnt/comm/transport/segment.hpp"
+#include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
@@ -24,8 +24,7 @@ class Gpi2Segment final : public Segment {
   };
 
   /// Made by create_gpi2_segment().
-  Gpi2Segment(std::shared_ptr<Gpi2Core> core, std::string key, std::vector<int> members, int member,
-              std::size_t num_notifications, Part part);
+  Gpi2Segment(std::shared_ptr<Gpi2Core> core, const SegmentRequest& request, int member, Part part);
   ~Gpi2Segment() override;
 
   int rank() const override { return rank_; }
@@ -50,6 +49,7 @@ class Gpi2Segment final : public Segment {
 
   std::shared_ptr<Gpi2Core> core_;
   std::string key_;
+  std::string title_;
   std::vector<int> members_;  // world ranks
   int rank_;
   std::size_t num_notifications_;

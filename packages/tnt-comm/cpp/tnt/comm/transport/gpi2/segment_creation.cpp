@@ -34,9 +34,8 @@ class Creation {
     tell_all(ready_message(request_.key, part.own_id));
     part.ids = gather_ids(part.own_id);
     const auto self = std::find(request_.members.begin(), request_.members.end(), core_->rank());
-    return std::make_unique<Gpi2Segment>(core_, request_.key, request_.members,
-                                         static_cast<int>(self - request_.members.begin()),
-                                         request_.num_notifications, std::move(part));
+    return std::make_unique<Gpi2Segment>(
+        core_, request_, static_cast<int>(self - request_.members.begin()), std::move(part));
   }
 
  private:
@@ -63,7 +62,7 @@ void Creation::require_enough_notifications() const {
   const std::size_t available = core_->gaspi().num_notifications();
   if (needed <= available) return;
   throw Error(ErrorKind::comm,
-              text("rank ", core_->rank(), ": '", request_.key, "' needs ", needed,
+              text("rank ", core_->rank(), ": ", request_.title(), " needs ", needed,
                    " notifications (", request_.num_notifications, " for each of ",
                    request_.members.size(), " ranks), but GPI-2 has ", available,
                    " in a segment. Use fewer, larger buckets (TNT_FUSION_THRESHOLD_KB)."));
@@ -77,11 +76,11 @@ void Creation::meet() {
   tell_all(creating_message(request_.key, terms_));
   Rendezvous& rendezvous = core_->rendezvous();
   wait_for_members([&](int rank) { return !rendezvous.terms_of(request_.key, rank); },
-                   text("create '", request_.key, "' together"));
+                   text("create ", request_.title(), " together"));
   for (const int rank : others_) {
     if (rendezvous.terms_of(request_.key, rank) == terms_) continue;
     throw Error(ErrorKind::mismatch,
-                text("rank ", core_->rank(), " creates '", request_.key, "' with ",
+                text("rank ", core_->rank(), " creates ", request_.title(), " with ",
                      terms_.num_bytes, " bytes and ", terms_.num_notifications,
                      " notifications among ", terms_.num_members, " ranks, rank ", rank,
                      " with other numbers: the ranks do not create the same object."));
@@ -92,7 +91,7 @@ Gpi2Segment::Part Creation::allocate() {
   const std::optional<SegmentId> id = core_->segment_ids().take();
   if (!id) {
     throw Error(ErrorKind::comm,
-                text("rank ", core_->rank(), ": '", request_.key, "' would be segment number ",
+                text("rank ", core_->rank(), ": ", request_.title(), " would be segment number ",
                      Gaspi::kNumSegments + 1, ", but GPI-2 has ", Gaspi::kNumSegments,
                      ". Close reducers and gatherers that are not used any more, or drop groups."));
   }
@@ -124,7 +123,7 @@ void Creation::introduce(SegmentId id) {
       });
   try {
     wait_for_members([&](int) { return !outcome->is_known.load(); },
-                     text("learn of '", request_.key, "'"));
+                     text("learn of ", request_.title()));
   } catch (...) {
     caller.detach();
     throw;
@@ -136,7 +135,7 @@ void Creation::introduce(SegmentId id) {
 std::vector<SegmentId> Creation::gather_ids(SegmentId own_id) {
   Rendezvous& rendezvous = core_->rendezvous();
   wait_for_members([&](int rank) { return !rendezvous.part_of(request_.key, rank); },
-                   text("allocate '", request_.key, "'"));
+                   text("allocate ", request_.title()));
   std::vector<SegmentId> ids;
   for (const int rank : request_.members) {
     ids.push_back(rank == core_->rank() ? own_id : *rendezvous.part_of(request_.key, rank));

@@ -33,7 +33,7 @@ ShmSegment::ShmSegment(const std::string& name, const SegmentRequest& request, i
     : members_(request.members),
       rank_(member),
       size_(static_cast<int>(request.members.size())),
-      key_(request.key),
+      title_(request.title()),
       stall_report_s_(stall_report_s),
       header_bytes_(kPage),
       run_bytes_(round_up(request.num_notifications * sizeof(Counter), kCacheLine)),
@@ -98,7 +98,7 @@ void ShmSegment::poll_until(const std::function<bool()>& is_reached, const char*
     if (!has_reported && seconds_since(start) > stall_report_s_) {
       log_warning(world_rank(),
                   text("has waited ", seconds_since(start), " s for the other members to ", what,
-                       " '", key_, "' together. Every member must create it."));
+                       " ", title_, " together. Every member must create it."));
       has_reported = true;
     }
     if (look % kLooksBetweenLivenessChecks == 0) {
@@ -107,8 +107,8 @@ void ShmSegment::poll_until(const std::function<bool()>& is_reached, const char*
     if (deadline.is_over()) {
       throw Error(ErrorKind::timeout,
                   text("rank ", world_rank(), " waited ", deadline.timeout_s(),
-                       " s for the other ranks to ", what, " '", key_,
-                       "' together. Every member of the group must create it, in the same order."));
+                       " s for the other ranks to ", what, " ", title_,
+                       " together. Every member of the group must create it, in the same order."));
     }
     std::this_thread::sleep_for(kPollInterval);
   }
@@ -120,7 +120,7 @@ void ShmSegment::require_alive(int member) const {
   if (status.state == PeerState::running || member == rank_) return;
   throw Error(
       ErrorKind::peer_lost,
-      text("rank ", world_rank(), " creates '", key_, "' together with rank ", peer, " (host ",
+      text("rank ", world_rank(), " creates ", title_, " together with rank ", peer, " (host ",
            status.host, ", pid ", status.pid, "), which has ended",
            status.reason.empty() ? "" : ": ", status.reason, ". See the output of that rank."));
 }

@@ -58,7 +58,7 @@ class ShmSegment final : public Segment {
   std::vector<int> members_;  // world ranks
   int rank_;
   int size_;
-  std::string key_;
+  std::string title_;
   double stall_report_s_;
   std::size_t header_bytes_;
   std::size_t run_bytes_;     // counters of one sender at one receiver
