@@ -1,16 +1,16 @@
 """Synchronous data-parallel training of Keras models: `import tarantella as tnt`.
 
-The names of this package are those of tnt-keras, with tnt-data as `tnt.data` and tnt-comm as
-`tnt.comm`. A script that is started without the launcher is a world of one rank.
+The names of this package are those of tnt-keras, with tnt-comm as `tnt.comm`. A script that is
+started without the launcher is a world of one rank.
 """
 
 from importlib.metadata import version as _version
 
 import tnt_comm as comm
-import tnt_data as data
 from tarantella._versions import versions
 from tnt_keras import (
     Model,
+    data,
     get_local_rank,
     get_local_size,
     get_master_rank,

@@ -1,13 +1,26 @@
 """Splits batched `tf.data` pipelines between ranks: every step is exactly one serial batch."""
 
-from tnt_data.distribution import distribute, explain, global_batch_size
+from tnt_data.arithmetic import micro_batch_size
+from tnt_data.distribution import distribute, explain
 from tnt_data.errors import BatchSizeError, DataError, NotBatchedError, UnsupportedElementError
+from tnt_data.fingerprints import fingerprint_of
+from tnt_data.inspection import describe_order, global_batch_size, is_batched
 from tnt_data.micro_batch import MicroBatch
+from tnt_data.prefetching import without_prefetch
+from tnt_data.python_code import draws_random_numbers
+from tnt_data.slicing import slice_batches
 
 __all__ = [
     "distribute",
     "explain",
+    "slice_batches",
     "global_batch_size",
+    "micro_batch_size",
+    "is_batched",
+    "describe_order",
+    "fingerprint_of",
+    "draws_random_numbers",
+    "without_prefetch",
     "MicroBatch",
     "DataError",
     "BatchSizeError",

@@ -111,6 +111,18 @@ def num_steps(num_samples: int, batch_size: int, drop_remainder: bool) -> int:
     return num_samples // batch_size if drop_remainder else -(-num_samples // batch_size)
 
 
+def last_batch_size(num_samples: int, batch_size: int, drop_remainder: bool) -> int:
+    """Samples in the last batch of one pass over `num_samples` samples; 0 without batches. Local.
+
+    Args:
+        num_samples: Samples of the pass; 0 or more.
+        batch_size: Samples in a full global batch; at least 1.
+        drop_remainder: Whether a short last batch is left out.
+    """
+    steps = num_steps(num_samples, batch_size, drop_remainder)
+    return min(batch_size, num_samples - (steps - 1) * batch_size) if steps else 0
+
+
 def check_micro_batch_size(micro_batch: int, size: int, batch_size: int | None) -> int:
     """Global batch size that a requested micro-batch size leads to. Local.
 

@@ -20,6 +20,8 @@ class Batching:
     Attributes:
         is_batched: The decision.
         batch_size: Samples in a full batch, None if unbatched or not known.
+        drop_remainder: Whether a short last batch is left out.
+        num_samples: Samples in one pass, None if not known.
         is_certain: False if only the shapes of the elements spoke for it.
         reason: The step that decided, in words.
     """
@@ -28,13 +30,14 @@ class Batching:
     batch_size: int | None
     is_certain: bool
     reason: str
+    drop_remainder: bool = False
+    num_samples: int | None = None
 
 
 def judge_batching(step: Step) -> Batching:
     """Decides from the last step of a pipeline whether its elements are batches. Local."""
     if step.kind in JOINS_SAMPLES:
-        size = step.batch.batch_size if step.batch else None
-        return Batching(True, size, True, f"the last batch step is {step.text}")
+        return _judge_batch(step)
     if step.kind is Kind.UNBATCH:
         return Batching(False, None, True, f"{step.text} takes the batches apart")
     if step.kind in (Kind.SOURCE, Kind.RANDOM):
@@ -48,6 +51,15 @@ def judge_batching(step: Step) -> Batching:
     if step.same_elements and not step.looks_batched:
         return judge_batching(step.inputs[0])
     return _judge_shapes(step)
+
+
+def _judge_batch(step: Step) -> Batching:
+    reason = f"the last batch step is {step.text}"
+    if step.batch is None:
+        return Batching(True, None, True, reason)
+    num_samples = step.inputs[0].num_elements if len(step.inputs) == 1 else None
+    size, drop_remainder = step.batch.batch_size, step.batch.drop_remainder
+    return Batching(True, size, True, reason, drop_remainder, num_samples)
 
 
 def _judge_branches(step: Step) -> Batching:

@@ -8,17 +8,19 @@ import logging
 import tensorflow as tf
 
 from tnt_data.arithmetic import check_rank
-from tnt_data.batching import judge_batching
+from tnt_data.differences import draws_differently, find_differences
 from tnt_data.explanation import describe_plan
+from tnt_data.inspection import check_dataset
 from tnt_data.pipeline import Step
 from tnt_data.planning import (
     PICK_FROM_BYTES,
     SplitPlan,
-    find_differences,
+    Way,
     plan_batch_size,
     plan_split,
 )
-from tnt_data.rewriting import Rewriter
+from tnt_data.rebuilding import Repairs
+from tnt_data.rewriting import rewrite
 from tnt_data.tensorflow_private import is_known_version, read_pipeline
 
 _logger = logging.getLogger("tnt_data")
@@ -32,6 +34,7 @@ def distribute(
     *,
     micro_batch_size: int | None = None,
     seed: int = 42,
+    fingerprint: bool = False,
 ) -> tf.data.Dataset:
     """One rank's part of a dataset: step k of all ranks together is exactly the serial batch k.
 
@@ -49,6 +52,10 @@ def distribute(
         micro_batch_size: Samples per rank and step. An unbatched dataset is batched with
             `micro_batch_size * size`; the batch size of a batched one must equal that.
         seed: For shuffles without a seed.
+        fingerprint: Whether micro-batches tell by a number what global batch they are from, to be
+            compared between ranks. Where random numbers come before the place at which rows are
+            taken, such as those of an augmentation, they would always differ: then there is a
+            warning, and the number is 0.
 
     Returns:
         Dataset of `MicroBatch` with as many steps as the serial dataset; its cardinality is that
@@ -62,11 +69,13 @@ def distribute(
         TypeError: If `dataset` is not a `tf.data.Dataset`.
     """
     check_rank(rank, size)
-    _check_dataset(dataset)
-    key = (rank, size, micro_batch_size, seed)
+    check_dataset(dataset)
+    key = (rank, size, micro_batch_size, seed, fingerprint)
     results = dataset.__dict__.setdefault(_RESULTS, {})
     if key not in results:
-        results[key] = _distribute(dataset, rank, size, micro_batch_size, seed, PICK_FROM_BYTES)
+        results[key] = _distribute(
+            dataset, rank, size, micro_batch_size, seed, PICK_FROM_BYTES, fingerprint
+        )
     return results[key]
 
 
@@ -89,36 +98,15 @@ def explain(
         ValueError: As for `distribute`.
     """
     check_rank(0, size)
-    _check_dataset(dataset)
+    check_dataset(dataset)
     last = _read_batched(dataset, size, micro_batch_size)
     plan = plan_split(last, size)
     return describe_plan(plan, size, seed, find_differences(last, size), last)
 
 
-def global_batch_size(dataset: tf.data.Dataset) -> int | None:
-    """Samples in a full global batch of a dataset, None if it is not batched or not known. Local.
-
-    Args:
-        dataset: As for `distribute`.
-
-    Raises:
-        TypeError: If `dataset` is not a `tf.data.Dataset`.
-    """
-    _check_dataset(dataset)
-    return judge_batching(read_pipeline(dataset)).batch_size
-
-
 @functools.cache
 def _warn_once(text: str) -> None:
     _logger.warning(text)
-
-
-def _check_dataset(dataset: object) -> None:
-    if not isinstance(dataset, tf.data.Dataset):
-        raise TypeError(
-            f"Only a tf.data.Dataset can be distributed. Received: {type(dataset).__name__}. "
-            f"Make one, for example with tf.data.Dataset.from_tensor_slices((x, y)).batch(n)."
-        )
 
 
 def _distribute(
@@ -128,11 +116,28 @@ def _distribute(
     micro_batch_size: int | None,
     seed: int,
     pick_from_bytes: int,
+    fingerprint: bool = False,
 ) -> tf.data.Dataset:
     last = _read_batched(dataset, size, micro_batch_size)
     plan = plan_split(last, size, pick_from_bytes)
     _report(last, plan, rank, size, seed)
-    return Rewriter(rank, size, seed).build(plan)
+    return rewrite(plan, Repairs(rank, size, seed), fingerprint and _can_be_compared(plan, rank))
+
+
+def _can_be_compared(plan: SplitPlan, rank: int) -> bool:
+    """Whether all ranks read the same bytes up to the place at which rows are taken."""
+    moved = {one.step.identity for one in plan.move.steps}
+    first = plan.split.inputs[0] if plan.way is Way.PICK else plan.split
+    drawing = [
+        step.text for step in first.walk() if step.identity not in moved and draws_differently(step)
+    ]
+    if drawing:
+        _logger.warning(
+            "rank %d: what ranks read is not compared, since %s draws random numbers.",
+            rank,
+            ", ".join(drawing),
+        )
+    return not drawing
 
 
 def _read_batched(dataset: tf.data.Dataset, size: int, micro_batch_size: int | None) -> Step:
@@ -157,7 +162,18 @@ def _report(last: Step, plan: SplitPlan, rank: int, size: int, seed: int) -> Non
             size,
             "; ".join(differences),
         )
+    if plan.repeated and size > 1:
+        reasons = [f"{step.text}: {reason}" for step, reason in plan.move.limits if step.inputs]
+        _logger.warning(
+            "rank %d of %d: every rank runs %s for all samples, since %s. Where possible, map "
+            "before `batch` and after steps such as `filter`; `explain` shows what is done with "
+            "each step.",
+            rank,
+            size,
+            ", ".join(step.text for step in plan.repeated),
+            "; ".join(reasons) or plan.reason,
+        )
     for step in last.walk():
-        if step.lacks_seed:
+        if step.needs_seed:
             _logger.info("rank %d: %s has no seed and gets %d.", rank, step.text, seed)
     _logger.info("rank %d: %s: %s.", rank, plan.way.value, plan.reason)

@@ -15,8 +15,11 @@ class MicroBatch(NamedTuple):
         num_local: int64 scalar, samples of this rank: `len(range(rank, num_global, size))`; 0 means
             that the row in `data` must not count.
         num_global: int64 scalar, samples of the global batch over all ranks.
+        fingerprint: int64 scalar, equal on all ranks if all have read the same global batch; 0 if
+            it was not asked for, or could not tell.
     """
 
     data: Any
     num_local: Any
     num_global: Any
+    fingerprint: Any = 0

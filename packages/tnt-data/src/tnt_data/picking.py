@@ -1,9 +1,14 @@
-"""The cheap way: take the rows of one rank before they are joined, so that others are never copied.
+"""The cheap way: pick the rows of one rank before they are joined, so that others cost nothing.
 
 The samples of one global batch are collected in a window, which holds references and copies
 nothing. The window knows how many samples it has, also at the end of a pipeline of unknown length,
-and always makes exactly one micro-batch: `window[first::size]` with the `first` of
-`tnt_data.slicing`. Hence the steps, and their number, are those of the serial pipeline.
+and always passes on the rows of one micro-batch: `window[first::size]` with the `first` of
+`tnt_data.slicing`. Of the windows only the last can be short. So when the rows of all windows are
+joined in batches as large as those of a full window, every batch holds the rows of one window, and
+steps, and their number, are those of the serial pipeline.
+
+Each row carries what the micro-batch has to tell about the global batch, a few numbers, through the
+steps between.
 """
 
 from __future__ import annotations
@@ -13,40 +18,72 @@ from typing import Any
 import tensorflow as tf
 
 from tnt_data.arithmetic import row_positions
+from tnt_data.fingerprints import fingerprint_of_all, no_fingerprint
 from tnt_data.micro_batch import MicroBatch
 from tnt_data.pipeline import BatchParameters, Step
-from tnt_data.tensorflow_private import batch_like, num_parallel_calls
+from tnt_data.tensorflow_private import batch_like
 
 
-def pick_rows(samples: tf.data.Dataset, step: Step, rank: int, size: int) -> tf.data.Dataset:
-    """Micro-batches of one rank from a dataset of single samples. Local.
+def pick_rows(
+    samples: tf.data.Dataset, step: Step, rank: int, size: int, with_fingerprint: bool
+) -> tf.data.Dataset:
+    """The rows of one rank from a dataset of single samples. Local.
 
     Args:
-        samples: Yields dense samples of known shapes, any structure.
-        step: The step that joins samples in the serial pipeline, of kind `BATCH` or `PADDED_BATCH`.
+        samples: Yields samples, any structure.
+        step: The step that joins samples in the serial pipeline.
+        rank: Rank of the caller, `0 <= rank < size`.
+        size: Number of ranks.
+        with_fingerprint: Whether to fold all samples of a global batch into a number.
+
+    Returns:
+        Dataset of `(numbers, sample)`; the numbers are an int64 vector of `num_global` and the
+        fingerprint of the global batch, or 0.
+    """
+    batch_size, drop_remainder = _size_of(step)
+    is_tuple = type(samples.element_spec) is tuple
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def pick(*arguments: Any) -> tf.data.Dataset:
+        window = tf.data.Dataset.zip(arguments if is_tuple else arguments[0])
+        num_global = window.cardinality()
+        first = tf.where(rank < num_global, tf.constant(rank, tf.int64), tf.constant(0, tf.int64))
+        rows = window.skip(first).shard(size, 0)
+        fingerprint = fingerprint_of_all(window) if with_fingerprint else no_fingerprint()
+        numbers = tf.data.Dataset.from_tensors(tf.stack([num_global, fingerprint]))
+        return tf.data.Dataset.zip((numbers.repeat(), rows))
+
+    return samples.window(batch_size, drop_remainder=drop_remainder).flat_map(pick)
+
+
+def join_rows(rows: tf.data.Dataset, step: Step, rank: int, size: int) -> tf.data.Dataset:
+    """Joins picked rows to micro-batches. Local.
+
+    Args:
+        rows: Yields `(numbers, sample)`, as many and in the order that `pick_rows` gives.
+        step: The step that joins samples in the serial pipeline.
         rank: Rank of the caller, `0 <= rank < size`.
         size: Number of ranks.
 
     Returns:
         Dataset of `MicroBatch`, one for each batch of the serial pipeline.
     """
-    assert isinstance(step.batch, BatchParameters)
-    assert step.batch.batch_size is not None
-    batch_size, drop_remainder = step.batch.batch_size, step.batch.drop_remainder
-    num_rows = len(row_positions(batch_size, rank, size))
-    is_tuple = type(samples.element_spec) is tuple
+    batch_size, _ = _size_of(step)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-    def join(*arguments: Any) -> MicroBatch:
-        window = tf.data.Dataset.zip(arguments if is_tuple else arguments[0])
-        num_global = window.cardinality()
-        first = tf.where(rank < num_global, tf.constant(rank, tf.int64), tf.constant(0, tf.int64))
-        rows = batch_like(step.handle, window.skip(first).shard(size, 0), num_rows)
+    def count(numbers: tf.Tensor, data: Any) -> MicroBatch:
+        num_global, fingerprint = tf.unstack(numbers[0])
         num_local = tf.maximum(num_global - rank + size - 1, 0) // size
-        return MicroBatch(rows.get_single_element(), num_local, num_global)
+        return MicroBatch(data, num_local, num_global, fingerprint)
 
-    windows = samples.window(batch_size, drop_remainder=drop_remainder)
-    parallel = num_parallel_calls(step.handle)
-    if parallel is None:
-        return windows.map(join)
-    return windows.map(join, num_parallel_calls=parallel, deterministic=True)
+    joined = batch_like(step.handle, rows, len(row_positions(batch_size, rank, size))).map(count)
+    num_steps = step.handle.cardinality()
+    if int(num_steps) == tf.data.UNKNOWN_CARDINALITY:
+        return joined
+    return joined.apply(tf.data.experimental.assert_cardinality(num_steps))
+
+
+def _size_of(step: Step) -> tuple[int, bool]:
+    assert isinstance(step.batch, BatchParameters)
+    assert step.batch.batch_size is not None
+    return step.batch.batch_size, step.batch.drop_remainder

@@ -45,11 +45,14 @@ class BatchParameters:
     Attributes:
         batch_size: Samples per batch, None if it is not one number.
         drop_remainder: Whether a short last batch is left out.
-        sample_bytes: Bytes of one (padded) sample; None if shapes are not the same for all samples.
+        rows_are_independent: Whether a row of the batch comes from its sample alone. Padding to the
+            longest sample, for example, depends on all of them.
+        sample_bytes: Bytes of one (padded) sample; None if not known.
     """
 
     batch_size: int | None
     drop_remainder: bool
+    rows_are_independent: bool
     sample_bytes: int | None
 
 
@@ -64,12 +67,26 @@ class Step:
         inputs: Steps that feed this one; none for a source.
         handle: The dataset object, only for `tnt_data.tensorflow_private`.
         batch: Parameters, if the kind is in `JOINS_SAMPLES`.
+        seeds: The seeds that a shuffle or random source was made with, in words; empty without.
         lacks_seed: A shuffle or random source whose order differs from process to process.
+        lacks_seed_inside: Shuffles in the functions of the step lack a seed, and get one when the
+            step is rebuilt.
+        changes_order: Whether it gives elements in another order, or others, in every pass.
         lacks_order: The step was asked for `deterministic=False`.
         depends_on_cores: The order depends on the number of processor cores.
-        cache_file: Where a cache on disk lies; empty for none or memory.
+        cache_file: Where a cache or snapshot on disk lies; empty for none or memory.
         hides: What was found inside the functions of the step: `"batch"`, `"unbatch"`, `"shuffle"`
-            (unseeded), `"generator"`, `"random"` (numbers without a seed).
+            (unseeded), `"generator"`, `"random"` (numbers without a seed), `"seeded random"`,
+            `"permutes"` (at random), `"state"` (operations that remember something), `"python"`
+            (Python code).
+        calls_in_order: Whether its functions are called for one element after the other.
+        is_map: Whether it makes exactly one element of each, and of that one alone.
+        is_row_wise: A map of which is known that, given batches, it treats each row alone.
+        needs_all: Why its function must run for all samples in their order, in words; empty if the
+            result for one sample does not depend on others. Only of maps.
+        changes_nothing: A map that TensorFlow may leave out when it optimises the pipeline.
+        element_bytes: Bytes of one element; None if not known.
+        num_elements: How many elements there are; None if not known or without end.
         looks_batched: Whether the shapes of the elements look like batches; used where nothing
             else decides.
         same_elements: Whether the elements have the same types and shapes as those of the only
@@ -83,19 +100,44 @@ class Step:
     inputs: tuple[Step, ...] = ()
     handle: Any = field(default=None, repr=False)
     batch: BatchParameters | None = None
+    seeds: str = ""
     lacks_seed: bool = False
+    lacks_seed_inside: bool = False
+    changes_order: bool = False
     lacks_order: bool = False
     depends_on_cores: bool = False
     cache_file: str = ""
     hides: frozenset[str] = frozenset()
+    calls_in_order: bool = True
+    is_map: bool = False
+    is_row_wise: bool = False
+    needs_all: str = ""
+    changes_nothing: bool = False
+    element_bytes: int | None = None
+    num_elements: int | None = None
     looks_batched: bool = False
     same_elements: bool = False
     can_be_rebuilt: bool = False
 
     @property
+    def needs_seed(self) -> bool:
+        """Whether the step gets a seed."""
+        return self.lacks_seed or self.lacks_seed_inside
+
+    @property
     def branches(self) -> tuple[Step, ...]:
         """Inputs whose elements are passed on, without the one that only chooses between them."""
         return self.inputs[:-1] if self.name == "sample_from_datasets" else self.inputs
+
+    @property
+    def freezes_order(self) -> bool:
+        """Whether the step stores what would be in another order in the next pass."""
+        return self.kind is Kind.CACHE and any(step.changes_order for step in self.walk())
+
+    @property
+    def identity(self) -> int:
+        """The same for two descriptions of one dataset object, which may feed several branches."""
+        return id(self if self.handle is None else self.handle)
 
     def walk(self) -> Iterator[Step]:
         """All steps that feed this one and the step itself, sources first."""

@@ -1,11 +1,12 @@
 """Decides where and how a pipeline is split. No TensorFlow.
 
 The split lies as early as is exact. Walking back from the end, steps that never look into an
-element (prefetch, repeat, cache, ...) do the same to micro-batches, so the split passes them. It
-stops at the first other step: a function of the user may mix the samples of a batch and must see
-all of it. If that step is the one that makes the batches, and all samples have one shape, this
-rank's rows are picked before they are joined (`Way.PICK`); otherwise they are cut out of the
-finished batch (`Way.SLICE`).
+element (prefetch, repeat, cache, ...) do the same to micro-batches, so the split passes them, and
+so do functions of which is known that they treat each row of a batch alone. It stops at the first
+other step: a function of the user may mix the samples of a batch and must see all of it. If that
+step is the one that makes the batches, and rows do not depend on each other, this rank's rows are
+picked before they are joined (`Way.PICK`), as far before as `tnt_data.moving` allows; otherwise
+they are cut out of the finished batch (`Way.SLICE`).
 """
 
 from __future__ import annotations
@@ -16,14 +17,11 @@ from dataclasses import dataclass
 from tnt_data.arithmetic import check_micro_batch_size
 from tnt_data.batching import Batching, judge_batching
 from tnt_data.errors import NotBatchedError
+from tnt_data.moving import Move, plan_move
 from tnt_data.pipeline import JOINS_SAMPLES, PASSES_ELEMENTS_UNSEEN, Kind, Step
 
 PICK_FROM_BYTES = 1024 * 1024
-"""Global batches smaller than this are cut: copying them costs less than picking (measured)."""
-
-
-_DECIDING_STEPS = ("filter", "take_while", "flat_map", "interleave", "group_by_window")
-"""Steps whose functions decide which samples there are, so they must decide the same everywhere."""
+"""Smaller global batches are cut where no function is saved: copying them costs less (measured)."""
 
 
 class Way(enum.Enum):
@@ -39,21 +37,30 @@ class SplitPlan:
 
     Attributes:
         steps: The main chain from the end of the pipeline to the split, which is the last of them.
-            All others only pass elements on and are repeated after the split.
+            All others pass elements on or treat each row alone, and are repeated after the split.
         batching: Whether and why the elements are batches.
         way: How rows are taken.
         reason: Why this way, in words.
+        move: What is done after the pick, if rows are picked.
     """
 
     steps: tuple[Step, ...]
     batching: Batching
     way: Way
     reason: str
+    move: Move
 
     @property
     def split(self) -> Step:
         """Where the pipeline is split: before this step when picking, after it when cutting."""
         return self.steps[-1]
+
+    @property
+    def repeated(self) -> tuple[Step, ...]:
+        """Functions that every rank runs for all samples, since rows are cut out of batches."""
+        if self.way is Way.PICK:
+            return ()
+        return tuple(step for step in self.split.walk() if step.is_map and not step.changes_nothing)
 
 
 def plan_split(last: Step, size: int, pick_from_bytes: int = PICK_FROM_BYTES) -> SplitPlan:
@@ -67,21 +74,25 @@ def plan_split(last: Step, size: int, pick_from_bytes: int = PICK_FROM_BYTES) ->
     steps = [last]
     while _may_follow_the_split(steps[-1]):
         steps.append(steps[-1].inputs[0])
-    obstacle = _obstacle_to_picking(steps[-1], size, pick_from_bytes)
+    split = steps[-1]
+    obstacle = "a single rank takes whole batches" if size == 1 else _obstacle_to_picking(split)
+    move = Move() if obstacle else plan_move(split)
+    if not (obstacle or move.saves_work):
+        obstacle = _reason_not_to_pick(split, pick_from_bytes)
     way = Way.SLICE if obstacle else Way.PICK
-    reason = obstacle or f"all samples that {steps[-1].text} joins have the same known shape"
-    return SplitPlan(tuple(steps), judge_batching(last), way, reason)
+    reason = obstacle or f"the rows of {split.text} do not depend on each other"
+    return SplitPlan(tuple(steps), judge_batching(last), way, reason, move)
 
 
 def _may_follow_the_split(step: Step) -> bool:
     """A cache on disk may hold whole batches of an earlier run, so it stays before the split."""
+    if step.is_row_wise:
+        return step.can_be_rebuilt and not step.needs_all
     return step.kind in PASSES_ELEMENTS_UNSEEN and step.can_be_rebuilt and not step.cache_file
 
 
-def _obstacle_to_picking(step: Step, size: int, pick_from_bytes: int) -> str:
+def _obstacle_to_picking(step: Step) -> str:
     """Why rows have to be cut out of whole batches; empty if they can be picked."""
-    if size == 1:
-        return "a single rank takes whole batches"
     if step.kind is Kind.OPAQUE:
         return f"{step.text} is not understood"
     if step.kind is Kind.FUNCTION:
@@ -90,14 +101,22 @@ def _obstacle_to_picking(step: Step, size: int, pick_from_bytes: int) -> str:
         return f"after {step.text} the samples of a batch are already joined"
     if step.kind is Kind.OTHER_BATCH or step.batch is None or step.batch.batch_size is None:
         return f"{step.text} joins samples in its own way"
+    if not step.batch.rows_are_independent:
+        return f"the padding of {step.text} depends on the whole batch"
+    return ""
+
+
+def _reason_not_to_pick(step: Step, pick_from_bytes: int) -> str:
+    """Why picking does not pay, where it saves copies only; empty if it does."""
+    assert step.batch is not None
+    assert step.batch.batch_size is not None
     if step.batch.sample_bytes is None:
-        if step.kind is Kind.PADDED_BATCH:
-            return f"the padding of {step.text} depends on the whole batch"
-        return f"the samples that {step.text} joins are not known to be dense and of one shape"
+        return f"no function before {step.text} is saved, and the size of its batches is not known"
     num_bytes = step.batch.sample_bytes * step.batch.batch_size
     if num_bytes < pick_from_bytes:
         return (
-            f"a batch of {num_bytes} bytes is cheaper to cut (picking pays from {pick_from_bytes})"
+            f"no function before {step.text} is saved, and a batch of {num_bytes} bytes is cheaper "
+            f"to cut (picking pays from {pick_from_bytes})"
         )
     return ""
 
@@ -126,39 +145,3 @@ def plan_batch_size(last: Step, micro_batch_size: int | None, size: int) -> int 
         check_micro_batch_size(micro_batch_size, size, batching.batch_size)
         return None
     return check_micro_batch_size(micro_batch_size, size, None)
-
-
-def find_differences(last: Step, size: int) -> list[str]:
-    """What may still make ranks see different samples, after all that can be repaired. Local.
-
-    Args:
-        last: Last step of the pipeline.
-        size: Number of ranks; a single one cannot differ from another.
-    """
-    if size == 1:
-        return []
-    found = []
-    unrepaired = beyond_repair(last)
-    for step in last.walk():
-        if "shuffle" in step.hides:
-            found.append(f"the functions of {step.text} shuffle without a seed")
-        if step.lacks_seed and step in unrepaired:
-            found.append(f"{step.text} has no seed and cannot be rebuilt with one")
-        if step.lacks_order and step in unrepaired:
-            found.append(f"{step.text} has deterministic=False and cannot be rebuilt without")
-        if "random" in step.hides and step.name in _DECIDING_STEPS:
-            found.append(f"{step.text} decides by random numbers without a seed")
-        if step.depends_on_cores:
-            found.append(
-                f"the order of {step.text} depends on the number of cores; give cycle_length"
-            )
-    return found
-
-
-def beyond_repair(step: Step, reachable: bool = True) -> set[Step]:
-    """Steps that stay as they are: not to be rebuilt, or feeding one that is not. Local."""
-    reachable = reachable and step.can_be_rebuilt
-    found = set() if reachable else {step}
-    for feeding in step.inputs:
-        found |= beyond_repair(feeding, reachable)
-    return found

@@ -2,84 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import tensorflow as tf
 
-from tnt_data.picking import pick_rows
-from tnt_data.pipeline import Kind, Step
+from tnt_data.completing import read_one_ahead
+from tnt_data.picking import join_rows, pick_rows
+from tnt_data.pipeline import JOINS_SAMPLES
 from tnt_data.planning import SplitPlan, Way
+from tnt_data.rebuilding import Rebuilder, Repairs
 from tnt_data.slicing import slice_batches
-from tnt_data.tensorflow_private import Changes, replay_step
+from tnt_data.tensorflow_private import (
+    open_windows,
+    repeat_on_rows,
+    repeat_with_numbers,
+)
 
 
-@dataclass(frozen=True)
-class Rewriter:
-    """Builds the dataset of one rank.
+def rewrite(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool = False) -> tf.data.Dataset:
+    """The dataset of `MicroBatch` that a plan describes. Local.
 
-    Attributes:
-        rank: Rank of the caller.
-        size: Number of ranks.
-        seed: Seed for shuffles without one.
+    Args:
+        plan: Where to split, and how.
+        repairs: What is set right on the way; holds the rank and the number of ranks.
+        with_fingerprint: Whether micro-batches have fingerprints.
+
+    Raises:
+        UnsupportedElementError: If the elements have no rows that ranks could share.
     """
-
-    rank: int
-    size: int
-    seed: int
-
-    def build(self, plan: SplitPlan) -> tf.data.Dataset:
-        """The dataset of `MicroBatch` that a plan describes. Local.
-
-        Raises:
-            UnsupportedElementError: If the elements have no rows that ranks could share.
-        """
-        if plan.way is Way.PICK:
-            feeding = self.rebuild(plan.split.inputs[0])
-            dataset = pick_rows(feeding, plan.split, self.rank, self.size)
+    if plan.way is Way.PICK:
+        dataset = _pick(plan, repairs, with_fingerprint)
+    else:
+        whole = Rebuilder(repairs).build(plan.split)
+        dataset = slice_batches(whole, repairs.rank, repairs.size, with_fingerprint)
+    for step in reversed(plan.steps[:-1]):
+        if step.is_row_wise:
+            dataset = repeat_on_rows(step.handle, dataset)
         else:
-            dataset = slice_batches(self.rebuild(plan.split), self.rank, self.size)
-        for step in reversed(plan.steps[:-1]):
-            dataset = replay_step(step.handle, [dataset], self._changes(self.seed))
-        if tf.executing_eagerly() and dataset.options().deterministic is False:
-            options = tf.data.Options()
-            options.deterministic = True
-            dataset = dataset.with_options(options)
-        return dataset
+            dataset = repairs.repeat(step, [dataset])
+    if tf.executing_eagerly() and dataset.options().deterministic is False:
+        options = tf.data.Options()
+        options.deterministic = True
+        dataset = dataset.with_options(options)
+    return dataset
 
-    def rebuild(self, step: Step) -> tf.data.Dataset:
-        """The pipeline up to a step, with seeds and order repaired.
 
-        Whatever needs no repair is the user's own object, so that caches and the state of shuffles
-        live on from one call to the next.
-        """
-        return self._rebuild(step, self.seed, {})
-
-    def _rebuild(self, step: Step, seed: int, done: dict[int, tf.data.Dataset]) -> tf.data.Dataset:
-        """Rebuilds a step; a dataset object that feeds several branches stays one object."""
-        if not step.can_be_rebuilt:
-            return step.handle
-        if id(step.handle) not in done:
-            done[id(step.handle)] = self._rebuild_once(step, seed, done)
-        return done[id(step.handle)]
-
-    def _rebuild_once(
-        self, step: Step, seed: int, done: dict[int, tf.data.Dataset]
-    ) -> tf.data.Dataset:
-        inputs = []
-        for feeding in step.inputs:
-            inputs.append(self._rebuild(feeding, seed, done))
-            if step.kind is Kind.MERGE and any(one.lacks_seed for one in feeding.walk()):
-                # Shuffles that are merged must stay independent: with the same seed, a zip of two
-                # shuffles of the same samples would pair every sample with itself.
-                seed += 1
-        changed = any(new is not old.handle for new, old in zip(inputs, step.inputs, strict=True))
-        if changed or self._needs_repair(step):
-            return replay_step(step.handle, inputs, self._changes(seed))
-        return step.handle
-
-    def _needs_repair(self, step: Step) -> bool:
-        return step.lacks_seed or step.lacks_order or bool(step.cache_file and self.size > 1)
-
-    def _changes(self, seed: int) -> Changes:
-        suffix = f".rank{self.rank}of{self.size}" if self.size > 1 else ""
-        return Changes(seed, suffix)
+def _pick(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool) -> tf.data.Dataset:
+    samples = Rebuilder(repairs, plan.move).build(plan.split.inputs[0])
+    rows = pick_rows(samples, plan.split, repairs.rank, repairs.size, with_fingerprint)
+    for moved in plan.move.steps:
+        if moved.step.kind in JOINS_SAMPLES:
+            rows = open_windows(rows)
+    for moved in plan.move.steps:
+        branch = [(zipped.handle, number) for zipped, number in moved.branch]
+        rows = repeat_with_numbers(moved.step.handle, branch, rows, repairs.changes())
+        if moved.step.freezes_order:
+            rows = read_one_ahead(rows)
+    return join_rows(rows, plan.split, repairs.rank, repairs.size)

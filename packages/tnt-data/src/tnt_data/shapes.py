@@ -39,3 +39,28 @@ def row_bytes(spec: Any) -> int | None:
         item = _STRING_BYTES if component.dtype == tf.string else component.dtype.size
         total += item * component.shape[1:].num_elements()
     return total
+
+
+def element_bytes(spec: Any) -> int | None:
+    """Bytes of one element; None unless all components are dense numbers of known shape. Local."""
+    total = 0
+    for component in tf.nest.flatten(spec):
+        if type(component) is not tf.TensorSpec or not component.shape.is_fully_defined():
+            return None
+        if component.dtype in (tf.variant, tf.resource, tf.string):
+            return None
+        total += component.dtype.size * component.shape.num_elements()
+    return total
+
+
+def rows_are_independent(spec: Any) -> bool:
+    """Whether `batch` makes each row of one element alone, given the spec of elements. Local.
+
+    Dense elements must have equal shapes, so nothing is padded; ragged ones keep their own. Sparse
+    ones get the largest shape in the batch, unless all have a known one.
+    """
+    return all(
+        isinstance(component, (tf.TensorSpec, tf.RaggedTensorSpec))
+        or (isinstance(component, tf.SparseTensorSpec) and component.shape.is_fully_defined())
+        for component in tf.nest.flatten(spec)
+    )

@@ -12,11 +12,14 @@ import tensorflow as tf
 
 from tnt_data.arithmetic import micro_batch_size
 from tnt_data.errors import UnsupportedElementError
+from tnt_data.fingerprints import fingerprint_of, no_fingerprint
 from tnt_data.micro_batch import MicroBatch
 from tnt_data.shapes import is_none
 
 
-def slice_batches(dataset: tf.data.Dataset, rank: int, size: int) -> tf.data.Dataset:
+def slice_batches(
+    dataset: tf.data.Dataset, rank: int, size: int, with_fingerprint: bool = False
+) -> tf.data.Dataset:
     """Micro-batches of one rank, cut out of each element of a batched dataset. Local.
 
     Components without rows (scalars, None) belong to the batch as a whole and go to every rank.
@@ -25,6 +28,7 @@ def slice_batches(dataset: tf.data.Dataset, rank: int, size: int) -> tf.data.Dat
         dataset: Yields global batches, any structure of dense, ragged and sparse tensors.
         rank: Rank of the caller, `0 <= rank < size`.
         size: Number of ranks.
+        with_fingerprint: Whether to fold each global batch into a number.
 
     Returns:
         Dataset of `MicroBatch`, with as many elements as `dataset`.
@@ -39,7 +43,8 @@ def slice_batches(dataset: tf.data.Dataset, rank: int, size: int) -> tf.data.Dat
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def split(*arguments: Any) -> MicroBatch:
         element = arguments if type(spec) is tuple else arguments[0]
-        return _split_element(element, rank, size, num_rows)
+        fingerprint = fingerprint_of(element) if with_fingerprint else no_fingerprint()
+        return _split_element(element, rank, size, num_rows)._replace(fingerprint=fingerprint)
 
     return dataset.map(split)
 

@@ -20,7 +20,7 @@ Make = Callable[[], tf.data.Dataset]
 
 
 class Seen(NamedTuple):
-    """One micro-batch with numpy values; ragged and sparse components are made dense."""
+    """One micro-batch of numpy arrays; ragged components are arrays of lists, sparse ones dense."""
 
     data: Any
     num_local: int
@@ -29,7 +29,9 @@ class Seen(NamedTuple):
 
 def plain(component: Any) -> Any:
     if isinstance(component, tf.RaggedTensor):
-        return component.to_list()
+        rows = np.empty(component.nrows(), object)
+        rows[:] = component.to_list()
+        return rows
     if isinstance(component, tf.SparseTensor):
         return tf.sparse.to_dense(component).numpy()
     return component.numpy()

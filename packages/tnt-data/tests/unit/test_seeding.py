@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import random
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from simulated_ranks import PICK, SLICE, assert_ranks_share_serial_batches, epochs_of_rank
 
 import tnt_data
+from tnt_data.differences import find_differences
+from tnt_data.tensorflow_private import read_pipeline
 
 Data = tf.data.Dataset
 
@@ -110,6 +115,96 @@ def test_functions_of_the_user_are_not_traced_again() -> None:
     assert len(calls) == traced
 
 
+INSIDE: dict[str, Callable[[Any], tf.data.Dataset]] = {
+    "flat_map": lambda f: Data.range(4).flat_map(f),
+    "interleave": lambda f: Data.range(4).interleave(f, cycle_length=2, block_length=2),
+    "interleave in parallel": lambda f: Data.range(4).interleave(
+        f, cycle_length=2, num_parallel_calls=2
+    ),
+    "interleave after a shuffle": lambda f: Data.range(4).shuffle(4).interleave(f, cycle_length=2),
+}
+
+
+@pytest.mark.parametrize("case", INSIDE)
+def test_shuffles_inside_of_functions_are_seeded(case: str) -> None:
+    def make() -> tf.data.Dataset:
+        return INSIDE[case](
+            lambda x: Data.range(6).map(lambda y: 10 * x + y).shuffle(6).shuffle(3)
+        ).batch(5)
+
+    def make_serial() -> tf.data.Dataset:
+        return tnt_data.distribute(make(), 0, 1).map(lambda micro_batch: micro_batch.data)
+
+    assert_ranks_share_serial_batches(make, make_serial, 3, epochs=2)
+
+
+def test_shuffles_inside_of_functions_differ_between_calls_and_passes() -> None:
+    dataset = Data.range(4).flat_map(lambda _: Data.range(20).shuffle(20)).batch(20)
+    distributed = tnt_data.distribute(dataset, 0, 1)
+    orders = [tuple(step.data.numpy()) for _ in range(2) for step in distributed]
+    assert len(set(orders)) == 8
+    assert all(sorted(order) == list(range(20)) for order in orders)
+
+
+def test_two_shuffles_inside_of_one_function_differ() -> None:
+    dataset = Data.range(1).flat_map(
+        lambda _: Data.zip((Data.range(20).shuffle(20), Data.range(20).shuffle(20)))
+    )
+    (micro_batch,) = tnt_data.distribute(dataset.batch(20), 0, 1)
+    left, right = (component.numpy().tolist() for component in micro_batch.data)
+    assert sorted(left) == sorted(right)
+    assert left != right
+
+
+def test_shuffles_in_functions_of_functions_are_seeded() -> None:
+    def inner(x: tf.Tensor) -> tf.data.Dataset:
+        return Data.range(2).flat_map(lambda y: Data.range(9).map(lambda z: x + z).shuffle(9))
+
+    def order_in_a_process() -> list[int]:
+        return order(tnt_data.distribute(Data.range(2).flat_map(inner).batch(9), 0, 1))
+
+    assert order_in_a_process() == order_in_a_process() != sorted(order_in_a_process())
+
+
+def test_ranks_draw_their_own_random_numbers_after_the_pick() -> None:
+    def make() -> tf.data.Dataset:
+        return (
+            Data.range(8)
+            .map(lambda x: (x, tf.random.uniform([], seed=3)), num_parallel_calls=1)
+            .map(lambda x, y: (x, y), num_parallel_calls=2)
+        )
+
+    parallel = Data.range(8).map(lambda x: (x, tf.random.uniform([], seed=3)), num_parallel_calls=2)
+    drawn = []
+    for rank in range(2):
+        steps = list(tnt_data.distribute(parallel.batch(4), rank, 2))
+        assert [x.numpy().tolist() for x, _ in (s.data for s in steps)] == [
+            [rank, rank + 2],
+            [rank + 4, rank + 6],
+        ]
+        drawn += [float(y) for s in steps for y in s.data[1]]
+    assert len(set(drawn)) == 8
+    assert_ranks_share_serial_batches(lambda: make().batch(4), lambda: make().batch(4), 2)
+
+
+GENERATORS: dict[str, tuple[Any, bool]] = {
+    "random": (lambda: iter([random.random()]), True),
+    "numpy": (lambda: (x for x in np.random.permutation(3)), True),
+    "seeded": (lambda: iter(np.random.default_rng(0).permutation(3)), False),
+    "no random numbers": (lambda: iter(range(3)), False),
+    "partial": (functools.partial(lambda n: iter([random.randint(0, n)]), 3), True),
+    "object": (type("Source", (), {"__call__": lambda self: iter([random.random()])})(), True),
+    "built in": (list, False),
+}
+
+
+@pytest.mark.parametrize("case", GENERATORS)
+def test_generators_that_draw_random_numbers_are_recognised(case: str) -> None:
+    generator, draws = GENERATORS[case]
+    dataset = Data.from_generator(generator, output_signature=tf.TensorSpec([], tf.float32))
+    assert bool(find_differences(read_pipeline(dataset.batch(2)), 2)) == draws
+
+
 @pytest.mark.parametrize("reader", ["TextLineDataset", "TFRecordDataset"])
 @pytest.mark.parametrize("num_parallel_reads", [None, 2])
 def test_shuffled_file_names_are_seeded_through_a_reader(
@@ -132,21 +227,69 @@ def test_shuffled_file_names_are_seeded_through_a_reader(
     assert_ranks_share_serial_batches(lambda: make(None), lambda: make(42), 2, epochs=2)
 
 
-WARNINGS: dict[str, tuple[Callable[[str], tf.data.Dataset], str]] = {
+def same(x: Any) -> Any:
+    return x
+
+
+def shuffled_numbers() -> Iterator[int]:
+    yield from np.random.permutation(9)
+
+
+WARNINGS: dict[str, tuple[Callable[[], tf.data.Dataset], str]] = {
     "shuffle inside a function": (
-        lambda _: Data.range(3).flat_map(lambda _: Data.range(5).shuffle(3)).batch(4),
-        r"functions of flat_map\(\) shuffle without a seed",
+        lambda: Data.range(9).group_by_window(
+            lambda x: x % 2, lambda _, w: w.shuffle(3).batch(4), 4
+        ),
+        r"functions of group_by_window\(\) shuffle without a seed",
+    ),
+    "shuffle of windows": (
+        lambda: Data.range(9).window(3).map(lambda w: w.shuffle(3)).flat_map(lambda w: w).batch(4),
+        r"functions of map\(.*\) shuffle without a seed",
+    ),
+    "generator with random numbers": (
+        lambda: Data.from_generator(
+            shuffled_numbers, output_signature=tf.TensorSpec([], tf.int64)
+        ).batch(4),
+        r"Python code of from_generator\(shuffled_numbers\) draws random numbers",
+    ),
+    "filter by random numbers drawn before": (
+        lambda: (
+            Data.range(9)
+            .map(lambda x: (x, tf.random.uniform([])))
+            .filter(lambda _, y: y < 0.5)
+            .batch(4)
+        ),
+        r"filter\(.*\) may decide by the random numbers of map",
+    ),
+    "filter by random numbers that race": (
+        lambda: (
+            Data.range(9)
+            .map(lambda x: (x, tf.random.uniform([], seed=1)), num_parallel_calls=2)
+            .filter(lambda _, y: y < 0.5)
+            .batch(4)
+        ),
+        r"filter\(.*\) may decide by the random numbers of map",
+    ),
+    "rejection_resample": (
+        lambda: Data.range(9).rejection_resample(lambda x: x % 2, [0.5, 0.5]).batch(4),
+        r"decides by random numbers",
+    ),
+    "batch permuted at random": (
+        lambda: Data.range(9).batch(4).map(tf.random.shuffle),
+        r"map\(.*\) permutes whole batches by random numbers",
     ),
     "shuffle before a step that cannot be rebuilt": (
-        lambda folder: Data.range(9).shuffle(3).snapshot(folder).batch(4),
+        lambda: (
+            Data.range(9).shuffle(3).apply(tf.data.experimental.copy_to_device("/cpu:0")).batch(4)
+        ),
         r"shuffle\(3\) has no seed and cannot be rebuilt",
     ),
     "filter at random": (
-        lambda _: Data.range(9).filter(lambda _: tf.random.uniform([]) < 0.5).batch(4),
+        lambda: Data.range(9).filter(lambda _: tf.random.uniform([]) < 0.5).batch(4),
         r"filter\(.*\) decides by random numbers without a seed",
     ),
     "interleave by cores": (
-        lambda _: Data.range(3).interleave(lambda _: Data.range(2)).batch(4),
+        lambda: Data.range(3).interleave(lambda _: Data.range(2)).batch(4),
         r"order of interleave\(\) depends on the number of cores",
     ),
 }
@@ -154,13 +297,13 @@ WARNINGS: dict[str, tuple[Callable[[str], tf.data.Dataset], str]] = {
 
 @pytest.mark.parametrize("case", WARNINGS)
 def test_what_cannot_be_made_equal_is_reported_once_and_by_name(
-    case: str, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    case: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     make, text = WARNINGS[case]
-    dataset = make(str(tmp_path))
+    dataset = make()
     with caplog.at_level(logging.WARNING, "tnt_data"):
         tnt_data.distribute(dataset, 1, 2)
-    (record,) = [one for one in caplog.records if one.name == "tnt_data"]
+    (record,) = [one for one in caplog.records if "different orders" in one.getMessage()]
     assert record.levelno == logging.WARNING
     assert "rank 1 of 2" in record.getMessage()
     assert re.search(text, record.getMessage())

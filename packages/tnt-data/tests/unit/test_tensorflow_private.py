@@ -17,9 +17,9 @@ from tensorflow.python.data.experimental.ops import cardinality
 import tnt_data
 from tnt_data import NotBatchedError, distribution
 from tnt_data.pipeline import Kind
-from tnt_data.rewriting import Rewriter
+from tnt_data.rebuilding import Rebuilder, Repairs
 from tnt_data.tensorflow_private import is_known_version, read_pipeline, version
-from tnt_data.tensorflow_private.reading import _CLASSES
+from tnt_data.tensorflow_private.classes import CLASSES
 from tnt_data.tensorflow_private.replaying import REPLAYS
 
 Data = tf.data.Dataset
@@ -39,8 +39,8 @@ def test_installed_release_is_known() -> None:
 
 
 def test_every_known_class_exists_in_the_installed_release() -> None:
-    assert set(_CLASSES) - classes_of_tensorflow() == set()
-    assert set(REPLAYS) - set(_CLASSES) == set()
+    assert set(CLASSES) - classes_of_tensorflow() == set()
+    assert set(REPLAYS) - set(CLASSES) == set()
 
 
 FACTOR = tf.Variable(3, dtype=tf.int64)
@@ -51,6 +51,7 @@ STEPS: dict[str, Callable[[tf.data.Dataset], tf.data.Dataset]] = {
         3, padding_values=tf.constant(7, tf.int64)
     ),
     "ragged_batch": lambda d: d.map(tf.range).ragged_batch(3, row_splits_dtype=tf.int32),
+    "sparse_batch": lambda d: d.map(tf.range).sparse_batch(4, [12]),
     "rebatch": lambda d: d.batch(3).rebatch([2, 5]),
     "unbatch": lambda d: d.batch(3).unbatch(),
     "cache": lambda d: d.cache(),
@@ -96,7 +97,7 @@ def test_step_after_a_shuffle_without_a_seed_is_repeated_faithfully(case: str) -
     dataset = make(None)
     unknown = {step.name for step in read_pipeline(dataset).walk() if step.kind is Kind.OPAQUE}
     assert unknown <= {"VariantDataset"}  # the counter that enumerate makes
-    rebuilt = Rewriter(0, 1, 42).rebuild(read_pipeline(dataset))
+    rebuilt = Rebuilder(Repairs(0, 1, 42)).build(read_pipeline(dataset))
     assert rebuilt is not dataset
     assert rebuilt.element_spec == dataset.element_spec
     assert int(rebuilt.cardinality()) == int(dataset.cardinality())
@@ -109,14 +110,14 @@ def test_sampling_without_a_seed_is_seeded() -> None:
     def make(seed: int | None) -> tf.data.Dataset:
         return Data.sample_from_datasets(parts, [0.3, 0.7], seed=seed).batch(6)
 
-    rewritten = Rewriter(0, 2, 42).rebuild(read_pipeline(make(None)))
-    again = Rewriter(1, 2, 42).rebuild(read_pipeline(make(None)))
+    rewritten = Rebuilder(Repairs(0, 2, 42)).build(read_pipeline(make(None)))
+    again = Rebuilder(Repairs(1, 2, 42)).build(read_pipeline(make(None)))
     assert repr(serial_epochs(lambda: rewritten)) == repr(serial_epochs(lambda: again))
 
 
 def test_what_needs_no_repair_stays_the_object_of_the_user() -> None:
     dataset = Data.range(9).cache().shuffle(4, seed=1)
-    rebuilt = Rewriter(0, 2, 42).rebuild(read_pipeline(dataset.shuffle(3)))
+    rebuilt = Rebuilder(Repairs(0, 2, 42)).build(read_pipeline(dataset.shuffle(3)))
     assert rebuilt._input_dataset is dataset
 
 
@@ -137,6 +138,23 @@ def test_cache_on_disk_is_separate_for_each_rank(tmp_path: Path) -> None:
     assert all(any(stem.startswith(name) for stem in stems) for name in names)
 
 
+SNAPSHOTS: dict[str, Callable[[str], tf.data.Dataset]] = {
+    "before the batch": lambda f: Data.range(13).shuffle(13, seed=3).snapshot(f).batch(4),
+    "after the batch": lambda f: Data.range(13).shuffle(13, seed=3).batch(4).snapshot(f),
+    "in shards": lambda f: Data.range(13).snapshot(f, shard_func=lambda x: x % 3).batch(4),
+}
+
+
+@pytest.mark.parametrize("case", SNAPSHOTS)
+def test_each_rank_writes_and_reads_its_own_snapshot(case: str, tmp_path: Path) -> None:
+    serial, ranks = str(tmp_path / "serial"), str(tmp_path / "ranks")
+    assert_ranks_share_serial_batches(
+        lambda: SNAPSHOTS[case](ranks), lambda: SNAPSHOTS[case](serial), 3, way=PICK, epochs=3
+    )
+    names = {"serial", *(f"ranks.rank{rank}of3" for rank in range(3))}
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
 @pytest.fixture
 def unknown_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(version, "KNOWN_VERSIONS", ((1, 0),))
@@ -152,6 +170,7 @@ def test_unknown_release_warns_once_and_cuts_batches(caplog: pytest.LogCaptureFi
         assert_ranks_share_serial_batches(make, make, 3, way=PICK, epochs=2)
     (record,) = caplog.records
     assert tf.__version__ in record.getMessage()
+    assert tnt_data.describe_order(make()) == ""
     assert "the dataset is not understood" in tnt_data.explain(make(), 2)
 
 

@@ -9,6 +9,7 @@ makes a Keras model train, evaluate and predict on all ranks that the launcher s
 
 from importlib.metadata import version
 
+from tnt_keras import data
 from tnt_keras.devices import set_up_devices
 from tnt_keras.environment import settings
 from tnt_keras.log import set_up_logging
@@ -24,6 +25,7 @@ from tnt_keras.rank import (
 
 __all__ = [
     "Model",
+    "data",
     "get_local_rank",
     "get_local_size",
     "get_master_rank",

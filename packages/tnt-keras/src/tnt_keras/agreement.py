@@ -27,12 +27,13 @@ def any_rank(condition: bool) -> bool:
     return bool(tnt_comm.allreduce(np.array([condition]), op="or")[0])
 
 
-def require_same(what: str, description: str) -> None:
+def require_same(what: str, description: str, remedy: str = "") -> None:
     """Makes sure that ranks agree before they begin something together. Collective.
 
     Args:
         what: Names what must be the same, for the message.
         description: What it is on this rank.
+        remedy: What to do about it, for the message.
 
     Raises:
         ValueError: On all ranks, if the descriptions differ; shows two of them.
@@ -42,5 +43,6 @@ def require_same(what: str, description: str) -> None:
         if other != of_ranks[MASTER_RANK]:
             raise ValueError(
                 f"Rank {get_rank()}: {what} must be the same on all ranks, but it is "
-                f"{of_ranks[MASTER_RANK]} on rank {MASTER_RANK} and {other} on rank {rank}."
+                f"{of_ranks[MASTER_RANK]} on rank {MASTER_RANK} and {other} on rank {rank}. "
+                f"{remedy}".rstrip()
             )

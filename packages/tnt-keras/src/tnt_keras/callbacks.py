@@ -10,6 +10,7 @@ from tnt_comm import timeline
 from tnt_keras.agreement import any_rank
 from tnt_keras.communication_report import CommunicationReport
 from tnt_keras.rank import get_size, is_master_rank
+from tnt_keras.step_exchange import StepExchange
 from tnt_keras.timeline_marks import TimelineMarks
 from tnt_keras.weights import check_replicas
 
@@ -57,7 +58,60 @@ class Agreement(keras.callbacks.Callback):
         self.model.stop_training = any_rank(self.model.stop_training)
 
 
-def for_this_rank(callbacks: Any, *, training: bool) -> Any:
+class EndOfData(keras.callbacks.Callback):
+    """Compares where the data of ranks end, for inputs that ranks compare in each step.
+
+    A rank that has no more data tells the others, who may be in their next step and wait for it.
+
+    Args:
+        exchange: By which steps are compared.
+        training: Whether training steps are.
+        testing: Whether the steps of `evaluate` are, also within `fit`.
+        predicting: Whether the steps of `predict` are.
+    """
+
+    def __init__(
+        self,
+        exchange: StepExchange,
+        *,
+        training: bool = False,
+        testing: bool = False,
+        predicting: bool = False,
+    ) -> None:
+        super().__init__()
+        self._exchange = exchange
+        self._training, self._testing, self._predicting = training, testing, predicting
+        self._is_training = False
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Notes that training steps follow. Local."""
+        self._is_training = self._training
+
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Ends the training steps of an epoch, if validation follows. Collective."""
+        self._end_training()
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Ends the training steps of an epoch. Collective."""
+        self._end_training()
+
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Ends the steps of an evaluation. Collective."""
+        if self._testing:
+            self._exchange.end()
+
+    def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Ends the steps of a prediction. Collective."""
+        if self._predicting:
+            self._exchange.end()
+
+    def _end_training(self) -> None:
+        if self._is_training:
+            self._is_training = False
+            self._exchange.end()
+
+
+def for_this_rank(callbacks: Any, *, training: bool, first: EndOfData | None = None) -> Any:
     """Returns the callbacks that run on this rank. Local.
 
     All run on every rank, with the same global logs, so that they decide alike; those that only
@@ -66,11 +120,14 @@ def for_this_rank(callbacks: Any, *, training: bool) -> Any:
     Args:
         callbacks: As in Keras: None, one callback, a list, or a `CallbackList`.
         training: Whether they are for `fit`.
+        first: A callback that runs before all others.
 
     Raises:
         ValueError: If a callback cannot work on several ranks; says what to use.
     """
     if isinstance(callbacks, keras.callbacks.CallbackList):
+        kept = [c for c in callbacks.callbacks if not isinstance(c, EndOfData)]
+        callbacks.callbacks[:] = kept if first is None else [first, *kept]
         return callbacks
     marks = [TimelineMarks()] if timeline.is_on() else []
     if get_size() == 1 and not marks:
@@ -85,7 +142,8 @@ def for_this_rank(callbacks: Any, *, training: bool) -> Any:
                     f"{unsupported.__name__} does not work on several ranks yet. {remedy}"
                 )
     kept = [c for c in given if is_master_rank() or not isinstance(c, _WRITERS)]
+    before = [*marks] if first is None else [*marks, first]
     if not training:
-        return [*marks, *kept]
+        return [*before, *kept]
     report = [CommunicationReport()] if CommunicationReport.is_wanted() else []
-    return [*marks, *kept, Agreement(), *report]
+    return [*before, *kept, Agreement(), *report]

@@ -1,17 +1,17 @@
-"""From the arguments of fit, evaluate and predict to the dataset that this rank reads."""
+"""The input of `fit`, `evaluate` and `predict` as the user gave it, checked."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.rank import get_rank, get_size
+from tnt_keras.arrays import is_array, split_off_last
+from tnt_keras.python_batches import makes_batches
+from tnt_keras.rank import get_size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,10 +19,11 @@ class Samples:
     """The samples that a user passed, in the forms that Keras allows.
 
     Attributes:
-        x: A `tf.data.Dataset`, or a structure of arrays or tensors of shape `(samples, ...)`.
-        y: Targets, likewise; None with a dataset.
-        sample_weight: Weights, likewise; None with a dataset.
-        batch_size: Size of the global batch for arrays, None means 32; None with a dataset.
+        x: A `tf.data.Dataset`, a `keras.utils.PyDataset`, a generator, or a structure of arrays or
+            tensors of shape `(samples, ...)`.
+        y: Targets, likewise; None unless `x` are arrays.
+        sample_weight: Weights, likewise; None unless `x` are arrays.
+        batch_size: Size of the global batch for arrays, None means 32; None otherwise.
     """
 
     x: Any
@@ -36,137 +37,82 @@ class Samples:
         return isinstance(self.x, tf.data.Dataset)
 
     @property
-    def can_be_split(self) -> bool:
-        """Whether ranks can each read a part: not of generators and `keras.utils.PyDataset`s."""
+    def is_shared(self) -> bool:
+        """Whether `x` is a dataset that the user has shared by tnt-data."""
+        return self.is_dataset and isinstance(self.x.element_spec, tnt_data.MicroBatch)
+
+    @property
+    def is_from_python(self) -> bool:
+        """Whether Python code makes the batches."""
+        return makes_batches(self.x)
+
+    @property
+    def is_from_arrays(self) -> bool:
+        """Whether the samples are in arrays."""
         leaves = keras.tree.flatten((self.x, self.y, self.sample_weight))
-        return self.is_dataset or all(leaf is None or _is_array(leaf) for leaf in leaves)
+        return all(leaf is None or is_array(leaf) for leaf in leaves)
 
 
-def checked(samples: Samples, micro_batch_size: int | None) -> Samples:
+@dataclasses.dataclass(frozen=True)
+class Sharing:
+    """How ranks share samples.
+
+    Attributes:
+        micro_batch_size: Samples of each rank in a step, if the user asked for a number.
+        distribute: False if each rank is given samples of its own.
+        verify: Whether ranks compare what they read.
+        steps: Steps of an epoch, None for all there are.
+        apart: Whether ranks use samples of their own without the others, as `predict` does.
+    """
+
+    micro_batch_size: int | None = None
+    distribute: bool = True
+    verify: bool = False
+    steps: int | None = None
+    apart: bool = False
+
+
+def checked(samples: Samples, sharing: Sharing) -> Samples:
     """Refuses what cannot be distributed, before anything else happens. Local.
 
     Args:
         samples: What the user passed.
-        micro_batch_size: What the user passed as `tnt_micro_batch_size`.
+        sharing: How ranks are to share them.
 
     Returns:
         The samples; arrays with the size of the global batch.
 
     Raises:
         ValueError: If arguments contradict each other; says which and what to do.
-        TypeError: If `x` is neither a dataset nor made of arrays.
+        TypeError: If `x` is of a kind that cannot be distributed.
     """
-    if samples.is_dataset:
-        for name in ("y", "sample_weight", "batch_size"):
-            if getattr(samples, name) is not None:
-                raise ValueError(
-                    f"`{name}` must not be given when `x` is a `tf.data.Dataset`: the dataset "
-                    "yields (inputs, targets) or (inputs, targets, sample_weights), batched with "
-                    f"the global batch size. Received: {name}={_brief(getattr(samples, name))}."
-                )
-        return samples
-    if not samples.can_be_split:
-        raise TypeError(
-            "On several ranks, `x` must be a `tf.data.Dataset` or (a structure of) arrays or "
-            f"tensors. Received: {type(samples.x).__name__}. Make a dataset of it, for instance "
-            "with `tf.data.Dataset.from_generator(...).batch(global_batch_size)`."
+    if not sharing.distribute and sharing.micro_batch_size is not None:
+        raise ValueError(
+            "A micro-batch size says how a global batch is shared, but this input is not "
+            f"distributed. Received: {sharing.micro_batch_size}. Batch each rank's own samples."
         )
-    if micro_batch_size is not None and samples.batch_size is not None:
+    if samples.is_shared and sharing.distribute:
+        raise ValueError(
+            "This dataset yields micro-batches: it has been shared between ranks already. Give the "
+            "dataset itself, or say `tnt_distribute_dataset=False`."
+        )
+    if samples.is_dataset or samples.is_from_python:
+        return _checked_batches(samples, sharing)
+    if not samples.is_from_arrays:
+        raise TypeError(
+            "On several ranks, `x` must be a `tf.data.Dataset`, a `keras.utils.PyDataset`, a "
+            "generator, or (a structure of) arrays or tensors. Received: "
+            f"{type(samples.x).__name__}. Make a dataset of it, for instance with "
+            "`tf.data.Dataset.from_generator(...).batch(global_batch_size)`."
+        )
+    if sharing.micro_batch_size is None:
+        return samples
+    if samples.batch_size is not None:
         raise ValueError(
             "`batch_size` is that of the global batch and `tnt_micro_batch_size` that of one rank: "
-            f"give one of them. Received: {samples.batch_size} and {micro_batch_size}."
+            f"give one of them. Received: {samples.batch_size} and {sharing.micro_batch_size}."
         )
-    if micro_batch_size is not None:
-        return dataclasses.replace(samples, batch_size=micro_batch_size * get_size())
-    return samples
-
-
-def training_dataset(
-    samples: Samples, *, shuffle: Any, class_weight: dict[int, float] | None
-) -> tf.data.Dataset:
-    """Returns the global dataset for training. Local.
-
-    Arrays are shuffled over all samples, differently in each epoch and equally on all ranks.
-
-    Args:
-        samples: Checked samples.
-        shuffle: As in Keras; has no effect on a dataset.
-        class_weight: As in Keras.
-
-    Raises:
-        ValueError: If `shuffle` or `class_weight` cannot be applied.
-    """
-    if shuffle not in (True, False):
-        raise ValueError(
-            f"`shuffle` must be True or False on several ranks. Received: shuffle={shuffle!r}."
-        )
-    dataset = global_dataset(samples, shuffle=shuffle)
-    return dataset if class_weight is None else dataset.map(_class_weights_to_samples(class_weight))
-
-
-def global_dataset(samples: Samples, *, shuffle: bool = False) -> tf.data.Dataset:
-    """Returns the dataset of global batches that the serial run would read. Local.
-
-    Args:
-        samples: Checked samples.
-        shuffle: Whether to shuffle arrays.
-    """
-    if samples.is_dataset:
-        return samples.x
-    element = keras.utils.pack_x_y_sample_weight(samples.x, samples.y, samples.sample_weight)
-    # tf.data takes a list for a tensor, a tuple for a structure.
-    element = keras.tree.map_structure(_as_array, keras.tree.lists_to_tuples(element))
-    dataset = tf.data.Dataset.from_tensor_slices(element)
-    if shuffle:
-        dataset = dataset.shuffle(max(1, int(dataset.cardinality())))
-    return dataset.batch(samples.batch_size or 32)
-
-
-def local_dataset(dataset: tf.data.Dataset, micro_batch_size: int | None = None) -> tf.data.Dataset:
-    """Returns the part of a global dataset that this rank reads. Local.
-
-    Args:
-        dataset: Batched with the size of the global batch, or unbatched.
-        micro_batch_size: Samples per rank and step for an unbatched dataset.
-
-    Returns:
-        Dataset of `tnt_data.MicroBatch`; on one rank, of the user's own elements.
-
-    Raises:
-        ValueError: If the dataset is not batched and `micro_batch_size` is None, or if the two
-            contradict each other.
-    """
-    local = tnt_data.distribute(dataset, get_rank(), get_size(), micro_batch_size=micro_batch_size)
-    if get_size() > 1:
-        return local
-    return local.map(lambda micro_batch: micro_batch.data)
-
-
-def describe(dataset: tf.data.Dataset, micro_batch_size: int | None) -> str:
-    """Says what all ranks must agree on before they read a global dataset. Local.
-
-    Args:
-        dataset: As for `local_dataset`.
-        micro_batch_size: As for `local_dataset`.
-    """
-    cardinality = int(dataset.cardinality())
-    length = {tf.data.UNKNOWN_CARDINALITY: "unknown", tf.data.INFINITE_CARDINALITY: "infinite"}
-    return (
-        f"of {length.get(cardinality, cardinality)} elements {dataset.element_spec}, in batches "
-        f"of {global_batch_size(dataset, micro_batch_size)}"
-    )
-
-
-def global_batch_size(dataset: tf.data.Dataset, micro_batch_size: int | None) -> int | None:
-    """Returns the size of the global batches, None if it is not known before they are read.
-
-    Args:
-        dataset: As for `local_dataset`.
-        micro_batch_size: As for `local_dataset`.
-    """
-    if micro_batch_size is not None:
-        return micro_batch_size * get_size()
-    return tnt_data.global_batch_size(dataset)
+    return dataclasses.replace(samples, batch_size=sharing.micro_batch_size * get_size())
 
 
 def split_off_validation(samples: Samples, fraction: float) -> tuple[Samples, Samples]:
@@ -177,59 +123,58 @@ def split_off_validation(samples: Samples, fraction: float) -> tuple[Samples, Sa
         fraction: Part for validation, in (0, 1).
 
     Raises:
-        ValueError: If the samples are a dataset, or a part would be empty.
+        ValueError: If the samples are not in arrays, or a part would be empty.
     """
-    if samples.is_dataset:
-        raise ValueError(
-            "`validation_split` needs arrays. With a `tf.data.Dataset`, pass `validation_data`."
-        )
-    parts = (samples.x, samples.y, samples.sample_weight)
-    num_samples = len(next(leaf for leaf in keras.tree.flatten(parts) if leaf is not None))
-    at = math.floor(num_samples * (1.0 - fraction))
-    if not 0 < at < num_samples:
-        raise ValueError(
-            f"`validation_split={fraction}` of {num_samples} samples leaves one part empty."
-        )
-
-    def cut(part: slice) -> Samples:
-        x, y, weight = keras.tree.map_structure(
-            lambda leaf: None if leaf is None else leaf[part], parts
-        )
-        return dataclasses.replace(samples, x=x, y=y, sample_weight=weight)
-
-    return cut(slice(None, at)), cut(slice(at, None))
+    if not samples.is_from_arrays:
+        raise ValueError("`validation_split` needs arrays. With a dataset, pass `validation_data`.")
+    parts = split_off_last((samples.x, samples.y, samples.sample_weight), fraction)
+    first, last = (
+        dataclasses.replace(samples, x=x, y=y, sample_weight=weight) for x, y, weight in parts
+    )
+    return first, last
 
 
-def _class_weights_to_samples(class_weight: dict[int, float]) -> Any:
-    table = tf.constant(
-        [class_weight.get(label, 1.0) for label in range(max(class_weight) + 1)], tf.float32
+def validation_samples(validation_data: Any, batch_size: int | None) -> Samples | None:
+    """The samples of `validation_data`, None without any. Local.
+
+    Args:
+        validation_data: As for `fit`.
+        batch_size: Size of the global batch for arrays, None means 32.
+    """
+    if validation_data is None:
+        return None
+    samples = Samples(*keras.utils.unpack_x_y_sample_weight(validation_data))
+    if samples.is_dataset or samples.is_from_python:
+        return samples
+    return dataclasses.replace(samples, batch_size=batch_size)
+
+
+def must_be_left_to_keras(*parts: Samples | None) -> bool:
+    """Whether some samples, on one rank, are of a kind that only Keras can read. Local.
+
+    Args:
+        parts: Those for training, validation, and so on.
+    """
+    return get_size() == 1 and not all(
+        part is None or part.is_dataset or part.is_from_arrays for part in parts
     )
 
-    def weigh(*element: Any) -> tuple[Any, Any, tf.Tensor]:
-        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(element)
-        if sample_weight is not None:
-            raise ValueError("`class_weight` and sample weights cannot be used together.")
-        if not tf.is_tensor(y):
-            raise ValueError("`class_weight` needs a model with a single output.")
-        labels = y
-        if y.shape.rank >= 2:
-            labels = tf.argmax(y, -1) if y.shape[-1] != 1 else tf.squeeze(y, -1)
-        labels = tf.cast(tf.round(labels) if labels.dtype.is_floating else labels, tf.int32)
-        return x, y, tf.gather(table, labels)
 
-    return weigh
-
-
-def _is_array(leaf: Any) -> bool:
-    return hasattr(leaf, "__array__") and len(leaf.shape) > 0
-
-
-def _as_array(leaf: Any) -> Any:
-    """The leaf as Keras takes it: floating-point arrays (float64, mostly) become its default."""
-    if tf.is_tensor(leaf):
-        return leaf
-    array = np.asarray(leaf)
-    return array.astype(keras.config.floatx()) if np.issubdtype(array.dtype, np.floating) else array
+def _checked_batches(samples: Samples, sharing: Sharing) -> Samples:
+    kind = type(samples.x).__name__ if samples.is_from_python else "tf.data.Dataset"
+    for name in ("y", "sample_weight", "batch_size"):
+        if getattr(samples, name) is not None:
+            raise ValueError(
+                f"`{name}` must not be given when `x` is a `{kind}`: it yields (inputs, targets) "
+                "or (inputs, targets, sample_weights), batched with the global batch size. "
+                f"Received: {name}={_brief(getattr(samples, name))}."
+            )
+    if samples.is_from_python and sharing.micro_batch_size is not None:
+        raise ValueError(
+            f"A `{kind}` makes whole batches, so a micro-batch size has no meaning. Received: "
+            f"{sharing.micro_batch_size}. Leave it out: every rank takes its part of each batch."
+        )
+    return samples
 
 
 def _brief(value: Any) -> str:

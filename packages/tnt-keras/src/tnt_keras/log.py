@@ -8,10 +8,11 @@ from tnt_keras.environment import Settings
 from tnt_keras.rank import get_rank, is_master_rank
 
 logger = logging.getLogger("tnt_keras")
+_DATA_LOGGER = "tnt_data"  # it knows nothing of ranks, and says the same on all of them
 
 
 def set_up_logging(settings: Settings) -> None:
-    """Gives the package's logger its handler and level.
+    """Gives the loggers of this package and of tnt-data their handler and level.
 
     Messages go to stderr. Ranks other than the master only log errors, unless
     `settings.log_on_all_ranks` is set. Local; idempotent.
@@ -22,11 +23,12 @@ def set_up_logging(settings: Settings) -> None:
     level = logging.getLevelName(settings.log_level)
     if not (is_master_rank() or settings.log_on_all_ranks):
         level = logging.ERROR
-    logger.setLevel(level)
-    if not logger.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(
-            logging.Formatter(f"[rank {get_rank()}] %(levelname)s %(name)s: %(message)s")
-        )
-        logger.addHandler(handler)
-        logger.propagate = False
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        logging.Formatter(f"[rank {get_rank()}] %(levelname)s %(name)s: %(message)s")
+    )
+    for one in (logger, logging.getLogger(_DATA_LOGGER)):
+        one.setLevel(level)
+        if not one.handlers:
+            one.addHandler(handler)
+            one.propagate = False

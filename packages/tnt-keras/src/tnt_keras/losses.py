@@ -153,9 +153,7 @@ def _sum_over_ranks(
 ) -> tf.Tensor:
     # The start waits for the previous group as well, since a later start of the same group of one
     # could otherwise be held up by this finish.
-    if step.last_group is not None:
-        with tf.control_dependencies([step.last_group]):
-            value = tf.identity(value)
+    [value] = step.after_last_group([value])
     reduction = reductions.get([name], [value])
     barrier = step.barrier(reduction.start([value], [step.presence]))
     [total] = reduction.finish([value], barrier)

@@ -38,12 +38,13 @@ class MetricStates:
 
     Args:
         metrics: All metrics of the model.
+        step: The current step.
 
     Raises:
         ValueError: If a metric has a variable that is not a sum.
     """
 
-    def __init__(self, metrics: list[Any]) -> None:
+    def __init__(self, metrics: list[Any], step: Step) -> None:
         self.variables: list[Any] = []
         for metric in metrics:
             for variable in metric.variables:
@@ -55,9 +56,12 @@ class MetricStates:
                     )
                 if all(variable is not known for known in self.variables):
                     self.variables.append(variable)
-        self.before = [tf.identity(variable.value) for variable in self.variables]
-        for variable in self.variables:
-            variable.assign(tf.zeros_like(variable.value))
+        # Keras finds the end of a dataset of unknown length by a step that gets no data. What does
+        # not need any would run in it as well, and leave zeros behind.
+        with tf.control_dependencies([step.share]):
+            self.before = [tf.identity(variable.value) for variable in self.variables]
+            for variable in self.variables:
+                variable.assign(tf.zeros_like(variable.value))
 
     def increments(self) -> list[tf.Tensor]:
         """Returns what this rank's samples added to the variables so far."""

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tnt_keras import inputs
-from tnt_keras.agreement import require_same
 from tnt_keras.batch_norm import warn_about_batch_statistics
 from tnt_keras.building import build_by_tracing
-from tnt_keras.callbacks import for_this_rank
+from tnt_keras.callbacks import EndOfData, for_this_rank
 from tnt_keras.class_swap import add_mixin, plain_class
 from tnt_keras.environment import settings
+from tnt_keras.feed import Feed
+from tnt_keras.feeding import make_feed
 from tnt_keras.files import PlainFiles
-from tnt_keras.inputs import Samples
+from tnt_keras.inputs import (
+    Samples,
+    Sharing,
+    checked,
+    must_be_left_to_keras,
+    split_off_validation,
+    validation_samples,
+)
 from tnt_keras.log import logger
 from tnt_keras.losses import check_reductions
 from tnt_keras.optimizer import distribute_optimizer
+from tnt_keras.python_batches import in_common_order
 from tnt_keras.rank import get_size, is_master_rank
 from tnt_keras.steps import DistributedSteps, StepCommunication
 from tnt_keras.weights import synchronize
@@ -97,11 +104,16 @@ class Model(DistributedSteps, PlainFiles):
         *,
         tnt_micro_batch_size: int | None = None,
         tnt_validation_micro_batch_size: int | None = None,
+        tnt_distribute_dataset: bool = True,
+        tnt_distribute_validation_dataset: bool = True,
+        verify_inputs: bool = False,
     ) -> keras.callbacks.History:
         """As `keras.Model.fit`, on all ranks together. Collective.
 
         Args:
-            x: A `tf.data.Dataset`, batched with the global batch size or unbatched, or arrays.
+            x: A `tf.data.Dataset`, batched with the global batch size or unbatched; arrays; a
+                `keras.utils.PyDataset` or a generator of global batches. All ranks must give the
+                same.
             y: Targets for arrays.
             batch_size: Global batch size for arrays.
             epochs: As in Keras.
@@ -110,7 +122,7 @@ class Model(DistributedSteps, PlainFiles):
                 (`CSVLogger`, `TensorBoard`, `RemoteMonitor`) run on the master rank.
             validation_split: As in Keras.
             validation_data: As in Keras; batched like `x`, and distributed too.
-            shuffle: True or False, for arrays.
+            shuffle: True or False, for arrays and for the batches of a `PyDataset`.
             class_weight: As in Keras.
             sample_weight: As in Keras.
             initial_epoch: As in Keras.
@@ -120,20 +132,29 @@ class Model(DistributedSteps, PlainFiles):
             validation_freq: As in Keras.
             tnt_micro_batch_size: For an unbatched dataset, the samples of each rank in a step.
             tnt_validation_micro_batch_size: The same for `validation_data`.
+            tnt_distribute_dataset: False if each rank gives samples of its own, which are not
+                shared any more. All ranks must have the same number of steps.
+            tnt_distribute_validation_dataset: The same for `validation_data`.
+            verify_inputs: Whether ranks compare in each step what they have read, so that no sample
+                is used twice and none is missing. It costs a little in each step.
 
         Returns:
             The history, equal on all ranks.
 
         Raises:
             ValueError: If the model is not compiled, arguments contradict each other, or the
-                dataset is not batched and no micro-batch size is given.
+                dataset is not batched and no micro-batch size is given; if ranks have different
+                numbers of steps.
+            tf.errors.InvalidArgumentError: If ranks have read different data.
         """
         self._check_compiled("fit")
         samples = Samples(x, y, sample_weight, batch_size)
-        validation = _validation_samples(validation_data, validation_batch_size or batch_size)
-        if _must_be_left_to_keras(samples, validation):
+        if tnt_validation_micro_batch_size is None:  # it says the size of these batches instead
+            validation_batch_size = validation_batch_size or batch_size
+        validation = validation_samples(validation_data, validation_batch_size)
+        if must_be_left_to_keras(samples, validation):
             return super().fit(
-                x,
+                in_common_order(x, shuffle),
                 y,
                 batch_size=batch_size,
                 epochs=epochs,
@@ -141,7 +162,7 @@ class Model(DistributedSteps, PlainFiles):
                 callbacks=callbacks,
                 validation_split=validation_split,
                 validation_data=validation_data,
-                shuffle=shuffle,
+                shuffle=shuffle if samples.is_from_arrays else False,
                 class_weight=class_weight,
                 sample_weight=sample_weight,
                 initial_epoch=initial_epoch,
@@ -150,26 +171,31 @@ class Model(DistributedSteps, PlainFiles):
                 validation_batch_size=validation_batch_size,
                 validation_freq=validation_freq,
             )
-        samples = inputs.checked(samples, tnt_micro_batch_size)
-        if validation_split and validation is None:
-            samples, validation = inputs.split_off_validation(samples, validation_split)
-        if validation is not None:
-            validation = inputs.checked(validation, tnt_validation_micro_batch_size)
-            validation_data = _part_of_this_rank(
-                inputs.global_dataset(validation), tnt_validation_micro_batch_size
-            )
-        global_data = inputs.training_dataset(samples, shuffle=shuffle, class_weight=class_weight)
-        train_data = _part_of_this_rank(global_data, tnt_micro_batch_size)
-        self._prepare("train_step", train_data)
-        warn_about_batch_statistics(
-            self, inputs.global_batch_size(global_data, tnt_micro_batch_size)
+        sharing = Sharing(
+            tnt_micro_batch_size, tnt_distribute_dataset, verify_inputs, steps_per_epoch
         )
+        samples = checked(samples, sharing)
+        if validation_split and validation is None:
+            samples, validation = split_off_validation(samples, validation_split)
+        validation_feed = None
+        if validation is not None:
+            validation_sharing = Sharing(
+                tnt_validation_micro_batch_size,
+                tnt_distribute_validation_dataset,
+                verify_inputs,
+                validation_steps,
+            )
+            validation_feed = make_feed(checked(validation, validation_sharing), validation_sharing)
+        feed = make_feed(samples, sharing, shuffle=shuffle, class_weight=class_weight)
+        self._prepare("train_step", feed)
+        warn_about_batch_statistics(self, feed.batch_size)
+        end = self._end_of_data(training=feed, testing=validation_feed)
         return super().fit(
-            train_data,
+            feed.data,
             epochs=epochs,
             verbose=_verbose(verbose),
-            callbacks=for_this_rank(callbacks, training=True),
-            validation_data=validation_data,
+            callbacks=for_this_rank(callbacks, training=True, first=end),
+            validation_data=None if validation_feed is None else validation_feed.data,
             shuffle=False,  # the dataset shuffles
             initial_epoch=initial_epoch,
             steps_per_epoch=steps_per_epoch,
@@ -189,6 +215,8 @@ class Model(DistributedSteps, PlainFiles):
         return_dict: bool = False,
         *,
         tnt_micro_batch_size: int | None = None,
+        tnt_distribute_dataset: bool = True,
+        verify_inputs: bool = False,
         **kwargs: Any,
     ) -> Any:
         """As `keras.Model.evaluate`, on all ranks together. Collective.
@@ -203,6 +231,8 @@ class Model(DistributedSteps, PlainFiles):
             callbacks: As for `fit`.
             return_dict: As in Keras.
             tnt_micro_batch_size: As for `fit`.
+            tnt_distribute_dataset: As for `fit`.
+            verify_inputs: As for `fit`.
             **kwargs: What Keras passes on when `fit` validates.
 
         Returns:
@@ -217,18 +247,19 @@ class Model(DistributedSteps, PlainFiles):
             )
         self._check_compiled("evaluate")
         samples = Samples(x, y, sample_weight, batch_size)
-        if _must_be_left_to_keras(samples):
+        if must_be_left_to_keras(samples):
             return super().evaluate(
                 x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict
             )
-        samples = inputs.checked(samples, tnt_micro_batch_size)
-        data = _part_of_this_rank(inputs.global_dataset(samples), tnt_micro_batch_size)
-        self._prepare("test_step", data)
+        sharing = Sharing(tnt_micro_batch_size, tnt_distribute_dataset, verify_inputs, steps)
+        feed = make_feed(checked(samples, sharing), sharing)
+        self._prepare("test_step", feed)
+        end = self._end_of_data(testing=feed)
         return super().evaluate(
-            data,
+            feed.data,
             verbose=_verbose(verbose),
             steps=steps,
-            callbacks=for_this_rank(callbacks, training=False),
+            callbacks=for_this_rank(callbacks, training=False, first=end),
             return_dict=return_dict,
         )
 
@@ -241,6 +272,8 @@ class Model(DistributedSteps, PlainFiles):
         callbacks: Any = None,
         *,
         tnt_micro_batch_size: int | None = None,
+        tnt_distribute_dataset: bool = True,
+        verify_inputs: bool = False,
     ) -> Any:
         """As `keras.Model.predict`, on all ranks together. Collective.
 
@@ -251,24 +284,30 @@ class Model(DistributedSteps, PlainFiles):
             steps: As in Keras.
             callbacks: As for `fit`.
             tnt_micro_batch_size: As for `fit`.
+            tnt_distribute_dataset: False if each rank gives samples of its own.
+            verify_inputs: As for `fit`.
 
         Returns:
-            The predictions for all samples in their order, on all ranks.
+            The predictions for all samples in their order, on all ranks; if each rank has samples
+            of its own, the predictions for those.
 
         Raises:
             ValueError: As `fit` does.
         """
         samples = Samples(x, batch_size=batch_size)
-        if _must_be_left_to_keras(samples):
+        if must_be_left_to_keras(samples):
             return super().predict(x, batch_size, verbose, steps, callbacks)
-        samples = inputs.checked(samples, tnt_micro_batch_size)
-        data = _part_of_this_rank(inputs.global_dataset(samples), tnt_micro_batch_size)
-        self._prepare("predict_step", data)
+        sharing = Sharing(
+            tnt_micro_batch_size, tnt_distribute_dataset, verify_inputs, steps, apart=True
+        )
+        feed = make_feed(checked(samples, sharing), sharing)
+        self._prepare("predict_step", feed)
+        end = self._end_of_data(predicting=feed)
         return super().predict(
-            data,
+            feed.data,
             verbose=_verbose(verbose),
             steps=steps,
-            callbacks=for_this_rank(callbacks, training=False),
+            callbacks=for_this_rank(callbacks, training=False, first=end),
         )
 
     def train_on_batch(self, x: Any, y: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -297,12 +336,29 @@ class Model(DistributedSteps, PlainFiles):
         if not self.compiled:
             raise ValueError(f"Call `compile()` before `{method}()`: the model has no loss yet.")
 
-    def _prepare(self, step_name: str, data: tf.data.Dataset) -> None:
+    def _prepare(self, step_name: str, feed: Feed) -> None:
         """Builds the model and gives all ranks the master's weights."""
         if get_size() > 1:
-            self._build(step_name, data.element_spec.data)
+            self._build(step_name, feed.batch_spec)
             synchronize(self)
             self._tnt_synchronized = True
+
+    def _end_of_data(
+        self,
+        training: Feed | None = None,
+        testing: Feed | None = None,
+        predicting: Feed | None = None,
+    ) -> EndOfData | None:
+        """What compares where the data of ranks end; None if that follows from the data."""
+        compared = [
+            feed is not None and feed.is_compared for feed in (training, testing, predicting)
+        ]
+        if not any(compared):
+            return None
+        exchange = self._tnt_communication.make_exchange()
+        return EndOfData(
+            exchange, training=compared[0], testing=compared[1], predicting=compared[2]
+        )
 
     def _prepare_on_batch(self, step_name: str, batch: Any) -> None:
         if get_size() > 1:
@@ -344,26 +400,6 @@ def _distribute_compiled(model: Any, *, asked_for_jit: bool) -> None:
     if model.optimizer is not None:
         distribute_optimizer(model.optimizer)
         model._tnt_communication.add_optimizer(model.optimizer)
-
-
-def _validation_samples(validation_data: Any, batch_size: int | None) -> Samples | None:
-    if validation_data is None:
-        return None
-    samples = Samples(*keras.utils.unpack_x_y_sample_weight(validation_data))
-    if samples.is_dataset:
-        return samples
-    return dataclasses.replace(samples, batch_size=batch_size)
-
-
-def _must_be_left_to_keras(*parts: Samples | None) -> bool:
-    """Whether data, on one rank, are of a kind that only Keras can read."""
-    return get_size() == 1 and not all(part is None or part.can_be_split for part in parts)
-
-
-def _part_of_this_rank(dataset: tf.data.Dataset, micro_batch_size: int | None) -> tf.data.Dataset:
-    if get_size() > 1:
-        require_same("the dataset", inputs.describe(dataset, micro_batch_size))
-    return inputs.local_dataset(dataset, micro_batch_size)
 
 
 def _verbose(verbose: Any) -> Any:

@@ -29,7 +29,6 @@ class PredictionGather:
     def __init__(self, size: int) -> None:
         self._size = size
         self._gatherers: list[tnt_comm.Gatherer] = []
-        self._previous: tuple[Any, list[tf.Tensor]] = (None, [])
 
     def gather(self, outputs: Any, step: Step) -> Any:
         """Returns the predictions for the global batch. Collective.
@@ -56,30 +55,19 @@ class PredictionGather:
         while len(self._gatherers) < len(leaves):
             self._gatherers.append(tnt_comm.Gatherer(f"predictions {len(self._gatherers)}"))
         rows_per_sample = [_rows_per_sample(leaf, step) for leaf in leaves]
-        pairs = list(zip(self._after_previous(leaves), self._gatherers, strict=False))
+        # With several steps in one graph, the gatherers are free when the step before is done.
+        pairs = list(zip(step.after_last_group(leaves), self._gatherers, strict=False))
         # A rank without samples has predicted for a stand-in, and sends nothing.
         barrier = step.barrier(
             [ops.start_gather(rows, step.presence, gatherer) for rows, gatherer in pairs]
         )
         by_rank = [ops.finish_gather(tensor, barrier, gatherer) for tensor, gatherer in pairs]
         step.close_group(by_rank)
-        self._previous = (step.graph, by_rank)
         order = batch_order(step.num_global, self._size)
         ordered = [
             _in_order(leaf, k, order) for leaf, k in zip(by_rank, rows_per_sample, strict=True)
         ]
         return keras.tree.pack_sequence_as(outputs, ordered)
-
-    def _after_previous(self, rows: list[tf.Tensor]) -> list[tf.Tensor]:
-        """The rows, to be sent when the gatherers are free.
-
-        With `steps_per_execution` one graph holds several steps, and nothing else orders them.
-        """
-        graph, results = self._previous
-        if graph is None or graph is not tf.compat.v1.get_default_graph():
-            return rows
-        with tf.control_dependencies(results):
-            return [tf.identity(tensor) for tensor in rows]
 
 
 def _rows_per_sample(output: tf.Tensor, step: Step) -> tf.Tensor:

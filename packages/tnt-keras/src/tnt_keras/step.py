@@ -40,19 +40,25 @@ class Step:
         share: float64 scalar, n_r / n.
         presence: float64 scalar, 1 if n_r > 0, else 0.
         graph: The graph in which the step is traced, None if it is run eagerly.
+
+    Args:
+        num_local: As above.
+        num_global: As above.
+        last_group: Token of a group of blocking operations that comes before the step.
     """
 
-    def __init__(self, num_local: tf.Tensor, num_global: tf.Tensor) -> None:
+    def __init__(
+        self, num_local: tf.Tensor, num_global: tf.Tensor, last_group: tf.Tensor | None = None
+    ) -> None:
         self.num_local = num_local
         self.num_global = num_global
         share = tf.math.divide_no_nan(
             tf.cast(num_local, tf.float64), tf.cast(num_global, tf.float64)
         )
-        one = _one().read_value()
-        self.share = one * share
-        self.presence = one * tf.cast(num_local > 0, tf.float64)
-        self.graph = _current_graph()
-        self._last_group: tf.Tensor | None = None
+        self.share = one() * share
+        self.presence = one() * tf.cast(num_local > 0, tf.float64)
+        self.graph = current_graph()
+        self._last_group = last_group
 
     def barrier(self, tokens: Sequence[tf.Tensor]) -> tf.Tensor:
         """Opens a group of blocking operations.
@@ -67,7 +73,7 @@ class Step:
             RuntimeError: Inside of a `tf.cond` or `tf.while_loop` of the step: ranks could take
                 different branches, and then wait for each other for ever.
         """
-        if _current_graph() is not self.graph:
+        if current_graph() is not self.graph:
             raise RuntimeError(
                 "Ranks cannot communicate inside of a `tf.cond` or `tf.while_loop` of a step: not "
                 "all of them might get there. Compute the loss and call the optimizer outside, "
@@ -82,13 +88,31 @@ class Step:
         Args:
             results: What the group's blocking operations returned.
         """
-        with tf.control_dependencies(results):
-            self._last_group = tf.identity(tf.zeros([], tf.int32))
+        self._last_group = token_after(results)
+
+    def after_last_group(self, values: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Values whose starts wait for the previous group.
+
+        A start needs that if an operation of the previous group uses the same reducer or gatherer,
+        or if it could be held up by its own finish.
+
+        Args:
+            values: What is to be started with.
+        """
+        if self._last_group is None:
+            return list(values)
+        with tf.control_dependencies([self._last_group]):
+            return [tf.identity(value) for value in values]
 
     @property
     def last_group(self) -> tf.Tensor | None:
         """Token of the last closed group, None before the first."""
         return self._last_group
+
+
+def one() -> tf.Tensor:
+    """Returns 1 as a float64 scalar that is no constant of a graph. Local."""
+    return _one().read_value()
 
 
 @functools.cache
@@ -98,7 +122,14 @@ def _one() -> tf.Variable:
         return tf.Variable(1.0, trainable=False, dtype=tf.float64, name="tnt_one")
 
 
-def _current_graph() -> Any:
+def token_after(results: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Returns an int32 scalar that exists when some results do. Local."""
+    with tf.control_dependencies(results):
+        return tf.identity(tf.zeros([], tf.int32))
+
+
+def current_graph() -> Any:
+    """Returns the graph that is being traced, None if operations run eagerly. Local."""
     return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
 
 

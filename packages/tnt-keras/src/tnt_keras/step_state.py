@@ -35,7 +35,7 @@ class StepState:
         self._step = step
         self._reductions = reductions
         self._watched_metrics = all_metrics(model)
-        self._metrics = MetricStates(self._watched_metrics)
+        self._metrics = MetricStates(self._watched_metrics, step)
         self._statistics = StatisticsStates(model) if training else None
         self._results = RecordedResults()
 

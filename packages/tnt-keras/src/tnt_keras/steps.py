@@ -6,13 +6,16 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import tensorflow as tf
+
 from tnt_keras.losses import corrected_losses
-from tnt_keras.micro_batch import split
+from tnt_keras.micro_batch import LocalBatch, split
 from tnt_keras.optimizer import hooked_optimizers
 from tnt_keras.prediction import PredictionGather
 from tnt_keras.rank import get_rank, get_size
 from tnt_keras.reduction import ReductionCache
-from tnt_keras.step import Step, is_building, step_scope
+from tnt_keras.step import Step, current_graph, is_building, step_scope
+from tnt_keras.step_exchange import StepExchange
 from tnt_keras.step_state import StepState
 
 # For type checkers: the methods that `super()` finds are those of the Keras class beside it.
@@ -27,6 +30,8 @@ class StepCommunication:
         denominators: Of losses.
         state: Of metrics, statistics and logs.
         predictions: Collects what ranks predict.
+        exchange: Compares what ranks read; None if there never was a need.
+        previous: The step that was traced or run last.
     """
 
     def __init__(self) -> None:
@@ -34,6 +39,24 @@ class StepCommunication:
         self.denominators = ReductionCache("loss denominators")
         self.state = ReductionCache("metrics and statistics")
         self.predictions = PredictionGather(get_size())
+        self.exchange: StepExchange | None = None
+        self.previous: Step | None = None
+
+    def make_exchange(self) -> StepExchange:
+        """Returns the exchange, which is made when it is asked for first. Collective then."""
+        if self.exchange is None:
+            self.exchange = StepExchange()
+        return self.exchange
+
+    def last_group(self) -> tf.Tensor | None:
+        """Returns the token of the last group of the step before, if it is in the same graph.
+
+        With `steps_per_execution` one graph may hold several steps. Local.
+        """
+        graph = current_graph()
+        if self.previous is None or graph is None or self.previous.graph is not graph:
+            return None
+        return self.previous.last_group
 
     def add_optimizer(self, optimizer: Any) -> None:
         """Adds an optimizer to the list, unless it is there. Local."""
@@ -65,7 +88,7 @@ class DistributedSteps(_Base):
             # All optimizers are to be known before the first step: their state is broadcast.
             with hooked_optimizers(self._tnt_communication.add_optimizer):
                 return super().train_step(data)
-        rows, step = split(data, get_rank(), get_size())
+        rows, step = self._split(data)
         state = StepState(self, step, self._tnt_communication.state, training=True)
         with self._inside(step), state.watching():
             logs = super().train_step(rows)
@@ -82,7 +105,7 @@ class DistributedSteps(_Base):
         """
         if _runs_plain():
             return super().test_step(data)
-        rows, step = split(data, get_rank(), get_size())
+        rows, step = self._split(data)
         state = StepState(self, step, self._tnt_communication.state, training=False)
         with self._inside(step), state.watching():
             logs = super().test_step(rows)
@@ -99,10 +122,20 @@ class DistributedSteps(_Base):
         """
         if _runs_plain():
             return super().predict_step(data)
-        rows, step = split(data, get_rank(), get_size())
+        if isinstance(data, LocalBatch):  # this rank's own samples, and nobody else's business
+            return super().predict_step(data.data)
+        rows, step = self._split(data)
         with self._inside(step):
             outputs = super().predict_step(rows)
         return self._tnt_communication.predictions.gather(outputs, step)
+
+    def _split(self, data: Any) -> tuple[Any, Step]:
+        communication = self._tnt_communication
+        rows, step = split(
+            data, get_rank(), get_size(), communication.exchange, communication.last_group()
+        )
+        communication.previous = step
+        return rows, step
 
     @contextlib.contextmanager
     def _inside(self, step: Step) -> Iterator[None]:

@@ -11,27 +11,27 @@ import pytest
 SIZE = 3
 
 
-def _assert_equal_results(
-    function: Any, pool_of: Any, *arguments: Any, bound: float = 1e-5
+def assert_equal_results(
+    function: Any, pool_of: Any, *arguments: Any, bound: float = 1e-5, size: int = SIZE
 ) -> None:
     [expected] = pool_of(1).run(function, False, *arguments)
-    results = pool_of(SIZE).run(function, True, *arguments)
+    results = pool_of(size).run(function, True, *arguments)
     for result in results:
         assert result.keys() == expected.keys()
         for name, value in expected.items():
-            _assert_close(result[name], value, bound, name)
+            assert_close(result[name], value, bound, name)
         for own, master in zip(result["weights"], results[0]["weights"], strict=True):
             np.testing.assert_array_equal(own, master)
 
 
-def _assert_close(actual: Any, expected: Any, bound: float, name: str) -> None:
+def assert_close(actual: Any, expected: Any, bound: float, name: str) -> None:
     if isinstance(expected, dict):
         assert actual.keys() == expected.keys()
         for key, value in expected.items():
-            _assert_close(actual[key], value, bound, f"{name}/{key}")
+            assert_close(actual[key], value, bound, f"{name}/{key}")
     elif isinstance(expected, list) and expected and isinstance(expected[0], np.ndarray):
         for index, value in enumerate(expected):
-            _assert_close(actual[index], value, bound, f"{name}[{index}]")
+            assert_close(actual[index], value, bound, f"{name}[{index}]")
     else:
         scale = np.max(np.abs(expected), initial=1e-3)
         np.testing.assert_allclose(actual, expected, rtol=0, atol=bound * scale, err_msg=name)
@@ -39,7 +39,7 @@ def _assert_close(actual: Any, expected: Any, bound: float, name: str) -> None:
 
 @pytest.mark.parametrize("reduction", ["sum_over_batch_size", "sum", "mean_with_sample_weight"])
 def test_sample_weights_count_as_in_serial(reduction: str, pool_of: Any) -> None:
-    _assert_equal_results(features.sample_weights, pool_of, reduction)
+    assert_equal_results(features.sample_weights, pool_of, reduction)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_sample_weights_count_as_in_serial(reduction: str, pool_of: Any) -> None
     ids=lambda function: function.__name__,
 )
 def test_feature_gives_the_serial_result(function: Any, pool_of: Any) -> None:
-    _assert_equal_results(function, pool_of)
+    assert_equal_results(function, pool_of)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_way_of_execution_does_not_change_results(arguments: dict[str, Any], poo
     results = pool_of(SIZE).run(_execution, True, arguments)
     for result in results:
         for name, value in expected.items():
-            _assert_close(result[name], value, 1e-4, name)
+            assert_close(result[name], value, 1e-4, name)
 
 
 def _execution(distributed: bool, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -80,16 +80,16 @@ def _execution(distributed: bool, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def test_float16_gradients_are_reduced_before_they_are_unscaled(pool_of: Any) -> None:
     # float16 has 11 bits: results agree to about 1e-3.
-    _assert_equal_results(features.loss_scaling, pool_of, bound=5e-3)
+    assert_equal_results(features.loss_scaling, pool_of, bound=5e-3)
 
 
 @pytest.mark.parametrize("gradients_first", [False, True])
 def test_every_optimizer_of_a_step_sees_the_gradients_of_all_ranks(
     gradients_first: bool, pool_of: Any
 ) -> None:
-    _assert_equal_results(features.two_optimizers, pool_of, gradients_first)
+    assert_equal_results(features.two_optimizers, pool_of, gradients_first)
 
 
 @pytest.mark.parametrize("is_function", [False, True], ids=["plain", "tf.function"])
 def test_own_step_gives_the_serial_result(is_function: bool, pool_of: Any) -> None:
-    _assert_equal_results(features.own_step, pool_of, is_function)
+    assert_equal_results(features.own_step, pool_of, is_function)

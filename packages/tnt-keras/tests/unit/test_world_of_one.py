@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import tnt_keras
@@ -42,6 +43,18 @@ def test_generators_are_left_to_keras() -> None:
     history = model.fit((b for b in batches), steps_per_epoch=3, shuffle=False, verbose=0)
     assert len(history.history["loss"]) == 1
     assert model.predict(((x,) for x, _ in batches), steps=3, verbose=0).shape == (6, 1)
+
+
+def test_datasets_that_users_have_shared_are_read_as_they_are() -> None:
+    model = tnt_keras.Model(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]))
+    model.compile("sgd", "mse")
+    batches = tf.data.Dataset.from_tensor_slices((np.ones((5, 4)), np.ones((5, 1)))).batch(2)
+    part = tnt_keras.data.distribute(batches, 0, 1)
+    manual = {"verbose": 0, "tnt_distribute_dataset": False}
+    assert model.evaluate(part, **manual) == model.evaluate(batches, verbose=0)
+    assert model.predict(part, **manual).shape == (5, 1)
+    with pytest.raises(ValueError, match="tnt_distribute_dataset=False"):
+        model.fit(part)
 
 
 def test_optimizer_of_one_rank_is_left_alone() -> None:

@@ -22,8 +22,10 @@ __all__ = [
     "read_pipeline",
     "Changes",
     "replay_step",
+    "repeat_with_numbers",
+    "repeat_on_rows",
+    "open_windows",
     "batch_like",
-    "num_parallel_calls",
 ]
 
 
@@ -52,14 +54,34 @@ def replay_step(step: Any, inputs: Sequence[tf.data.Dataset], changes: Changes) 
     return _load("replaying").REPLAYS[type(step).__name__](step, inputs, changes)
 
 
-def batch_like(step: Any, samples: tf.data.Dataset, num_rows: int) -> tf.data.Dataset:
-    """Joins samples as a `batch` or `padded_batch` step does, in batches of another size. Local."""
-    return _load("replaying").batch_like(step, samples, num_rows)
+def repeat_with_numbers(
+    step: Any, branch: Sequence[tuple[Any, int]], source: tf.data.Dataset, changes: Changes
+) -> tf.data.Dataset:
+    """A step like `step` on elements `(numbers, element)`; the numbers stay as they are. Local.
+
+    Args:
+        step: The dataset to repeat, one that was planned to be moved.
+        branch: Zips between the step and the carried element, outermost first, each with the
+            number of the input that the step feeds.
+        source: Yields `(numbers, element)`.
+        changes: As for `replay_step`.
+    """
+    return _load("carrying").repeat_with_numbers(step, branch, source, changes)
 
 
-def num_parallel_calls(step: Any) -> tf.Tensor | None:
-    """How many batches a `batch` step makes at a time; None for one. Local."""
-    return getattr(step, "_num_parallel_calls", None)
+def repeat_on_rows(step: Any, source: tf.data.Dataset) -> tf.data.Dataset:
+    """A row-wise map like `step` on the data of micro-batches, which have fewer rows. Local."""
+    return _load("carrying").repeat_on_rows(step, source)
+
+
+def open_windows(source: tf.data.Dataset) -> tf.data.Dataset:
+    """From `(numbers, window)` to `(numbers, element)` for all elements of the windows. Local."""
+    return _load("carrying").open_windows(source)
+
+
+def batch_like(step: Any, source: tf.data.Dataset, num_rows: int) -> tf.data.Dataset:
+    """Joins `(numbers, sample)` like a `batch` or `padded_batch` step, in its own size. Local."""
+    return _load("carrying").batch_like(step, source, num_rows)
 
 
 def _load(name: str) -> Any:

@@ -17,10 +17,12 @@ class Changes:
         seed: Seed for a shuffle or random source without one; others keep theirs.
         cache_suffix: Appended to the file name of a cache on disk, since two processes cannot
             share one.
+        rank: Rank of the caller, for random numbers that ranks draw for their own samples.
     """
 
     seed: int
     cache_suffix: str = ""
+    rank: int = 0
 
 
 Inputs = Sequence[tf.data.Dataset]

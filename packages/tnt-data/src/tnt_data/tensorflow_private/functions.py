@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.data.util import structure
+from tensorflow.python.framework import op_def_registry
 
 _BATCH_OPS = ("BatchDataset", "ParallelBatchDataset", "PaddedBatchDataset")
 _SHUFFLE_OPS = ("ShuffleDataset", "ShuffleAndRepeatDataset")
-_RANDOM_OPS = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNormal")
+_PYTHON_OPS = ("EagerPyFunc", "PyFunc")
+_FORGETFUL_OPS = (
+    # What control flow and functions call is looked at by itself; data are made and used up inside.
+    *("If", "Case", "While", "StatefulPartitionedCall", "TensorArray", "MakeIterator"),
+    *("AnonymousIterator", "OneShotIterator", "IteratorGetNext", "DeleteIterator"),
+    # Tables and variables that are only read.
+    *("HashTable", "AnonymousHashTable", "MutableHashTable", "MutableDenseHashTable"),
+    *("AnonymousMutableHashTable", "AnonymousMutableDenseHashTable"),
+    *("InitializeTable", "LookupTableFind", "LookupTableSize", "LookupTableExport"),
+    *("VarHandleOp", "ReadVariableOp", "VarIsInitializedOp", "VariableShape", "ResourceGather"),
+    *("Assert", "CheckNumerics", "Print", "StatelessRandomGetAlg", "Empty", "GuaranteeConst"),
+)
+"""Operations that TensorFlow calls stateful, but which give the same result in every order."""
 
 
 def traced_functions(dataset: tf.data.Dataset) -> list[Any]:
@@ -19,19 +33,23 @@ def traced_functions(dataset: tf.data.Dataset) -> list[Any]:
     return list(dataset._functions())
 
 
-def call_again(wrapper: Any) -> Callable[..., Any]:
+def call_again(wrapper: Any, function: Any = None) -> Callable[..., Any]:
     """A function that calls the traced one.
 
     The user's Python code does not run again: it might have side effects, or make other constants.
+
+    Args:
+        wrapper: One of `traced_functions`.
+        function: A changed copy of the traced function, to be called instead.
     """
+    captured = wrapper.function.captured_inputs if function else []
 
     def call(*arguments: Any) -> Any:
         spec = wrapper._input_structure
         element = arguments if type(spec) is tuple else arguments[0]
         flat = structure.to_tensor_list(spec, element)
-        return structure.from_compatible_tensor_list(
-            wrapper.output_structure, wrapper.function(*flat)
-        )
+        results = (function or wrapper.function)(*flat, *captured)
+        return structure.from_compatible_tensor_list(wrapper.output_structure, results)
 
     replay: Callable[..., Any] = tf.autograph.experimental.do_not_convert(call)
     return replay
@@ -48,7 +66,6 @@ def find_hidden(wrappers: list[Any]) -> frozenset[str]:
 
 
 def _hidden_in(nodes: Any) -> Iterator[str]:
-    by_name = {node.name: node for node in nodes}
     for node in nodes:
         if node.op.startswith(_BATCH_OPS):
             yield "batch"
@@ -56,19 +73,76 @@ def _hidden_in(nodes: Any) -> Iterator[str]:
             yield "unbatch"
         elif node.op == "GeneratorDataset":
             yield "generator"
-        elif node.op.startswith(_SHUFFLE_OPS):
-            seeds = [by_name.get(name.split(":")[0]) for name in node.input[2:4]]
-            if all(_is_zero(seed) for seed in seeds):
-                yield "shuffle"
-        elif node.op.startswith(_RANDOM_OPS) and _lacks_seed(node):
-            yield "random"
+        elif is_unseeded_shuffle(node, nodes):
+            yield "shuffle"
+        elif node.op in _PYTHON_OPS:
+            yield "python"
+        elif _draws(node):
+            if node.op == "RandomShuffle":
+                yield "permutes"
+            yield "seeded random" if draws_from_seed(node) else "random"
+        elif _is_stateful(node.op) and not _forgets(node.op):
+            yield "state"
 
 
-def _lacks_seed(node: Any) -> bool:
-    return "seed" in node.attr and node.attr["seed"].i == node.attr["seed2"].i == 0
+def is_unseeded_shuffle(node: Any, nodes: Any) -> bool:
+    """Whether a node makes a dataset shuffle without a seed. Local.
+
+    Args:
+        node: The node.
+        nodes: The nodes of the graph or function that it belongs to.
+    """
+    if not node.op.startswith(_SHUFFLE_OPS):
+        return False
+    names = [name.split(":")[0] for name in node.input[2:4]]
+    return all(_is_zero(one) for one in nodes if one.name in names)
+
+
+def draws_from_seed(node: Any) -> bool:
+    """Whether a node draws random numbers that a seed determines. Local."""
+    return _draws(node) and bool(node.attr["seed"].i or node.attr["seed2"].i)
+
+
+def _draws(node: Any) -> bool:
+    is_random = "seed" in node.attr and "seed2" in node.attr
+    return is_random and "Dataset" not in node.op and _is_stateful(node.op)
+
+
+def _forgets(operation: str) -> bool:
+    return operation.startswith(_FORGETFUL_OPS) or "Dataset" in operation
+
+
+@functools.cache
+def _is_stateful(operation: str) -> bool:
+    """Whether TensorFlow says so; operations that it does not know are functions."""
+    definition = op_def_registry.get(operation)
+    return definition is not None and definition.is_stateful
+
+
+def is_stateless(operation: str) -> bool:
+    """Whether an operation gives the same result for the same inputs. Local.
+
+    Args:
+        operation: Its type; functions that a graph calls count as not stateless.
+    """
+    return op_def_registry.get(operation) is not None and not _is_stateful(operation)
+
+
+def is_identity(wrapper: Any) -> bool:
+    """Whether a function returns its arguments, so that TensorFlow may leave its step out. Local.
+
+    Args:
+        wrapper: One of `traced_functions`.
+    """
+    graph = wrapper.function.graph
+    return [_origin(tensor).name for tensor in graph.outputs] == [t.name for t in graph.inputs]
+
+
+def _origin(tensor: Any) -> Any:
+    while tensor.op.type == "Identity":
+        tensor = tensor.op.inputs[0]
+    return tensor
 
 
 def _is_zero(node: Any) -> bool:
-    if node is None or node.op != "Const":
-        return False
-    return bool(np.all(tf.make_ndarray(node.attr["value"].tensor) == 0))
+    return node.op == "Const" and bool(np.all(tf.make_ndarray(node.attr["value"].tensor) == 0))

@@ -19,16 +19,20 @@ from tensorflow.python.data.ops import (
 from tensorflow.python.data.util import nest
 
 from tnt_data.tensorflow_private.changes import Changes, Inputs, Replay
-from tnt_data.tensorflow_private.functions import call_again, traced_functions
+from tnt_data.tensorflow_private.functions import call_again, find_hidden, traced_functions
 from tnt_data.tensorflow_private.readers import READERS
 from tnt_data.tensorflow_private.repeating import (
+    repeat_on,
     repeat_with_function,
     seeded_random,
     seeded_shuffle,
 )
+from tnt_data.tensorflow_private.reseeding import with_numbers, with_seeded_shuffles
+from tnt_data.tensorflow_private.storing import STORES
 
 
-def _deterministic(step: Any) -> bool | None:
+def is_deterministic(step: Any) -> bool | None:
+    """How to ask for the order of a step's results again: never for none. Local."""
     return None if getattr(step, "_deterministic", "true") == "default" else True
 
 
@@ -45,7 +49,7 @@ def _parallel_batch(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Data
         step._batch_size,
         bool(step._drop_remainder),
         num_parallel_calls=step._num_parallel_calls,
-        deterministic=_deterministic(step),
+        deterministic=is_deterministic(step),
         name=step._name,
     )
 
@@ -58,11 +62,6 @@ def _padded_batch(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Datase
         drop_remainder=bool(step._drop_remainder),
         name=step._name,
     )
-
-
-def _cache(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
-    name = step._filename.numpy().decode()
-    return inputs[0].cache(name + changes.cache_suffix if name else "", name=step._name)
 
 
 def _options(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
@@ -106,8 +105,22 @@ def _take_while(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
     return repeat_with_function(step, step._predicate, inputs[0], tf.raw_ops.TakeWhileDataset)
 
 
+def _expand(
+    step: Any, source: tf.data.Dataset, changes: Changes, operation: Any, **arguments: Any
+) -> tf.data.Dataset:
+    """A step whose function makes a dataset of each element, with the shuffles in it seeded."""
+    function = step._map_func.function
+    captured = function.captured_inputs
+    if "shuffle" in find_hidden([step._map_func]):
+        source = with_numbers(source, changes.seed)
+        function = with_seeded_shuffles(function, changes.seed)
+    repeated = repeat_on(step, source, operation, f=function, other_arguments=captured, **arguments)
+    repeated._copied_function = function  # what it calls lives as long as it does
+    return repeated
+
+
 def _flat_map(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
-    return repeat_with_function(step, step._map_func, inputs[0], tf.raw_ops.FlatMapDataset)
+    return _expand(step, inputs[0], changes, tf.raw_ops.FlatMapDataset)
 
 
 def _ragged(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
@@ -121,10 +134,10 @@ def _ragged(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
 
 
 def _interleave(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
-    return repeat_with_function(
+    return _expand(
         step,
-        step._map_func,
         inputs[0],
+        changes,
         tf.raw_ops.InterleaveDataset,
         cycle_length=step._cycle_length,
         block_length=step._block_length,
@@ -132,10 +145,10 @@ def _interleave(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
 
 
 def _parallel_interleave(step: Any, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
-    return repeat_with_function(
+    return _expand(
         step,
-        step._map_func,
         inputs[0],
+        changes,
         tf.raw_ops.ParallelInterleaveDatasetV4,
         cycle_length=step._cycle_length,
         block_length=step._block_length,
@@ -171,11 +184,18 @@ def _assert_cardinality(step: Any, inputs: Inputs, changes: Changes) -> tf.data.
     return inputs[0].apply(tf.data.experimental.assert_cardinality(step._expected_cardinality))
 
 
+SEEDS_INSIDE = ("_FlatMapDataset", "_InterleaveDataset", "_ParallelInterleaveDataset")
+"""Steps that seed the shuffles in their functions when they are repeated."""
+
 REPLAYS: dict[str, Replay] = {
     **READERS,
+    **STORES,
     "_BatchDataset": _batch,
     "_ParallelBatchDataset": _parallel_batch,
     "_PaddedBatchDataset": _padded_batch,
+    "_DenseToSparseBatchDataset": lambda step, inputs, changes: inputs[0].sparse_batch(
+        step._batch_size, step._row_shape, name=step._name
+    ),
     "_RebatchDataset": lambda step, inputs, changes: inputs[0].rebatch(
         step._batch_sizes, bool(step._drop_remainder), name=step._name
     ),
@@ -187,7 +207,6 @@ REPLAYS: dict[str, Replay] = {
     ),
     "_ShuffleDataset": lambda step, inputs, changes: seeded_shuffle(step, inputs[0], changes.seed),
     "_RandomDataset": lambda step, inputs, changes: seeded_random(step, changes.seed),
-    "CacheDataset": _cache,
     "_PrefetchDataset": lambda step, inputs, changes: inputs[0].prefetch(
         int(step._buffer_size), name=step._name
     ),
@@ -221,13 +240,3 @@ REPLAYS: dict[str, Replay] = {
     "_DirectedInterleaveDataset": _directed_interleave,
 }
 """How to repeat a step, by the name of its class."""
-
-
-def batch_like(step: Any, samples: tf.data.Dataset, num_rows: int) -> tf.data.Dataset:
-    """Joins samples as a `batch` or `padded_batch` step does, in batches of another size. Local."""
-    drop_remainder = bool(step._drop_remainder)
-    if type(step).__name__ == "_PaddedBatchDataset":
-        return samples.padded_batch(
-            num_rows, step._padded_shapes, step._padding_values, drop_remainder
-        )
-    return samples.batch(num_rows, drop_remainder)

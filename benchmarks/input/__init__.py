@@ -1,0 +1,1 @@
+"""CPU time and memory that input takes on one rank."""

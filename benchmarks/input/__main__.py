@@ -1,0 +1,122 @@
+"""CPU time and memory of reading, decoding and augmenting images on one rank; see README.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.jobs import JobFailed, Place, end_on_sigterm, run_job
+from benchmarks.records import Row, make_header, write_rows
+from benchmarks.spread import quartiles, rounded
+
+GOALS = {2: 0.55, 4: 0.30}
+"""CPU time of one rank over that of the serial run, by the number of ranks."""
+MEMORY_GOAL = 1.1
+"""Memory that input takes on one rank over that of the serial run, on any number of ranks."""
+
+Case = tuple[str, int]
+Rounds = Mapping[Case, Sequence[dict[str, Any]]]
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.input", description=__doc__)
+    parser.add_argument("--images", type=int, default=2000, metavar="N")
+    parser.add_argument("--batch-size", type=int, default=64, help="samples of all ranks")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4], metavar="N")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for one pass")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to FILE")
+    return parser
+
+
+def measure(arguments: argparse.Namespace) -> Rounds:
+    """Measure all cases in turn, round after round: what disturbs then disturbs all alike."""
+    from benchmarks.input.images import write_images
+
+    sizes = arguments.ranks
+    cases = [("serial", 1), *((way, n) for n in sizes for way in ("tnt", "cut", "autoshard"))]
+    rounds: dict[Case, list[dict[str, Any]]] = {case: [] for case in cases}
+    with tempfile.TemporaryDirectory() as folder:
+        write_images(Path(folder), arguments.images)
+        for _ in range(arguments.rounds):
+            for case in cases:
+                rounds[case].append(read_once(Path(folder), case, arguments))
+    return rounds
+
+
+def read_once(folder: Path, case: Case, arguments: argparse.Namespace) -> dict[str, Any]:
+    """One pass in a process of its own, as a rank has one."""
+    result = folder / "result.json"
+    numbers = [str(result), str(folder), str(arguments.batch_size), case[0], str(case[1])]
+    run_job("benchmarks.input.rank", numbers, [Place()], {}, timeout_s=arguments.timeout)
+    measured: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+    return measured
+
+
+def make_row(case: Case, rounds: Rounds) -> Row:
+    """Quartiles over rounds; CPU time is compared with the serial pass of the same round. Pure."""
+    way, size = case
+    own, serial = ([one["cpu_s"] for one in rounds[key]] for key in (case, ("serial", 1)))
+    ratios = [a / b for a, b in zip(own, serial, strict=True)]
+    return {
+        "way": way,
+        "ranks": size,
+        "cpu_s": rounded(quartiles(own), 3),
+        "of_serial": rounded(quartiles(ratios), 3),
+        "steps": rounds[case][0]["steps"],
+        "input_mib": round(statistics.median(one["input_mib"] for one in rounds[case])),
+    }
+
+
+def judge(rows: Sequence[Row]) -> list[str]:
+    """Whether the goals are met, in words. Pure.
+
+    Args:
+        rows: Of all cases, that of the serial run included.
+    """
+    [serial_mib] = [row["input_mib"] for row in rows if row["way"] == "serial"]
+    verdicts = []
+    for row in rows:
+        if row["way"] != "tnt":
+            continue
+        if row["ranks"] in GOALS:
+            verdicts.append(_verdict("CPU time", row["of_serial"][1], GOALS[row["ranks"]], row))
+        verdicts.append(_verdict("memory", row["input_mib"] / serial_mib, MEMORY_GOAL, row))
+    return verdicts
+
+
+def _verdict(what: str, ratio: float, goal: float, row: Row) -> str:
+    verdict = "met" if ratio <= goal else "MISSED"
+    numbers = f"{ratio:.3f} of serial on {row['ranks']} ranks (wanted <= {goal:g})"
+    return f"{verdict}: {what} {numbers}"
+
+
+def main() -> int:
+    arguments = make_parser().parse_args()
+    rounds = measure(arguments)
+    options = {"images": arguments.images, "batch_size": arguments.batch_size}
+    header = make_header("input", rounds["serial", 1][0]["versions"], options)
+    rows = [make_row(case, rounds) for case in rounds]
+    print(*(f"{name}: {value}" for name, value in header.items()), sep="\n")
+    print(" ".join(f"{name:>22}" for name in rows[0]))
+    for row in rows:
+        print(" ".join(f"{value!s:>22}" for value in row.values()))
+    print(*judge(rows), sep="\n")
+    if arguments.json:
+        write_rows(arguments.json, [header, *rows], is_new=True)
+    return 0
+
+
+if __name__ == "__main__":
+    end_on_sigterm()
+    try:
+        sys.exit(main())
+    except JobFailed as failure:
+        sys.exit(str(failure))

@@ -1,0 +1,137 @@
+"""Arrays as input: ranks share their positions, and take only their own rows out of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import tnt_data
+
+
+@dataclasses.dataclass(frozen=True)
+class ArraySamples:
+    """Samples in arrays, with a dataset of their positions.
+
+    To share positions instead of samples costs a rank next to nothing for the rows of others.
+
+    Attributes:
+        arrays: Structure of tensors of shape `(samples, ...)`, as a step receives batches of it.
+    """
+
+    arrays: Any
+
+    @classmethod
+    def pack(cls, x: Any, y: Any, sample_weight: Any) -> ArraySamples:
+        """Packs what Keras' methods are given.
+
+        Args:
+            x: Structure of arrays or tensors of shape `(samples, ...)`.
+            y: Likewise, or None.
+            sample_weight: Likewise, or None.
+
+        Raises:
+            ValueError: If the arrays differ in their number of samples.
+        """
+        element = keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+        element = keras.tree.lists_to_tuples(element)  # tf.data takes a list for a tensor
+        arrays = tf.nest.map_structure(_as_tensor, element)
+        lengths = {_length(leaf) for leaf in _leaves(arrays)}
+        if len(lengths) != 1:
+            raise ValueError(
+                f"All arrays must have the same number of samples. Received: {sorted(lengths)}."
+            )
+        return cls(arrays)
+
+    @property
+    def num_samples(self) -> int:
+        """Number of samples."""
+        return _length(_leaves(self.arrays)[0])
+
+    def positions(self, batch_size: int, *, shuffle: bool) -> tf.data.Dataset:
+        """Batches of positions, in the order of the serial run. Local.
+
+        Args:
+            batch_size: Samples in a global batch.
+            shuffle: Whether positions are shuffled, differently in each pass.
+        """
+        positions = tf.data.Dataset.range(self.num_samples)
+        if shuffle:
+            positions = positions.shuffle(max(1, self.num_samples))
+        return positions.batch(batch_size)
+
+    def take(self, positions: tf.Tensor) -> Any:
+        """The samples at some positions. Local.
+
+        Args:
+            positions: int64 tensor of shape `(rows,)`.
+        """
+        return tf.nest.map_structure(
+            lambda leaf: None if leaf is None else tf.gather(leaf, positions), self.arrays
+        )
+
+    def fingerprint(self, num_rows: int | None = None) -> int:
+        """A number by which ranks can compare their arrays. Local.
+
+        Args:
+            num_rows: How many samples to look at, spread over all; None for all.
+        """
+        if num_rows is None or num_rows >= self.num_samples:
+            return int(tnt_data.fingerprint_of(self.arrays))
+        positions = np.linspace(0, self.num_samples - 1, num_rows).astype(np.int64)
+        return int(tnt_data.fingerprint_of(self.take(tf.constant(positions))))
+
+    @property
+    def batch_spec(self) -> Any:
+        """Specs of a batch."""
+        return tf.data.Dataset.range(1).batch(1).map(self.take).element_spec
+
+
+def split_off_last(arrays: Any, fraction: float) -> tuple[Any, Any]:
+    """Splits samples into those for training and the last ones for validation, as Keras does.
+
+    Args:
+        arrays: Structure of arrays of shape `(samples, ...)`; leaves may be None.
+        fraction: Part for validation, in (0, 1).
+
+    Raises:
+        ValueError: If a part would be empty.
+    """
+    num_samples = len(next(leaf for leaf in keras.tree.flatten(arrays) if leaf is not None))
+    at = math.floor(num_samples * (1.0 - fraction))
+    if not 0 < at < num_samples:
+        raise ValueError(
+            f"`validation_split={fraction}` of {num_samples} samples leaves one part empty."
+        )
+
+    def cut(part: slice) -> Any:
+        return keras.tree.map_structure(lambda leaf: None if leaf is None else leaf[part], arrays)
+
+    return cut(slice(None, at)), cut(slice(at, None))
+
+
+def is_array(leaf: Any) -> bool:
+    """Whether something is an array or tensor of samples. Local."""
+    return isinstance(leaf, tf.RaggedTensor) or (hasattr(leaf, "__array__") and len(leaf.shape) > 0)
+
+
+def _as_tensor(leaf: Any) -> Any:
+    """The leaf as Keras takes it: floating-point arrays (float64, mostly) become its default."""
+    if leaf is None or tf.is_tensor(leaf):
+        return leaf
+    array = np.asarray(leaf)
+    if np.issubdtype(array.dtype, np.floating):
+        array = array.astype(keras.config.floatx())
+    return tf.convert_to_tensor(array)
+
+
+def _leaves(arrays: Any) -> list[Any]:
+    return [leaf for leaf in tf.nest.flatten(arrays) if leaf is not None]
+
+
+def _length(leaf: Any) -> int:
+    return int(leaf.nrows() if isinstance(leaf, tf.RaggedTensor) else leaf.shape[0])

@@ -1,0 +1,60 @@
+"""`tnt.data`: how datasets are shared between ranks. All names of tnt-data, and two of our own."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+import tnt_data
+from tnt_data import (
+    BatchSizeError,
+    DataError,
+    MicroBatch,
+    NotBatchedError,
+    UnsupportedElementError,
+    distribute,
+    global_batch_size,
+    is_batched,
+    micro_batch_size,
+    slice_batches,
+)
+from tnt_keras.distributed_dataset import Dataset
+from tnt_keras.rank import get_size, is_master_rank
+
+__all__ = [
+    "Dataset",
+    "explain",
+    "distribute",
+    "global_batch_size",
+    "is_batched",
+    "micro_batch_size",
+    "slice_batches",
+    "MicroBatch",
+    "DataError",
+    "BatchSizeError",
+    "NotBatchedError",
+    "UnsupportedElementError",
+]
+
+
+def explain(
+    dataset: tf.data.Dataset,
+    size: int | None = None,
+    *,
+    tnt_micro_batch_size: int | None = None,
+) -> None:
+    """Prints on the master rank how ranks share a dataset, and what is done with each step. Local.
+
+    `tnt_data.explain` gives the same as text.
+
+    Args:
+        dataset: As for `fit`.
+        size: Number of ranks, by default all.
+        tnt_micro_batch_size: As for `fit`.
+
+    Raises:
+        ValueError: As for `fit`.
+    """
+    number = get_size() if size is None else size
+    text = tnt_data.explain(dataset, number, micro_batch_size=tnt_micro_batch_size)
+    if is_master_rank():
+        print(text)

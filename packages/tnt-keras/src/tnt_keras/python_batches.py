@@ -1,0 +1,164 @@
+"""Batches that Python code makes: `keras.utils.PyDataset` and generators."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import keras
+import numpy as np
+
+import tnt_data
+
+SEED = 42
+
+
+def makes_batches(data: Any) -> bool:
+    """Whether `data` makes batches by Python code, in a way that Keras can read. Local."""
+    return isinstance(data, (keras.utils.PyDataset, types.GeneratorType))
+
+
+def makes_rows(data: Any) -> bool:
+    """Whether `data` can make some rows of a batch without the others. Local."""
+    return callable(getattr(data, "get_rows", None)) and callable(
+        getattr(data, "num_samples", None)
+    )
+
+
+def draws_random_numbers(data: Any) -> bool:
+    """Whether the code of `data` draws random numbers that nothing in it seeds. Local.
+
+    Args:
+        data: A `PyDataset`, whose methods are looked at, or a generator.
+    """
+    if isinstance(data, types.GeneratorType):
+        return tnt_data.draws_random_numbers(data)
+    classes = type(data).__mro__
+    own = classes[: classes.index(keras.utils.PyDataset)]
+    methods = [value for cls in own for value in vars(cls).values() if callable(value)]
+    return tnt_data.draws_random_numbers(*methods)
+
+
+def in_common_order(data: Any, shuffle: Any) -> Any:
+    """A `PyDataset` whose batches are shuffled as on several ranks; anything else as it is. Local.
+
+    Args:
+        data: Any input.
+        shuffle: As for `fit`.
+    """
+    return CommonOrder(data, bool(shuffle)) if isinstance(data, keras.utils.PyDataset) else data
+
+
+class CommonOrder(keras.utils.PyDataset):
+    """The batches of a `PyDataset` in an order that is the same on all ranks.
+
+    Keras shuffles the batches of a `PyDataset` by the random numbers of Python, which differ from
+    process to process. Workers and their processes are those of the original.
+
+    Args:
+        batches: The user's.
+        shuffle: Whether the order changes from epoch to epoch; not if there is no end.
+    """
+
+    def __init__(self, batches: keras.utils.PyDataset, shuffle: bool) -> None:
+        super().__init__(
+            workers=batches.workers,
+            use_multiprocessing=batches.use_multiprocessing,
+            max_queue_size=batches.max_queue_size,
+        )
+        self._batches = batches
+        self._shuffle = shuffle and batches.num_batches is not None
+        self._epoch = 0
+        self._order = self._new_order()
+
+    @property
+    def num_batches(self) -> int | None:
+        """Number of batches, None without end."""
+        return self._batches.num_batches
+
+    def __getitem__(self, index: int) -> Any:
+        """Batch number `index` of the epoch."""
+        return self._get(self._batches, int(self._order[index]) if self._shuffle else index)
+
+    def on_epoch_begin(self) -> None:
+        """Tells the original."""
+        self._batches.on_epoch_begin()
+
+    def on_epoch_end(self) -> None:
+        """Tells the original, and makes the order of the next epoch."""
+        self._batches.on_epoch_end()
+        self._epoch += 1
+        self._order = self._new_order()
+
+    def _get(self, batches: Any, index: int) -> Any:
+        return batches[index]
+
+    def _new_order(self) -> np.ndarray:
+        if not self._shuffle:
+            return np.zeros(0, np.int64)
+        return np.random.default_rng([SEED, self._epoch]).permutation(self.num_batches or 0)
+
+
+class NumberedBatches(CommonOrder):
+    """Batches that come with their numbers, for `separate`: ranks compare which one they have.
+
+    Args:
+        batches: The user's.
+        shuffle: As for `CommonOrder`.
+    """
+
+    def _get(self, batches: Any, index: int) -> Any:
+        return _join(batches[index], [index + 1])
+
+
+class RowsOfRank(CommonOrder):
+    """Only one rank's rows of each batch, made without the others.
+
+    They come with three numbers, for `separate`: that of the batch, and the samples of this rank
+    and of the whole batch.
+
+    Args:
+        batches: The user's, with two methods more: `num_samples(index)` gives the samples in a
+            batch, and `get_rows(index, rows)` the rows `batch[rows]` for a slice `rows`.
+        shuffle: As for `CommonOrder`.
+        rank: Rank of the caller.
+        size: Number of ranks.
+    """
+
+    def __init__(self, batches: Any, shuffle: bool, rank: int, size: int) -> None:
+        super().__init__(batches, shuffle)
+        self._rank, self._size = rank, size
+
+    def _get(self, batches: Any, index: int) -> Any:
+        num_global = batches.num_samples(index)
+        num_local = len(range(self._rank, num_global, self._size))
+        rows = slice(self._rank if num_local else 0, None, self._size)
+        batch = batches.get_rows(index, rows if num_local else slice(0, 1))
+        return _join(batch, [index + 1, num_local, num_global])
+
+
+def separate(element: Any) -> tuple[Any, Any]:
+    """Takes apart what `NumberedBatches` and `RowsOfRank` make. Local.
+
+    Args:
+        element: Of the dataset that Keras makes of them.
+
+    Returns:
+        The batch as Keras makes it of the user's, and the numbers, of shape `(1, count)`.
+    """
+    if isinstance(element, dict):
+        return element["batch"], element["numbers"]
+    (inputs, numbers), *others = element
+    return (inputs, *others), numbers
+
+
+def _join(batch: Any, numbers: list[int]) -> Any:
+    """The user's batch and numbers, in a form that Keras takes for a batch.
+
+    It passes dictionaries on as they are, and makes a tuple of anything else.
+    """
+    row = np.array([numbers], np.int64)
+    if isinstance(batch, dict):
+        return {"batch": batch, "numbers": row}
+    inputs, *others = batch if isinstance(batch, (tuple, list)) else (batch,)
+    return ((inputs, row), *others)

@@ -1,0 +1,154 @@
+"""All kinds of input give on several ranks what they give in serial Keras; mistakes are named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kinds_of_input
+import numpy as np
+import pytest
+from conftest import ENVIRONMENT
+from test_features_equal_serial import assert_close, assert_equal_results
+
+from tnt_comm.testing import observe_ranks
+
+
+@pytest.mark.parametrize("kind", kinds_of_input.FITS)
+def test_training_on_any_input_is_that_of_serial_keras(kind: str, pool_of: Any) -> None:
+    [expected] = pool_of(1).run(kinds_of_input.train, kind, False)
+    for result in pool_of(3).run(kinds_of_input.train, kind, True):
+        for name, value in expected.items():
+            assert_close(result[name], value, 1e-5, name)
+
+
+@pytest.mark.parametrize("kind", ["PyDataset", "rows of a PyDataset", "generator"])
+def test_evaluation_and_prediction_are_those_of_serial_keras(kind: str, pool_of: Any) -> None:
+    [expected] = pool_of(1).run(kinds_of_input.evaluate_and_predict, kind, False)
+    for result in pool_of(3).run(kinds_of_input.evaluate_and_predict, kind, True):
+        assert result["predict"].shape == (kinds_of_input.NUM_SAMPLES, 3)
+        for name, value in expected.items():
+            assert_close(result[name], value, 1e-5, name)
+
+
+@pytest.mark.parametrize("kind", ["arrays", "one-hot", "PyDataset"])
+def test_class_weights_count_as_in_serial(kind: str, pool_of: Any) -> None:
+    assert_equal_results(kinds_of_input.class_weights, pool_of, kind)
+
+
+@pytest.mark.parametrize("kind", ["lists", "dictionaries"])
+def test_structures_of_arrays_are_shared(kind: str, pool_of: Any) -> None:
+    assert_equal_results(kinds_of_input.structures, pool_of, kind)
+
+
+@pytest.mark.parametrize(
+    "function", [kinds_of_input.unbatched, kinds_of_input.arrays_with_micro_batches]
+)
+def test_batch_is_the_micro_batch_times_the_number_of_ranks(function: Any, pool_of: Any) -> None:
+    assert_equal_results(function, pool_of)
+
+
+def test_rows_of_a_py_dataset_are_made_by_one_rank_each(pool_of: Any) -> None:
+    rows_by_rank = pool_of(2).run(kinds_of_input.rows_made)
+    batches = [range(b, min(b + 5, 22)) for b in range(0, 22, 5)]
+    for rank, rows in enumerate(rows_by_rank):
+        assert rows == sorted(row for batch in batches for row in batch[rank::2])
+
+
+@pytest.mark.parametrize("kind", ["arrays", "PyDataset"])
+def test_shuffled_order_is_the_same_on_any_number_of_ranks(kind: str, pool_of: Any) -> None:
+    [on_one] = pool_of(1).run(kinds_of_input.shuffled, kind)
+    for result in pool_of(3).run(kinds_of_input.shuffled, kind):
+        assert_close(result, on_one, 1e-5, kind)
+    again = pool_of(1).run(kinds_of_input.shuffled, kind)
+    assert_close(again[0], on_one, 1e-5, kind)
+
+
+def test_generators_stay_in_step_from_one_call_to_the_next(pool_of: Any) -> None:
+    first, second = pool_of(2).run(kinds_of_input.generators_that_go_on)
+    assert first == second == pool_of(2).run(kinds_of_input.generators_that_go_on)[0]
+
+
+@pytest.mark.parametrize("kind", ["dataset", "generator", "PyDataset", "micro-batches"])
+def test_samples_that_users_share_by_themselves_count_as_in_serial(kind: str, pool_of: Any) -> None:
+    assert_equal_results(kinds_of_input.own_samples, pool_of, kind, size=2)
+
+
+def test_own_predictions_are_for_own_samples(pool_of: Any) -> None:
+    for rank, (own, expected) in enumerate(pool_of(2).run(kinds_of_input.own_predictions)):
+        assert len(own) == 3 + 4 * rank
+        np.testing.assert_allclose(own, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["arrays", "decoded", "PyDataset"])
+def test_equal_inputs_are_verified(kind: str, pool_of: Any) -> None:
+    [expected] = pool_of(1).run(kinds_of_input.train, kind, False)
+    for result in pool_of(2).run(kinds_of_input.train, kind, True, True):
+        assert_close(result["weights"], expected["weights"], 1e-5, "weights")
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ("unequal own datasets", ["number of steps", "4, 3"]),
+        ("own data with micro-batch size", ["not distributed", "5"]),
+        ("other arrays", ["arrays of ranks [1] differ from those of rank 0"]),
+        ("other seed on rank 1", ["shuffle(20) with seed", "Build it alike"]),
+        ("already shared", ["micro-batches", "tnt_distribute_dataset=False"]),
+        ("shared twice", ["shard(2, 0)", "shard(2, 1)", "tnt_distribute_dataset=False"]),
+    ],
+)
+def test_mistake_is_named_before_training(mistake: str, words: list[str], pool_of: Any) -> None:
+    for kind, text in pool_of(2).run(kinds_of_input.error_of, mistake):
+        assert kind == "ValueError", text
+        assert all(word in text for word in words)
+
+
+def errors_of_ranks(mistake: str) -> list[tuple[str, str]]:
+    """The errors of two ranks in a world of their own, which do not go on together."""
+    reports = observe_ranks(kinds_of_input.error_of, 2, mistake, env=ENVIRONMENT, timeout_s=120)
+    hanging = [report.traceback for report in reports if report.value is None]
+    assert not hanging, "\n".join(map(str, hanging))
+    return [report.value for report in reports]
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        "unequal own datasets of unknown length",
+        "unequal evaluation",
+        "other length of a PyDataset",
+    ],
+)
+def test_rank_without_data_does_not_make_others_wait(mistake: str) -> None:
+    (kind, text), (other_kind, other_text) = errors_of_ranks(mistake)
+    assert kind in ("InvalidArgumentError", "PeerLostError"), text
+    assert other_kind == "ValueError", other_text
+    assert "Rank 1 has no more data, but ranks [0] go on" in other_text
+    assert kind != "InvalidArgumentError" or "different numbers of steps" in text
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    ["other samples on rank 1", "other order in the second epoch", "other order of batches"],
+)
+def test_different_data_are_noticed_when_inputs_are_verified(mistake: str) -> None:
+    results = errors_of_ranks(mistake)
+    assert any("read different data in one step" in text for _, text in results), results
+    assert all(kind in ("InvalidArgumentError", "PeerLostError") for kind, _ in results), results
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("other arrays", "arrays of ranks [1] differ"),
+        ("random PyDataset", "Python code of RandomBatches draws random numbers"),
+        ("random generator", "Python code of _random_generator draws random numbers"),
+        ("own samples", "`verify_inputs` has no effect"),
+        ("rows of a PyDataset", "only the order of batches is compared"),
+        ("nothing", ""),
+    ],
+)
+def test_what_ranks_may_not_share_is_reported(case: str, words: str, pool_of: Any) -> None:
+    for messages in pool_of(2).run(kinds_of_input.warnings_of, case):
+        assert len(messages) == bool(words)
+        assert words in "".join(messages)

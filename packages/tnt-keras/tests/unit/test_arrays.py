@@ -1,0 +1,77 @@
+"""Arrays as input: packed, shared by position, split for validation."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tnt_keras.arrays import ArraySamples, is_array, split_off_last
+
+
+def test_samples_at_positions_keep_structure_and_types() -> None:
+    x = {"a": np.arange(6.0), "b": [np.arange(12).reshape(6, 2)]}
+    ragged = tf.RaggedTensor.from_row_lengths(tf.range(15), [0, 1, 2, 3, 4, 5])
+    arrays = ArraySamples.pack(x, ragged, None)
+    inputs, targets = arrays.take(tf.constant([4, 1], tf.int64))
+    assert inputs["a"].numpy().tolist() == [4.0, 1.0]
+    assert inputs["a"].dtype == keras.config.floatx()
+    assert inputs["b"][0].numpy().tolist() == [[8, 9], [2, 3]]
+    assert targets.to_list() == [[6, 7, 8, 9], [0]]
+    assert arrays.num_samples == 6
+
+
+def test_batch_spec_has_an_open_first_axis() -> None:
+    spec = ArraySamples.pack(np.zeros((6, 2), "float32"), np.zeros(6, "int32"), None).batch_spec
+    assert [one.shape.as_list() for one in spec] == [[None, 2], [None]]
+
+
+def test_positions_are_in_order_or_shuffled() -> None:
+    arrays = ArraySamples.pack(np.zeros((7, 1)), None, None)
+    plain = [batch.tolist() for batch in arrays.positions(3, shuffle=False).as_numpy_iterator()]
+    assert plain == [[0, 1, 2], [3, 4, 5], [6]]
+    batches = list(arrays.positions(3, shuffle=True).as_numpy_iterator())
+    assert sorted(np.concatenate(batches)) == list(range(7))
+
+
+def test_differing_numbers_of_samples_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"same number of samples.*\[3, 4\]"):
+        ArraySamples.pack(np.zeros((3, 1)), np.zeros(4), None)
+
+
+@pytest.mark.parametrize("fraction", [0.2, 0.25, 0.5, 0.01])
+def test_last_samples_are_split_off_as_keras_does(fraction: float) -> None:
+    at = int(np.floor(10 * (1 - fraction)))
+    (first, nothing), (last, _) = split_off_last((np.arange(10), None), fraction)
+    assert (first.tolist(), last.tolist()) == (list(range(at)), list(range(at, 10)))
+    assert nothing is None
+
+
+def test_empty_part_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"0\.95.* leaves one part empty"):
+        split_off_last((np.arange(10), None), 0.95)
+
+
+def test_what_counts_as_an_array() -> None:
+    assert is_array(np.zeros(3))
+    assert is_array(tf.zeros([3, 2]))
+    assert is_array(tf.ragged.constant([[1], []]))
+    assert not is_array(3)
+    assert not is_array(np.float32(3))
+    assert not is_array("text")
+
+
+def test_fingerprint_tells_other_samples_and_another_order() -> None:
+    x = np.arange(1000.0)
+
+    def fingerprint(x: np.ndarray, num_rows: int | None = None) -> int:
+        return ArraySamples.pack(x, {"y": -x}, None).fingerprint(num_rows)
+
+    assert fingerprint(x) == fingerprint(x.copy())
+    other, shuffled = x.copy(), np.random.default_rng(0).permutation(x)
+    other[501] = 0
+    assert len({fingerprint(x), fingerprint(other), fingerprint(shuffled)}) == 3
+    assert fingerprint(x, 64) == fingerprint(x.copy(), 64)
+    assert fingerprint(x, 64) != fingerprint(shuffled, 64)
+    assert fingerprint(x[:5], 64) == fingerprint(x[:5])

@@ -1,0 +1,146 @@
+"""Batches of Python code: in one order on all ranks, and rows without the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from tnt_keras.keras_private import ChangedInput
+from tnt_keras.python_batches import (
+    CommonOrder,
+    NumberedBatches,
+    RowsOfRank,
+    draws_random_numbers,
+    in_common_order,
+    makes_batches,
+    separate,
+)
+
+
+class Batches(keras.utils.PyDataset):
+    """Batch number i of 5 holds the numbers 3 i to 3 i + 2; the last one has 2 of them."""
+
+    def __init__(self, **workers: Any) -> None:
+        super().__init__(**workers)
+        self.told: list[str] = []
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.get_rows(index, slice(None))
+
+    def num_samples(self, index: int) -> int:
+        return 3 if index < 4 else 2
+
+    def get_rows(self, index: int, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        x = np.arange(3 * index, 3 * index + self.num_samples(index))[rows]
+        return x, -x
+
+    def on_epoch_begin(self) -> None:
+        self.told.append("begin")
+
+    def on_epoch_end(self) -> None:
+        self.told.append("end")
+
+
+def firsts(batches: Any) -> list[int]:
+    return [int(batches[index][0][0]) // 3 for index in range(batches.num_batches)]
+
+
+def test_order_changes_from_epoch_to_epoch_and_is_the_same_for_all() -> None:
+    orders = []
+    for _ in range(2):
+        batches = CommonOrder(Batches(), shuffle=True)
+        for _ in range(3):
+            orders.append(firsts(batches))
+            batches.on_epoch_end()
+    assert orders[:3] == orders[3:]
+    assert all(sorted(order) == list(range(5)) for order in orders)
+    assert len({tuple(order) for order in orders}) > 1
+
+
+def test_order_is_kept_without_shuffling() -> None:
+    batches = CommonOrder(Batches(), shuffle=False)
+    batches.on_epoch_end()
+    assert firsts(batches) == list(range(5))
+
+
+def test_workers_are_those_of_the_original_which_is_told_of_epochs() -> None:
+    original = Batches(workers=3, use_multiprocessing=True, max_queue_size=7)
+    batches = CommonOrder(original, shuffle=True)
+    assert (batches.workers, batches.use_multiprocessing, batches.max_queue_size) == (3, True, 7)
+    batches.on_epoch_begin()
+    batches.on_epoch_end()
+    assert original.told == ["begin", "end"]
+
+
+def test_rows_of_all_ranks_are_the_batch_and_a_stand_in_counts_for_nothing() -> None:
+    for index in range(5):
+        whole = Batches()[index][0].tolist()
+        for rank in range(3):
+            (x, y), numbers = separate(RowsOfRank(Batches(), False, rank, 3)[index])
+            assert numbers.tolist() == [[index + 1, len(whole[rank::3]), len(whole)]]
+            assert x.tolist() == (whole[rank::3] or whole[:1])
+            assert y.tolist() == (-x).tolist()
+
+
+FORMS: dict[str, Any] = {
+    "tuple": (np.zeros(3), np.ones(3)),
+    "list": [np.zeros(3), np.ones(3)],
+    "inputs only": np.zeros(3),
+    "nested": ({"a": np.zeros(3)}, (np.ones(3), np.ones(3))),
+    "dictionary": {"a": np.zeros(3), "b": np.ones(3)},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_numbered_batch_is_the_one_that_keras_makes_of_the_original(form: str) -> None:
+    class Same(keras.utils.PyDataset):
+        def __len__(self) -> int:
+            return 1
+
+        def __getitem__(self, index: int) -> Any:
+            return FORMS[form]
+
+    def read(batches: Any) -> Any:
+        return next(iter(ChangedInput(batches, None, lambda whole: whole).get_tf_dataset()))
+
+    batch, numbers = separate(read(NumberedBatches(Same(), shuffle=False)))
+    expected = read(Same())
+    assert numbers.numpy().tolist() == [[1]]
+    keras.tree.assert_same_structure(batch, expected)
+    for got, wanted in zip(keras.tree.flatten(batch), keras.tree.flatten(expected), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+class Noisy(Batches):
+    def get_rows(self, index: int, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        x, y = super().get_rows(index, rows)
+        return x + np.random.random(len(x)), y
+
+
+class SeededNoise(Noisy):
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        np.random.seed(index)
+        return super().__getitem__(index)
+
+
+def test_random_numbers_in_methods_are_found_unless_something_seeds_them() -> None:
+    assert draws_random_numbers(Noisy())
+    assert not draws_random_numbers(SeededNoise())
+    assert not draws_random_numbers(Batches())
+    assert draws_random_numbers(np.random.random() for _ in range(3))
+    assert not draws_random_numbers(x for x in range(3))
+
+
+def test_only_py_datasets_get_another_order() -> None:
+    generator = (batch for batch in ())
+    assert in_common_order(generator, True) is generator
+    assert isinstance(in_common_order(Batches(), True), CommonOrder)
+    assert makes_batches(generator)
+    assert makes_batches(Batches())
+    assert not makes_batches(np.zeros(3))
