@@ -1,4 +1,4 @@
-"""`tnt.data`: how datasets are shared between ranks. All names of tnt-data, and two of our own."""
+"""`tnt.data`: how datasets are shared between ranks. Names of tnt-data, and two of our own."""
 
 from __future__ import annotations
 
