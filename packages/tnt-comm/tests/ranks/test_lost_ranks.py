@@ -93,7 +93,8 @@ def assert_the_loss_is_named(what: str, env: dict[str, str]) -> None:
         first, later, waited_s = report.value
         assert OPERATIONS[what][1] in first
         assert f"rank {LOST} (host " in first
-        assert "broken since an earlier error" in later
+        # A group that could not be created is none; all others that the rank is in find out alone.
+        assert "broken since an earlier error" in later or what == "group"
         assert waited_s < 10  # the job's timeout is 40 s
 
 
