@@ -16,4 +16,13 @@ inline void full_fence() {
 #endif
 }
 
+/// Nothing after is reordered with a load before.
+inline void acquire_fence() {
+#if defined(__SANITIZE_THREAD__)
+  full_fence();
+#else
+  std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+}
+
 }  // namespace tnt::comm

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/fence.hpp"
 #include "tnt/comm/base/stall_watch.hpp"
 #include "tnt/comm/base/text.hpp"
 
@@ -174,7 +175,7 @@ std::uint32_t GaspiProcess::take_notification(SegmentId segment, std::size_t slo
   if (functions_.notify_waitsome(segment, id, 1, &found, kTest) != kSuccess) return 0;
   std::uint32_t value = 0;
   functions_.notify_reset(segment, id, &value);
-  std::atomic_thread_fence(std::memory_order_acquire);
+  acquire_fence();
   return value;
 }
 
