@@ -77,14 +77,14 @@ class FusionPlan:
 
     With a wire dtype, float32 tensors are rounded to 16 bits when they are
     packed, which halves what travels; tensors of other dtypes stay as they
-    are. Sums are formed in float32 over the whole tree and rounded once:
+    are. Sums are formed in float32 over the whole tree and rounded once::
 
         sum = round(tree sum of round(scale_r * x_r) over all ranks r)
 
     With the unit roundoff u (2^-8 for bfloat16, 2^-11 for float16) and without
-    overflow, the error of a sum is at most
+    overflow, the error of a sum is at most::
 
-        u * (1 + u) * (sum of |scale_r * x_r| over all ranks r) + u * |sum|
+        u * (1 + u) * (sum of abs(scale_r * x_r) over all ranks r) + u * abs(sum)
 
     and what float32 adds. float16 can hold nothing beyond 65504, and loses bits
     below 6.1e-5.

@@ -24,7 +24,7 @@ class WireEffect:
     Args:
         plain_s: Seconds from start to finish without compression, the median.
         compressed_s: The same with compression.
-        relative_error: |compressed - plain| / |plain| of the sums, in the Euclidean norm.
+        relative_error: norm(compressed - plain) / norm(plain) of the sums, Euclidean.
     """
 
     plain_s: float
