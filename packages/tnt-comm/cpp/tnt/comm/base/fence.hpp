@@ -25,4 +25,13 @@ inline void acquire_fence() {
 #endif
 }
 
+/// Nothing before is reordered with a store after.
+inline void release_fence() {
+#if defined(__SANITIZE_THREAD__)
+  full_fence();
+#else
+  std::atomic_thread_fence(std::memory_order_release);
+#endif
+}
+
 }  // namespace tnt::comm
