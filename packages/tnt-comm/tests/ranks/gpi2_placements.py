@@ -10,6 +10,9 @@ import pytest
 
 from tnt_comm.testing import Host
 
+FAREWELL_S = 0.5
+"""What a rank has sent before it ends leaves through a thread of GPI-2."""
+
 GPI2 = {"TNT_TRANSPORT": "gpi2", "TNT_TIMEOUT_S": "40"}
 
 PLACEMENTS = {

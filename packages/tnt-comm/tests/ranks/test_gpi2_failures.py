@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import test_failures
 from gpi2_found import needs_gpi2
-from gpi2_placements import GPI2, hosts_of
+from gpi2_placements import FAREWELL_S, GPI2, hosts_of
 from test_failures import LOST, error_of
 
 import tnt_comm
@@ -19,7 +19,6 @@ from tnt_comm.testing import Host, RankReport, observe_ranks, run_ranks
 
 pytestmark = [needs_gpi2, pytest.mark.timeout(300)]
 
-FAREWELL_S = 0.5  # what a rank has sent before it ends leaves through a thread of GPI-2
 IN_TIME_S = 120.0  # GPI-2 takes seconds to start, and more where ranks share cores
 
 

@@ -8,14 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from gpi2_found import needs_gpi2
-from gpi2_placements import GPI2
+from gpi2_placements import FAREWELL_S, GPI2
+from test_failures import LOST
 
 import tnt_comm
 from tnt_comm import FusionPlan, Gatherer, GradientReducer, Group, PeerLostError, TensorSpec
 from tnt_comm.testing import observe_ranks
-
-LOST = 1
-FAREWELL_S = 0.5  # what a rank has sent before it ends leaves through a thread of GPI-2
 
 
 def _sum_bucket() -> Callable[[], object]:

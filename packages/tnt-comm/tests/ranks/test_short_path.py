@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_failures import LOST
 from tree_reference import FLOATS, INTEGERS, assert_same_bits, ops_of, tree, values
 
 import tnt_comm
@@ -18,8 +19,6 @@ from tnt_comm import CommError, Group, MismatchError, PeerLostError
 from tnt_comm.testing import RankPool, observe_ranks, run_ranks
 
 Pools = Callable[[int], RankPool]
-
-LOST = 1  # the rank that something happens to
 
 
 def check_any_plain_array(seed: int) -> None:

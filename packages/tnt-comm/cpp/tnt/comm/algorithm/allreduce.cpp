@@ -8,12 +8,6 @@
 #include "tnt/comm/kernel/stream_copy.hpp"
 
 namespace tnt::comm {
-namespace {
-
-// Nothing of a result of this size would still be in a cache when it is read.
-constexpr std::size_t kBeyondCachesBytes = 32 * 1024 * 1024;
-
-}  // namespace
 
 SlicedAllreduce::SlicedAllreduce(std::shared_ptr<Health> health, double stall_report_s,
                                  std::shared_ptr<ChannelState> state, const Descriptor& descriptor,

@@ -11,16 +11,13 @@
 #include "tnt/comm/group/buckets.hpp"
 #include "tnt/comm/group/creation.hpp"
 #include "tnt/comm/kernel/pack.hpp"
+#include "tnt/comm/kernel/stream_copy.hpp"
 
 namespace tnt::comm {
 namespace {
 
 // Copying less than this is cheaper than keeping account of a loan.
 constexpr std::size_t kSmallestLoanBytes = 16 * 1024;
-
-// When the last tensor of a step is packed, the first one of so many bytes has
-// left the caches.
-constexpr std::size_t kBeyondCachesBytes = 32 * 1024 * 1024;
 
 }  // namespace
 
