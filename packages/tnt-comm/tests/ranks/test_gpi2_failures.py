@@ -149,7 +149,7 @@ def test_a_rank_that_gives_up_tells_the_others_why() -> None:
 def test_a_group_that_one_rank_creates_late_is_reported() -> None:
     reports = observe(test_failures.create_late, 2, TNT_STALL_REPORT_S="0.5")
     assert [report.value for report in reports] == ["(0, 1)", "(0, 1)"]
-    assert "for rank(s) 1 to create 'group-" in reports[0].output
+    assert "for rank(s) 1 to create group 'ranks 0, 1' together" in reports[0].output
 
 
 def test_leaving_with_work_in_flight_does_not_hang() -> None:
