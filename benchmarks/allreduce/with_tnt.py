@@ -23,6 +23,7 @@ def open_library() -> Library:
         "out of place": out_of_place,
         "tnt_comm.empty": in_shared_memory,
         "GradientReducer": through_reducer,
+        "GradientReducer, copies": through_copying_reducer,
         f"{LIMIT}memcpy": limits.copy_once,
         f"{LIMIT}shared": limits.sum_slices,
     }
@@ -70,13 +71,28 @@ def out_of_place(num_elements: Sequence[int]) -> Variant:
 
 
 def through_reducer(num_elements: Sequence[int]) -> Variant:
-    """Start all arrays, last layer first as backpropagation does, then take all sums."""
+    """Start all arrays, last layer first as backpropagation does, then wait for all sums.
+
+    Each array is the reducer's from its start on, as gradients are in a training step, and holds
+    the sum in the end.
+    """
     arrays = private_arrays(num_elements)
-    specs = [
-        tnt_comm.TensorSpec(f"gradient {index}", "float32", number)
-        for index, number in enumerate(num_elements)
-    ]
-    reducer = tnt_comm.GradientReducer(tnt_comm.FusionPlan(specs, THRESHOLD_BYTES))
+    reducer = reducer_of(num_elements)
+    backwards = range(len(arrays) - 1, -1, -1)
+
+    def run() -> None:
+        for index in backwards:
+            reducer.start(index, arrays[index], out=arrays[index])
+        for index in backwards:
+            reducer.finish(index)
+
+    return Variant(arrays, run, lambda: arrays, reducer.close)
+
+
+def through_copying_reducer(num_elements: Sequence[int]) -> Variant:
+    """The same with arrays that stay the caller's: they are copied into buckets."""
+    arrays = private_arrays(num_elements)
+    reducer = reducer_of(num_elements)
     backwards = range(len(arrays) - 1, -1, -1)
     sums: dict[int, np.ndarray] = {}
 
@@ -92,3 +108,12 @@ def through_reducer(num_elements: Sequence[int]) -> Variant:
         reducer.close()
 
     return Variant(arrays, run, lambda: [sums[index] for index in range(len(arrays))], close)
+
+
+def reducer_of(num_elements: Sequence[int]) -> tnt_comm.GradientReducer:
+    """A reducer of the default fusion. Collective."""
+    specs = [
+        tnt_comm.TensorSpec(f"gradient {index}", "float32", number)
+        for index, number in enumerate(num_elements)
+    ]
+    return tnt_comm.GradientReducer(tnt_comm.FusionPlan(specs, THRESHOLD_BYTES))

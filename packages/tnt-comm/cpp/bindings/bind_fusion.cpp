@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bindings.hpp"
@@ -54,6 +55,26 @@ void start(std::int64_t handle, std::size_t tensor, const py::array& array, doub
   reducers().find(handle)->start(tensor, data, scale);
 }
 
+// Both arrays live until the reducer does not need them any more, which may be
+// after the interpreter.
+std::shared_ptr<void> keep(py::array array, py::array out) {
+  using Arrays = std::pair<py::array, py::array>;
+  return {new Arrays(std::move(array), std::move(out)), [](void* arrays) {
+            if (Py_IsInitialized() == 0) return;
+            const py::gil_scoped_acquire locked;
+            delete static_cast<Arrays*>(arrays);
+          }};
+}
+
+void start_into(std::int64_t handle, std::size_t tensor, const py::array& array, py::array out,
+                double scale) {
+  const void* data = array.data();
+  void* sum = out.mutable_data();
+  std::shared_ptr<void> owner = keep(array, std::move(out));
+  const py::gil_scoped_release unlocked;
+  reducers().find(handle)->start_into(tensor, data, sum, scale, std::move(owner));
+}
+
 void finish(std::int64_t handle, std::size_t tensor, py::array out, double timeout_s) {
   void* data = out.mutable_data();
   const py::gil_scoped_release unlocked;
@@ -95,6 +116,8 @@ void bind_fusion(py::module_& module) {
   module.def("close_reducer", &close_reducer, py::arg("handle"));
   module.def("start_tensor", &start, py::arg("handle"), py::arg("tensor"), py::arg("array"),
              py::arg("scale"));
+  module.def("start_tensor_into", &start_into, py::arg("handle"), py::arg("tensor"),
+             py::arg("array"), py::arg("out"), py::arg("scale"));
   module.def("finish_tensor", &finish, py::arg("handle"), py::arg("tensor"), py::arg("out"),
              py::arg("timeout_s"));
   module.def("lend_tensor", &lend, py::arg("handle"), py::arg("tensor"), py::arg("dtype"),

@@ -4,7 +4,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tnt_comm import _core
-from tnt_comm.arrays import Array, as_input, as_output, dtype_name, timeout_or_default
+from tnt_comm.arrays import (
+    Array,
+    as_input,
+    as_output,
+    dtype_name,
+    timeout_or_default,
+    without_partial_overlap,
+)
 from tnt_comm.fusion_plan import FusionPlan, TensorSpec
 from tnt_comm.group import Group
 
@@ -48,6 +55,7 @@ class GradientReducer:
         self._plan = plan
         self._group = group if group is not None else Group()
         self._name = name
+        self._outs: dict[int, Array] = {}  # of tensors that are started and not finished
         self._shapes: list[tuple[int, ...]] = [(t.num_elements,) for t in plan.tensors]
         self._handle = _core.create_reducer(self._group.core, plan.core, name, phase)
 
@@ -61,21 +69,31 @@ class GradientReducer:
         """The plan it was created with."""
         return self._plan
 
-    def start(self, i: int, array: npt.ArrayLike, scale: float = 1.0) -> None:
-        """Copies `scale * array` into the tensor's bucket.
+    def start(
+        self, i: int, array: npt.ArrayLike, scale: float = 1.0, *, out: Array | None = None
+    ) -> None:
+        """Starts the sum of `scale * array` over the ranks.
 
-        Local: never waits for other ranks. `array` may be changed afterwards.
+        Local: never waits for other ranks. Without `out`, the values are copied
+        into the tensor's bucket, and `array` may be changed afterwards.
+
+        With `out`, the sum will be there, and until `finish` both arrays must be
+        left alone. `out` may be `array` itself. Large tensors then are summed
+        where they are, without any copy, if all ranks are on one host; this is
+        the fastest way.
 
         Args:
             i: Index of the tensor in the plan.
             array: Values of any shape, of the plan's dtype and size.
             scale: Factor; 0 contributes zeros even where `array` holds NaN or
                 infinity. For integers and bool only 0 and 1.
+            out: Where to put the sum, C-contiguous, of the shape and dtype of
+                `array`.
 
         Raises:
             IndexError: If there is no such tensor.
-            ValueError: If dtype, size or scale are wrong, or the tensor was
-                started already and not finished.
+            ValueError: If dtype, size or scale are wrong, `out` does not fit, or
+                the tensor was started already and not finished.
         """
         spec = self._spec(i)
         source = as_input(array)
@@ -85,16 +103,23 @@ class GradientReducer:
                 f"{spec.dtype} and {spec.num_elements} elements. "
                 f"Received: dtype={source.dtype}, {source.size} elements."
             )
+        if out is None:
+            _core.start_tensor(self._handle, i, source, scale)
+        else:
+            target = as_output(out, source.shape, source.dtype)
+            source = without_partial_overlap(source, target)
+            _core.start_tensor_into(self._handle, i, source, target, scale)
+            self._outs[i] = target
         self._shapes[i] = source.shape
-        _core.start_tensor(self._handle, i, source, scale)
 
     def finish(self, i: int, out: Array | None = None, timeout_s: float | None = None) -> Array:
         """Waits for the tensor's sum over the ranks.
 
         Blocks until every rank has started all tensors of the bucket.
 
-        Without `out`, a large tensor is not copied: the array returned lies
-        where the sum was formed. It is an ordinary array, yours to keep and
+        If `start` was given an `out`, the sum is there. Otherwise, and without
+        `out` here, a large tensor is not copied: the array returned lies where
+        the sum was formed. It is an ordinary array, yours to keep and
         change; as long as it lives, its memory is not used for later steps,
         and later sums of tensors in the same bucket are copied. So drop it
         before the next step's `finish` to save those copies.
@@ -102,29 +127,44 @@ class GradientReducer:
         Args:
             i: Index of the tensor in the plan.
             out: Where to put the sum, C-contiguous, of the plan's dtype and
-                size; by default an array of the shape given to `start`.
+                size; by default an array of the shape given to `start`. Not if
+                `start` was given one.
             timeout_s: Longest wait in seconds, by default `TNT_TIMEOUT_S`.
 
         Returns:
-            The sum, bitwise equal on all ranks; `out` if given.
+            The sum, bitwise equal on all ranks; the `out` that was given.
 
         Raises:
             IndexError: If there is no such tensor.
-            ValueError: If the tensor was not started, or `out` does not fit.
+            ValueError: If the tensor was not started, or `out` does not fit or was
+                given to `start` already.
             CommTimeoutError: If the time is over; the group is broken then.
             PeerLostError: If a member of the group has ended.
         """
         spec = self._spec(i)
+        limit_s = timeout_or_default(timeout_s)
+        if i in self._outs:
+            return self._finish_into(i, out, limit_s)
         shape = self._shapes[i]
         if out is not None and out.size == spec.num_elements:
             shape = out.shape
-        limit_s = timeout_or_default(timeout_s)
         if out is None:
             lent = _core.lend_tensor(self._handle, i, np.dtype(spec.dtype), shape, limit_s)
             if lent is not None:
                 return lent
         target = as_output(out, shape, np.dtype(spec.dtype))
         _core.finish_tensor(self._handle, i, target, limit_s)
+        return target
+
+    def _finish_into(self, i: int, out: Array | None, limit_s: float) -> Array:
+        target = self._outs[i]
+        if out is not None:
+            raise ValueError(
+                f"Tensor {i} ('{self._spec(i).name}') of GradientReducer '{self._name}' was "
+                "started with `out`, where its sum will be. Call finish without `out`."
+            )
+        _core.finish_tensor(self._handle, i, target, limit_s)
+        del self._outs[i]
         return target
 
     def _spec(self, i: int) -> TensorSpec:

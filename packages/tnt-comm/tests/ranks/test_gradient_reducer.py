@@ -1,6 +1,8 @@
 """GradientReducer: sums of the tree, in any order, from any thread, over and over."""
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -139,6 +141,70 @@ def check_two_reducers_in_opposite_orders() -> None:
             assert (reducer.finish(i) == size).all()
 
 
+def check_sums_into_arrays(threshold_bytes: int) -> None:
+    """Each rank chooses for itself what is summed in place, elsewhere, or copied."""
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    plan = make_plan(threshold_bytes)
+    reducer = GradientReducer(plan)
+    choices = np.random.default_rng(rank)
+    for step in range(5):
+        outs: dict[int, np.ndarray | None] = {}
+        for i, count in enumerate(COUNTS):
+            array = values("float32", count, rank, seed=step)
+            in_place, elsewhere, copied = array, np.empty_like(array), None
+            outs[i] = [in_place, elsewhere, copied][choices.integers(3)]
+            reducer.start(i, array, out=outs[i])
+        for i, count in enumerate(COUNTS):
+            total = reducer.finish(i)
+            assert outs[i] is None or total is outs[i]
+            inputs = [values("float32", count, r, seed=step) for r in range(size)]
+            assert_same_bits(total, tree(inputs, "sum"))
+    reducer.close()
+
+
+def check_mistakes_with_out() -> None:
+    reducer = GradientReducer(make_plan(0), name="g")
+    large = COUNTS.index(100_003)
+    array = np.ones(COUNTS[large], np.float32)
+    with pytest.raises(ValueError, match=r"`out` must have shape \(100003,\)"):
+        reducer.start(large, array, out=array[:-1])
+    frozen = array.copy()
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="`out` must be C-contiguous and writeable"):
+        reducer.start(large, array, out=frozen)
+    reducer.start(large, array, out=array)
+    with pytest.raises(ValueError, match="was started with `out`"):
+        reducer.finish(large, out=np.empty_like(array))
+    assert reducer.finish(large) is array
+    assert (array == tnt_comm.get_size()).all()
+    reducer.start(large, np.ones_like(array))  # the next step may do without
+    assert reducer.finish(large) is not array
+
+
+def check_arrays_live_as_long_as_the_reducer_needs_them() -> None:
+    """The caller forgets both arrays, and other ranks come much later."""
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    reducer = GradientReducer(make_plan(0))
+    large = COUNTS.index(100_003)
+    seen: list[weakref.ref[np.ndarray]] = []
+
+    def start() -> None:
+        array, out = np.full(COUNTS[large], rank + 1.0, np.float32), np.empty(COUNTS[large], "f4")
+        seen.extend((weakref.ref(array), weakref.ref(out)))
+        reducer.start(large, array, out=out)
+
+    if rank == 0:
+        start()
+        gc.collect()
+        assert all(ref() is not None for ref in seen)
+    tnt_comm.barrier()
+    if rank != 0:
+        start()
+    assert (reducer.finish(large) == size * (size + 1) // 2).all()
+    gc.collect()
+    assert all(ref() is None for ref in seen)
+
+
 @pytest.mark.parametrize("threshold_bytes", [0, 400, 32768, 1 << 30])
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_sums_follow_the_tree_however_tensors_are_fused(
@@ -161,6 +227,23 @@ def test_buckets_are_reused_for_many_steps(pool_of: Pools, size: int) -> None:
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_threads_may_start_tensors_in_different_orders(pool_of: Pools, size: int) -> None:
     pool_of(size).run(check_threads_in_random_orders)
+
+
+@pytest.mark.parametrize("threshold_bytes", [0, 32768, 1 << 30])
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_sums_in_place_have_the_bits_of_copied_ones(
+    pool_of: Pools, size: int, threshold_bytes: int
+) -> None:
+    pool_of(size).run(check_sums_into_arrays, threshold_bytes)
+
+
+def test_an_out_that_does_not_fit_is_refused(pool_of: Pools) -> None:
+    pool_of(2).run(check_mistakes_with_out)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_arrays_live_as_long_as_the_reducer_needs_them(pool_of: Pools, size: int) -> None:
+    pool_of(size).run(check_arrays_live_as_long_as_the_reducer_needs_them)
 
 
 def test_scale_is_applied_before_the_sum(pool_of: Pools) -> None:

@@ -15,6 +15,8 @@ FUNCTIONS = [
     "tnt_comm_abi_version",
     "tnt_comm_last_error",
     "tnt_reducer_start",
+    "tnt_reducer_start_into",
+    "tnt_reducer_is_in_place",
     "tnt_reducer_finish",
     "tnt_reducer_lend",
     "tnt_reducer_return",
@@ -26,6 +28,7 @@ FUNCTIONS = [
     "tnt_timeline_instant",
 ]
 OK, USAGE = 0, 1
+RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +37,11 @@ def library() -> ctypes.CDLL:
     loaded.tnt_comm_last_error.restype = ctypes.c_char_p
     handle = ctypes.c_int64
     loaded.tnt_reducer_start.argtypes = [handle, handle, ctypes.c_void_p, ctypes.c_double]
+    loaded.tnt_reducer_start_into.argtypes = [
+        *(handle, handle, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_double),
+        *(RELEASE, ctypes.c_void_p),
+    ]
+    loaded.tnt_reducer_is_in_place.argtypes = [handle, handle, ctypes.POINTER(ctypes.c_int32)]
     loaded.tnt_reducer_finish.argtypes = [handle, handle, ctypes.c_void_p]
     pointer = ctypes.POINTER(ctypes.c_void_p)
     loaded.tnt_reducer_lend.argtypes = [handle, handle, pointer, pointer]
@@ -93,6 +101,40 @@ def test_reducers_of_python_work_in_c(library: ctypes.CDLL) -> None:
     reducer.close()
     assert library.tnt_reducer_start(handle, 0, values.ctypes.data, 1.0) == USAGE
     assert f"handle {handle}" in last_error(library)
+
+
+def test_what_is_summed_in_place_in_c_is_released_exactly_once(library: ctypes.CDLL) -> None:
+    counts = [20_000, 4]  # one in place, one packed
+    reducer = GradientReducer(FusionPlan([TensorSpec(str(n), "float32", n) for n in counts], 0))
+    released: list[int] = []
+    release = RELEASE(released.append)
+    for tensor, count in enumerate(counts):
+        is_in_place = ctypes.c_int32(-1)
+        status = library.tnt_reducer_is_in_place(reducer.handle, tensor, ctypes.byref(is_in_place))
+        assert (status, is_in_place.value) == (OK, 1 if tensor == 0 else 0)
+        values = np.arange(count, dtype=np.float32)
+        sums = np.empty_like(values)
+
+        def start_into(owner: int) -> int:
+            addresses = (values.ctypes.data, sums.ctypes.data)  # noqa: B023 (called here)
+            status = library.tnt_reducer_start_into(
+                reducer.handle,
+                tensor,  # noqa: B023
+                *addresses,
+                3.0,
+                release,
+                owner,
+            )
+            return int(status)
+
+        assert start_into(1) == OK
+        assert released == []
+        assert start_into(2) == USAGE  # started already
+        assert released == [2]
+        assert library.tnt_reducer_finish(reducer.handle, tensor, None) == OK
+        assert released == [2, 1]
+        np.testing.assert_array_equal(sums, 3 * values)
+        released.clear()
 
 
 def test_sums_are_lent_and_returned_in_c(library: ctypes.CDLL) -> None:

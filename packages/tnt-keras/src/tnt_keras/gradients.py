@@ -65,7 +65,7 @@ class GradientExchange:
         ]
 
         reduction = self._reductions.get([names[i] for i in dense], values) if dense else None
-        tokens = reduction.start(values, [weight] * len(values)) if reduction else []
+        tokens, pending = reduction.start(values, [weight] * len(values)) if reduction else ([], [])
         tokens += [
             ops.start_gather(tensor, step.presence, self._gatherer(name)) for name, tensor in rows
         ]
@@ -73,7 +73,7 @@ class GradientExchange:
             return list(gradients)
 
         barrier = step.barrier(tokens)
-        sums = reduction.finish(values, barrier) if reduction else []
+        sums = reduction.finish(pending, barrier) if reduction else []
         gathered = [
             ops.finish_gather(tensor, barrier, self._gatherer(name)) for name, tensor in rows
         ]

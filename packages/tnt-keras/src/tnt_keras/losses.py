@@ -155,8 +155,8 @@ def _sum_over_ranks(
     # could otherwise be held up by this finish.
     [value] = step.after_last_group([value])
     reduction = reductions.get([name], [value])
-    barrier = step.barrier(reduction.start([value], [step.presence]))
-    [total] = reduction.finish([value], barrier)
+    tokens, pending = reduction.start([value], [step.presence])
+    [total] = reduction.finish(pending, step.barrier(tokens))
     step.close_group([total])
     return total
 

@@ -24,8 +24,10 @@ _LIBRARY = pathlib.Path(__file__).parent / "libtnt_ops.so"
 
 def start_reduce(
     value: tf.Tensor, scale: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
-) -> tf.Tensor:
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Starts the sum over all ranks of `scale * value`. Never blocks.
+
+    Where nobody but this operation reads a large `value`, the sum is formed in its memory.
 
     Args:
         value: Tensor of any shape, of the size and dtype planned for `tensor_id`.
@@ -35,32 +37,36 @@ def start_reduce(
         tensor_id: Number of the tensor in the plan.
 
     Returns:
-        The token, an int32 scalar.
+        The token, an int32 scalar, and the tensor that `finish_reduce` takes and nobody else reads.
     """
-    return _ops().tnt_start_reduce(value, scale, reducer=reducer.handle, tensor_id=tensor_id)
+    token, pending = _ops().tnt_start_reduce(
+        value, scale, reducer=reducer.handle, tensor_id=tensor_id
+    )
+    pending.set_shape(value.shape)
+    return token, pending
 
 
 def finish_reduce(
-    value: tf.Tensor, barrier: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
+    pending: tf.Tensor, barrier: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
 ) -> tf.Tensor:
     """Waits for the sum that `start_reduce` began.
 
     Args:
-        value: The tensor given to `start_reduce`.
+        pending: The tensor returned by `start_reduce`.
         barrier: int32 scalar, see the module's text.
         reducer: As given to `start_reduce`.
         tensor_id: As given to `start_reduce`.
 
     Returns:
-        The sum, of the shape and dtype of `value`; bitwise the same on every rank.
+        The sum, of the shape and dtype of `pending`; bitwise the same on every rank.
 
     Raises:
         tf.errors.OpError: When the step runs, if the collective fails: `UnavailableError` if a
             rank was lost, `DeadlineExceededError` at the deadline, `AbortedError` if ranks called
             different things.
     """
-    total = _ops().tnt_finish_reduce(value, barrier, reducer=reducer.handle, tensor_id=tensor_id)
-    total.set_shape(value.shape)
+    total = _ops().tnt_finish_reduce(pending, barrier, reducer=reducer.handle, tensor_id=tensor_id)
+    total.set_shape(pending.shape)
     return total
 
 

@@ -47,7 +47,9 @@ class Reduction:
         announce(name, plan)
         self._reducer = tnt_comm.GradientReducer(plan, name=name, phase=phase)
 
-    def start(self, values: Sequence[tf.Tensor], scales: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    def start(
+        self, values: Sequence[tf.Tensor], scales: Sequence[tf.Tensor]
+    ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
         """Starts the sum of `scale * value` for each tensor.
 
         Args:
@@ -55,26 +57,28 @@ class Reduction:
             scales: One float64 scalar for each tensor.
 
         Returns:
-            The tokens.
+            The tokens, and what `finish` takes.
         """
-        return [
-            ops.start_reduce(value, scale, self._reducer, tensor_id)
-            for tensor_id, (value, scale) in enumerate(zip(values, scales, strict=True))
-        ]
+        tokens, pending = [], []
+        for tensor_id, (value, scale) in enumerate(zip(values, scales, strict=True)):
+            token, waiting = ops.start_reduce(value, scale, self._reducer, tensor_id)
+            tokens.append(token)
+            pending.append(waiting)
+        return tokens, pending
 
-    def finish(self, values: Sequence[tf.Tensor], barrier: tf.Tensor) -> list[tf.Tensor]:
+    def finish(self, pending: Sequence[tf.Tensor], barrier: tf.Tensor) -> list[tf.Tensor]:
         """Waits for the sums.
 
         Args:
-            values: The tensors given to `start`.
+            pending: As returned by `start`.
             barrier: int32 scalar, see `Step.barrier`.
 
         Returns:
-            The sums, like `values`; bitwise the same on every rank.
+            The sums, like the values given to `start`; bitwise the same on every rank.
         """
         return [
-            ops.finish_reduce(value, barrier, self._reducer, tensor_id)
-            for tensor_id, value in enumerate(values)
+            ops.finish_reduce(waiting, barrier, self._reducer, tensor_id)
+            for tensor_id, waiting in enumerate(pending)
         ]
 
 

@@ -126,8 +126,8 @@ class StepState:
         scales += self._statistics.scales(step) if self._statistics else []
         scales += [*([step.share] * len(loose)), step.presence]
         reduction = self._reductions.get(names, values)
-        barrier = step.barrier(reduction.start(values, scales))
-        totals = reduction.finish(values, barrier)
+        tokens, pending = reduction.start(values, scales)
+        totals = reduction.finish(pending, step.barrier(tokens))
         step.close_group(totals)
         return totals
 

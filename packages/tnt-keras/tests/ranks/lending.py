@@ -1,9 +1,9 @@
-"""Sums that TensorFlow holds where tnt-comm formed them."""
+"""Sums that TensorFlow holds where tnt-comm formed them: in the memory of the gradients."""
 
 from __future__ import annotations
 
 import gc
-import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -51,13 +51,19 @@ def _reducer() -> tnt_comm.GradientReducer:
     return tnt_comm.GradientReducer(tnt_comm.FusionPlan(specs, 0), name="lending")
 
 
+def _own(count: int) -> tf.Tensor:
+    """This rank's contribution: small integers."""
+    return tf.range(count, dtype=tf.float32) * (tnt_comm.get_rank() + 1.0)
+
+
 def _sum(reducer: tnt_comm.GradientReducer, factor: float) -> list[tf.Tensor]:
-    """The sums over ranks of `factor * (rank + 1) * [0, 1, 2, ...]`, small integers."""
-    values = [tf.range(n, dtype=tf.float32) * (tnt_comm.get_rank() + 1.0) for n in (LARGE, SMALL)]
+    """The sums over ranks of `factor` times what each contributes."""
     scale = tf.constant(factor, tf.float64)
-    tokens = [ops.start_reduce(value, scale, reducer, i) for i, value in enumerate(values)]
-    barrier = tf.add_n(tokens)
-    return [ops.finish_reduce(value, barrier, reducer, i) for i, value in enumerate(values)]
+    started = [ops.start_reduce(_own(n), scale, reducer, i) for i, n in enumerate((LARGE, SMALL))]
+    barrier = tf.add_n([token for token, _ in started])
+    return [
+        ops.finish_reduce(pending, barrier, reducer, i) for i, (_, pending) in enumerate(started)
+    ]
 
 
 def _expected(factor: float, count: int) -> np.ndarray:
@@ -65,31 +71,41 @@ def _expected(factor: float, count: int) -> np.ndarray:
     return np.arange(count, dtype=np.float32) * np.float32(factor * size * (size + 1) / 2)
 
 
-def _is_in_shared_memory(tensor: tf.Tensor) -> bool:
-    address = np.asarray(memoryview(tensor)).ctypes.data
-    for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
-        if "/dev/shm/tnt-" in line:
-            begin, end = (int(word, 16) for word in line.split()[0].split("-"))
-            if begin <= address < end:
-                return True
-    return False
+def _address(tensor: tf.Tensor) -> int:
+    return int(np.asarray(memoryview(tensor)).ctypes.data)
 
 
-def places_of_sums() -> dict[str, list[bool]]:
-    """Where the sums of five steps lie if all are kept, and if none is."""
+@tf.function
+def _traced(
+    reducer_of: Callable[[], tnt_comm.GradientReducer], scale: tf.Tensor, is_read_later: bool
+) -> tuple[tf.Tensor, ...]:
+    """Address of a large tensor, its sum, and the tensor as somebody sees it after the sum."""
+    reducer = reducer_of()
+    value = _own(LARGE) * tf.cast(scale, tf.float32)
+    address = tf.py_function(_address, [value], tf.int64)
+    with tf.control_dependencies([address]):
+        token, pending = ops.start_reduce(value, tf.ones_like(scale), reducer, 0)
+        small_token, small = ops.start_reduce(_own(SMALL), scale, reducer, 1)
+    barrier = token + small_token
+    sums = [ops.finish_reduce(each, barrier, reducer, i) for i, each in enumerate((pending, small))]
+    with tf.control_dependencies(sums):
+        seen = value + 0.0 if is_read_later else tf.zeros([])
+    return address, sums[0], sums[1], seen
+
+
+def sums_in_the_memory_of_gradients(is_read_later: bool) -> list[bool]:
+    """For some steps, whether the sum lies where the rank's own tensor was."""
     reducer = _reducer()
-    kept = [_sum(reducer, step + 1) for step in range(5)]
-    for step, sums in enumerate(kept):
-        for tensor, count in zip(sums, (LARGE, SMALL), strict=True):
-            np.testing.assert_array_equal(tensor, _expected(step + 1, count))
-    places = {
-        "large, kept": [_is_in_shared_memory(large) for large, _ in kept],
-        "small, kept": [_is_in_shared_memory(small) for _, small in kept],
-    }
-    del kept
-    gc.collect()
-    places["large, dropped"] = [_is_in_shared_memory(_sum(reducer, 1)[0]) for _ in range(5)]
-    return places
+    is_same = []
+    for factor in range(1, 6):
+        scale = tf.constant(factor, tf.float64)
+        address, large, small, seen = _traced(lambda: reducer, scale, is_read_later)
+        np.testing.assert_array_equal(large, _expected(factor, LARGE))
+        np.testing.assert_array_equal(small, _expected(factor, SMALL))
+        if is_read_later:
+            np.testing.assert_array_equal(seen, _own(LARGE) * factor)
+        is_same.append(_address(large) == int(address))
+    return is_same
 
 
 def sums_that_outlive_their_reducer() -> None:

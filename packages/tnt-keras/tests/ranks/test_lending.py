@@ -22,12 +22,12 @@ def test_gradients_that_a_user_keeps_stay_what_they_were(pool_of: Any, run_eager
         assert not np.array_equal(first, later)
 
 
-def test_large_sums_lie_in_shared_memory_unless_older_ones_are_kept(pool_of: Any) -> None:
-    for places in pool_of(2).run(lending.places_of_sums):
-        assert places["large, dropped"] == [True] * 5
-        # The first is lent. While it lives, later ones are copied.
-        assert places["large, kept"] == [True] + [False] * 4
-        assert places["small, kept"] == [False] * 5
+def test_a_large_sum_takes_the_memory_of_a_gradient_that_nobody_else_reads(pool_of: Any) -> None:
+    assert pool_of(2).run(lending.sums_in_the_memory_of_gradients, False) == [[True] * 5] * 2
+
+
+def test_a_gradient_that_somebody_reads_later_stays_what_it_was(pool_of: Any) -> None:
+    assert pool_of(2).run(lending.sums_in_the_memory_of_gradients, True) == [[False] * 5] * 2
 
 
 def test_sums_outlive_their_reducer(pool_of: Any) -> None:

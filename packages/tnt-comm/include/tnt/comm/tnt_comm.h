@@ -74,7 +74,20 @@ TNT_COMM_API tnt_comm_status tnt_comm_broadcast(void* data, uint64_t count, cons
 TNT_COMM_API tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data,
                                                double scale);
 
-/* Waits, then writes the sum over all ranks. */
+/* The same for a sum that is to be in `out` (which may be `data`) after the
+ * finish. Both are the reducer's until release(owner) is called. That is once, by
+ * any thread: at the finish; after an error at once, or when the reducer goes. */
+TNT_COMM_API tnt_comm_status tnt_reducer_start_into(int64_t reducer, int64_t tensor,
+                                                    const void* data, void* out, double scale,
+                                                    void (*release)(void* owner), void* owner);
+
+/* *is_in_place = 1 if tnt_reducer_start_into does without a copy, else 0. Always
+ * the same for a tensor of a reducer. */
+TNT_COMM_API tnt_comm_status tnt_reducer_is_in_place(int64_t reducer, int64_t tensor,
+                                                     int32_t* is_in_place);
+
+/* Waits, then writes the sum over all ranks; out may be NULL after
+ * tnt_reducer_start_into. */
 TNT_COMM_API tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out);
 
 /* Like finish, without the copy: *data is the sum, 64-byte aligned, and stays

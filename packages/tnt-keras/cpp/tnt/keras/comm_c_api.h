@@ -28,6 +28,9 @@ typedef enum {
 int32_t tnt_comm_abi_version(void);
 const char* tnt_comm_last_error(void);
 tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data, double scale);
+tnt_comm_status tnt_reducer_start_into(int64_t reducer, int64_t tensor, const void* data, void* out,
+                                       double scale, void (*release)(void* owner), void* owner);
+tnt_comm_status tnt_reducer_is_in_place(int64_t reducer, int64_t tensor, int32_t* is_in_place);
 tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out);
 tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** data, void** lease);
 void tnt_reducer_return(void* lease);

@@ -19,7 +19,9 @@ bool find(void* handle, const char* name, Function& function) {
 
 }  // namespace
 
-const CommLibrary& comm_library() { return g_library; }
+const CommLibrary& comm_library() {
+  return g_library;
+}
 
 }  // namespace tnt::keras
 
@@ -46,6 +48,8 @@ extern "C" __attribute__((visibility("default"))) const char* tnt_keras_open_com
   CommLibrary library;
   if (!find(handle, "tnt_comm_last_error", library.last_error) ||
       !find(handle, "tnt_reducer_start", library.reducer_start) ||
+      !find(handle, "tnt_reducer_start_into", library.reducer_start_into) ||
+      !find(handle, "tnt_reducer_is_in_place", library.reducer_is_in_place) ||
       !find(handle, "tnt_reducer_finish", library.reducer_finish) ||
       !find(handle, "tnt_reducer_lend", library.reducer_lend) ||
       !find(handle, "tnt_reducer_return", library.reducer_return) ||

@@ -9,6 +9,8 @@ namespace tnt::keras {
 struct CommLibrary {
   decltype(&tnt_comm_last_error) last_error = nullptr;
   decltype(&tnt_reducer_start) reducer_start = nullptr;
+  decltype(&tnt_reducer_start_into) reducer_start_into = nullptr;
+  decltype(&tnt_reducer_is_in_place) reducer_is_in_place = nullptr;
   decltype(&tnt_reducer_finish) reducer_finish = nullptr;
   decltype(&tnt_reducer_lend) reducer_lend = nullptr;
   decltype(&tnt_reducer_return) reducer_return = nullptr;

@@ -3,7 +3,9 @@
 namespace tnt::keras {
 namespace {
 
-StatusPtr new_status() { return StatusPtr(TF_NewStatus()); }
+StatusPtr new_status() {
+  return StatusPtr(TF_NewStatus());
+}
 
 StatusPtr status_of(const std::exception& error) {
   const auto* kernel_error = dynamic_cast<const KernelError*>(&error);
@@ -76,6 +78,25 @@ TensorPtr allocate_output(TF_OpKernelContext* context, TF_DataType dtype,
                                      num_bytes, status.get()));
   check(status.get());
   return output;
+}
+
+bool reuse_or_allocate_output(TF_OpKernelContext* context, int index, TensorPtr& output) {
+  // Our handle of the input would be somebody who reads it.
+  const std::vector<int64_t> dims = shape(input(context, 0).get());
+  const int candidate = 0;
+  int forwarded = -1;
+  StatusPtr status = new_status();
+  output.reset(TF_ForwardInputOrAllocateOutput(context, &candidate, 1, index, dims.data(),
+                                               static_cast<int>(dims.size()), &forwarded,
+                                               status.get()));
+  check(status.get());
+  return forwarded == candidate;
+}
+
+void set_output(TF_OpKernelContext* context, int index, const TF_Tensor* tensor) {
+  StatusPtr status = new_status();
+  TF_SetOutput(context, index, tensor, status.get());
+  check(status.get());
 }
 
 void output_token(TF_OpKernelContext* context) {

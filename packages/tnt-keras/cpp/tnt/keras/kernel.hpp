@@ -48,6 +48,13 @@ std::vector<int64_t> shape(const TF_Tensor* tensor);
 TensorPtr allocate_output(TF_OpKernelContext* context, TF_DataType dtype,
                           const std::vector<int64_t>& dims);
 
+/// Gives output `index` the memory of input 0 if nobody else reads that, else memory of its own, of
+/// the same shape. Whether it did the former.
+bool reuse_or_allocate_output(TF_OpKernelContext* context, int index, TensorPtr& output);
+
+/// Makes `tensor` the output `index`.
+void set_output(TF_OpKernelContext* context, int index, const TF_Tensor* tensor);
+
 /// Writes the scalar token 0 to output 0. A token carries no value: it is the edge along which
 /// "has started" travels to the operations that must wait for it.
 void output_token(TF_OpKernelContext* context);

@@ -1,51 +1,111 @@
 // TntStartReduce and TntFinishReduce: the sum of one tensor over all ranks, in two halves.
 //
-// Start copies its input, times `scale`, into the tensor's place in a bucket of the reducer and
-// returns at once; tnt-comm reduces a bucket in the background as soon as all its tensors are
-// there. Finish waits for the bucket and hands the sum to TensorFlow where it lies, in the bucket's
-// memory; TensorFlow gives it back when the last user of the tensor is gone. Only if it cannot be
-// had there, since it is small or the memory is still in use, it is copied. Finish blocks a thread
-// of TensorFlow, so it must not run before all Starts on which *other* ranks may wait: its
-// `barrier` input is the sum of the tokens of those Starts. With that, one inter-op thread is
-// enough.
+// Start hands its input, times `scale`, to the reducer and returns at once; tnt-comm sums a bucket
+// in the background as soon as all its tensors are there. Finish waits for that. Between the two
+// goes `pending`, a tensor of the input's shape:
+//
+//  - Large tensors of ranks on one host are summed where they lie. If nobody else reads the input,
+//    its memory becomes that of `pending` and of the sum; else `pending` has memory of its own. The
+//    reducer holds on to both tensors until the finish, so that they stay where they are even if
+//    TensorFlow gives up the step.
+//  - Others are copied into the tensor's place in a bucket, and `pending` is the input. Finish
+//  hands
+//    the sum to TensorFlow where it lies, in the bucket's memory; TensorFlow gives it back when the
+//    last user of the tensor is gone. Only if it cannot be had there, since it is small or the
+//    memory is still in use, it is copied.
+//
+// Finish blocks a thread of TensorFlow, so it must not run before all Starts on which *other* ranks
+// may wait: its `barrier` input is the sum of the tokens of those Starts. With that, one inter-op
+// thread is enough.
 #include "tnt/keras/kernel.hpp"
 #include "tnt/keras/ops.hpp"
 
 namespace tnt::keras {
 namespace {
 
-class StartReduce {
+/// The tensor of a reducer that an operation is about.
+class ReducerTensor {
  public:
-  explicit StartReduce(TF_OpKernelConstruction* context)
-      : reducer_(int_attribute(context, "reducer")), tensor_(int_attribute(context, "tensor_id")) {}
-
-  void compute(TF_OpKernelContext* context) const {
-    TensorPtr value = input(context, 0);
-    TensorPtr scale = input(context, 1);
-    check(comm_library().reducer_start(reducer_, tensor_, TF_TensorData(value.get()),
-                                       *static_cast<const double*>(TF_TensorData(scale.get()))));
-    output_token(context);
+  explicit ReducerTensor(TF_OpKernelConstruction* context)
+      : reducer_(int_attribute(context, "reducer")), tensor_(int_attribute(context, "tensor_id")) {
+    int32_t is_in_place = 0;
+    check(comm_library().reducer_is_in_place(reducer_, tensor_, &is_in_place));
+    is_in_place_ = is_in_place != 0;
   }
+
+  int64_t reducer() const { return reducer_; }
+  int64_t id() const { return tensor_; }
+  bool is_in_place() const { return is_in_place_; }
 
  private:
   int64_t reducer_;
   int64_t tensor_;
+  bool is_in_place_ = false;
+};
+
+class StartReduce {
+ public:
+  explicit StartReduce(TF_OpKernelConstruction* context) : tensor_(context) {}
+
+  void compute(TF_OpKernelContext* context) const {
+    const double scale = *static_cast<const double*>(TF_TensorData(input(context, 1).get()));
+    if (tensor_.is_in_place()) {
+      start_in_place(context, scale);
+    } else {
+      TensorPtr value = input(context, 0);
+      const void* data = TF_TensorData(value.get());
+      check(comm_library().reducer_start(tensor_.reducer(), tensor_.id(), data, scale));
+      set_output(context, kPending, value.get());
+    }
+    output_token(context);
+  }
+
+ private:
+  static constexpr int kPending = 1;
+
+  // What the reducer holds on to.
+  struct Tensors {
+    TensorPtr value;
+    TensorPtr pending;
+  };
+
+  void start_in_place(TF_OpKernelContext* context, double scale) const {
+    auto held = std::make_unique<Tensors>();
+    const bool is_same = reuse_or_allocate_output(context, kPending, held->pending);
+    void* out = TF_TensorData(held->pending.get());
+    const void* data = out;
+    if (!is_same) {
+      held->value = input(context, 0);
+      data = TF_TensorData(held->value.get());
+    }
+    const auto release = [](void* tensors) { delete static_cast<Tensors*>(tensors); };
+    check(comm_library().reducer_start_into(tensor_.reducer(), tensor_.id(), data, out, scale,
+                                            release, held.release()));
+  }
+
+  ReducerTensor tensor_;
 };
 
 class FinishReduce {
  public:
-  explicit FinishReduce(TF_OpKernelConstruction* context)
-      : reducer_(int_attribute(context, "reducer")), tensor_(int_attribute(context, "tensor_id")) {}
+  explicit FinishReduce(TF_OpKernelConstruction* context) : tensor_(context) {}
 
   void compute(TF_OpKernelContext* context) const {
+    if (tensor_.is_in_place()) {
+      check(comm_library().reducer_finish(tensor_.reducer(), tensor_.id(), nullptr));
+      set_output(context, 0, input(context, 0).get());
+      return;
+    }
     const void* data = nullptr;
     void* lease = nullptr;
-    check(comm_library().reducer_lend(reducer_, tensor_, &data, &lease));
+    check(comm_library().reducer_lend(tensor_.reducer(), tensor_.id(), &data, &lease));
     if (data != nullptr) {
       output_lent(context, data, lease);
     } else {
-      TensorPtr sum = reuse_or_allocate(context);
-      check(comm_library().reducer_finish(reducer_, tensor_, TF_TensorData(sum.get())));
+      TensorPtr sum;
+      reuse_or_allocate_output(context, 0, sum);
+      void* out = TF_TensorData(sum.get());
+      check(comm_library().reducer_finish(tensor_.reducer(), tensor_.id(), out));
     }
   }
 
@@ -53,41 +113,24 @@ class FinishReduce {
   // A tensor over the lent memory. TensorFlow writes only into memory that it allocated itself, and
   // the memory is aligned as it wants, so that nothing is copied.
   static void output_lent(TF_OpKernelContext* context, const void* data, void* lease) {
-    TensorPtr value = input(context, 0);
-    const std::vector<int64_t> dims = shape(value.get());
+    TensorPtr pending = input(context, 0);
+    const std::vector<int64_t> dims = shape(pending.get());
     TensorPtr sum(TF_NewTensor(
-        TF_TensorType(value.get()), dims.data(), static_cast<int>(dims.size()),
-        const_cast<void*>(data), TF_TensorByteSize(value.get()),
+        TF_TensorType(pending.get()), dims.data(), static_cast<int>(dims.size()),
+        const_cast<void*>(data), TF_TensorByteSize(pending.get()),
         [](void*, size_t, void* argument) { comm_library().reducer_return(argument); }, lease));
-    StatusPtr status(TF_NewStatus());
-    TF_SetOutput(context, 0, sum.get(), status.get());
-    check(status.get());
+    set_output(context, 0, sum.get());
   }
 
-  // The gradient itself is not needed any more once it is in its bucket, so its memory can hold
-  // the sum if nobody else reads it.
-  static TensorPtr reuse_or_allocate(TF_OpKernelContext* context) {
-    const std::vector<int64_t> dims = shape(input(context, 0).get());
-    const int candidate = 0;
-    int forwarded = -1;
-    StatusPtr status(TF_NewStatus());
-    TensorPtr output(TF_ForwardInputOrAllocateOutput(context, &candidate, 1, 0, dims.data(),
-                                                     static_cast<int>(dims.size()), &forwarded,
-                                                     status.get()));
-    check(status.get());
-    return output;
-  }
-
-  int64_t reducer_;
-  int64_t tensor_;
+  ReducerTensor tensor_;
 };
 
 }  // namespace
 
 void register_reduce_ops() {
-  register_op("TntStartReduce", {"value: T", "scale: double"}, {"token: int32"},
+  register_op("TntStartReduce", {"value: T", "scale: double"}, {"token: int32", "pending: T"},
               {"T: type", "reducer: int", "tensor_id: int"});
-  register_op("TntFinishReduce", {"value: T", "barrier: int32"}, {"sum: T"},
+  register_op("TntFinishReduce", {"pending: T", "barrier: int32"}, {"sum: T"},
               {"T: type", "reducer: int", "tensor_id: int"});
   register_kernel<StartReduce>("TntStartReduce");
   register_kernel<FinishReduce>("TntFinishReduce");

@@ -15,15 +15,14 @@ SlicedAllreduce::SlicedAllreduce(std::shared_ptr<Health> health, double stall_re
                                  std::shared_ptr<const SharedBlocks> blocks)
     : WindowedOperation(std::move(health), stall_report_s, std::move(state), descriptor),
       blocks_(std::move(blocks)),
-      in_(static_cast<const std::byte*>(in)),
-      out_(static_cast<std::byte*>(out)),
-      stride_(size_of(descriptor.dtype)),
+      pieces_(pipeline(), descriptor.dtype, descriptor.op, descriptor.count),
       sources_(static_cast<std::size_t>(channel().size())),
       reducer_(descriptor.dtype, descriptor.op, sources_.size()) {
-  const std::size_t num_bytes = descriptor.count * stride_;
-  const std::size_t window = channel().window_bytes();
-  is_beyond_caches_ = num_bytes >= kBeyondCachesBytes;
-  num_pieces_ = std::max<std::size_t>(1, (num_bytes + window - 1) / window);
+  const std::size_t num_bytes = descriptor.count * size_of(descriptor.dtype);
+  pieces_.runs().push_back({.range = {0, descriptor.count},
+                            .in = static_cast<const std::byte*>(in),
+                            .out = static_cast<std::byte*>(out)});
+  if (num_bytes >= kBeyondCachesBytes) pieces_.stream();
   has_second_round = true;
   SharedBlocks::Place in_place{};
   SharedBlocks::Place out_place{};
@@ -33,7 +32,7 @@ SlicedAllreduce::SlicedAllreduce(std::shared_ptr<Health> health, double stall_re
   if (is_shared) {
     share({in_place.block, in_place.offset, out_place.block, out_place.offset});
   }
-  num_steps = is_shared ? 1 : num_pieces_;
+  num_steps = is_shared ? 1 : pieces_.num_pieces();
 }
 
 void SlicedAllreduce::on_match() {
@@ -44,7 +43,7 @@ void SlicedAllreduce::on_match() {
   if (num_shared == 0) return;
   is_mixed_ = num_shared < channel().size();
   if (is_mixed_) {
-    num_steps = num_pieces_ + 1;
+    num_steps = pieces_.num_pieces() + 1;
     return;
   }
   for (int member = 0; member < channel().size(); ++member) arrays_.push_back(arrays_of(member));
@@ -60,59 +59,29 @@ SlicedAllreduce::Arrays SlicedAllreduce::arrays_of(int member) const {
   return arrays;
 }
 
-Range SlicedAllreduce::piece(std::uint64_t index) const {
-  const std::size_t length = channel().window_bytes() / stride_;
-  const std::size_t begin = index % num_pieces_ * length;
-  return {begin, std::min<std::size_t>(begin + length, descriptor().count)};
-}
-
-Range SlicedAllreduce::slice(std::uint64_t index, int member) const {
-  return slice_of(piece(index).size(), descriptor().dtype, channel().size(), member);
-}
-
 void SlicedAllreduce::copy_in(std::uint64_t index, std::byte* window) {
-  if (index == 0 && is_shared()) return;
-  const std::byte* source = in_ + piece(index).begin * stride_;
-  for (int member = 0; member < channel().size(); ++member) {
-    const Range part = slice(index, member);
-    if (member == channel().rank() || part.size() == 0) continue;
-    std::memcpy(window + part.begin * stride_, source + part.begin * stride_,
-                part.size() * stride_);
-  }
+  if (index > 0 || !is_shared()) pieces_.copy_in(piece(index), window);
 }
 
 bool SlicedAllreduce::reduce(std::uint64_t index) {
   if (!arrays_.empty()) return reduce_shared();
-  if (!is_void(index)) reduce_piece(index);
+  if (!is_void(index)) pieces_.reduce(piece(index), index);
   return true;
-}
-
-void SlicedAllreduce::reduce_piece(std::uint64_t index) {
-  const Range own = slice(index, channel().rank());
-  if (own.size() == 0) return;
-  const std::size_t offset = own.begin * stride_;
-  const std::size_t piece_offset = piece(index).begin * stride_;
-  for (int member = 0; member < channel().size(); ++member) {
-    const bool is_own = member == channel().rank();
-    const std::byte* whole = is_own ? in_ + piece_offset : window_of(member, index);
-    sources_[static_cast<std::size_t>(member)] = whole + offset;
-  }
-  std::byte* targets[] = {out_ + piece_offset + offset, own_window(index) + offset};
-  reducer_.reduce_to(targets, sources_.data(), sources_.size(), own.size());
 }
 
 bool SlicedAllreduce::reduce_shared() {
   // What one call does at most, so that other operations get their turn.
   constexpr std::size_t kBytesPerTurn = 512 * 1024;
+  const std::size_t stride = size_of(descriptor().dtype);
   const Range own =
       slice_of(descriptor().count, descriptor().dtype, channel().size(), channel().rank());
   const std::size_t begin = own.begin + num_reduced_;
-  const std::size_t length = std::min(own.end - begin, kBytesPerTurn / stride_);
+  const std::size_t length = std::min(own.end - begin, kBytesPerTurn / stride);
   if (length > 0) {
     std::vector<std::byte*> targets;
     for (std::size_t member = 0; member < arrays_.size(); ++member) {
-      sources_[member] = arrays_[member].in + begin * stride_;
-      targets.push_back(arrays_[member].out + begin * stride_);
+      sources_[member] = arrays_[member].in + begin * stride;
+      targets.push_back(arrays_[member].out + begin * stride);
     }
     // The last combination of a block writes its first target: this rank's own.
     std::swap(targets.front(), targets[static_cast<std::size_t>(channel().rank())]);
@@ -123,18 +92,7 @@ bool SlicedAllreduce::reduce_shared() {
 }
 
 void SlicedAllreduce::copy_out(std::uint64_t index) {
-  if (!arrays_.empty() || is_void(index)) return;
-  std::byte* target = out_ + piece(index).begin * stride_;
-  for (int member = 0; member < channel().size(); ++member) {
-    const Range part = slice(index, member);
-    if (member == channel().rank() || part.size() == 0) continue;
-    const std::byte* source = window_of(member, index) + part.begin * stride_;
-    if (is_beyond_caches_) {
-      stream_copy(target + part.begin * stride_, source, part.size() * stride_);
-    } else {
-      std::memcpy(target + part.begin * stride_, source, part.size() * stride_);
-    }
-  }
+  if (arrays_.empty() && !is_void(index)) pieces_.copy_out(piece(index), index);
 }
 
 DirectAllreduce::DirectAllreduce(std::shared_ptr<Health> health, double stall_report_s,

@@ -4,27 +4,16 @@
 #include <vector>
 
 #include "tnt/comm/algorithm/shared_blocks.hpp"
+#include "tnt/comm/algorithm/sliced_pieces.hpp"
 #include "tnt/comm/algorithm/windowed_operation.hpp"
-#include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/kernel/tree_reduce.hpp"
 
 namespace tnt::comm {
 
 /// Allreduce of large messages, each rank reducing a part for all.
 ///
-/// *Private arrays* go through the windows, per step a *piece* as large as a
-/// window. Every rank copies into its window what others will reduce (all but
-/// its own slice), reduces its slice straight out of its own array and the
-/// others' windows into its own array and its window, and copies the other
-/// slices of the result from the ranks that reduced them.
-///
-/// Windows stay in the caches (see Channel for why it is cheap to write to
-/// them), so main memory sees the array and the result only. What is
-/// copied out of a message that is too large for the caches goes past them.
-///
-/// Steps: ceil(bytes / window), two rounds each. Memory traffic per rank and
-/// byte of the message: (n-1)/n copied in, n/n read and 2/n written by the
-/// reduction, (n-1)/n copied out.
+/// *Private arrays* go through the windows, see SlicedPieces. Steps:
+/// ceil(bytes / window), two rounds each.
 ///
 /// *Arrays in shared blocks*, if those of all members are: every rank reduces
 /// one slice of the whole message out of all arrays and writes it to all
@@ -57,18 +46,12 @@ class SlicedAllreduce final : public WindowedOperation {
   };
 
   bool is_void(std::uint64_t index) const { return is_mixed_ && index == 0; }
-  Range piece(std::uint64_t index) const;
-  Range slice(std::uint64_t index, int member) const;  // elements, relative to the piece
-  void reduce_piece(std::uint64_t index);
+  std::uint64_t piece(std::uint64_t index) const { return index % pieces_.num_pieces(); }
   bool reduce_shared();  // true when this rank's slice is done
   Arrays arrays_of(int member) const;
 
   std::shared_ptr<const SharedBlocks> blocks_;
-  const std::byte* in_;
-  std::byte* out_;
-  std::size_t stride_;
-  std::uint64_t num_pieces_;
-  bool is_beyond_caches_;
+  SlicedPieces pieces_;
   bool is_mixed_ = false;
   std::vector<Arrays> arrays_;  // by member, if all are shared
   std::size_t num_reduced_ = 0;

@@ -13,12 +13,21 @@
 
 namespace tnt::comm {
 
+/// A tensor that is summed where it lies, without being packed.
+struct PlacedTensor {
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;               ///< where its sum goes; may be `in`
+  double scale = 1;                       ///< what is summed is scale * in
+  std::shared_ptr<void> owner = nullptr;  ///< keeps both where they are
+};
+
 /// Allreduce of a bucket in memory of its own, one per training step, over and
 /// over; what is common to all kinds of memory.
 ///
 /// A step is: input() and packing for every tensor, post(), the engine, and
 /// result() or try_lend(). The result of step s stays as it is until this rank
-/// packs for step s+1; where it is lent, until it is given back.
+/// packs for step s+1; where it is lent, until it is given back. Some buckets
+/// let large tensors stay where they are: place() instead of packing.
 class BucketOperation : public CollectiveOperation {
  public:
   BucketOperation(std::shared_ptr<Health> health, double stall_report_s, std::string name);
@@ -30,6 +39,14 @@ class BucketOperation : public CollectiveOperation {
 
   /// Where the bucket of a step is packed. To be called for every tensor.
   virtual std::byte* input(std::uint64_t step) = 0;
+
+  /// Whether the `place`-th of the bucket's large tensors can be placed.
+  virtual bool is_placeable(std::size_t /*place*/) const { return false; }
+
+  /// For this step, the tensor is not in the bucket but there. It is until
+  /// release(), which must not come before the step is complete.
+  virtual void place(std::size_t /*place*/, PlacedTensor /*tensor*/) {}
+  virtual void release(std::size_t /*place*/) {}
 
   /// The whole bucket of step `next` is packed. Then the operation must be
   /// given to the engine. Any thread.

@@ -11,23 +11,20 @@ WindowedOperation::WindowedOperation(std::shared_ptr<Health> health, double stal
                                      std::shared_ptr<ChannelState> state,
                                      const Descriptor& descriptor)
     : CollectiveOperation(std::move(health), stall_report_s),
-      state_(std::move(state)),
+      pipeline_(std::move(state)),
       posting_{.descriptor = descriptor, .is_shared = false, .places = {}} {}
 
 void WindowedOperation::take_over(const Descriptor& descriptor) {
   has_begun_ = true;
-  base_ = state_->next_step;
   posting_.descriptor = descriptor;
-  posted_ = 1;
+  pipeline_.begin(1);
 }
 
 Progress WindowedOperation::step() {
   if (!has_begun_) begin();
-  bool has_moved = try_post();
-  has_moved |= try_reduce();
-  has_moved |= try_finish();
-  if (finished_ == num_steps) {
-    state_->next_step = base_ + num_steps;
+  const bool has_moved = pipeline_.advance(*this);
+  if (pipeline_.is_done(*this)) {
+    pipeline_.end();
     return Progress::done;
   }
   return has_moved ? Progress::advanced : Progress::pending;
@@ -35,40 +32,14 @@ Progress WindowedOperation::step() {
 
 void WindowedOperation::begin() {
   has_begun_ = true;
-  base_ = state_->next_step;
-  posting_.descriptor.call_index = state_->num_calls++;
-  state_->channel.describe(base_, posting_);
+  pipeline_.begin();
+  posting_.descriptor.call_index = pipeline_.state().num_calls++;
+  pipeline_.state().channel.describe(pipeline_.base(), posting_);
 }
 
-bool WindowedOperation::try_post() {
-  if (posted_ == num_steps || posted_ == finished_ + state_->channel.depth()) return false;
-  copy_in(posted_, own_window(posted_));
-  state_->channel.post(base_ + posted_);
-  ++posted_;
-  return true;
-}
-
-bool WindowedOperation::try_reduce() {
-  if (reduced_ == posted_ || !state_->channel.have_all_posted(base_ + reduced_)) return false;
-  if (!is_matched_) {
-    require_match();
-    on_match();
-    is_matched_ = true;
-  }
-  if (has_second_round) {
-    if (!reduce(reduced_)) return true;
-    state_->channel.publish_reduced(base_ + reduced_);
-  }
-  ++reduced_;
-  return true;
-}
-
-bool WindowedOperation::try_finish() {
-  if (finished_ == reduced_) return false;
-  if (has_second_round && !state_->channel.have_all_reduced(base_ + finished_)) return false;
-  copy_out(finished_);
-  ++finished_;
-  return true;
+void WindowedOperation::on_first_posted() {
+  require_match();
+  on_match();
 }
 
 void WindowedOperation::require_match() const {
@@ -89,10 +60,7 @@ std::string WindowedOperation::describe() const {
 }
 
 std::vector<int> WindowedOperation::missing() const {
-  if (!has_begun_) return {};
-  if (reduced_ < posted_) return channel().missing_posts(base_ + reduced_);
-  if (finished_ < reduced_) return channel().missing_reductions(base_ + finished_);
-  return {};
+  return has_begun_ ? pipeline_.missing() : std::vector<int>{};
 }
 
 }  // namespace tnt::comm

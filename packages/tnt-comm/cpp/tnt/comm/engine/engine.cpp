@@ -21,6 +21,11 @@ Clock::duration look_interval(Clock::duration waited) {
   return std::clamp(waited / 8, kShortest, kLongest);
 }
 
+// How soon the engine takes over from a caller who has what he waited for.
+// Most come back at once to wait for the next result, and two threads that do
+// the same work take each other's core.
+constexpr Clock::duration kHandover = std::chrono::microseconds(200);
+
 }  // namespace
 
 Engine::Engine(Doorbell& doorbell, EngineSettings settings)
@@ -41,7 +46,7 @@ void Engine::submit(const std::shared_ptr<Stream>& stream, std::shared_ptr<Opera
     stream->state_.fetch_add(1);
     submitted_.push_back({stream, std::move(operation), false});
   }
-  if (driver == Driver::engine) doorbell_.ring();
+  if (driver == Driver::engine && !is_helped_.load()) doorbell_.ring();
 }
 
 void Engine::run(const std::shared_ptr<Stream>& stream,
@@ -99,13 +104,16 @@ bool Engine::wait(const Completion& completion, std::uint32_t count, Clock::time
 }
 
 bool Engine::help(const Completion& completion, std::uint32_t count, Clock::time_point end) {
+  if (is_helped_.exchange(true)) return false;
   doorbell_.begin_polling();
   Patience patience(settings_.poll);
   bool is_complete = false;
   while (true) {
-    std::unique_lock lock(progress_mutex_, std::try_to_lock);
-    const bool has_moved = lock.owns_lock() && advance_all();
-    if (lock.owns_lock()) lock.unlock();
+    bool has_moved = false;
+    {
+      const std::lock_guard lock(progress_mutex_);
+      has_moved = advance_all();
+    }
     is_complete = completion.has_reached(count);
     if (is_complete) break;
     if (has_moved) patience.renew();
@@ -113,7 +121,10 @@ bool Engine::help(const Completion& completion, std::uint32_t count, Clock::time
     if (has_moved && Clock::now() > end) break;
   }
   doorbell_.end_polling();
-  if (num_unfinished_.load() > 0) doorbell_.ring();  // the engine takes over
+  if (is_complete) num_helps_.fetch_add(1);
+  is_helped_.store(false);
+  // What is left is for the engine, now or soon.
+  if (!is_complete && num_unfinished_.load() > 0) doorbell_.ring();
   return is_complete;
 }
 
@@ -128,6 +139,10 @@ void Engine::run() {
   while (!is_stopping_.load()) {
     const std::uint32_t seen = doorbell_.num_rings();
     settings_.heartbeat();
+    if (is_left_to_caller()) {
+      doorbell_.wait(seen, kHandover);
+      continue;
+    }
     bool has_moved = false;
     {
       const std::lock_guard lock(progress_mutex_);
@@ -143,6 +158,16 @@ void Engine::run() {
       patience.renew();
     }
   }
+}
+
+// Whether a caller advances operations, or did a moment ago; and nobody needs
+// supervision.
+bool Engine::is_left_to_caller() {
+  if (Clock::now() - last_supervision_ >= settings_.supervision_interval) return false;
+  const std::uint32_t num_helps = num_helps_.load();
+  const bool is_left = is_helped_.load() || num_helps != num_helps_seen_;
+  num_helps_seen_ = num_helps;
+  return is_left;
 }
 
 void Engine::sleep(std::uint32_t seen, Clock::time_point last_event) {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/fusion/placement.hpp"
@@ -19,6 +20,28 @@ namespace {
 // Copying less than this is cheaper than keeping account of a loan.
 constexpr std::size_t kSmallestLoanBytes = 16 * 1024;
 
+// From here on, packing costs more than treating a tensor by itself.
+constexpr std::size_t kSmallestPlacedBytes = 64 * 1024;
+
+std::size_t num_bytes_of(const TensorSpec& spec) {
+  return spec.num_elements * size_of(spec.dtype);
+}
+
+bool is_large(const TensorSpec& spec, const Bucket& bucket) {
+  return !bucket.is_compressed() && num_bytes_of(spec) >= kSmallestPlacedBytes;
+}
+
+std::vector<Range> large_tensors(const Bucket& bucket, const std::vector<TensorSpec>& tensors,
+                                 const Placement& placement) {
+  std::vector<Range> large;
+  for (std::size_t k = 0; k < bucket.tensor_ids.size(); ++k) {
+    const TensorSpec& spec = tensors[bucket.tensor_ids[k]];
+    const std::size_t begin = placement.offsets[k];
+    if (is_large(spec, bucket)) large.push_back({begin, begin + spec.num_elements});
+  }
+  return large;
+}
+
 }  // namespace
 
 /// A tensor's place and where it is between start and finish.
@@ -26,7 +49,10 @@ struct GradientReducer::Tensor {
   TensorSpec spec;
   std::optional<DType> narrow;  // as what it travels, if that is not its own dtype
   FusedTensors* bucket = nullptr;
-  std::size_t offset = 0;  // in bytes
+  std::size_t offset = 0;            // in bytes
+  std::optional<std::size_t> place;  // among the bucket's tensors that can be summed in place
+  std::byte* into = nullptr;         // of the step at hand, if its sum is to be there
+  std::shared_ptr<void> owner;       // of `into`, if the bucket does not have it
   std::atomic<State> state{State::idle};
   std::atomic<std::uint64_t> step{0};  // written by finish() only, which start() follows
 };
@@ -80,8 +106,9 @@ void GradientReducer::create_buckets(const FusionPlan& plan) {
   for (std::size_t i = 0; i < plan.buckets().size(); ++i) {
     const Bucket& bucket = plan.buckets()[i];
     placements.push_back(place(bucket, plan.tensors()));
-    specs.push_back(
-        {bucket.wire_dtype, placements.back().num_elements, describe_bucket(plan, i, name_)});
+    specs.push_back({bucket.wire_dtype, placements.back().num_elements,
+                     describe_bucket(plan, i, name_),
+                     large_tensors(bucket, plan.tensors(), placements.back())});
     num_bytes += bucket.num_wire_bytes();
   }
   is_beyond_caches_ = num_bytes >= kBeyondCachesBytes;
@@ -95,12 +122,17 @@ void GradientReducer::create_buckets(const FusionPlan& plan) {
       const auto living = weak.lock();  // an operation may outlive its reducer
       return living ? living->names_of_missing() : std::string();
     });
+    std::size_t next_place = 0;
     for (std::size_t k = 0; k < bucket.tensor_ids.size(); ++k) {
       Tensor& tensor = fused->tensors.emplace_back();
       tensor.spec = plan.tensors()[bucket.tensor_ids[k]];
       if (bucket.is_compressed()) tensor.narrow = bucket.wire_dtype;
       tensor.bucket = fused.get();
       tensor.offset = placements[i].offsets[k] * size_of(bucket.wire_dtype);
+      if (is_large(tensor.spec, bucket)) {
+        if (fused->allreduce->is_placeable(next_place)) tensor.place = next_place;
+        ++next_place;
+      }
       tensors_[bucket.tensor_ids[k]] = &tensor;
     }
     observe(*fused, i, plan);
@@ -143,26 +175,58 @@ void GradientReducer::enter(Tensor& tensor, State from, State to, const char* ca
                         ". Each step is one start, then one finish, of every tensor."));
 }
 
-void GradientReducer::start(std::size_t id, const void* data, double scale) {
+GradientReducer::Tensor& GradientReducer::begin_start(std::size_t id, double scale) {
   require_usable(id);
   Tensor& tensor = *tensors_[id];
   require_scalable(tensor.spec.dtype, scale);
   group_->health()->require_intact();
   enter(tensor, State::idle, State::packing, "start");
   if (phase_track_) phase_track_->begin_tensor(tensor.step);
+  return tensor;
+}
+
+void GradientReducer::end_start(Tensor& tensor) {
   FusedTensors& bucket = *tensor.bucket;
-  std::byte* target = bucket.allreduce->input(tensor.step) + tensor.offset;
+  tensor.state.store(State::started);
+  if (phase_track_) phase_track_->end_tensor();
+  if (bucket.num_packed.fetch_add(1) + 1 < bucket.tensors.size()) return;
+  if (bucket.track) bucket.track->ready(tensor.step);
+  launch(bucket);
+}
+
+void GradientReducer::pack(Tensor& tensor, const void* data, double scale) {
+  std::byte* target = tensor.bucket->allreduce->input(tensor.step) + tensor.offset;
   if (tensor.narrow) {
     pack_narrowed(target, data, tensor.spec.num_elements, *tensor.narrow, scale);
   } else {
     const auto pack = is_beyond_caches_ ? pack_scaled_streamed : pack_scaled;
     pack(target, data, tensor.spec.num_elements, tensor.spec.dtype, scale);
   }
-  tensor.state.store(State::started);
-  if (phase_track_) phase_track_->end_tensor();
-  if (bucket.num_packed.fetch_add(1) + 1 < bucket.tensors.size()) return;
-  if (bucket.track) bucket.track->ready(tensor.step);
-  launch(bucket);
+}
+
+void GradientReducer::start(std::size_t id, const void* data, double scale) {
+  Tensor& tensor = begin_start(id, scale);
+  pack(tensor, data, scale);
+  end_start(tensor);
+}
+
+void GradientReducer::start_into(std::size_t id, const void* data, void* out, double scale,
+                                 std::shared_ptr<void> owner) {
+  Tensor& tensor = begin_start(id, scale);
+  tensor.into = static_cast<std::byte*>(out);
+  if (tensor.place) {
+    tensor.bucket->allreduce->place(
+        *tensor.place, {static_cast<const std::byte*>(data), tensor.into, scale, std::move(owner)});
+  } else {
+    tensor.owner = std::move(owner);
+    pack(tensor, data, scale);
+  }
+  end_start(tensor);
+}
+
+bool GradientReducer::is_summed_in_place(std::size_t id) const {
+  require_usable(id);
+  return tensors_[id]->place.has_value();
 }
 
 void GradientReducer::launch(FusedTensors& bucket) {
@@ -194,20 +258,32 @@ void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
   require_usable(id);
   Tensor& tensor = *tensors_[id];
   enter(tensor, State::started, State::finishing, "finish");
-  wait_for_sum(tensor, timeout_s, check_interrupt);
-  const std::size_t num_bytes = tensor.spec.num_elements * size_of(tensor.spec.dtype);
-  if (num_bytes > 0) {
-    const std::byte* sum = tensor.bucket->allreduce->result(tensor.step) + tensor.offset;
-    if (tensor.narrow) {
-      unpack_widened(out, sum, tensor.spec.num_elements, *tensor.narrow);
-    } else {
-      std::memcpy(out, sum, num_bytes);
-    }
+  void* target = out != nullptr ? out : tensor.into;
+  if (target == nullptr && tensor.spec.num_elements > 0) {
+    tensor.state.store(State::started);
+    throw UsageError(text("GradientReducer '", name_, "': finish of tensor '", tensor.spec.name,
+                          "' must say where the sum is to be put, since its start did not."));
   }
+  wait_for_sum(tensor, timeout_s, check_interrupt);
+  if (tensor.spec.num_elements > 0) copy_out(tensor, target);
   hand_out(tensor);
 }
 
+void GradientReducer::copy_out(const Tensor& tensor, void* out) {
+  const bool is_placed = tensor.place && tensor.into != nullptr;
+  const BucketOperation& allreduce = *tensor.bucket->allreduce;
+  const std::byte* sum = is_placed ? tensor.into : allreduce.result(tensor.step) + tensor.offset;
+  if (tensor.narrow) {
+    unpack_widened(out, sum, tensor.spec.num_elements, *tensor.narrow);
+  } else if (out != sum) {
+    std::memcpy(out, sum, num_bytes_of(tensor.spec));
+  }
+}
+
 void GradientReducer::hand_out(Tensor& tensor) {
+  if (tensor.into != nullptr && tensor.place) tensor.bucket->allreduce->release(*tensor.place);
+  tensor.into = nullptr;
+  tensor.owner = nullptr;
   ++tensor.step;
   if (tensor.bucket->track) tensor.bucket->track->finish_tensor();
   tensor.state.store(State::idle);
@@ -217,9 +293,12 @@ std::unique_ptr<Lease> GradientReducer::lend(std::size_t id, double timeout_s,
                                              const InterruptCheck& check_interrupt) {
   require_usable(id);
   Tensor& tensor = *tensors_[id];
-  const std::size_t num_bytes = tensor.spec.num_elements * size_of(tensor.spec.dtype);
-  if (num_bytes < kSmallestLoanBytes || tensor.narrow) return nullptr;
+  if (num_bytes_of(tensor.spec) < kSmallestLoanBytes || tensor.narrow) return nullptr;
   enter(tensor, State::started, State::finishing, "lend");
+  if (tensor.into != nullptr) {
+    tensor.state.store(State::started);
+    return nullptr;
+  }
   wait_for_sum(tensor, timeout_s, check_interrupt);
   std::size_t window = 0;
   const auto lender = tensor.bucket->allreduce->try_lend(tensor.step, window);

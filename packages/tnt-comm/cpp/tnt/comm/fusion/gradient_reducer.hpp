@@ -20,9 +20,11 @@ class PhaseTrack;
 ///
 /// start() copies a tensor into its bucket; the last tensor of a bucket sets
 /// the bucket's allreduce going. finish() waits for it and copies the sum out;
-/// lend() hands it out where it is. Each tensor alternates between start and
-/// finish; different tensors in any order and from any threads. Buckets progress
-/// independently of each other, so ranks may start them in different orders.
+/// lend() hands it out where it is. start_into() spares both copies where a
+/// tensor can be summed where it lies: large ones on one host. Each tensor
+/// alternates between start and finish; different tensors in any order and from
+/// any threads. Buckets progress independently of each other, so ranks may start
+/// them in different orders.
 class TNT_COMM_EXPORT GradientReducer {
  public:
   /// Collective among the group, blocking. Mismatch error on all ranks if the
@@ -39,13 +41,24 @@ class TNT_COMM_EXPORT GradientReducer {
   /// Packs scale * data. Never waits for another rank.
   void start(std::size_t id, const void* data, double scale);
 
-  /// Waits, then writes the sum to `out`. `timeout_s` <= 0: the job's.
+  /// The same for a sum that is to be in `out`, which may be `data`, after the
+  /// finish(). Until then both are the reducer's, and `owner` keeps them alive,
+  /// whatever happens to the reducer; it may be dropped by any thread.
+  void start_into(std::size_t id, const void* data, void* out, double scale,
+                  std::shared_ptr<void> owner);
+
+  /// Whether start_into() does without a copy.
+  bool is_summed_in_place(std::size_t id) const;
+
+  /// Waits, then writes the sum to `out`, which may be null after start_into().
+  /// `timeout_s` <= 0: the job's.
   void finish(std::size_t id, void* out, double timeout_s = 0,
               const InterruptCheck& check_interrupt = {});
 
   /// Like finish, without the copy. Null if the sum cannot be lent: small
-  /// tensors are cheaper to copy, compressed ones must be widened, and only the
-  /// results of one step of a bucket are lent at a time. The tensor then is as
+  /// tensors are cheaper to copy, compressed ones must be widened, only the
+  /// results of one step of a bucket are lent at a time, and what start_into()
+  /// began is its caller's already. The tensor then is as
   /// before the call: finish() it.
   std::unique_ptr<Lease> lend(std::size_t id, double timeout_s = 0,
                               const InterruptCheck& check_interrupt = {});
@@ -61,8 +74,12 @@ class TNT_COMM_EXPORT GradientReducer {
   void create_buckets(const FusionPlan& plan);
   void require_usable(std::size_t id) const;
   void enter(Tensor& tensor, State from, State to, const char* call);
+  Tensor& begin_start(std::size_t id, double scale);
+  void pack(Tensor& tensor, const void* data, double scale);
+  void end_start(Tensor& tensor);
   void launch(FusedTensors& bucket);
   void wait_for_sum(Tensor& tensor, double timeout_s, const InterruptCheck& check_interrupt);
+  static void copy_out(const Tensor& tensor, void* out);
   static void hand_out(Tensor& tensor);
   void observe(FusedTensors& bucket, std::size_t index, const FusionPlan& plan);
 

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
-#include "tnt/comm/algorithm/bucket_allreduce.hpp"
+#include "tnt/comm/algorithm/direct_bucket_allreduce.hpp"
 #include "tnt/comm/algorithm/network/bucket_allreduce.hpp"
 #include "tnt/comm/algorithm/network/two_level_bucket_allreduce.hpp"
 #include "tnt/comm/algorithm/select.hpp"
+#include "tnt/comm/algorithm/slices.hpp"
+#include "tnt/comm/algorithm/streamed_bucket_allreduce.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/group/group.hpp"
+#include "tnt/comm/kernel/stream_copy.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -40,33 +43,69 @@ class SegmentPlan {
   MemoryNeeds total_;
 };
 
+std::size_t num_bytes_of(const BucketSpec& spec) {
+  return spec.count * size_of(spec.dtype);
+}
+
 BucketLayout add_windows(SegmentPlan& plan, const BucketSpec& spec) {
   BucketLayout layout;
-  layout.window_bytes = round_up(spec.count * size_of(spec.dtype), kCacheLine);
+  layout.window_bytes = round_up(num_bytes_of(spec), kCacheLine);
   const auto place = plan.add({layout.num_bytes(), BucketLayout::kNumNotifications});
   layout.offset = place.offset;
   layout.notification = place.notification;
   return layout;
 }
 
+// Alone, there is nothing to reduce.
+bool is_direct(const BucketSpec& spec, int num_members) {
+  return num_members > 1 && num_bytes_of(spec) <= direct_allreduce_limit_bytes(num_members);
+}
+
+// Windows as for the group's own allreduces of large arrays.
+ChannelLayout streaming_layout() {
+  ChannelLayout layout;
+  layout.window_bytes = 512 * 1024;
+  layout.depth = 2;
+  return layout;
+}
+
 Buckets create_readable(Group& group, const std::vector<BucketSpec>& specs) {
   SegmentPlan plan;
   std::vector<BucketLayout> layouts;
+  std::size_t num_streamed = 0;
+  std::size_t num_bytes = 0;
   for (const BucketSpec& spec : specs) {
-    layouts.push_back(add_windows(plan, spec));
+    const bool is_small = is_direct(spec, group.size());
+    layouts.push_back(is_small ? add_windows(plan, spec) : BucketLayout{});
+    num_streamed += is_small ? 0 : 1;
+    num_bytes += num_bytes_of(spec);
   }
+  ChannelLayout channel = streaming_layout();
+  const auto shared =
+      plan.add(num_streamed > 0 ? BucketTurns::memory_needs(channel, num_streamed) : MemoryNeeds{});
   const auto segment = group.create_segment(plan.total());
+  channel.offset = shared.offset;
+  const auto turns =
+      std::make_shared<BucketTurns>(segment, channel, shared.notification, num_streamed);
   Buckets buckets;
+  std::size_t next_streamed = 0;
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    buckets.push_back(std::make_shared<BucketAllreduce>(group.health(), group.stall_report_s(),
-                                                        segment, layouts[i], specs[i].dtype,
-                                                        specs[i].count, specs[i].name));
+    const BucketSpec& spec = specs[i];
+    if (is_direct(spec, group.size())) {
+      buckets.push_back(
+          std::make_shared<DirectBucketAllreduce>(group.health(), group.stall_report_s(), segment,
+                                                  layouts[i], spec.dtype, spec.count, spec.name));
+    } else {
+      buckets.push_back(std::make_shared<StreamedBucketAllreduce>(
+          group.health(), group.stall_report_s(), turns, next_streamed++, spec.dtype, spec.count,
+          spec.large, num_bytes >= kBeyondCachesBytes, spec.name));
+    }
   }
   return buckets;
 }
 
 MessagePattern pattern_for(const Group& group, const BucketSpec& spec) {
-  const AllreduceCase wanted{.num_bytes = spec.count * size_of(spec.dtype),
+  const AllreduceCase wanted{.num_bytes = num_bytes_of(spec),
                              .dtype = spec.dtype,
                              .topology = group.topology(),
                              .num_members = group.size(),

@@ -7,6 +7,7 @@
 
 #include "tnt/comm/algorithm/bucket_operation.hpp"
 #include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/partition.hpp"
 
 namespace tnt::comm {
 
@@ -15,8 +16,9 @@ class Group;
 /// A bucket that is to be summed over a group in every step.
 struct BucketSpec {
   DType dtype = DType::float32;
-  std::size_t count = 0;  ///< elements
-  std::string name;       ///< for messages
+  std::size_t count = 0;     ///< elements
+  std::string name;          ///< for messages
+  std::vector<Range> large;  ///< elements of the tensors that may be placed, ascending
 };
 
 /// Memory and operations for buckets, for how the group's members reach each

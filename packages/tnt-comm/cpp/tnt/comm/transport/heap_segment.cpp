@@ -1,22 +1,26 @@
 #include "tnt/comm/transport/heap_segment.hpp"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cstring>
 #include <new>
 
-#include "tnt/comm/base/partition.hpp"
-
 namespace tnt::comm {
 
-HeapSegment::HeapSegment(std::size_t num_bytes) {
-  constexpr std::size_t kAlignment = 64;
-  const std::size_t rounded = round_up(num_bytes + 1, kAlignment);  // never zero
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
-  if (!memory_) throw std::bad_alloc();
-  std::memset(memory_.get(), 0, rounded);
+HeapSegment::HeapSegment(std::size_t num_bytes) : num_bytes_(std::max<std::size_t>(num_bytes, 1)) {
+  void* memory = ::mmap(nullptr, num_bytes_, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  memory_ = static_cast<std::byte*>(memory);
+}
+
+HeapSegment::~HeapSegment() {
+  ::munmap(memory_, num_bytes_);
 }
 
 void HeapSegment::put(int, std::size_t to, std::size_t from, std::size_t num_bytes) {
-  if (num_bytes > 0) std::memmove(memory_.get() + to, memory_.get() + from, num_bytes);
+  if (num_bytes > 0) std::memmove(memory_ + to, memory_ + from, num_bytes);
 }
 
 }  // namespace tnt::comm

@@ -1,0 +1,56 @@
+#include "tnt/comm/algorithm/window_pipeline.hpp"
+
+namespace tnt::comm {
+
+void WindowPipeline::begin(std::uint64_t num_posted) {
+  base_ = state_->next_step;
+  is_first_posted_ = false;
+  posted_ = num_posted;
+  reduced_ = 0;
+  finished_ = 0;
+}
+
+bool WindowPipeline::advance(WindowedWork& work) {
+  bool has_moved = try_post(work);
+  has_moved |= try_reduce(work);
+  has_moved |= try_finish(work);
+  return has_moved;
+}
+
+bool WindowPipeline::try_post(WindowedWork& work) {
+  if (posted_ == work.num_steps || posted_ == finished_ + channel().depth()) return false;
+  work.copy_in(posted_, own_window(posted_));
+  state_->channel.post(base_ + posted_);
+  ++posted_;
+  return true;
+}
+
+bool WindowPipeline::try_reduce(WindowedWork& work) {
+  if (reduced_ == posted_ || !channel().have_all_posted(base_ + reduced_)) return false;
+  if (!is_first_posted_) {
+    work.on_first_posted();
+    is_first_posted_ = true;
+  }
+  if (work.has_second_round) {
+    if (!work.reduce(reduced_)) return true;
+    state_->channel.publish_reduced(base_ + reduced_);
+  }
+  ++reduced_;
+  return true;
+}
+
+bool WindowPipeline::try_finish(WindowedWork& work) {
+  if (finished_ == reduced_) return false;
+  if (work.has_second_round && !channel().have_all_reduced(base_ + finished_)) return false;
+  work.copy_out(finished_);
+  ++finished_;
+  return true;
+}
+
+std::vector<int> WindowPipeline::missing() const {
+  if (reduced_ < posted_) return channel().missing_posts(base_ + reduced_);
+  if (finished_ < reduced_) return channel().missing_reductions(base_ + finished_);
+  return {};
+}
+
+}  // namespace tnt::comm
