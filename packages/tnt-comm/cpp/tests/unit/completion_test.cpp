@@ -37,8 +37,8 @@ TEST(Completion, AllWaitersWakeUp) {
 TEST(Completion, AnErrorEndsAllLaterWaitsButNotEarlierResults) {
   Completion completion;
   completion.complete();
-  completion.fail(std::make_exception_ptr(Error(ErrorKind::comm, "first")));
-  completion.fail(std::make_exception_ptr(Error(ErrorKind::comm, "second")));
+  completion.fail(Error(ErrorKind::comm, "first"));
+  completion.fail(Error(ErrorKind::comm, "second"));
   EXPECT_TRUE(completion.wait_until(2, Deadline(30).end()));
   EXPECT_NO_THROW(completion.rethrow_unless_completed(1));
   try {

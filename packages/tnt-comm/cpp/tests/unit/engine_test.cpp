@@ -19,7 +19,7 @@ class Scripted : public Operation {
   }
   void supervise() override { ++num_supervisions; }
   void complete() override { completion.complete(); }
-  void fail(std::exception_ptr error) override { completion.fail(error); }
+  void fail(const Error& error) override { completion.fail(error); }
 
   std::atomic<bool> is_ready{false};
   std::atomic<bool> throws{false};
@@ -90,7 +90,7 @@ TEST_F(EngineTest, PendingOperationsAreSupervised) {
 
 TEST_F(EngineTest, StoppingFailsWhatIsInFlightAndRefusesMore) {
   const auto blocked = submit(std::make_shared<Stream>());
-  engine.stop(std::make_exception_ptr(UsageError("stopped")));
+  engine.stop(UsageError("stopped"));
   EXPECT_THROW(blocked->completion.rethrow_unless_completed(1), UsageError);
   EXPECT_THROW(submit(std::make_shared<Stream>()), UsageError);
 }

@@ -22,7 +22,7 @@ SlicedAllreduce::SlicedAllreduce(std::shared_ptr<Health> health, double stall_re
   pieces_.runs().push_back({.range = {0, descriptor.count},
                             .in = static_cast<const std::byte*>(in),
                             .out = static_cast<std::byte*>(out)});
-  if (num_bytes >= kBeyondCachesBytes) pieces_.stream();
+  if (is_beyond_caches(num_bytes, channel().size())) pieces_.stream();
   has_second_round = true;
   SharedBlocks::Place in_place{};
   SharedBlocks::Place out_place{};

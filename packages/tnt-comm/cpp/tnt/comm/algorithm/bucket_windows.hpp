@@ -30,13 +30,13 @@ struct BucketLayout {
 ///
 /// A rank says which of its windows it has packed along with the post.
 ///
-/// Windows need no counter of their own to be used again. Sliced: of this
-/// rank's window of step s, rank r reads slice r and then writes slice r, and
-/// announces `reduced` after both. So when all have announced it, nobody else
+/// Windows need no counter of their own to be used again. If each rank reduces a
+/// slice for all: of this rank's window of step s, rank r reads slice r and then
+/// writes slice r, and announces `reduced` after both. So when all have announced it, nobody else
 /// touches the window any more, and the next step may be packed into it.
-/// Direct (windows alternate): others may still read the window of step s when
-/// this rank has finished s; but once it has finished s+1, everybody had posted
-/// s+1 and hence finished s, and s+2 is the first step to use that window.
+/// If each reduces everything for itself (windows alternate): others may still read the window of
+/// step s when this rank has finished s; but once it has finished s+1, everybody had posted s+1 and
+/// hence finished s, and s+2 is the first step to use that window.
 class BucketWindows {
  public:
   BucketWindows(std::shared_ptr<Segment> segment, const BucketLayout& layout, DType dtype,

@@ -38,9 +38,9 @@ void CollectiveOperation::complete() {
   completion_.complete();
 }
 
-void CollectiveOperation::fail(std::exception_ptr error) {
+void CollectiveOperation::fail(const Error& error) {
   probe_.end(false);
-  completion_.fail(std::move(error));
+  completion_.fail(error);
 }
 
 Progress CollectiveOperation::advance() {
@@ -136,7 +136,7 @@ void CollectiveOperation::abandon(const std::string& reason) {
 
 void CollectiveOperation::break_group(const Error& error) {
   health_->fail(error);
-  fail(std::make_exception_ptr(error));
+  fail(error);
 }
 
 }  // namespace tnt::comm

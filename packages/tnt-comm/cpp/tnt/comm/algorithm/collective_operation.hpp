@@ -23,7 +23,7 @@ class CollectiveOperation : public Operation {
   Progress advance() final;
   void supervise() final;
   void complete() override;
-  void fail(std::exception_ptr error) override;
+  void fail(const Error& error) override;
 
   const Completion& completion() const { return completion_; }
 

@@ -1,7 +1,5 @@
 #include "tnt/comm/engine/completion.hpp"
 
-#include <utility>
-
 #include "tnt/comm/base/futex.hpp"
 
 namespace tnt::comm {
@@ -32,7 +30,7 @@ bool Completion::wait_until(std::uint32_t count, Clock::time_point end) const {
 
 void Completion::rethrow_unless_completed(std::uint32_t count) const {
   const std::uint32_t word = word_.load(std::memory_order_acquire);
-  if ((word & kFailed) != 0 && !is_at_least(word, count)) std::rethrow_exception(error_);
+  if ((word & kFailed) != 0 && !is_at_least(word, count)) error_->raise();
 }
 
 void Completion::complete() {
@@ -44,9 +42,9 @@ void Completion::complete() {
   futex_wake_all(word_);
 }
 
-void Completion::fail(std::exception_ptr error) {
+void Completion::fail(const Error& error) {
   if ((word_.load(std::memory_order_acquire) & kFailed) != 0) return;
-  error_ = std::move(error);
+  error_ = error;
   word_.fetch_or(kFailed, std::memory_order_release);
   futex_wake_all(word_);
 }

@@ -2,9 +2,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <exception>
+#include <optional>
 
 #include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 
@@ -27,13 +28,13 @@ class Completion {
   void complete();
 
   /// The first error stays; later ones are ignored.
-  void fail(std::exception_ptr error);
+  void fail(const Error& error);
 
  private:
   static constexpr std::uint32_t kFailed = 1U << 31;
 
   std::atomic<std::uint32_t> word_{0};  // count, and kFailed
-  std::exception_ptr error_;            // written once, before kFailed is set
+  std::optional<Error> error_;          // written once, before kFailed is set
 };
 
 }  // namespace tnt::comm

@@ -34,14 +34,14 @@ Engine::Engine(Doorbell& doorbell, EngineSettings settings)
 }
 
 Engine::~Engine() {
-  stop(std::make_exception_ptr(Error(ErrorKind::comm, "The progress engine has been stopped.")));
+  stop(Error(ErrorKind::comm, "The progress engine has been stopped."));
 }
 
 void Engine::submit(const std::shared_ptr<Stream>& stream, std::shared_ptr<Operation> operation,
                     Driver driver) {
   {
     const std::lock_guard lock(submit_mutex_);
-    if (stopped_) std::rethrow_exception(stopped_);
+    if (stopped_) stopped_->raise();
     num_unfinished_.fetch_add(1);
     stream->state_.fetch_add(1);
     submitted_.push_back({stream, std::move(operation), false});
@@ -64,7 +64,7 @@ void Engine::run(const std::shared_ptr<Stream>& stream,
     }
     operation->complete();
   } catch (...) {
-    operation->fail(std::current_exception());
+    operation->fail(Error::current());
   }
   release(*stream);
 }
@@ -83,7 +83,7 @@ void Engine::release(Stream& stream) {
 
 void Engine::hand_over(const std::shared_ptr<Stream>& stream,
                        std::shared_ptr<Operation> operation) {
-  std::exception_ptr stopped;
+  std::optional<Error> stopped;
   {
     const std::lock_guard lock(submit_mutex_);
     stopped = stopped_;
@@ -93,7 +93,7 @@ void Engine::hand_over(const std::shared_ptr<Stream>& stream,
       stream->state_.fetch_add(1);
     }
   }
-  if (stopped) operation->fail(stopped);
+  if (stopped) operation->fail(*stopped);
   stream->state_.fetch_and(~Stream::kHeld);
 }
 
@@ -209,7 +209,8 @@ bool Engine::advance_stream(Stream& stream) {
     if (progress == Progress::done) finish_head(stream, nullptr);
     return progress != Progress::pending;
   } catch (...) {
-    finish_head(stream, std::current_exception());
+    const Error error = Error::current();
+    finish_head(stream, &error);
     return true;
   }
 }
@@ -224,18 +225,20 @@ void Engine::supervise_all() {
     try {
       stream->operations_.front()->supervise();
     } catch (...) {
-      finish_head(*stream, std::current_exception());
+      const Error error = Error::current();
+      finish_head(*stream, &error);
     }
   }
 }
 
-void Engine::finish_head(Stream& stream, std::exception_ptr error) {
+// Without an error, it is done.
+void Engine::finish_head(Stream& stream, const Error* error) {
   const std::shared_ptr<Operation> head = std::move(stream.operations_.front());
   stream.operations_.pop_front();
   num_unfinished_.fetch_sub(1);
   stream.state_.fetch_sub(1, std::memory_order_release);
-  if (error) {
-    head->fail(std::move(error));
+  if (error != nullptr) {
+    head->fail(*error);
   } else {
     head->complete();
   }
@@ -257,7 +260,7 @@ void Engine::take_submitted() {
   submitted_.clear();
 }
 
-void Engine::stop(std::exception_ptr reason) {
+void Engine::stop(const Error& reason) {
   const std::lock_guard only_one(stop_mutex_);
   if (!thread_.joinable()) return;
   {
@@ -270,7 +273,7 @@ void Engine::stop(std::exception_ptr reason) {
   const std::lock_guard lock(progress_mutex_);
   take_submitted();
   for (const auto& stream : streams_) {
-    while (!stream->operations_.empty()) finish_head(*stream, reason);
+    while (!stream->operations_.empty()) finish_head(*stream, &reason);
   }
   streams_.clear();
 }

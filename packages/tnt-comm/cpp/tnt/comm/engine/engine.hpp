@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -83,7 +84,7 @@ class Engine {
   }
 
   /// Ends the thread and fails what is still in flight. Idempotent.
-  void stop(std::exception_ptr reason);
+  void stop(const Error& reason);
 
  private:
   void run();
@@ -93,7 +94,7 @@ class Engine {
   bool advance_all();                   // true if something moved
   bool advance_stream(Stream& stream);  // likewise
   void supervise_all();
-  void finish_head(Stream& stream, std::exception_ptr error);
+  void finish_head(Stream& stream, const Error* error);
   void take_submitted();
 
   Doorbell& doorbell_;
@@ -107,7 +108,7 @@ class Engine {
 
   std::mutex submit_mutex_;
   std::vector<Submission> submitted_;
-  std::exception_ptr stopped_;  // set once by stop(), guarded by submit_mutex_
+  std::optional<Error> stopped_;  // set once by stop(), guarded by submit_mutex_
 
   std::mutex progress_mutex_;  // held by whoever advances operations
   std::vector<std::shared_ptr<Stream>> streams_;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <exception>
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 
@@ -35,7 +35,7 @@ class Operation {
 
   /// The last call: advance() said `done`, or the operation has failed.
   virtual void complete() = 0;
-  virtual void fail(std::exception_ptr error) = 0;
+  virtual void fail(const Error& error) = 0;
 };
 
 }  // namespace tnt::comm

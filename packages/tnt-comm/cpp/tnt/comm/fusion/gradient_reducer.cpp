@@ -111,7 +111,7 @@ void GradientReducer::create_buckets(const FusionPlan& plan) {
                      large_tensors(bucket, plan.tensors(), placements.back())});
     num_bytes += bucket.num_wire_bytes();
   }
-  is_beyond_caches_ = num_bytes >= kBeyondCachesBytes;
+  is_beyond_caches_ = is_beyond_caches(num_bytes, group_->size() / group_->hosts().num_hosts);
   const auto allreduces = comm::create_buckets(*group_, specs);
   tensors_.resize(plan.tensors().size());
   for (std::size_t i = 0; i < specs.size(); ++i) {

@@ -98,7 +98,7 @@ Buckets create_readable(Group& group, const std::vector<BucketSpec>& specs) {
     } else {
       buckets.push_back(std::make_shared<StreamedBucketAllreduce>(
           group.health(), group.stall_report_s(), turns, next_streamed++, spec.dtype, spec.count,
-          spec.large, num_bytes >= kBeyondCachesBytes, spec.name));
+          spec.large, is_beyond_caches(num_bytes, group.size()), spec.name));
     }
   }
   return buckets;

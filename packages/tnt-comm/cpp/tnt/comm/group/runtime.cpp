@@ -91,10 +91,9 @@ void Runtime::finish() {
   }
   if (timeline_keeper_) timeline_keeper_->write_all();
   transport_->leave(failure.empty() ? PeerState::finished : PeerState::failed, failure);
-  engine_->stop(
-      std::make_exception_ptr(UsageError(text("rank ", environment_.rank,
-                                              ": tnt_comm.finalize() was called; no collective"
-                                              " can be started or completed after it."))));
+  engine_->stop(UsageError(text("rank ", environment_.rank,
+                                ": tnt_comm.finalize() was called; no collective can be started or"
+                                " completed after it.")));
   if (timeline_keeper_) timeline_keeper_->join(!failure.empty());
 }
 
