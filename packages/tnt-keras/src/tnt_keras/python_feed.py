@@ -27,6 +27,7 @@ from tnt_keras.python_batches import (
     separate,
 )
 from tnt_keras.rank import get_rank, get_size
+from tnt_keras.reading_ahead import batches_of, reader_of
 
 _FACTOR = 31
 
@@ -50,10 +51,12 @@ def feed_from_python(
     _warn(batches, sharing.verify)
     rank, size = get_rank(), get_size()
     if is_generator:
+        reader = reader_of(batches)
         data = ChangedInput(
-            batches,
+            batches_of(batches, reader),
             class_weight,
             lambda whole: _slice_generated(whole, rank, size, sharing.verify),
+            lambda: reader.begin_epoch(sharing.steps),
         )
     elif makes_rows(batches):
         data = ChangedInput(RowsOfRank(batches, shuffle, rank, size), class_weight, _with_counts)
@@ -100,11 +103,7 @@ def _with_counts(dataset: tf.data.Dataset) -> tf.data.Dataset:
 def _slice_generated(
     dataset: tf.data.Dataset, rank: int, size: int, verify: bool
 ) -> tf.data.Dataset:
-    """Micro-batches of what a generator makes.
-
-    A generator goes on from one epoch, or call of `fit`, to the next. Batches that one rank has
-    read ahead and never used would put it out of step with the others.
-    """
+    """Micro-batches of what a generator makes, which is read ahead already."""
     whole = tnt_data.without_prefetch(dataset)
     return changed(tnt_data.slice_batches(whole, rank, size, verify), [CheckedBatch])
 

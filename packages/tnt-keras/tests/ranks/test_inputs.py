@@ -7,6 +7,7 @@ from typing import Any
 import kinds_of_input
 import numpy as np
 import pytest
+import reading_during_steps
 from conftest import ENVIRONMENT
 from test_features_equal_serial import assert_close, assert_equal_results
 
@@ -103,9 +104,9 @@ def test_mistake_is_named_before_training(mistake: str, words: list[str], pool_o
         assert all(word in text for word in words)
 
 
-def errors_of_ranks(mistake: str) -> list[tuple[str, str]]:
+def errors_of_ranks(function: Any, case: str) -> list[tuple[str, str]]:
     """The errors of two ranks in a world of their own, which do not go on together."""
-    reports = observe_ranks(kinds_of_input.error_of, 2, mistake, env=ENVIRONMENT, timeout_s=120)
+    reports = observe_ranks(function, 2, case, env=ENVIRONMENT, timeout_s=120)
     hanging = [report.traceback for report in reports if report.value is None]
     assert not hanging, "\n".join(map(str, hanging))
     return [report.value for report in reports]
@@ -120,7 +121,7 @@ def errors_of_ranks(mistake: str) -> list[tuple[str, str]]:
     ],
 )
 def test_rank_without_data_does_not_make_others_wait(mistake: str) -> None:
-    (kind, text), (other_kind, other_text) = errors_of_ranks(mistake)
+    (kind, text), (other_kind, other_text) = errors_of_ranks(kinds_of_input.error_of, mistake)
     assert kind in ("InvalidArgumentError", "PeerLostError"), text
     assert other_kind == "ValueError", other_text
     assert "Rank 1 has no more data, but ranks [0] go on" in other_text
@@ -132,7 +133,7 @@ def test_rank_without_data_does_not_make_others_wait(mistake: str) -> None:
     ["other samples on rank 1", "other order in the second epoch", "other order of batches"],
 )
 def test_different_data_are_noticed_when_inputs_are_verified(mistake: str) -> None:
-    results = errors_of_ranks(mistake)
+    results = errors_of_ranks(kinds_of_input.error_of, mistake)
     assert any("read different data in one step" in text for _, text in results), results
     assert all(kind in ("InvalidArgumentError", "PeerLostError") for kind, _ in results), results
 
@@ -152,3 +153,18 @@ def test_what_ranks_may_not_share_is_reported(case: str, words: str, pool_of: An
     for messages in pool_of(2).run(kinds_of_input.warnings_of, case):
         assert len(messages) == bool(words)
         assert words in "".join(messages)
+
+
+@pytest.mark.parametrize(
+    "kind", ["PyDataset", "PyDataset with workers", "rows of a PyDataset", "generator"]
+)
+def test_next_batch_is_made_while_a_step_runs(kind: str, pool_of: Any) -> None:
+    for was_made in pool_of(2).run(reading_during_steps.batches_made_during_steps, kind):
+        assert was_made == [True] * (reading_during_steps.STEPS - 1)
+
+
+@pytest.mark.parametrize("kind", reading_during_steps.KINDS)
+def test_error_in_a_batch_ends_training_on_all_ranks(kind: str) -> None:
+    (_, other_text), (_, text) = errors_of_ranks(reading_during_steps.error_in_a_batch, kind)
+    assert "batch 3 is damaged" in text
+    assert "needs rank 1" in other_text
