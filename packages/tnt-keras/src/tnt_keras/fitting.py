@@ -19,7 +19,7 @@ from tnt_keras.inputs import (
 )
 from tnt_keras.output import verbosity
 from tnt_keras.preparing import PreparedSteps
-from tnt_keras.python_batches import in_common_order
+from tnt_keras.python_batches import SEED, in_common_order
 
 
 class Fitting(PreparedSteps):
@@ -90,13 +90,16 @@ class Fitting(PreparedSteps):
             tf.errors.InvalidArgumentError: If ranks have read different data.
         """
         self._check_compiled("fit")
+        # Another order in each call, like that of epochs, and the same on all ranks.
+        seed = SEED + self._tnt_num_fits
+        object.__setattr__(self, "_tnt_num_fits", self._tnt_num_fits + 1)
         samples = Samples(x, y, sample_weight, batch_size)
         if tnt_validation_micro_batch_size is None:  # it says the size of these batches instead
             validation_batch_size = validation_batch_size or batch_size
         validation = validation_samples(validation_data, validation_batch_size)
         if must_be_left_to_keras(samples, validation):
             return super().fit(
-                in_common_order(x, shuffle),
+                in_common_order(x, shuffle, seed),
                 y,
                 batch_size=batch_size,
                 epochs=epochs,
@@ -128,7 +131,7 @@ class Fitting(PreparedSteps):
                 validation_steps,
             )
             validation_feed = make_feed(checked(validation, validation_sharing), validation_sharing)
-        feed = make_feed(samples, sharing, shuffle=shuffle, class_weight=class_weight)
+        feed = make_feed(samples, sharing, shuffle=shuffle, class_weight=class_weight, seed=seed)
         self._prepare("train_step", feed)
         warn_about_batch_statistics(self, feed.batch_size)
         end = self._end_of_data(training=feed, testing=validation_feed)

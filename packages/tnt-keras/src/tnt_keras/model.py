@@ -84,6 +84,7 @@ def _distribute(model: keras.Model) -> keras.Model:
     object.__setattr__(model, "_tnt_communication", StepCommunication())
     object.__setattr__(model, "_tnt_built_steps", set())
     object.__setattr__(model, "_tnt_synchronized", False)
+    object.__setattr__(model, "_tnt_num_fits", 0)
     if model.compiled:
         _distribute_compiled(model, asked_for_jit=False)
     return model

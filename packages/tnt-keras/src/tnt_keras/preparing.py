@@ -19,6 +19,7 @@ class PreparedSteps(DistributedSteps):
 
     _tnt_built_steps: set[str]
     _tnt_synchronized: bool
+    _tnt_num_fits: int
 
     def _check_compiled(self, method: str) -> None:
         if not self.compiled:

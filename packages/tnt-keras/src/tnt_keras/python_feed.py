@@ -33,7 +33,7 @@ _FACTOR = 31
 
 
 def feed_from_python(
-    batches: Any, sharing: Sharing, shuffle: bool, class_weight: ClassWeight
+    batches: Any, sharing: Sharing, shuffle: bool, class_weight: ClassWeight, seed: int
 ) -> Feed:
     """Prepares batches that Python code makes. Only for several ranks. Local.
 
@@ -42,10 +42,11 @@ def feed_from_python(
         sharing: How ranks share them.
         shuffle: Whether the batches of a `PyDataset` are shuffled.
         class_weight: As for `fit`.
+        seed: Decides the order of the batches of a `PyDataset`, if they are shuffled.
     """
     is_generator = not hasattr(batches, "num_batches")
     if not sharing.distribute:
-        own = batches if is_generator else CommonOrder(batches, shuffle)
+        own = batches if is_generator else CommonOrder(batches, shuffle, seed)
         data = ChangedInput(own, class_weight, marked_as_own)
         return Feed(data, data.get_tf_dataset().element_spec.data, None, not sharing.apart)
     _warn(batches, sharing.verify)
@@ -59,10 +60,11 @@ def feed_from_python(
             lambda: reader.begin_epoch(sharing.steps),
         )
     elif makes_rows(batches):
-        data = ChangedInput(RowsOfRank(batches, shuffle, rank, size), class_weight, _with_counts)
+        rows = RowsOfRank(batches, shuffle, seed, rank, size)
+        data = ChangedInput(rows, class_weight, _with_counts)
     else:
         data = ChangedInput(
-            NumberedBatches(batches, shuffle),
+            NumberedBatches(batches, shuffle, seed),
             class_weight,
             lambda whole: _slice_numbered(whole, rank, size, sharing.verify),
         )

@@ -189,6 +189,24 @@ def shuffled(kind: str) -> list[np.ndarray]:
     return [np.asarray(w) for w in model.get_weights()]
 
 
+def orders_of_calls(kind: str) -> list[list[float]]:
+    """Losses of the steps of two calls of `fit` for a model that learns nothing."""
+    model = classifier(True, optimizer=keras.optimizers.SGD(0.0))
+    tf.random.set_seed(None)
+    losses: list[list[float]] = []
+    note = keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda epoch, logs: losses.append([]),
+        on_train_batch_end=lambda batch, logs: losses[-1].append(float(logs["loss"])),
+    )
+    for _ in range(2):
+        if kind == "arrays":
+            x, y = samples(NUM_SAMPLES)
+            model.fit(x, y, batch_size=BATCH_SIZE, verbose=0, callbacks=[note])
+        else:
+            model.fit(Batches(), verbose=0, callbacks=[note])
+    return losses
+
+
 def generators_that_go_on() -> list[float]:
     """Losses of several calls with the same two generators, of which ranks compare what they read.
 

@@ -68,6 +68,16 @@ def test_shuffled_order_is_the_same_on_any_number_of_ranks(kind: str, pool_of: A
     assert_close(again[0], on_one, 1e-5, kind)
 
 
+@pytest.mark.parametrize("kind", ["arrays", "PyDataset"])
+def test_next_call_of_fit_has_another_order_which_is_the_same_on_all_ranks(
+    kind: str, pool_of: Any
+) -> None:
+    [(first, second)] = pool_of(1).run(kinds_of_input.orders_of_calls, kind)
+    assert not np.allclose(first, second, rtol=1e-3)
+    for losses in pool_of(3).run(kinds_of_input.orders_of_calls, kind):
+        np.testing.assert_allclose(losses, [first, second], rtol=1e-5)
+
+
 def test_generators_stay_in_step_from_one_call_to_the_next(pool_of: Any) -> None:
     first, second = pool_of(2).run(kinds_of_input.generators_that_go_on)
     assert first == second == pool_of(2).run(kinds_of_input.generators_that_go_on)[0]
