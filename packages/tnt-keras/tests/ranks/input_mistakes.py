@@ -75,6 +75,15 @@ def _other_order_in_the_second_epoch() -> None:
     classifier(True).fit(data, epochs=2, verbose=0, verify_inputs=True, callbacks=[swap])
 
 
+def _look_at_a_shuffled_dataset_on_rank_1() -> None:
+    """Each pass moves the order on, also one that is not for training."""
+    x, y = samples(20)
+    data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(20, seed=5).batch(5)
+    if tnt_keras.get_rank() == 1:
+        next(iter(data))
+    classifier(True).fit(data, verbose=0, verify_inputs=True)
+
+
 def _other_seed_on_rank_1() -> None:
     x, y = samples(20)
     data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(20, seed=tnt_keras.get_rank())
@@ -124,6 +133,7 @@ MISTAKES: dict[str, Callable[[], None]] = {
     "unequal evaluation": _unequal_evaluation,
     "other samples on rank 1": _other_samples_on_rank_1,
     "other order in the second epoch": _other_order_in_the_second_epoch,
+    "look at a shuffled dataset": _look_at_a_shuffled_dataset_on_rank_1,
     "other arrays": lambda: fit_other_arrays(verify_inputs=True),
     "other seed on rank 1": _other_seed_on_rank_1,
     "shared twice": _shared_twice,

@@ -144,7 +144,12 @@ def test_rank_without_data_does_not_make_others_wait(mistake: str) -> None:
 
 @pytest.mark.parametrize(
     "mistake",
-    ["other samples on rank 1", "other order in the second epoch", "other order of batches"],
+    [
+        "other samples on rank 1",
+        "other order in the second epoch",
+        "other order of batches",
+        "look at a shuffled dataset",
+    ],
 )
 def test_different_data_are_noticed_when_inputs_are_verified(mistake: str) -> None:
     results = errors_of_ranks(input_mistakes.error_of, mistake)
