@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import resource
 import sys
@@ -27,8 +28,8 @@ def measure(folder: Path, batch_size: int, way: str, size: int) -> dict[str, Any
     dataset = WAYS[way](folder, batch_size, size)
     created = time.process_time()
     steps = iter(dataset)
-    for _ in range(FIRST_STEPS):
-        next(steps)
+    for _ in itertools.islice(steps, FIRST_STEPS):
+        pass
     begin = time.process_time()
     num_steps = sum(1 for _ in steps)
     return {
