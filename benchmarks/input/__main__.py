@@ -41,7 +41,10 @@ def measure(arguments: argparse.Namespace) -> Rounds:
     from benchmarks.input.images import write_images
 
     sizes = arguments.ranks
-    cases = [("serial", 1), *((way, n) for n in sizes for way in ("tnt", "cut", "autoshard"))]
+    cases = [
+        ("serial", 1),
+        *((way, n) for n in sizes for way in ("tnt", "alone", "cut", "autoshard")),
+    ]
     rounds: dict[Case, list[dict[str, Any]]] = {case: [] for case in cases}
     with tempfile.TemporaryDirectory() as folder:
         write_images(Path(folder), arguments.images)
@@ -70,6 +73,7 @@ def make_row(case: Case, rounds: Rounds) -> Row:
         "ranks": size,
         "cpu_s": rounded(quartiles(own), 3),
         "of_serial": rounded(quartiles(ratios), 3),
+        "start_s": rounded(quartiles([one["start_s"] for one in rounds[case]]), 3),
         "steps": rounds[case][0]["steps"],
         "input_mib": round(statistics.median(one["input_mib"] for one in rounds[case])),
     }

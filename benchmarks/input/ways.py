@@ -13,19 +13,30 @@ import tnt_data
 from tnt_data.slicing import slice_batches
 
 PIXELS = 224
-Way = Callable[[Any, int], Any]
+Way = Callable[[Path, int, int], Any]
 
 
-def make_pipeline(folder: Path, batch_size: int) -> Any:
+def serial(folder: Path, batch_size: int, size: int) -> Any:
     """What a serial script reads: shuffle names, then read, decode, augment and batch.
 
     Args:
         folder: Holds the images.
         batch_size: Images in a global batch.
+        size: Number of ranks.
     """
+    return read_images(shuffle_names(folder), batch_size)
+
+
+def shuffle_names(folder: Path) -> Any:
+    """File names and numbers of all images, in random order."""
     paths = sorted(str(path) for path in folder.glob("*.jpg"))
     samples = tf.data.Dataset.from_tensor_slices((paths, list(range(len(paths)))))
-    images = samples.shuffle(len(paths), seed=1).map(load, num_parallel_calls=tf.data.AUTOTUNE)
+    return samples.shuffle(len(paths), seed=1)
+
+
+def read_images(names: Any, batch_size: int) -> Any:
+    """Batches of the images of these names."""
+    images = names.map(load, num_parallel_calls=tf.data.AUTOTUNE)
     return images.batch(batch_size).prefetch(2)
 
 
@@ -40,17 +51,22 @@ def load(path: Any, number: Any) -> tuple[Any, Any]:
     return image / 255.0, number
 
 
-def cut(dataset: Any, size: int) -> Any:
+def alone(folder: Path, batch_size: int, size: int) -> Any:
+    """The serial script, given the names of this rank's images only: the least that is possible."""
+    return read_images(shuffle_names(folder).shard(size, 0), batch_size // size)
+
+
+def cut(folder: Path, batch_size: int, size: int) -> Any:
     """Make whole batches and cut this rank's rows out of them."""
-    return slice_batches(dataset, 0, size)
+    return slice_batches(serial(folder, batch_size, size), 0, size)
 
 
-def distribute(dataset: Any, size: int) -> Any:
+def distribute(folder: Path, batch_size: int, size: int) -> Any:
     """What tnt-data does."""
-    return tnt_data.distribute(dataset, 0, size)
+    return tnt_data.distribute(serial(folder, batch_size, size), 0, size)
 
 
-def autoshard(dataset: Any, size: int) -> Any:
+def autoshard(folder: Path, batch_size: int, size: int) -> Any:
     """TensorFlow's own `AutoShardPolicy.DATA`, as in `MultiWorkerMirroredStrategy`.
 
     Its global batches are not those of the serial run.
@@ -58,13 +74,15 @@ def autoshard(dataset: Any, size: int) -> Any:
     options = tf.data.Options()
     policy = tf.data.experimental.AutoShardPolicy.DATA
     options.experimental_distribute.auto_shard_policy = policy
-    return tensorflow_distribute._AutoShardDataset(dataset.with_options(options), size, 0)
+    dataset = serial(folder, batch_size, size).with_options(options)
+    return tensorflow_distribute._AutoShardDataset(dataset, size, 0)
 
 
-def serial(dataset: Any, size: int) -> Any:
-    """All of it."""
-    return dataset
-
-
-WAYS: dict[str, Way] = {"serial": serial, "tnt": distribute, "cut": cut, "autoshard": autoshard}
+WAYS: dict[str, Way] = {
+    "serial": serial,
+    "tnt": distribute,
+    "alone": alone,
+    "cut": cut,
+    "autoshard": autoshard,
+}
 """How rank 0, which has the largest part, reads its part, by name."""

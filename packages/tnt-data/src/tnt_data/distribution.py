@@ -21,7 +21,8 @@ from tnt_data.planning import (
 )
 from tnt_data.rebuilding import Repairs
 from tnt_data.rewriting import rewrite
-from tnt_data.tensorflow_private import is_known_version, read_pipeline
+from tnt_data.steps import read_pipeline
+from tnt_data.tensorflow_private import is_known_version
 
 _logger = logging.getLogger("tnt_data")
 _RESULTS = "_tnt_data_results"

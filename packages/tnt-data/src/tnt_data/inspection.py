@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tnt_data.batching import judge_batching
 from tnt_data.pipeline import JOINS_SAMPLES, Kind, Step
-from tnt_data.tensorflow_private import read_pipeline
+from tnt_data.steps import read_pipeline
 
 _UNDECISIVE = ("prefetch", "with_options", "assert_cardinality")
 _ORDERS = JOINS_SAMPLES | {Kind.SHUFFLE, Kind.RANDOM, Kind.ARRANGE}

@@ -21,7 +21,7 @@ from tnt_data.arithmetic import row_positions
 from tnt_data.fingerprints import fingerprint_of_all, no_fingerprint
 from tnt_data.micro_batch import MicroBatch
 from tnt_data.pipeline import BatchParameters, Step
-from tnt_data.tensorflow_private import batch_like
+from tnt_data.steps import batch_like
 
 
 def pick_rows(

@@ -1,7 +1,7 @@
 """Description of a pipeline as a tree of steps: plain data, no TensorFlow.
 
 A step knows its inputs, so the last step of a pipeline stands for the whole of it. The description
-is made by `tnt_data.tensorflow_private`; planning and explaining only look at this.
+is made by `tnt_data.steps`; planning and explaining only look at this.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Step:
         name: The method or function that makes such a step, for example `"padded_batch"`.
         text: The name with the important arguments.
         inputs: Steps that feed this one; none for a source.
-        handle: The dataset object, only for `tnt_data.tensorflow_private`.
+        handle: The dataset object, only for `tnt_data.steps`.
         batch: Parameters, if the kind is in `JOINS_SAMPLES`.
         seeds: The seeds that a shuffle or random source was made with, in words; empty without.
         lacks_seed: A shuffle or random source whose order differs from process to process.

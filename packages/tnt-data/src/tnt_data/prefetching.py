@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tnt_data.tensorflow_private import read_pipeline
+from tnt_data.steps import read_pipeline
 
 
 def without_prefetch(dataset: tf.data.Dataset) -> tf.data.Dataset:

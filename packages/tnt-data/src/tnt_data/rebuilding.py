@@ -11,7 +11,7 @@ from tnt_data.completing import read_one_ahead
 from tnt_data.moving import Move
 from tnt_data.pipeline import JOINS_SAMPLES, Kind, Step
 from tnt_data.seeding import assign_seeds
-from tnt_data.tensorflow_private import Changes, replay_step
+from tnt_data.steps import Changes, replay_step
 
 _PRACTICALLY_ALL = 2**62
 

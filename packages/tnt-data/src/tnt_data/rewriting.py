@@ -10,7 +10,7 @@ from tnt_data.pipeline import JOINS_SAMPLES
 from tnt_data.planning import SplitPlan, Way
 from tnt_data.rebuilding import Rebuilder, Repairs
 from tnt_data.slicing import slice_batches
-from tnt_data.tensorflow_private import (
+from tnt_data.steps import (
     open_windows,
     repeat_on_rows,
     repeat_with_numbers,

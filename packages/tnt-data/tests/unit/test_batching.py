@@ -12,7 +12,7 @@ from simulated_ranks import epochs_of_rank
 import tnt_data
 from tnt_data import BatchSizeError, NotBatchedError
 from tnt_data.batching import judge_batching
-from tnt_data.tensorflow_private import read_pipeline
+from tnt_data.steps import read_pipeline
 
 Data = tf.data.Dataset
 Make = Callable[[], tf.data.Dataset]

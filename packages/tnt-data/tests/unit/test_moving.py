@@ -14,7 +14,7 @@ from simulated_ranks import PICK, assert_ranks_share_serial_batches, epochs_of_r
 
 import tnt_data
 from tnt_data.planning import Way, plan_split
-from tnt_data.tensorflow_private import read_pipeline
+from tnt_data.steps import read_pipeline
 
 Data = tf.data.Dataset
 Make = Callable[[], tf.data.Dataset]

@@ -11,7 +11,7 @@ from simulated_ranks import PICK, SLICE, assert_ranks_share_serial_batches
 
 from tnt_data.distribution import _distribute
 from tnt_data.planning import Way, plan_split
-from tnt_data.tensorflow_private import read_pipeline
+from tnt_data.steps import read_pipeline
 
 AT_LEISURE = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 # Numbers that hypothesis does not look at: it would draw variants of a few pipelines.

@@ -10,7 +10,7 @@ import tensorflow as tf
 from simulated_ranks import PICK, assert_ranks_share_serial_batches
 
 from tnt_data.planning import plan_split
-from tnt_data.tensorflow_private import read_pipeline
+from tnt_data.steps import read_pipeline
 
 Data = tf.data.Dataset
 MEAN = tf.Variable([0.5, 1.5, 2.5])

@@ -17,7 +17,7 @@ from simulated_ranks import PICK, SLICE, assert_ranks_share_serial_batches, epoc
 
 import tnt_data
 from tnt_data.differences import find_differences
-from tnt_data.tensorflow_private import read_pipeline
+from tnt_data.steps import read_pipeline
 
 Data = tf.data.Dataset
 

@@ -15,12 +15,13 @@ from tensorflow.python.data import ops as step_modules
 from tensorflow.python.data.experimental.ops import cardinality
 
 import tnt_data
-from tnt_data import NotBatchedError, distribution
+from tnt_data import NotBatchedError, distribution, tensorflow_private
 from tnt_data.pipeline import Kind
 from tnt_data.rebuilding import Rebuilder, Repairs
-from tnt_data.tensorflow_private import is_known_version, read_pipeline, version
-from tnt_data.tensorflow_private.classes import CLASSES
-from tnt_data.tensorflow_private.replaying import REPLAYS
+from tnt_data.steps import read_pipeline
+from tnt_data.steps.kinds import KINDS
+from tnt_data.steps.replaying import REPLAYS
+from tnt_data.tensorflow_private import CLASSES, is_known_version
 
 Data = tf.data.Dataset
 
@@ -40,7 +41,8 @@ def test_installed_release_is_known() -> None:
 
 def test_every_known_class_exists_in_the_installed_release() -> None:
     assert set(CLASSES) - classes_of_tensorflow() == set()
-    assert set(REPLAYS) - set(CLASSES) == set()
+    assert set(REPLAYS) - set(CLASSES.values()) == set()
+    assert set(KINDS) == set(CLASSES.values())
 
 
 FACTOR = tf.Variable(3, dtype=tf.int64)
@@ -157,7 +159,7 @@ def test_each_rank_writes_and_reads_its_own_snapshot(case: str, tmp_path: Path) 
 
 @pytest.fixture
 def unknown_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(version, "KNOWN_VERSIONS", ((1, 0),))
+    monkeypatch.setattr(tensorflow_private, "KNOWN_VERSIONS", ((1, 0),))
     distribution._warn_once.cache_clear()
 
 

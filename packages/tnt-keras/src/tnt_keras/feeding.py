@@ -15,6 +15,7 @@ from tnt_keras.feed import Change, ClassWeight, Feed, changed, marked_as_own, wi
 from tnt_keras.inputs import Samples, Sharing
 from tnt_keras.log import logger
 from tnt_keras.micro_batch import CheckedBatch
+from tnt_keras.python_batches import SEED
 from tnt_keras.python_feed import feed_from_python
 from tnt_keras.rank import MASTER_RANK, get_rank, get_size
 
@@ -35,16 +36,23 @@ class _Source:
         arrays: The arrays, if samples are in arrays.
         is_shared: Whether the user has shared the dataset by tnt-data.
         description: What all ranks must agree on, in words.
+        seed: For shuffles without a seed.
     """
 
     dataset: tf.data.Dataset
     arrays: ArraySamples | None
     is_shared: bool
     description: str
+    seed: int
 
 
 def make_feed(
-    samples: Samples, sharing: Sharing, *, shuffle: Any = False, class_weight: ClassWeight = None
+    samples: Samples,
+    sharing: Sharing,
+    *,
+    shuffle: Any = False,
+    class_weight: ClassWeight = None,
+    seed: int = SEED,
 ) -> Feed:
     """Prepares the input of a user. Collective on several ranks.
 
@@ -53,6 +61,7 @@ def make_feed(
         sharing: How ranks share them.
         shuffle: As for `fit`; has no effect on a dataset or generator.
         class_weight: As for `fit`.
+        seed: Decides the order if `shuffle` has an effect.
 
     Raises:
         ValueError: If arguments cannot be applied, or ranks have different datasets.
@@ -67,20 +76,21 @@ def make_feed(
             "have no batch in common that could be compared."
         )
     if samples.is_from_python:
-        return feed_from_python(samples.x, sharing, bool(shuffle), class_weight)
-    source = _source(samples, bool(shuffle))
+        return feed_from_python(samples.x, sharing, bool(shuffle), class_weight, seed)
+    source = _source(samples, bool(shuffle), seed)
     changes: list[Change] = [source.arrays.take] if source.arrays else []
     changes += [weighing(class_weight)] if class_weight is not None else []
     make = _shared_feed if sharing.distribute else _own_feed
     return make(source, sharing, changes)
 
 
-def _source(samples: Samples, shuffle: bool) -> _Source:
+def _source(samples: Samples, shuffle: bool, seed: int) -> _Source:
     if samples.is_dataset:
-        return _Source(samples.x, None, samples.is_shared, str(samples.x.element_spec))
+        return _Source(samples.x, None, samples.is_shared, str(samples.x.element_spec), SEED)
     arrays = ArraySamples.pack(samples.x, samples.y, samples.sample_weight)
     positions = arrays.positions(samples.batch_size or DEFAULT_BATCH_SIZE, shuffle=shuffle)
-    return _Source(positions, arrays, False, str(arrays.batch_spec))
+    description = str(arrays.batch_spec) + (f" in order {seed}" if shuffle else "")
+    return _Source(positions, arrays, False, description, seed)
 
 
 def _shared_feed(source: _Source, sharing: Sharing, changes: list[Change]) -> Feed:
@@ -98,6 +108,7 @@ def _shared_feed(source: _Source, sharing: Sharing, changes: list[Change]) -> Fe
         rank,
         size,
         micro_batch_size=micro_batch_size,
+        seed=source.seed,
         fingerprint=sharing.verify and size > 1,
     )
     local = with_changed_data(local, changes)

@@ -42,6 +42,7 @@ class ChangedInput(data_adapter.DataAdapter):
         data: A `PyDataset` or generator.
         class_weight: As for `fit`.
         change: Makes another dataset of the one that Keras makes of the input.
+        begin_epoch: Called before the first batch of each epoch.
     """
 
     def __init__(
@@ -49,9 +50,11 @@ class ChangedInput(data_adapter.DataAdapter):
         data: Any,
         class_weight: dict[int, float] | None,
         change: Callable[[tf.data.Dataset], tf.data.Dataset],
+        begin_epoch: Callable[[], None] = lambda: None,
     ) -> None:
         self._adapter = get_data_adapter(data, class_weight=class_weight)
         self._change = change
+        self._begin_epoch = begin_epoch
 
     def get_tf_dataset(self) -> tf.data.Dataset:
         """The changed dataset of one epoch."""
@@ -69,6 +72,7 @@ class ChangedInput(data_adapter.DataAdapter):
 
     def on_epoch_begin(self) -> None:
         """Starts workers."""
+        self._begin_epoch()
         self._adapter.on_epoch_begin()
 
     def on_epoch_end(self) -> None:

@@ -39,14 +39,17 @@ def draws_random_numbers(data: Any) -> bool:
     return tnt_data.draws_random_numbers(*methods)
 
 
-def in_common_order(data: Any, shuffle: Any) -> Any:
+def in_common_order(data: Any, shuffle: Any, seed: int = SEED) -> Any:
     """A `PyDataset` whose batches are shuffled as on several ranks; anything else as it is. Local.
 
     Args:
         data: Any input.
         shuffle: As for `fit`.
+        seed: Decides the order.
     """
-    return CommonOrder(data, bool(shuffle)) if isinstance(data, keras.utils.PyDataset) else data
+    if not isinstance(data, keras.utils.PyDataset):
+        return data
+    return CommonOrder(data, bool(shuffle), seed)
 
 
 class CommonOrder(keras.utils.PyDataset):
@@ -58,9 +61,10 @@ class CommonOrder(keras.utils.PyDataset):
     Args:
         batches: The user's.
         shuffle: Whether the order changes from epoch to epoch; not if there is no end.
+        seed: Decides the order.
     """
 
-    def __init__(self, batches: keras.utils.PyDataset, shuffle: bool) -> None:
+    def __init__(self, batches: keras.utils.PyDataset, shuffle: bool, seed: int = SEED) -> None:
         super().__init__(
             workers=batches.workers,
             use_multiprocessing=batches.use_multiprocessing,
@@ -68,7 +72,7 @@ class CommonOrder(keras.utils.PyDataset):
         )
         self._batches = batches
         self._shuffle = shuffle and batches.num_batches is not None
-        self._epoch = 0
+        self._seed, self._epoch = seed, 0
         self._order = self._new_order()
 
     @property
@@ -96,7 +100,7 @@ class CommonOrder(keras.utils.PyDataset):
     def _new_order(self) -> np.ndarray:
         if not self._shuffle:
             return np.zeros(0, np.int64)
-        return np.random.default_rng([SEED, self._epoch]).permutation(self.num_batches or 0)
+        return np.random.default_rng([self._seed, self._epoch]).permutation(self.num_batches or 0)
 
 
 class NumberedBatches(CommonOrder):
@@ -105,6 +109,7 @@ class NumberedBatches(CommonOrder):
     Args:
         batches: The user's.
         shuffle: As for `CommonOrder`.
+        seed: As for `CommonOrder`.
     """
 
     def _get(self, batches: Any, index: int) -> Any:
@@ -121,12 +126,13 @@ class RowsOfRank(CommonOrder):
         batches: The user's, with two methods more: `num_samples(index)` gives the samples in a
             batch, and `get_rows(index, rows)` the rows `batch[rows]` for a slice `rows`.
         shuffle: As for `CommonOrder`.
+        seed: As for `CommonOrder`.
         rank: Rank of the caller.
         size: Number of ranks.
     """
 
-    def __init__(self, batches: Any, shuffle: bool, rank: int, size: int) -> None:
-        super().__init__(batches, shuffle)
+    def __init__(self, batches: Any, shuffle: bool, seed: int, rank: int, size: int) -> None:
+        super().__init__(batches, shuffle, seed)
         self._rank, self._size = rank, size
 
     def _get(self, batches: Any, index: int) -> Any:

@@ -27,12 +27,13 @@ from tnt_keras.python_batches import (
     separate,
 )
 from tnt_keras.rank import get_rank, get_size
+from tnt_keras.reading_ahead import batches_of, reader_of
 
 _FACTOR = 31
 
 
 def feed_from_python(
-    batches: Any, sharing: Sharing, shuffle: bool, class_weight: ClassWeight
+    batches: Any, sharing: Sharing, shuffle: bool, class_weight: ClassWeight, seed: int
 ) -> Feed:
     """Prepares batches that Python code makes. Only for several ranks. Local.
 
@@ -41,25 +42,29 @@ def feed_from_python(
         sharing: How ranks share them.
         shuffle: Whether the batches of a `PyDataset` are shuffled.
         class_weight: As for `fit`.
+        seed: Decides the order of the batches of a `PyDataset`, if they are shuffled.
     """
     is_generator = not hasattr(batches, "num_batches")
     if not sharing.distribute:
-        own = batches if is_generator else CommonOrder(batches, shuffle)
+        own = batches if is_generator else CommonOrder(batches, shuffle, seed)
         data = ChangedInput(own, class_weight, marked_as_own)
         return Feed(data, data.get_tf_dataset().element_spec.data, None, not sharing.apart)
     _warn(batches, sharing.verify)
     rank, size = get_rank(), get_size()
     if is_generator:
+        reader = reader_of(batches)
         data = ChangedInput(
-            batches,
+            batches_of(batches, reader),
             class_weight,
             lambda whole: _slice_generated(whole, rank, size, sharing.verify),
+            lambda: reader.begin_epoch(sharing.steps),
         )
     elif makes_rows(batches):
-        data = ChangedInput(RowsOfRank(batches, shuffle, rank, size), class_weight, _with_counts)
+        rows = RowsOfRank(batches, shuffle, seed, rank, size)
+        data = ChangedInput(rows, class_weight, _with_counts)
     else:
         data = ChangedInput(
-            NumberedBatches(batches, shuffle),
+            NumberedBatches(batches, shuffle, seed),
             class_weight,
             lambda whole: _slice_numbered(whole, rank, size, sharing.verify),
         )
@@ -100,11 +105,7 @@ def _with_counts(dataset: tf.data.Dataset) -> tf.data.Dataset:
 def _slice_generated(
     dataset: tf.data.Dataset, rank: int, size: int, verify: bool
 ) -> tf.data.Dataset:
-    """Micro-batches of what a generator makes.
-
-    A generator goes on from one epoch, or call of `fit`, to the next. Batches that one rank has
-    read ahead and never used would put it out of step with the others.
-    """
+    """Micro-batches of what a generator makes, which is read ahead already."""
     whole = tnt_data.without_prefetch(dataset)
     return changed(tnt_data.slice_batches(whole, rank, size, verify), [CheckedBatch])
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import forms_of_samples
+import input_mistakes
+import input_warnings
 import kinds_of_input
 import numpy as np
+import own_samples
 import pytest
+import reading_during_steps
 from conftest import ENVIRONMENT
 from test_features_equal_serial import assert_close, assert_equal_results
 
@@ -25,7 +30,7 @@ def test_training_on_any_input_is_that_of_serial_keras(kind: str, pool_of: Any) 
 def test_evaluation_and_prediction_are_those_of_serial_keras(kind: str, pool_of: Any) -> None:
     [expected] = pool_of(1).run(kinds_of_input.evaluate_and_predict, kind, False)
     for result in pool_of(3).run(kinds_of_input.evaluate_and_predict, kind, True):
-        assert result["predict"].shape == (kinds_of_input.NUM_SAMPLES, 3)
+        assert result["predict"].shape == (forms_of_samples.NUM_SAMPLES, 3)
         for name, value in expected.items():
             assert_close(result[name], value, 1e-5, name)
 
@@ -63,6 +68,16 @@ def test_shuffled_order_is_the_same_on_any_number_of_ranks(kind: str, pool_of: A
     assert_close(again[0], on_one, 1e-5, kind)
 
 
+@pytest.mark.parametrize("kind", ["arrays", "PyDataset"])
+def test_next_call_of_fit_has_another_order_which_is_the_same_on_all_ranks(
+    kind: str, pool_of: Any
+) -> None:
+    [(first, second)] = pool_of(1).run(kinds_of_input.orders_of_calls, kind)
+    assert not np.allclose(first, second, rtol=1e-3)
+    for losses in pool_of(3).run(kinds_of_input.orders_of_calls, kind):
+        np.testing.assert_allclose(losses, [first, second], rtol=1e-5)
+
+
 def test_generators_stay_in_step_from_one_call_to_the_next(pool_of: Any) -> None:
     first, second = pool_of(2).run(kinds_of_input.generators_that_go_on)
     assert first == second == pool_of(2).run(kinds_of_input.generators_that_go_on)[0]
@@ -70,11 +85,11 @@ def test_generators_stay_in_step_from_one_call_to_the_next(pool_of: Any) -> None
 
 @pytest.mark.parametrize("kind", ["dataset", "generator", "PyDataset", "micro-batches"])
 def test_samples_that_users_share_by_themselves_count_as_in_serial(kind: str, pool_of: Any) -> None:
-    assert_equal_results(kinds_of_input.own_samples, pool_of, kind, size=2)
+    assert_equal_results(own_samples.own_samples, pool_of, kind, size=2)
 
 
 def test_own_predictions_are_for_own_samples(pool_of: Any) -> None:
-    for rank, (own, expected) in enumerate(pool_of(2).run(kinds_of_input.own_predictions)):
+    for rank, (own, expected) in enumerate(pool_of(2).run(own_samples.own_predictions)):
         assert len(own) == 3 + 4 * rank
         np.testing.assert_allclose(own, expected, rtol=0, atol=1e-6)
 
@@ -98,14 +113,14 @@ def test_equal_inputs_are_verified(kind: str, pool_of: Any) -> None:
     ],
 )
 def test_mistake_is_named_before_training(mistake: str, words: list[str], pool_of: Any) -> None:
-    for kind, text in pool_of(2).run(kinds_of_input.error_of, mistake):
+    for kind, text in pool_of(2).run(input_mistakes.error_of, mistake):
         assert kind == "ValueError", text
         assert all(word in text for word in words)
 
 
-def errors_of_ranks(mistake: str) -> list[tuple[str, str]]:
+def errors_of_ranks(function: Any, case: str) -> list[tuple[str, str]]:
     """The errors of two ranks in a world of their own, which do not go on together."""
-    reports = observe_ranks(kinds_of_input.error_of, 2, mistake, env=ENVIRONMENT, timeout_s=120)
+    reports = observe_ranks(function, 2, case, env=ENVIRONMENT, timeout_s=120)
     hanging = [report.traceback for report in reports if report.value is None]
     assert not hanging, "\n".join(map(str, hanging))
     return [report.value for report in reports]
@@ -120,7 +135,7 @@ def errors_of_ranks(mistake: str) -> list[tuple[str, str]]:
     ],
 )
 def test_rank_without_data_does_not_make_others_wait(mistake: str) -> None:
-    (kind, text), (other_kind, other_text) = errors_of_ranks(mistake)
+    (kind, text), (other_kind, other_text) = errors_of_ranks(input_mistakes.error_of, mistake)
     assert kind in ("InvalidArgumentError", "PeerLostError"), text
     assert other_kind == "ValueError", other_text
     assert "Rank 1 has no more data, but ranks [0] go on" in other_text
@@ -129,10 +144,15 @@ def test_rank_without_data_does_not_make_others_wait(mistake: str) -> None:
 
 @pytest.mark.parametrize(
     "mistake",
-    ["other samples on rank 1", "other order in the second epoch", "other order of batches"],
+    [
+        "other samples on rank 1",
+        "other order in the second epoch",
+        "other order of batches",
+        "look at a shuffled dataset",
+    ],
 )
 def test_different_data_are_noticed_when_inputs_are_verified(mistake: str) -> None:
-    results = errors_of_ranks(mistake)
+    results = errors_of_ranks(input_mistakes.error_of, mistake)
     assert any("read different data in one step" in text for _, text in results), results
     assert all(kind in ("InvalidArgumentError", "PeerLostError") for kind, _ in results), results
 
@@ -149,6 +169,21 @@ def test_different_data_are_noticed_when_inputs_are_verified(mistake: str) -> No
     ],
 )
 def test_what_ranks_may_not_share_is_reported(case: str, words: str, pool_of: Any) -> None:
-    for messages in pool_of(2).run(kinds_of_input.warnings_of, case):
+    for messages in pool_of(2).run(input_warnings.warnings_of, case):
         assert len(messages) == bool(words)
         assert words in "".join(messages)
+
+
+@pytest.mark.parametrize(
+    "kind", ["PyDataset", "PyDataset with workers", "rows of a PyDataset", "generator"]
+)
+def test_next_batch_is_made_while_a_step_runs(kind: str, pool_of: Any) -> None:
+    for was_made in pool_of(2).run(reading_during_steps.batches_made_during_steps, kind):
+        assert was_made == [True] * (reading_during_steps.STEPS - 1)
+
+
+@pytest.mark.parametrize("kind", reading_during_steps.KINDS)
+def test_error_in_a_batch_ends_training_on_all_ranks(kind: str) -> None:
+    (_, other_text), (_, text) = errors_of_ranks(reading_during_steps.error_in_a_batch, kind)
+    assert "batch 3 is damaged" in text
+    assert "needs rank 1" in other_text

@@ -10,6 +10,7 @@ import pytest
 
 from tnt_keras.keras_private import ChangedInput
 from tnt_keras.python_batches import (
+    SEED,
     CommonOrder,
     NumberedBatches,
     RowsOfRank,
@@ -63,6 +64,11 @@ def test_order_changes_from_epoch_to_epoch_and_is_the_same_for_all() -> None:
     assert len({tuple(order) for order in orders}) > 1
 
 
+def test_another_seed_gives_another_order() -> None:
+    orders = {tuple(firsts(CommonOrder(Batches(), shuffle=True, seed=seed))) for seed in range(9)}
+    assert len(orders) > 1
+
+
 def test_order_is_kept_without_shuffling() -> None:
     batches = CommonOrder(Batches(), shuffle=False)
     batches.on_epoch_end()
@@ -82,7 +88,7 @@ def test_rows_of_all_ranks_are_the_batch_and_a_stand_in_counts_for_nothing() -> 
     for index in range(5):
         whole = Batches()[index][0].tolist()
         for rank in range(3):
-            (x, y), numbers = separate(RowsOfRank(Batches(), False, rank, 3)[index])
+            (x, y), numbers = separate(RowsOfRank(Batches(), False, SEED, rank, 3)[index])
             assert numbers.tolist() == [[index + 1, len(whole[rank::3]), len(whole)]]
             assert x.tolist() == (whole[rank::3] or whole[:1])
             assert y.tolist() == (-x).tolist()

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.data.util import structure
-from tensorflow.python.framework import op_def_registry
+
+from tnt_data.tensorflow_private import TracedFunction, definition_of
 
 _BATCH_OPS = ("BatchDataset", "ParallelBatchDataset", "PaddedBatchDataset")
 _SHUFFLE_OPS = ("ShuffleDataset", "ShuffleAndRepeatDataset")
@@ -28,39 +28,32 @@ _FORGETFUL_OPS = (
 """Operations that TensorFlow calls stateful, but which give the same result in every order."""
 
 
-def traced_functions(dataset: tf.data.Dataset) -> list[Any]:
-    """Wrappers of the functions that a step calls for its elements, already traced."""
-    return list(dataset._functions())
-
-
-def call_again(wrapper: Any, function: Any = None) -> Callable[..., Any]:
+def call_again(traced: TracedFunction, function: Any = None) -> Callable[..., Any]:
     """A function that calls the traced one.
 
     The user's Python code does not run again: it might have side effects, or make other constants.
 
     Args:
-        wrapper: One of `traced_functions`.
+        traced: A function of a step.
         function: A changed copy of the traced function, to be called instead.
     """
-    captured = wrapper.function.captured_inputs if function else []
+    captured = traced.function.captured_inputs if function else []
 
     def call(*arguments: Any) -> Any:
-        spec = wrapper._input_structure
-        element = arguments if type(spec) is tuple else arguments[0]
-        flat = structure.to_tensor_list(spec, element)
-        results = (function or wrapper.function)(*flat, *captured)
-        return structure.from_compatible_tensor_list(wrapper.output_structure, results)
+        element = arguments if type(traced.takes) is tuple else arguments[0]
+        results = (function or traced.function)(*traced.to_tensors(element), *captured)
+        return traced.from_tensors(results)
 
     replay: Callable[..., Any] = tf.autograph.experimental.do_not_convert(call)
     return replay
 
 
-def find_hidden(wrappers: list[Any]) -> frozenset[str]:
+def find_hidden(functions: list[TracedFunction]) -> frozenset[str]:
     """What the functions contain; the words are those of `Step.hides`."""
     hidden: set[str] = set()
-    for wrapper in wrappers:
-        graph = wrapper.function.graph.as_graph_def()
-        for nodes in (graph.node, *(function.node_def for function in graph.library.function)):
+    for traced in functions:
+        graph = traced.function.graph.as_graph_def()
+        for nodes in (graph.node, *(called.node_def for called in graph.library.function)):
             hidden.update(_hidden_in(nodes))
     return frozenset(hidden)
 
@@ -115,8 +108,8 @@ def _forgets(operation: str) -> bool:
 @functools.cache
 def _is_stateful(operation: str) -> bool:
     """Whether TensorFlow says so; operations that it does not know are functions."""
-    definition = op_def_registry.get(operation)
-    return definition is not None and definition.is_stateful
+    definition = definition_of(operation)
+    return definition is not None and bool(definition.is_stateful)
 
 
 def is_stateless(operation: str) -> bool:
@@ -125,16 +118,16 @@ def is_stateless(operation: str) -> bool:
     Args:
         operation: Its type; functions that a graph calls count as not stateless.
     """
-    return op_def_registry.get(operation) is not None and not _is_stateful(operation)
+    return definition_of(operation) is not None and not _is_stateful(operation)
 
 
-def is_identity(wrapper: Any) -> bool:
+def is_identity(traced: TracedFunction) -> bool:
     """Whether a function returns its arguments, so that TensorFlow may leave its step out. Local.
 
     Args:
-        wrapper: One of `traced_functions`.
+        traced: A function of a step.
     """
-    graph = wrapper.function.graph
+    graph = traced.function.graph
     return [_origin(tensor).name for tensor in graph.outputs] == [t.name for t in graph.inputs]
 
 

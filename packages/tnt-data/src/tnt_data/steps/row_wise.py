@@ -17,22 +17,23 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tnt_data.tensorflow_private.functions import is_stateless
+from tnt_data.steps.functions import is_stateless
+from tnt_data.tensorflow_private import TracedFunction
 
 Rule = Callable[[Any, list[bool]], bool]
 """Whether an operation makes rows, given which of its inputs are rows; some are."""
 
 
-def is_row_wise(wrapper: Any) -> bool:
+def is_row_wise(traced: TracedFunction) -> bool:
     """Whether a function treats each row of a batch alone. Local.
 
     Args:
-        wrapper: One of `traced_functions`.
+        traced: A function of a step.
     """
-    specs = tf.nest.flatten(wrapper._input_structure)
+    specs = tf.nest.flatten(traced.takes)
     if not all(type(spec) is tf.TensorSpec and spec.shape.rank is not None for spec in specs):
         return False
-    function = wrapper.function
+    function = traced.function
     rows = {tensor.name: False for tensor in function.inputs}
     rows |= {t.name: spec.shape.rank > 0 for t, spec in zip(function.inputs, specs, strict=False)}
     for operation in function.graph.get_operations():
@@ -42,7 +43,7 @@ def is_row_wise(wrapper: Any) -> bool:
         if not _is_allowed(operation, of_inputs):
             return False
         rows |= {tensor.name: any(of_inputs) for tensor in operation.outputs}
-    results = tf.nest.flatten(wrapper.output_structure)
+    results = tf.nest.flatten(traced.gives)
     return all(type(spec) is tf.TensorSpec for spec in results) and all(
         rows[tensor.name] or spec.shape.rank == 0
         for tensor, spec in zip(function.outputs, results, strict=True)

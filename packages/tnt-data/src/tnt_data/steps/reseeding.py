@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.framework import random_seed
 
-from tnt_data.tensorflow_private.copying import all_nodes, copy_function
-from tnt_data.tensorflow_private.functions import draws_from_seed, is_unseeded_shuffle
+from tnt_data.steps.copying import all_nodes, copy_function
+from tnt_data.steps.functions import draws_from_seed, is_unseeded_shuffle
+from tnt_data.tensorflow_private import dataset_of, seeds_of
 
 _NUMBER = "tnt_data_number"
 _FIRST_SEED = "tnt_data_first_seed"
@@ -54,7 +53,8 @@ def with_seeded_shuffles(function: Any, seed: int) -> Any:
 
     def edit(graph: Any) -> None:
         # The names of what other nodes give differ: inside of a library, outputs are named too.
-        _add_constant(graph.node, _FIRST_SEED, random_seed.DEFAULT_GRAPH_SEED)
+        first_seed, _ = seeds_of(seed)
+        _add_constant(graph.node, _FIRST_SEED, first_seed)
         _add_placeholder(graph.node, _NUMBER)
         for shuffle in [node for node in graph.node if is_unseeded_shuffle(node, graph.node)]:
             shuffle.input[2:4] = [_FIRST_SEED, _add_own_seed(graph.node, shuffle.name)]
@@ -74,21 +74,23 @@ def with_numbers(source: tf.data.Dataset, seed: int) -> tf.data.Dataset:
         seed: From which the numbers are drawn.
     """
     spec = tf.TensorSpec([], tf.int64)
+    first_seed, _ = seeds_of(seed)
     variant = tf.raw_ops.RandomDatasetV2(
-        seed=tf.constant(random_seed.DEFAULT_GRAPH_SEED, tf.int64),
+        seed=tf.constant(first_seed, tf.int64),
         seed2=tf.constant(seed, tf.int64),
         seed_generator=tf.raw_ops.DummySeedGenerator(),
         rerandomize_each_iteration=True,
         output_types=[spec.dtype],
         output_shapes=[spec.shape],
     )
-    return tf.data.Dataset.zip((dataset_ops._VariantDataset(variant, spec), source))
+    return tf.data.Dataset.zip((dataset_of(variant, spec), source))
 
 
 def _seed_shuffles(nodes: Any, seed: int) -> None:
     shuffles = [node for node in nodes if is_unseeded_shuffle(node, nodes)]
     if shuffles:
-        _add_constant(nodes, _FIRST_SEED, random_seed.DEFAULT_GRAPH_SEED)
+        first_seed, _ = seeds_of(seed)
+        _add_constant(nodes, _FIRST_SEED, first_seed)
     for number, shuffle in enumerate(shuffles):
         name = f"{_OWN_SEED}_{number}"
         _add_constant(nodes, name, seed + number)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import tensorflow as tf
+
+from tnt_data.tensorflow_private import OpenStep
 
 
 @dataclass(frozen=True)
@@ -26,5 +27,5 @@ class Changes:
 
 
 Inputs = Sequence[tf.data.Dataset]
-Replay = Callable[[Any, Inputs, Changes], tf.data.Dataset]
-"""Makes a dataset like the given one, fed by other inputs, with changes."""
+Replay = Callable[[OpenStep, Inputs, Changes], tf.data.Dataset]
+"""Makes a dataset like the given step, fed by other inputs, with changes."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import context
+
+from tnt_data.tensorflow_private import add_function
 
 _COPIES = itertools.count()
 
@@ -37,7 +38,7 @@ def copy_function(
     edit(graph)
     _rename_functions(graph)
     for called in graph.library.function:
-        context.context().add_function_def(called)
+        add_function(called)
     added = added or {}
     specs = specs or [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in function.inputs]
     inputs = [f"{name}:0" for name in added] + [tensor.name for tensor in function.inputs]

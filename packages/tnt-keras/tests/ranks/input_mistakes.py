@@ -1,0 +1,144 @@
+"""Inputs with which ranks cannot go on together."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+from features import classifier, samples
+from forms_of_samples import STEPS, Batches
+from input_warnings import fit_other_arrays
+
+import tnt_data
+import tnt_keras
+from tnt_keras import python_feed
+from tnt_keras.patching import replaced
+from tnt_keras.python_batches import NumberedBatches
+
+
+def error_of(case: str) -> tuple[str, str]:
+    """Makes a mistake after which ranks cannot go on together."""
+    try:
+        MISTAKES[case]()
+        result = ("", "no error")
+    except Exception as error:
+        result = (type(error).__name__, str(error))
+    # Threads of tf.data that call Python must end before the interpreter does.
+    gc.collect()
+    return result
+
+
+def _more_batches_on_rank_0(num_batches: int) -> Any:
+    x, y = samples(5)
+    extra = 1 - tnt_keras.get_rank()
+    return [(x, y)] * (num_batches + extra)
+
+
+def _unequal_own_datasets() -> None:
+    x, y = samples(20 - 5 * tnt_keras.get_rank())
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(5)
+    classifier(True).fit(data, verbose=0, tnt_distribute_dataset=False)
+
+
+def _unequal_own_datasets_of_unknown_length() -> None:
+    x, y = samples(20 - 5 * tnt_keras.get_rank())
+    data = tf.data.Dataset.from_tensor_slices((x, y)).filter(lambda x, y: True).batch(5)
+    classifier(True).fit(data, verbose=0, tnt_distribute_dataset=False)
+
+
+def _unequal_evaluation() -> None:
+    batches = (batch for batch in _more_batches_on_rank_0(2))
+    classifier(True).evaluate(batches, verbose=0)
+
+
+def _other_samples_on_rank_1() -> None:
+    x, y = samples(20, seed=tnt_keras.get_rank())
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(5)
+    classifier(True).fit(data, verbose=0, verify_inputs=True)
+
+
+def _other_order_in_the_second_epoch() -> None:
+    x, y = samples(20)
+    swaps = tf.Variable(0, dtype=tf.int64)
+
+    def number(i: Any) -> Any:
+        return tf.data.Dataset.from_tensors(tf.where((swaps > 0) & (i < 2), 1 - i, i))
+
+    data = tf.data.Dataset.range(20).flat_map(number)
+    data = data.map(lambda i: (tf.gather(x, i), tf.gather(y, i)), num_parallel_calls=2).batch(5)
+    swap = keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda epoch, logs: swaps.assign(epoch * tnt_keras.get_rank())
+    )
+    classifier(True).fit(data, epochs=2, verbose=0, verify_inputs=True, callbacks=[swap])
+
+
+def _look_at_a_shuffled_dataset_on_rank_1() -> None:
+    """Each pass moves the order on, also one that is not for training."""
+    x, y = samples(20)
+    data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(20, seed=5).batch(5)
+    if tnt_keras.get_rank() == 1:
+        next(iter(data))
+    classifier(True).fit(data, verbose=0, verify_inputs=True)
+
+
+def _other_seed_on_rank_1() -> None:
+    x, y = samples(20)
+    data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(20, seed=tnt_keras.get_rank())
+    classifier(True).fit(data.batch(5), verbose=0)
+
+
+def _shared_twice() -> None:
+    data = tf.data.Dataset.from_tensor_slices(samples(20))
+    own = data.shard(tnt_keras.get_size(), tnt_keras.get_rank())
+    classifier(True).fit(own.batch(5), verbose=0)
+
+
+def _already_shared() -> None:
+    data = tf.data.Dataset.from_tensor_slices(samples(20)).batch(5)
+    part = tnt_data.distribute(data, tnt_keras.get_rank(), tnt_keras.get_size())
+    classifier(True).fit(part, verbose=0)
+
+
+def _other_length_of_a_py_dataset() -> None:
+    class Longer(Batches):
+        def __len__(self) -> int:
+            return STEPS - tnt_keras.get_rank()
+
+    classifier(True).fit(Longer(), shuffle=False, verbose=0)
+
+
+def _other_order_of_batches_on_rank_1() -> None:
+    """As Keras may hand them out if workers make more batches than an epoch has steps."""
+
+    class Reordered(NumberedBatches):
+        def __getitem__(self, index: int) -> Any:
+            swap = tnt_keras.get_rank() == 1 and index < 2
+            return super().__getitem__(1 - index if swap else index)
+
+    with replaced(python_feed, "NumberedBatches", Reordered):
+        classifier(True).fit(Batches(), shuffle=False, verbose=0)
+
+
+def _own_data_with_micro_batch_size() -> None:
+    data = tf.data.Dataset.from_tensor_slices(samples(20)).batch(5)
+    classifier(True).fit(data, tnt_distribute_dataset=False, tnt_micro_batch_size=5)
+
+
+MISTAKES: dict[str, Callable[[], None]] = {
+    "unequal own datasets": _unequal_own_datasets,
+    "unequal own datasets of unknown length": _unequal_own_datasets_of_unknown_length,
+    "unequal evaluation": _unequal_evaluation,
+    "other samples on rank 1": _other_samples_on_rank_1,
+    "other order in the second epoch": _other_order_in_the_second_epoch,
+    "look at a shuffled dataset": _look_at_a_shuffled_dataset_on_rank_1,
+    "other arrays": lambda: fit_other_arrays(verify_inputs=True),
+    "other seed on rank 1": _other_seed_on_rank_1,
+    "shared twice": _shared_twice,
+    "already shared": _already_shared,
+    "other length of a PyDataset": _other_length_of_a_py_dataset,
+    "other order of batches": _other_order_of_batches_on_rank_1,
+    "own data with micro-batch size": _own_data_with_micro_batch_size,
+}

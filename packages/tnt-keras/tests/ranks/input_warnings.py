@@ -1,0 +1,74 @@
+"""Inputs that ranks may not share as they should: training goes on, with a warning."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from features import classifier, samples
+from forms_of_samples import STEPS, Batches, RowsOfBatches
+
+import tnt_keras
+
+
+def warnings_of(case: str) -> list[str]:
+    """Messages of a run whose input ranks may not share as they should."""
+    logger, handler = logging.getLogger("tnt_keras"), _Collect(logging.WARNING)
+    logger.addHandler(handler)
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        SUSPICIOUS[case]()
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    return handler.messages
+
+
+class _Collect(logging.Handler):
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
+class RandomBatches(Batches):
+    """Batches with noise that nothing seeds."""
+
+    def _rows(self, rows: range) -> tuple[np.ndarray, ...]:
+        x, *others = super()._rows(rows)
+        return x + np.random.normal(size=x.shape).astype("float32"), *others
+
+
+def _random_generator() -> Iterator[tuple[np.ndarray, ...]]:
+    yield from (Batches()[index] for index in np.random.permutation(STEPS))
+
+
+def fit_other_arrays(verify_inputs: bool = False) -> None:
+    """Trains on arrays of which each rank has others."""
+    x, y = samples(20, seed=tnt_keras.get_rank())
+    classifier(True).fit(x, y, batch_size=5, verbose=0, verify_inputs=verify_inputs)
+
+
+def _fit_own_samples() -> None:
+    x, y = samples(4)
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(2)
+    model = classifier(True)
+    model.fit(data, verbose=0, tnt_distribute_dataset=False, verify_inputs=True)
+
+
+SUSPICIOUS: dict[str, Callable[[], Any]] = {
+    "other arrays": fit_other_arrays,
+    "random PyDataset": lambda: classifier(True).fit(RandomBatches(), shuffle=False, verbose=0),
+    "random generator": lambda: classifier(True).fit(_random_generator(), verbose=0, shuffle=False),
+    "own samples": _fit_own_samples,
+    "rows of a PyDataset": lambda: classifier(True).fit(
+        RowsOfBatches(), shuffle=False, verbose=0, verify_inputs=True
+    ),
+    "nothing": lambda: classifier(True).fit(Batches(), shuffle=False, verbose=0),
+}
