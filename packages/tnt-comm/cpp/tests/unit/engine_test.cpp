@@ -1,4 +1,5 @@
 #include "tnt/comm/engine/engine.hpp"
+#include "tnt/comm/engine/patience.hpp"
 
 #include <gtest/gtest.h>
 
@@ -109,6 +110,22 @@ TEST_F(EngineTest, ManyThreadsMaySubmitAndWait) {
     });
   }
   for (auto& thread : threads) thread.join();
+}
+
+TEST(Patience, IsOverUntilItIsRenewed) {
+  Patience patience(
+      {.spin_time = std::chrono::microseconds(50), .yield_time = std::chrono::microseconds(50)});
+  const auto wait_until_over = [&] {
+    const Deadline deadline(30);
+    while (patience.wait_a_moment() && !deadline.is_over()) {
+    }
+    return !deadline.is_over();
+  };
+  EXPECT_TRUE(wait_until_over());
+  for (int look = 0; look < 100; ++look) EXPECT_FALSE(patience.wait_a_moment());
+  patience.renew();
+  EXPECT_TRUE(patience.wait_a_moment());
+  EXPECT_TRUE(wait_until_over());
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ void pause_briefly() {
 }  // namespace
 
 bool Patience::wait_a_moment() {
+  if (is_over_) return false;
   if (!is_waiting_) {
     is_waiting_ = true;
     num_looks_ = 0;
@@ -32,9 +33,9 @@ bool Patience::wait_a_moment() {
     pause_briefly();
     return true;
   }
-  if (waited >= settings_.spin_time + settings_.yield_time) return false;
-  ::sched_yield();
-  return true;
+  is_over_ = waited >= settings_.spin_time + settings_.yield_time;
+  if (!is_over_) ::sched_yield();
+  return !is_over_;
 }
 
 }  // namespace tnt::comm

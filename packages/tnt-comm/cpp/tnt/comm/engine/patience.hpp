@@ -23,15 +23,17 @@ class Patience {
  public:
   explicit Patience(const PollSettings& settings) : settings_(settings) {}
 
-  /// To be called when a look has found nothing. False if it is time to sleep.
+  /// To be called when a look has found nothing. False if it is time to sleep,
+  /// and from then on.
   bool wait_a_moment();
 
   /// To be called when a look has found something: the wait begins anew.
-  void renew() { is_waiting_ = false; }
+  void renew() { is_waiting_ = is_over_ = false; }
 
  private:
   PollSettings settings_;
   bool is_waiting_ = false;
+  bool is_over_ = false;
   int num_looks_ = 0;
   Clock::time_point start_;
 };

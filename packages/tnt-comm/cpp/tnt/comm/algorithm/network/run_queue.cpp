@@ -14,11 +14,17 @@ void RunQueue::push(const Schedule& schedule, std::size_t window, std::uint64_t 
 }
 
 bool RunQueue::advance(const Combiner& combiner) {
+  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
   bool has_moved = false;
-  std::size_t sendable_rounds = std::numeric_limits<std::size_t>::max();
+  std::size_t sendable_rounds = kNone;
+  std::size_t awaited_round = kNone;
   for (std::size_t age = 0; age < num_runs_; ++age) {
     ScheduleRun& current = run(age);
+    // What an older run still waits for in the same round has not come for this
+    // one either. Most runs are in this state, and each look costs cache misses.
+    if (current.is_waiting() && current.round() == awaited_round) continue;
     has_moved |= current.advance(sendable_rounds, combiner);
+    if (current.is_waiting()) awaited_round = current.round();
     // A finished run has sent everything; pieces may have different numbers of
     // rounds only if the later operation began after the earlier one's end.
     if (!current.is_done()) sendable_rounds = current.num_sent_rounds();

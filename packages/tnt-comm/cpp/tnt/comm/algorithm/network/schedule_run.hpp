@@ -34,6 +34,13 @@ class ScheduleRun {
 
   bool is_done() const { return round_ == schedule_->rounds.size(); }
 
+  /// Whether this run can do nothing before messages of its round arrive.
+  bool is_waiting() const {
+    return num_sent_rounds_ > round_ && !is_done() &&
+           num_received_ < schedule_->rounds[round_].arrivals.size();
+  }
+  std::size_t round() const { return round_; }
+
   /// Rounds whose messages are all sent.
   std::size_t num_sent_rounds() const { return num_sent_rounds_; }
 
