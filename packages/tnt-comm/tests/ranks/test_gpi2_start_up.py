@@ -101,7 +101,7 @@ def test_a_port_that_is_taken_is_told() -> None:
         env = {**GPI2, "TNT_GPI2_PORT": str(port - 512)}  # that of the TCP device of rank 0
         report = observe_ranks(total, 1, env=env, timeout_s=60)[0]
     assert report.exit_code == 1
-    assert "CommError: rank 0: GPI-2 could not be started" in report.error
+    assert f"CommError: rank 0: GPI-2 could not be started, since port {port} " in report.error
     assert "is another job using its ports? See TNT_GPI2_PORT" in report.error
 
 

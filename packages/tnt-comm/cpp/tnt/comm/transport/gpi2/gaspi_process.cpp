@@ -1,9 +1,16 @@
 #include "tnt/comm/transport/gpi2/gaspi_process.hpp"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -70,6 +77,35 @@ void require_equal(const char* name, const std::optional<int>& value, const char
                         ". For GPI-2 the launcher sets both to the same number."));
 }
 
+// Whether nobody listens on the port; in `reason`, what the system says if not.
+bool is_free(int port, std::string& reason) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int is_on = 1;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  // As GPI-2 does: a port on which connections have just ended is free.
+  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on);
+  const bool is_bound =
+      ::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  if (!is_bound) reason = std::strerror(errno);
+  ::close(listener);
+  return is_bound;
+}
+
+// GPI-2 itself may connect to whoever has its port, and wait for an answer.
+void require_free_ports(const GaspiLibrary& library, const Environment& environment) {
+  std::string reason;
+  for (const int port : ports_to_listen(library, environment.gaspi_socket.value_or(0))) {
+    if (is_free(port, reason)) continue;
+    throw Error(
+        ErrorKind::comm,
+        text("rank ", environment.rank, ": GPI-2 could not be started, since port ", port,
+             " cannot be had (", reason, "); is another job using its ports? See TNT_GPI2_PORT."));
+  }
+}
+
 }  // namespace
 
 void require_gaspi_environment(const Environment& environment) {
@@ -97,6 +133,7 @@ GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
     throw Error(ErrorKind::comm, "GPI-2 can be started once in a process only.");
   }
   if (environment.gpi2_port != 0) set_gaspi_ports(library_, environment.gpi2_port);
+  require_free_ports(library_, environment);
   join(environment, deadline);
 }
 

@@ -10,7 +10,8 @@
 namespace tnt::comm {
 namespace {
 
-constexpr int kTcpPortOffset = 512;  // behind 256 ports of the side channel and 256 for the start
+constexpr int kStartPortOffset = 256;   // behind the ports of the side channel, one per rank
+constexpr int kTcpPortOffset = 512;     // behind those for the start
 constexpr std::uint32_t kEthernet = 2;  // kind of device whose port number matters
 
 // The library's settings, as bytes: what they mean is a matter of the layout.
@@ -90,6 +91,17 @@ GaspiSettings read_gaspi_settings(const GaspiLibrary& library) {
              ", port ", port, "). Install a GPI-2 of a supported version as it was released."));
   }
   return settings;
+}
+
+std::vector<int> ports_to_listen(const GaspiLibrary& library, int local_rank) {
+  const GaspiLayout& layout = *library.layout;
+  const Config config = read(library);
+  const int side_channel = static_cast<int>(config.number(layout.sn_port)) + local_rank;
+  std::vector<int> ports = {side_channel, side_channel + kStartPortOffset};
+  if (config.number(layout.network) == kEthernet) {
+    ports.push_back(static_cast<int>(config.number(layout.tcp_port)) + local_rank);
+  }
+  return ports;
 }
 
 void set_gaspi_ports(const GaspiLibrary& library, int first_port) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "tnt/comm/transport/gpi2/gaspi_library.hpp"
 
@@ -17,6 +18,10 @@ struct GaspiSettings {
 /// Reads the settings, and refuses values that cannot be: they mean that the
 /// structure is not laid out as expected (CommError).
 GaspiSettings read_gaspi_settings(const GaspiLibrary& library);
+
+/// The ports on which the rank with this number on its host will listen. Before
+/// proc_init only.
+std::vector<int> ports_to_listen(const GaspiLibrary& library, int local_rank);
 
 /// Makes the library use `first_port` and the ports after it: side channel
 /// + 0, start-up + 256, TCP device + 512, each plus the rank's number on its
