@@ -22,11 +22,11 @@ namespace tnt::comm {
 class StreamedBucketAllreduce final : public BucketOperation, private WindowedWork {
  public:
   /// The `bucket`-th of those that share the turns. `large`: elements of the
-  /// tensors that can be placed, in ascending order. `is_beyond_caches`: when
-  /// the last bucket is summed, the first one has left the caches.
+  /// tensors that can be placed, in ascending order. `num_bytes_of_all`: buckets
+  /// of a step together.
   StreamedBucketAllreduce(std::shared_ptr<Health> health, double stall_report_s,
                           std::shared_ptr<BucketTurns> turns, std::size_t bucket, DType dtype,
-                          std::size_t count, std::vector<Range> large, bool is_beyond_caches,
+                          std::size_t count, std::vector<Range> large, std::size_t num_bytes_of_all,
                           std::string name);
 
   std::byte* input(std::uint64_t step) override;

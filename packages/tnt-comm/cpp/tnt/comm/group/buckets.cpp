@@ -10,7 +10,6 @@
 #include "tnt/comm/algorithm/streamed_bucket_allreduce.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/group/group.hpp"
-#include "tnt/comm/kernel/stream_copy.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -98,7 +97,7 @@ Buckets create_readable(Group& group, const std::vector<BucketSpec>& specs) {
     } else {
       buckets.push_back(std::make_shared<StreamedBucketAllreduce>(
           group.health(), group.stall_report_s(), turns, next_streamed++, spec.dtype, spec.count,
-          spec.large, is_beyond_caches(num_bytes, group.size()), spec.name));
+          spec.large, num_bytes, spec.name));
     }
   }
   return buckets;
