@@ -19,6 +19,7 @@ VARIANTS = {
         "out of place",
         "tnt_comm.empty",
         "GradientReducer",
+        "GradientReducer, copies",
         "limit: memcpy",
         "limit: shared",
     },
