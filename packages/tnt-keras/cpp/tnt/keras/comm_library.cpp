@@ -19,9 +19,7 @@ bool find(void* handle, const char* name, Function& function) {
 
 }  // namespace
 
-const CommLibrary& comm_library() {
-  return g_library;
-}
+const CommLibrary& comm_library() { return g_library; }
 
 }  // namespace tnt::keras
 

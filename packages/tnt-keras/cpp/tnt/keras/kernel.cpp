@@ -3,9 +3,7 @@
 namespace tnt::keras {
 namespace {
 
-StatusPtr new_status() {
-  return StatusPtr(TF_NewStatus());
-}
+StatusPtr new_status() { return StatusPtr(TF_NewStatus()); }
 
 StatusPtr status_of(const std::exception& error) {
   const auto* kernel_error = dynamic_cast<const KernelError*>(&error);
