@@ -16,8 +16,7 @@ SlicedAllreduce::SlicedAllreduce(std::shared_ptr<Health> health, double stall_re
     : WindowedOperation(std::move(health), stall_report_s, std::move(state), descriptor),
       blocks_(std::move(blocks)),
       pieces_(pipeline(), descriptor.dtype, descriptor.op, descriptor.count),
-      sources_(static_cast<std::size_t>(channel().size())),
-      reducer_(descriptor.dtype, descriptor.op, sources_.size()) {
+      sources_(static_cast<std::size_t>(channel().size())) {
   const std::size_t num_bytes = descriptor.count * size_of(descriptor.dtype);
   pieces_.runs().push_back({.range = {0, descriptor.count},
                             .in = static_cast<const std::byte*>(in),
@@ -85,7 +84,7 @@ bool SlicedAllreduce::reduce_shared() {
     }
     // The last combination of a block writes its first target: this rank's own.
     std::swap(targets.front(), targets[static_cast<std::size_t>(channel().rank())]);
-    reducer_.reduce_to(targets, sources_.data(), sources_.size(), length);
+    pieces_.reducer().reduce_to(targets, sources_.data(), sources_.size(), length);
   }
   num_reduced_ += length;
   return num_reduced_ == own.size();

@@ -56,7 +56,6 @@ class SlicedAllreduce final : public WindowedOperation {
   std::vector<Arrays> arrays_;  // by member, if all are shared
   std::size_t num_reduced_ = 0;
   std::vector<const std::byte*> sources_;
-  TreeReducer reducer_;
 };
 
 /// Allreduce of small messages: every rank copies its array into its window

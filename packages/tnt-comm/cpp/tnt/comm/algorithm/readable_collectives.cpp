@@ -10,19 +10,13 @@
 #include "tnt/comm/algorithm/select.hpp"
 
 namespace tnt::comm {
-namespace {
 
-// One step is copied in while the one before is reduced.
-constexpr std::size_t kDepth = 2;
-
-ChannelLayout layout_with(std::size_t window_bytes) {
+ChannelLayout ReadableCollectives::layout_with(std::size_t window_bytes) {
   ChannelLayout layout;
   layout.window_bytes = window_bytes;
-  layout.depth = kDepth;
+  layout.depth = 2;
   return layout;
 }
-
-}  // namespace
 
 MemoryNeeds ReadableCollectives::memory_needs(std::size_t window_bytes) {
   return {layout_with(window_bytes).num_bytes(), 0};

@@ -12,6 +12,9 @@ namespace tnt::comm {
 /// Collectives among ranks that can read each other's memory.
 class ReadableCollectives final : public Collectives {
  public:
+  /// Of the channel: a step is copied in while the one before is reduced.
+  static ChannelLayout layout_with(std::size_t window_bytes);
+
   /// Longer messages take several steps through windows of this size.
   static MemoryNeeds memory_needs(std::size_t window_bytes);
 

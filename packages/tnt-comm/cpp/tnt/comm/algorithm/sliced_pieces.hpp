@@ -44,6 +44,9 @@ class SlicedPieces {
   /// not summed. Pointers and scales may be changed between two passes.
   std::vector<Run>& runs() { return runs_; }
 
+  /// For what else the operation reduces.
+  TreeReducer& reducer() { return reducer_; }
+
   /// Results are written past the caches.
   void stream() { is_streamed_ = true; }
 

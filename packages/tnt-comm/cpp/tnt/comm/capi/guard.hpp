@@ -22,15 +22,10 @@ tnt_comm_status guard(Function&& function) noexcept {
   try {
     function();
     return TNT_COMM_OK;
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = Error::current();
     last_error() = error.what();
     return static_cast<tnt_comm_status>(error.kind());
-  } catch (const std::exception& error) {
-    last_error() = error.what();
-    return TNT_COMM_ERROR;
-  } catch (...) {
-    last_error() = "An unknown exception was thrown.";
-    return TNT_COMM_ERROR;
   }
 }
 

@@ -168,11 +168,11 @@ void Engine::run() {
 // Whether a caller advances operations, or did a moment ago; and nobody needs
 // supervision.
 bool Engine::is_left_to_caller() {
-  if (Clock::now() - last_supervision_ >= settings_.supervision_interval) return false;
   const std::uint32_t num_helps = num_helps_.load();
-  const bool is_left = is_helped_.load() || num_helps != num_helps_seen_;
+  if (!is_helped_.load() && num_helps == num_helps_seen_) return false;
+  if (Clock::now() - last_supervision_ >= settings_.supervision_interval) return false;
   num_helps_seen_ = num_helps;
-  return is_left;
+  return true;
 }
 
 void Engine::sleep(std::uint32_t seen, Clock::time_point last_event) {

@@ -55,6 +55,8 @@ struct GradientReducer::Tensor {
   std::shared_ptr<void> owner;       // of `into`, if the bucket does not have it
   std::atomic<State> state{State::idle};
   std::atomic<std::uint64_t> step{0};  // written by finish() only, which start() follows
+
+  bool is_placed() const { return place && into != nullptr; }  // in the step at hand
 };
 
 /// A bucket and its allreduce.
@@ -270,9 +272,9 @@ void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
 }
 
 void GradientReducer::copy_out(const Tensor& tensor, void* out) {
-  const bool is_placed = tensor.place && tensor.into != nullptr;
   const BucketOperation& allreduce = *tensor.bucket->allreduce;
-  const std::byte* sum = is_placed ? tensor.into : allreduce.result(tensor.step) + tensor.offset;
+  const std::byte* sum =
+      tensor.is_placed() ? tensor.into : allreduce.result(tensor.step) + tensor.offset;
   if (tensor.narrow) {
     unpack_widened(out, sum, tensor.spec.num_elements, *tensor.narrow);
   } else if (out != sum) {
@@ -281,7 +283,7 @@ void GradientReducer::copy_out(const Tensor& tensor, void* out) {
 }
 
 void GradientReducer::hand_out(Tensor& tensor) {
-  if (tensor.into != nullptr && tensor.place) tensor.bucket->allreduce->release(*tensor.place);
+  if (tensor.is_placed()) tensor.bucket->allreduce->release(*tensor.place);
   tensor.into = nullptr;
   tensor.owner = nullptr;
   ++tensor.step;

@@ -5,11 +5,13 @@
 #include "tnt/comm/algorithm/direct_bucket_allreduce.hpp"
 #include "tnt/comm/algorithm/network/bucket_allreduce.hpp"
 #include "tnt/comm/algorithm/network/two_level_bucket_allreduce.hpp"
+#include "tnt/comm/algorithm/readable_collectives.hpp"
 #include "tnt/comm/algorithm/select.hpp"
 #include "tnt/comm/algorithm/slices.hpp"
 #include "tnt/comm/algorithm/streamed_bucket_allreduce.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/group/group.hpp"
+#include "tnt/comm/group/streams.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -60,14 +62,6 @@ bool is_direct(const BucketSpec& spec, int num_members) {
   return num_members > 1 && num_bytes_of(spec) <= direct_allreduce_limit_bytes(num_members);
 }
 
-// Windows as for the group's own allreduces of large arrays.
-ChannelLayout streaming_layout() {
-  ChannelLayout layout;
-  layout.window_bytes = 512 * 1024;
-  layout.depth = 2;
-  return layout;
-}
-
 Buckets create_readable(Group& group, const std::vector<BucketSpec>& specs) {
   SegmentPlan plan;
   std::vector<BucketLayout> layouts;
@@ -79,7 +73,8 @@ Buckets create_readable(Group& group, const std::vector<BucketSpec>& specs) {
     num_streamed += is_small ? 0 : 1;
     num_bytes += num_bytes_of(spec);
   }
-  ChannelLayout channel = streaming_layout();
+  // As for the group's own allreduces of large arrays.
+  ChannelLayout channel = ReadableCollectives::layout_with(window_bytes_for(Topology::readable));
   const auto shared =
       plan.add(num_streamed > 0 ? BucketTurns::memory_needs(channel, num_streamed) : MemoryNeeds{});
   const auto segment = group.create_segment(plan.total());

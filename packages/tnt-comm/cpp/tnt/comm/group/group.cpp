@@ -14,14 +14,6 @@
 namespace tnt::comm {
 namespace {
 
-// Several windows of this size per rank. Large enough that the rounds of a step
-// are cheap next to its copies, small enough for what a rank copies in of its
-// array to be still in the second-level cache when it reduces. Where messages
-// are sent, copies cost little next to them, and shorter pieces overlap better.
-std::size_t window_bytes_for(Topology topology) {
-  return topology == Topology::readable ? 512 * 1024 : 256 * 1024;
-}
-
 HostLayout hosts_of(const Transport& transport, const std::vector<int>& ranks) {
   std::vector<int> nodes;
   for (const int rank : ranks) nodes.push_back(transport.node_of(rank));

@@ -11,6 +11,9 @@ namespace tnt::comm {
 
 class Group;
 
+/// Size of the windows through which large messages go.
+std::size_t window_bytes_for(Topology topology);
+
 /// What the members of a stream need of a segment of theirs; windows are of
 /// about the given size.
 MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t window_bytes);
