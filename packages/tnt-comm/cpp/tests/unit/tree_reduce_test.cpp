@@ -55,6 +55,28 @@ TEST_P(TreeReduce, MayWriteOverAnySource) {
   }
 }
 
+TEST_P(TreeReduce, WritesToAllTargetsOfWhichAnyMayBeSources) {
+  constexpr std::size_t kCount = 5003;
+  const auto expected = sum_of(GetParam(), kCount);
+  // All sources, and more targets than are written at once.
+  auto inputs = inputs_of(kCount);
+  std::vector<std::vector<float>> others(6, std::vector<float>(kCount));
+  std::vector<std::byte*> targets;
+  for (auto* arrays : {&others, &inputs}) {
+    for (auto& array : *arrays) targets.push_back(reinterpret_cast<std::byte*>(array.data()));
+  }
+  const auto sources = pointers_to(inputs);
+  TreeReducer reducer(DType::float32, ReduceOp::sum, sources.size());
+  for (std::size_t num_targets = 1; num_targets <= others.size(); ++num_targets) {
+    reducer.reduce_to({targets.data(), num_targets}, sources.data(), sources.size(), kCount);
+    for (std::size_t k = 0; k < others.size(); ++k) {
+      EXPECT_EQ(others[k], k < num_targets ? expected : std::vector<float>(kCount));
+    }
+  }
+  reducer.reduce_to(targets, sources.data(), sources.size(), kCount);
+  for (const auto& input : inputs) EXPECT_EQ(input, expected);
+}
+
 INSTANTIATE_TEST_SUITE_P(Sources, TreeReduce, ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16));
 
 TEST(TreeReduce, BytesWrapAround) {
@@ -67,6 +89,20 @@ TEST(TreeReduce, BytesWrapAround) {
   EXPECT_EQ(result, (std::vector<std::int8_t>{-128, 127, -56, -2}));
   TreeReducer(DType::int8, ReduceOp::prod, 2).reduce(result.data(), sources, 2, 4);
   EXPECT_EQ(result, (std::vector<std::int8_t>{127, -128, 16, 1}));
+}
+
+TEST(TreeReduce, HalvesAreWrittenToAllTargets) {
+  const std::vector<std::uint16_t> left(3000, 0x3C00);   // 1
+  const std::vector<std::uint16_t> right(3000, 0x4000);  // 2
+  const std::byte* sources[] = {reinterpret_cast<const std::byte*>(left.data()),
+                                reinterpret_cast<const std::byte*>(right.data())};
+  std::vector<std::vector<std::uint16_t>> results(5, std::vector<std::uint16_t>(3000));
+  std::vector<std::byte*> targets;
+  for (auto& result : results) targets.push_back(reinterpret_cast<std::byte*>(result.data()));
+  TreeReducer(DType::float16, ReduceOp::sum, 2).reduce_to(targets, sources, 2, 3000);
+  for (const auto& result : results) {
+    EXPECT_EQ(result, std::vector<std::uint16_t>(3000, 0x4200));  // 3
+  }
 }
 
 }  // namespace

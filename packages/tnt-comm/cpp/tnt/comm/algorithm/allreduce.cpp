@@ -58,8 +58,8 @@ SlicedAllreduce::Arrays SlicedAllreduce::arrays_of(int member) const {
   return arrays;
 }
 
-void SlicedAllreduce::copy_in(std::uint64_t index, std::byte* window) {
-  if (index > 0 || !is_shared()) pieces_.copy_in(piece(index), window);
+void SlicedAllreduce::copy_in(std::uint64_t index, std::byte*) {
+  if (index > 0 || !is_shared()) pieces_.copy_in(piece(index), index);
 }
 
 bool SlicedAllreduce::reduce(std::uint64_t index) {

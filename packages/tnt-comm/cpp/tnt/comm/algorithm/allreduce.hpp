@@ -13,7 +13,7 @@ namespace tnt::comm {
 /// Allreduce of large messages, each rank reducing a part for all.
 ///
 /// *Private arrays* go through the windows, see SlicedPieces. Steps:
-/// ceil(bytes / window), two rounds each.
+/// ceil(bytes / (n rooms)), two rounds each.
 ///
 /// *Arrays in shared blocks*, if those of all members are: every rank reduces
 /// one slice of the whole message out of all arrays and writes it to all

@@ -25,14 +25,19 @@ Channel::Channel(std::shared_ptr<Segment> segment, const ChannelLayout& layout)
   static_assert(sizeof(Slot) == kSlotBytes && offsetof(Slot, num_reduced) == 64);
 }
 
+// The slot of a step in a part of the segment, no matter whose it is.
+std::byte* Channel::part_data(int part, std::uint64_t step) const {
+  const std::size_t slot = step % layout_.num_windows();
+  std::byte* data = part == rank() ? segment_->local() : segment_->writable_peer(part);
+  return data + layout_.offset + slot * (kSlotBytes + layout_.window_bytes);
+}
+
 std::byte* Channel::slot_data(int member, std::uint64_t step) const {
   // Every time a slot is used, the members' parts are handed on by one.
-  const std::size_t slot = step % layout_.num_windows();
   const std::uint64_t num_uses = step / layout_.num_windows();
   const auto num_members = static_cast<std::uint64_t>(size());
   const auto part = static_cast<int>((static_cast<std::uint64_t>(member) + num_uses) % num_members);
-  std::byte* data = part == rank() ? segment_->local() : segment_->writable_peer(part);
-  return data + layout_.offset + slot * (kSlotBytes + layout_.window_bytes);
+  return part_data(part, step);
 }
 
 Channel::Slot& Channel::slot_of(int member, std::uint64_t step) const {
@@ -45,6 +50,16 @@ std::byte* Channel::window(std::uint64_t step) {
 
 const std::byte* Channel::window_of(int member, std::uint64_t step) const {
   return slot_data(member, step) + kSlotBytes;
+}
+
+std::size_t Channel::room_bytes() const {
+  constexpr std::size_t kCacheLine = 64;
+  const std::size_t share = layout_.window_bytes / static_cast<std::size_t>(size());
+  return share / kCacheLine * kCacheLine;
+}
+
+std::byte* Channel::room(int asker, int answerer, std::uint64_t step) const {
+  return part_data(asker, step) + kSlotBytes + static_cast<std::size_t>(answerer) * room_bytes();
 }
 
 void Channel::describe(std::uint64_t step, const Posting& posting) {

@@ -61,6 +61,12 @@ struct Posting {
 /// that has read the line last it costs next to nothing (40 GB/s). The argument
 /// above holds as it is, since it is about everybody.
 ///
+/// With three members and more only the neighbour has read all of it. Where
+/// every member has something else to say to every other, a step therefore uses
+/// *rooms* instead of windows: each belongs to two members, of whom one asks
+/// and the other one answers in the same place. So whoever writes to a room is
+/// the one who has read it last, the next time as well.
+///
 /// Threads: one at a time.
 class Channel {
  public:
@@ -76,6 +82,12 @@ class Channel {
 
   std::byte* window(std::uint64_t step);
   const std::byte* window_of(int member, std::uint64_t step) const;
+
+  /// Bytes of a room, a multiple of 64; the windows are too small if it is 0.
+  std::size_t room_bytes() const;
+  /// Where `asker` writes before it posts the step, and `answerer` before it has
+  /// `reduced`.
+  std::byte* room(int asker, int answerer, std::uint64_t step) const;
 
   /// To be called before the post() of the same step.
   void describe(std::uint64_t step, const Posting& posting);
@@ -101,6 +113,7 @@ class Channel {
  private:
   struct Slot;
 
+  std::byte* part_data(int part, std::uint64_t step) const;
   std::byte* slot_data(int member, std::uint64_t step) const;
   Slot& slot_of(int member, std::uint64_t step) const;
   bool has_reduced(int member, std::uint64_t step) const;

@@ -13,8 +13,8 @@ struct SlicedPieces::Stretch {
   const std::byte* in;
   std::byte* out;
   double scale;
-  std::size_t in_window;  // offset in bytes
-  std::size_t count;      // elements
+  std::size_t in_room;  // offset in bytes
+  std::size_t count;    // elements
 };
 
 SlicedPieces::SlicedPieces(const WindowPipeline& pipeline, DType dtype, ReduceOp op,
@@ -25,14 +25,14 @@ SlicedPieces::SlicedPieces(const WindowPipeline& pipeline, DType dtype, ReduceOp
       count_(count),
       sources_(static_cast<std::size_t>(pipeline.channel().size())),
       reducer_(dtype, op, sources_.size()) {
-  const std::size_t window = pipeline.channel().window_bytes();
-  num_pieces_ = std::max<std::size_t>(1, (count * stride_ + window - 1) / window);
+  const std::size_t room_length = pipeline.channel().room_bytes() / stride_;
+  piece_length_ = room_length * sources_.size();
+  num_pieces_ = std::max<std::size_t>(1, (count + piece_length_ - 1) / piece_length_);
 }
 
 Range SlicedPieces::elements_of(std::uint64_t piece) const {
-  const std::size_t length = pipeline_.channel().window_bytes() / stride_;
-  const std::size_t begin = piece * length;
-  return {begin, std::min<std::size_t>(begin + length, count_)};
+  const std::size_t begin = piece * piece_length_;
+  return {begin, std::min<std::size_t>(begin + piece_length_, count_)};
 }
 
 // Calls function(Stretch) for what runs hold of a member's slice of the piece.
@@ -45,8 +45,8 @@ void SlicedPieces::visit(std::uint64_t piece, int member, const Function& functi
     const std::size_t end = std::min(run.range.end, whole.begin + slice.end);
     if (begin >= end) continue;
     const std::size_t offset = (begin - run.range.begin) * stride_;
-    function(Stretch{run.in + offset, run.out + offset, run.scale, (begin - whole.begin) * stride_,
-                     end - begin});
+    function(Stretch{run.in + offset, run.out + offset, run.scale,
+                     (begin - whole.begin - slice.begin) * stride_, end - begin});
   }
 }
 
@@ -58,9 +58,11 @@ void SlicedPieces::visit_others(std::uint64_t piece, const Function& function) c
   }
 }
 
-void SlicedPieces::copy_in(std::uint64_t piece, std::byte* window) {
-  visit_others(piece, [&](int, const Stretch& stretch) {
-    pack_scaled(window + stretch.in_window, stretch.in, stretch.count, dtype_, stretch.scale);
+void SlicedPieces::copy_in(std::uint64_t piece, std::uint64_t index) {
+  const int rank = pipeline_.channel().rank();
+  visit_others(piece, [&](int member, const Stretch& stretch) {
+    pack_scaled(pipeline_.room(rank, member, index) + stretch.in_room, stretch.in, stretch.count,
+                dtype_, stretch.scale);
   });
 }
 
@@ -72,12 +74,13 @@ void SlicedPieces::reduce(std::uint64_t piece, std::uint64_t index) {
       pack_scaled(stretch.out, stretch.in, stretch.count, dtype_, stretch.scale);
       own = stretch.out;
     }
+    targets_.assign(1, stretch.out);
     for (int member = 0; member < pipeline_.channel().size(); ++member) {
-      sources_[static_cast<std::size_t>(member)] =
-          member == rank ? own : pipeline_.window_of(member, index) + stretch.in_window;
+      std::byte* room = pipeline_.room(member, rank, index) + stretch.in_room;
+      sources_[static_cast<std::size_t>(member)] = member == rank ? own : room;
+      if (member != rank) targets_.push_back(room);
     }
-    std::byte* targets[] = {stretch.out, pipeline_.own_window(index) + stretch.in_window};
-    reducer_.reduce_to(targets, sources_.data(), sources_.size(), stretch.count);
+    reducer_.reduce_to(targets_, sources_.data(), sources_.size(), stretch.count);
   });
 }
 
@@ -85,8 +88,9 @@ void SlicedPieces::copy_out(std::uint64_t piece, std::uint64_t index) {
   const auto copy = is_streamed_ ? stream_copy : [](void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
   };
+  const int rank = pipeline_.channel().rank();
   visit_others(piece, [&](int member, const Stretch& stretch) {
-    copy(stretch.out, pipeline_.window_of(member, index) + stretch.in_window,
+    copy(stretch.out, pipeline_.room(rank, member, index) + stretch.in_room,
          stretch.count * stride_);
   });
 }

@@ -20,19 +20,19 @@ struct Run {
 };
 
 /// Allreduce of a vector in private memory, whose elements may lie in several
-/// places, in pieces as large as a window.
+/// places, in pieces as large as the rooms of a window (see Channel).
 ///
-/// Every rank copies into its window what others will reduce (all of a piece
-/// but its own slice), reduces its slice straight out of its own memory and the
-/// others' windows into its own memory and its window, and copies the other
-/// slices of the result from the ranks that reduced them.
+/// Every rank copies into rooms what the others will reduce (all of a piece but
+/// its own slice), reduces its slice straight out of its own memory and the
+/// others' rooms into the same places, and copies the other slices of the
+/// result from its rooms.
 ///
 /// Windows stay in the caches (see Channel for why it is cheap to write to
 /// them), so main memory sees the vector and the result only. Results can go
 /// past the caches.
 ///
 /// Memory traffic per rank and byte of the vector: (n-1)/n copied in, n/n read
-/// and 2/n written by the reduction, (n-1)/n copied out.
+/// and n/n written by the reduction, (n-1)/n copied out.
 class SlicedPieces {
  public:
   /// Of a vector of `count` elements. The channel is the pipeline's.
@@ -51,7 +51,7 @@ class SlicedPieces {
   void stream() { is_streamed_ = true; }
 
   // One piece, in the step `index` of the pipeline.
-  void copy_in(std::uint64_t piece, std::byte* window);
+  void copy_in(std::uint64_t piece, std::uint64_t index);
   void reduce(std::uint64_t piece, std::uint64_t index);
   void copy_out(std::uint64_t piece, std::uint64_t index);
 
@@ -68,10 +68,12 @@ class SlicedPieces {
   DType dtype_;
   std::size_t stride_;
   std::size_t count_;
+  std::size_t piece_length_;  // elements
   std::uint64_t num_pieces_;
   std::vector<Run> runs_;
   bool is_streamed_ = false;
   std::vector<const std::byte*> sources_;
+  std::vector<std::byte*> targets_;
   TreeReducer reducer_;
 };
 

@@ -116,8 +116,8 @@ void StreamedBucketAllreduce::begin() {
   }
 }
 
-void StreamedBucketAllreduce::copy_in(std::uint64_t index, std::byte* window) {
-  pieces_.copy_in(index, window);
+void StreamedBucketAllreduce::copy_in(std::uint64_t index, std::byte*) {
+  pieces_.copy_in(index, index);
 }
 
 bool StreamedBucketAllreduce::reduce(std::uint64_t index) {

@@ -65,6 +65,9 @@ class WindowPipeline {
   const std::byte* window_of(int member, std::uint64_t index) const {
     return state_->channel.window_of(member, base_ + index);
   }
+  std::byte* room(int asker, int answerer, std::uint64_t index) const {
+    return state_->channel.room(asker, answerer, base_ + index);
+  }
 
   /// Members whose next act is waited for.
   std::vector<int> missing() const;

@@ -13,8 +13,14 @@ namespace tnt::comm {
 /// chosen at run time. All variants give the same bits: the loops contain one
 /// rounding per element and the compiler may not contract or reorder them.
 struct KernelTable {
-  /// dst[i] = a[i] op b[i]. `dst` may be `a` or `b`, otherwise no overlap.
-  using Combine = void (*)(void* dst, const void* a, const void* b, std::size_t count);
+  /// dsts[k][i] = a[i] op b[i]. Each of dsts may be `a` or `b`, otherwise no
+  /// overlap.
+  using Combine = void (*)(void* const* dsts, const void* a, const void* b, std::size_t count);
+  /// The same operation for so many of dsts, from one on.
+  static constexpr std::size_t kMaxTargets = 4;
+  struct Combines {
+    Combine to[kMaxTargets];
+  };
   /// dst[i] = factor * src[i]. No overlap.
   using Scale = void (*)(void* dst, const void* src, std::size_t count, double factor);
   using Widen = void (*)(float* dst, const std::uint16_t* src, std::size_t count);
@@ -28,7 +34,7 @@ struct KernelTable {
   /// Copies past the caches; see stream_copy().
   using Stream = void (*)(void* dst, const void* src, std::size_t num_bytes);
 
-  Combine combine[kNumDTypes][kNumReduceOps];
+  Combines combine[kNumDTypes][kNumReduceOps];
   Scale scale[kNumDTypes];  ///< null for integers and bool
   Widen widen[2];           ///< float16, bfloat16 to float32, exact
   Narrow narrow[2];         ///< rounds to nearest, ties to even

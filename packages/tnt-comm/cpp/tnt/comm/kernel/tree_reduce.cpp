@@ -37,39 +37,44 @@ void TreeReducer::reduce(void* dst, const std::byte* const* sources, std::size_t
 void TreeReducer::reduce_to(std::span<std::byte* const> targets, const std::byte* const* sources,
                             std::size_t num_sources, std::size_t count) {
   const std::size_t stride = size_of(dtype_);
-  const std::size_t block = kBlockBytes / size_of(accumulator_of(dtype_));
+  // Two vectors are combined without a partial result.
+  const bool has_partials = num_sources > 2 || is_half(dtype_);
+  const std::size_t block = has_partials ? kBlockBytes / size_of(accumulator_of(dtype_)) : count;
+  targets_.resize(targets.size());
   for (std::size_t begin = 0; begin < count; begin += block) {
     const std::size_t length = std::min(block, count - begin);
     for (std::size_t i = 0; i < num_sources; ++i) current_[i] = sources[i] + begin * stride;
-    std::byte* first = targets.front() + begin * stride;
+    for (std::size_t i = 0; i < targets.size(); ++i) targets_[i] = targets[i] + begin * stride;
     if (is_half(dtype_)) {
-      reduce_half_block(first, num_sources, length);
+      reduce_half_block(targets_, num_sources, length);
     } else {
-      reduce_block(first, num_sources, length);
-    }
-    for (std::byte* other : targets.subspan(1)) {
-      std::memcpy(other + begin * stride, first, length * stride);
+      reduce_block(targets_, num_sources, length);
     }
   }
 }
 
-void TreeReducer::reduce_half_block(std::byte* dst, std::size_t num_sources, std::size_t count) {
+void TreeReducer::reduce_half_block(std::span<void* const> dsts, std::size_t num_sources,
+                                    std::size_t count) {
   const auto format = static_cast<std::size_t>(dtype_);
   for (std::size_t i = 0; i < num_sources; ++i) {
     kernels().widen[format](reinterpret_cast<float*>(scratch(i)),
                             reinterpret_cast<const std::uint16_t*>(current_[i]), count);
     current_[i] = scratch(i);
   }
-  std::byte* result = scratch(num_sources);
-  reduce_block(result, num_sources, count);
-  kernels().narrow[format](reinterpret_cast<std::uint16_t*>(dst),
-                           reinterpret_cast<const float*>(result), count);
+  void* const result = scratch(num_sources);
+  reduce_block({&result, 1}, num_sources, count);
+  for (void* dst : dsts) {
+    kernels().narrow[format](static_cast<std::uint16_t*>(dst), static_cast<const float*>(result),
+                             count);
+  }
 }
 
-void TreeReducer::reduce_block(std::byte* dst, std::size_t num_sources, std::size_t count) {
+void TreeReducer::reduce_block(std::span<void* const> dsts, std::size_t num_sources,
+                               std::size_t count) {
   const DType accumulator = accumulator_of(dtype_);
-  const auto combine =
+  const auto& combine =
       kernels().combine[static_cast<std::size_t>(accumulator)][static_cast<std::size_t>(op_)];
+  const auto at_once = dsts.first(std::min(dsts.size(), KernelTable::kMaxTargets));
   std::size_t num_left = num_sources;
   while (num_left > 1) {
     const std::size_t fold = smallest_prime_factor(num_left);
@@ -77,20 +82,26 @@ void TreeReducer::reduce_block(std::byte* dst, std::size_t num_sources, std::siz
     for (std::size_t i = 0; i < num_sums; ++i) {
       const std::byte* sum = current_[i * fold];
       for (std::size_t k = 1; k < fold; ++k) {
-        // Only the very last combination writes to dst, which may be one of
+        // Only the very last combination writes to dsts, which may be among
         // the sources. Block i has been used up when sum i is written to it,
         // or holds the sum's own beginning.
-        const bool is_last = num_sums == 1 && k == fold - 1;
-        std::byte* target = is_last ? dst : scratch(i);
-        combine(target, sum, current_[i * fold + k], count);
-        sum = target;
+        const std::byte* next = current_[i * fold + k];
+        if (num_sums == 1 && k == fold - 1) {
+          combine.to[at_once.size() - 1](at_once.data(), sum, next, count);
+        } else {
+          void* const partial = scratch(i);
+          combine.to[0](&partial, sum, next, count);
+          sum = scratch(i);
+        }
       }
       current_[i] = sum;
     }
     num_left = num_sums;
   }
-  if (num_sources == 1 && dst != current_[0]) {
-    std::memcpy(dst, current_[0], count * size_of(accumulator));
+  const std::size_t num_bytes = count * size_of(accumulator);
+  const void* const result = num_sources == 1 ? current_[0] : dsts.front();
+  for (void* dst : dsts.subspan(num_sources == 1 ? 0 : at_once.size())) {
+    if (dst != result) std::memcpy(dst, result, num_bytes);
   }
 }
 

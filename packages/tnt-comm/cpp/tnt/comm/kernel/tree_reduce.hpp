@@ -36,15 +36,13 @@ class TreeReducer {
   void reduce(void* dst, const std::byte* const* sources, std::size_t num_sources,
               std::size_t count);
 
-  /// The same to several places: formed at the first one, and copied to the
-  /// others block by block, while it is in the first-level cache. Targets may
-  /// be sources.
+  /// The same to several places at once. Targets may be sources.
   void reduce_to(std::span<std::byte* const> targets, const std::byte* const* sources,
                  std::size_t num_sources, std::size_t count);
 
  private:
-  void reduce_block(std::byte* dst, std::size_t num_sources, std::size_t count);
-  void reduce_half_block(std::byte* dst, std::size_t num_sources, std::size_t count);
+  void reduce_block(std::span<void* const> dsts, std::size_t num_sources, std::size_t count);
+  void reduce_half_block(std::span<void* const> dsts, std::size_t num_sources, std::size_t count);
   std::byte* scratch(std::size_t index) { return scratch_.get() + index * kBlockBytes; }
 
   static constexpr std::size_t kBlockBytes = 8192;
@@ -52,6 +50,7 @@ class TreeReducer {
   DType dtype_;
   ReduceOp op_;
   std::vector<const std::byte*> current_;  // operands of the level at hand
+  std::vector<void*> targets_;             // of the block at hand
   std::unique_ptr<std::byte[]> scratch_;
 };
 

@@ -82,16 +82,23 @@ struct Or {
   }
 };
 
-template <typename T, typename Op>
-void combine(void* dst, const void* a, const void* b, std::size_t count) {
-  T* out = static_cast<T*>(dst);
+// Results that several ranks need are written to all places at once: a copy
+// from the first place would read them again and wait for other lines.
+template <typename T, typename Op, std::size_t kTargets>
+void combine(void* const* dsts, const void* a, const void* b, std::size_t count) {
+  T* outs[kTargets];
+  for (std::size_t k = 0; k < kTargets; ++k) outs[k] = static_cast<T*>(dsts[k]);
   const T* left = static_cast<const T*>(a);
   const T* right = static_cast<const T*>(b);
-  // `out` may be `left` or `right` itself, which carries nothing from one
+  // An output may be `left` or `right` itself, which carries nothing from one
   // element to another; without the hint the compiler would fall back to a
   // scalar loop in exactly that case.
 #pragma GCC ivdep
-  for (std::size_t i = 0; i < count; ++i) out[i] = Op::apply(left[i], right[i]);
+  for (std::size_t i = 0; i < count; ++i) {
+    const T result = Op::apply(left[i], right[i]);
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < kTargets; ++k) outs[k][i] = result;
+  }
 }
 
 template <typename T>
@@ -170,18 +177,24 @@ void stream(void* dst, const void* src, std::size_t num_bytes) {
 #endif
 }
 
-template <typename T>
-void fill_arithmetic(KernelTable::Combine* row) {
-  row[static_cast<std::size_t>(ReduceOp::sum)] = combine<T, Sum>;
-  row[static_cast<std::size_t>(ReduceOp::prod)] = combine<T, Prod>;
-  row[static_cast<std::size_t>(ReduceOp::min)] = combine<T, Min>;
-  row[static_cast<std::size_t>(ReduceOp::max)] = combine<T, Max>;
+template <typename T, typename Op>
+constexpr KernelTable::Combines combines() {
+  static_assert(KernelTable::kMaxTargets == 4);
+  return {{combine<T, Op, 1>, combine<T, Op, 2>, combine<T, Op, 3>, combine<T, Op, 4>}};
 }
 
 template <typename T>
-void fill_logical(KernelTable::Combine* row) {
-  row[static_cast<std::size_t>(ReduceOp::land)] = combine<T, And>;
-  row[static_cast<std::size_t>(ReduceOp::lor)] = combine<T, Or>;
+void fill_arithmetic(KernelTable::Combines* row) {
+  row[static_cast<std::size_t>(ReduceOp::sum)] = combines<T, Sum>();
+  row[static_cast<std::size_t>(ReduceOp::prod)] = combines<T, Prod>();
+  row[static_cast<std::size_t>(ReduceOp::min)] = combines<T, Min>();
+  row[static_cast<std::size_t>(ReduceOp::max)] = combines<T, Max>();
+}
+
+template <typename T>
+void fill_logical(KernelTable::Combines* row) {
+  row[static_cast<std::size_t>(ReduceOp::land)] = combines<T, And>();
+  row[static_cast<std::size_t>(ReduceOp::lor)] = combines<T, Or>();
 }
 
 template <typename T>
@@ -201,8 +214,8 @@ KernelTable make_table() {
   fill_integer<std::uint8_t>(table, DType::uint8);
   auto* boolean = table.combine[static_cast<std::size_t>(DType::boolean)];
   fill_logical<std::uint8_t>(boolean);  // bytes 0 and 1
-  boolean[static_cast<std::size_t>(ReduceOp::min)] = combine<std::uint8_t, And>;
-  boolean[static_cast<std::size_t>(ReduceOp::max)] = combine<std::uint8_t, Or>;
+  boolean[static_cast<std::size_t>(ReduceOp::min)] = combines<std::uint8_t, And>();
+  boolean[static_cast<std::size_t>(ReduceOp::max)] = combines<std::uint8_t, Or>();
   table.scale[static_cast<std::size_t>(DType::float32)] = scale<float>;
   table.scale[static_cast<std::size_t>(DType::float64)] = scale<double>;
   table.scale[static_cast<std::size_t>(DType::float16)] = scale_half<widen_float16, narrow_float16>;
