@@ -18,6 +18,9 @@ from benchmarks.allreduce import values
 from benchmarks.allreduce.variant import Library
 from benchmarks.allreduce.workload import make_workload
 
+# The check has used the caches for other things, and threads find their cores within some calls.
+WARM_UP_CALLS = 3
+
 
 def measure(
     library: Library, variant: str, workload: str, block: int, num_blocks: int
@@ -33,8 +36,9 @@ def measure(
     made.run()
     values.check(made.results(), library.size)
     library.barrier()  # the next run may change what another rank still checks
-    made.run()  # the check has used the caches for other things
     run, times = made.run, []
+    for _ in range(WARM_UP_CALLS):
+        run()
     for _ in range(num_blocks):
         library.barrier()
         begin = time.perf_counter()

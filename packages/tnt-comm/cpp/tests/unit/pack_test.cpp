@@ -29,20 +29,6 @@ TEST(PackScaled, NoElementsTouchNothing) {
   pack_scaled(nullptr, nullptr, 0, DType::float32, 0.5);
 }
 
-TEST(PackScaled, StreamedHasTheSameBits) {
-  for (const std::size_t count : {0, 1, 17, 2048, 5001}) {
-    std::vector<float> source(count);
-    for (std::size_t i = 0; i < count; ++i) source[i] = static_cast<float>(i) * 0.37F - 100.0F;
-    for (const double factor : {0.0, 1.0, 0.3}) {
-      std::vector<float> plain(count + 1, 7.0F);
-      std::vector<float> streamed(count + 1, 7.0F);
-      pack_scaled(plain.data(), source.data(), count, DType::float32, factor);
-      pack_scaled_streamed(streamed.data(), source.data(), count, DType::float32, factor);
-      EXPECT_EQ(streamed, plain);
-    }
-  }
-}
-
 TEST(RequireScalable, IntegersOnlyByZeroOrOne) {
   EXPECT_NO_THROW(require_scalable(DType::float16, 0.3));
   EXPECT_NO_THROW(require_scalable(DType::int32, 1.0));

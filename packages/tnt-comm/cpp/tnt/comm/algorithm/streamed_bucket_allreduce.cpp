@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "tnt/comm/kernel/pack.hpp"
-#include "tnt/comm/kernel/stream_copy.hpp"
 #include "tnt/comm/transport/heap_segment.hpp"
 
 namespace tnt::comm {
@@ -25,8 +24,7 @@ StreamedBucketAllreduce::StreamedBucketAllreduce(std::shared_ptr<Health> health,
                                                  double stall_report_s,
                                                  std::shared_ptr<BucketTurns> turns,
                                                  std::size_t bucket, DType dtype, std::size_t count,
-                                                 std::vector<Range> large,
-                                                 std::size_t num_bytes_of_all, std::string name)
+                                                 std::vector<Range> large, std::string name)
     : BucketOperation(std::move(health), stall_report_s, std::move(name)),
       turns_(std::move(turns)),
       bucket_(bucket),
@@ -38,7 +36,6 @@ StreamedBucketAllreduce::StreamedBucketAllreduce(std::shared_ptr<Health> health,
       placed_(large_.size()) {
   has_second_round = true;
   num_steps = pieces_.num_pieces();
-  if (is_beyond_caches(num_bytes_of_all, pipeline_.channel().size())) pieces_.stream();
   const auto add_run = [&](Range range, std::size_t place) {
     if (range.size() == 0) return;
     pieces_.runs().push_back({.range = range});

@@ -12,7 +12,6 @@
 #include "tnt/comm/group/buckets.hpp"
 #include "tnt/comm/group/creation.hpp"
 #include "tnt/comm/kernel/pack.hpp"
-#include "tnt/comm/kernel/stream_copy.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -104,16 +103,13 @@ GradientReducer::~GradientReducer() = default;
 void GradientReducer::create_buckets(const FusionPlan& plan) {
   std::vector<Placement> placements;
   std::vector<BucketSpec> specs;
-  std::size_t num_bytes = 0;
   for (std::size_t i = 0; i < plan.buckets().size(); ++i) {
     const Bucket& bucket = plan.buckets()[i];
     placements.push_back(place(bucket, plan.tensors()));
     specs.push_back({bucket.wire_dtype, placements.back().num_elements,
                      describe_bucket(plan, i, name_),
                      large_tensors(bucket, plan.tensors(), placements.back())});
-    num_bytes += bucket.num_wire_bytes();
   }
-  is_beyond_caches_ = is_beyond_caches(num_bytes, group_->size() / group_->hosts().num_hosts);
   const auto allreduces = comm::create_buckets(*group_, specs);
   tensors_.resize(plan.tensors().size());
   for (std::size_t i = 0; i < specs.size(); ++i) {
@@ -201,8 +197,7 @@ void GradientReducer::pack(Tensor& tensor, const void* data, double scale) {
   if (tensor.narrow) {
     pack_narrowed(target, data, tensor.spec.num_elements, *tensor.narrow, scale);
   } else {
-    const auto pack = is_beyond_caches_ ? pack_scaled_streamed : pack_scaled;
-    pack(target, data, tensor.spec.num_elements, tensor.spec.dtype, scale);
+    pack_scaled(target, data, tensor.spec.num_elements, tensor.spec.dtype, scale);
   }
 }
 

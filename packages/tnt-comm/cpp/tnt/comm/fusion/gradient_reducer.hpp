@@ -87,7 +87,6 @@ class TNT_COMM_EXPORT GradientReducer {
   std::string name_;
   std::vector<Tensor*> tensors_;  // of the buckets, in the plan's order
   std::vector<std::shared_ptr<FusedTensors>> buckets_;
-  bool is_beyond_caches_ = false;            // all buckets together
   std::unique_ptr<PhaseTrack> phase_track_;  // null without a timeline
   std::atomic<bool> is_closed_{false};
 };

@@ -66,12 +66,10 @@ Buckets create_readable(Group& group, const std::vector<BucketSpec>& specs) {
   SegmentPlan plan;
   std::vector<BucketLayout> layouts;
   std::size_t num_streamed = 0;
-  std::size_t num_bytes = 0;
   for (const BucketSpec& spec : specs) {
     const bool is_small = is_direct(spec, group.size());
     layouts.push_back(is_small ? add_windows(plan, spec) : BucketLayout{});
     num_streamed += is_small ? 0 : 1;
-    num_bytes += num_bytes_of(spec);
   }
   // As for the group's own allreduces of large arrays.
   ChannelLayout channel = ReadableCollectives::layout_with(window_bytes_for(Topology::readable));
@@ -92,7 +90,7 @@ Buckets create_readable(Group& group, const std::vector<BucketSpec>& specs) {
     } else {
       buckets.push_back(std::make_shared<StreamedBucketAllreduce>(
           group.health(), group.stall_report_s(), turns, next_streamed++, spec.dtype, spec.count,
-          spec.large, num_bytes, spec.name));
+          spec.large, spec.name));
     }
   }
   return buckets;

@@ -5,7 +5,6 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/kernel/stream_copy.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {
@@ -33,25 +32,6 @@ void pack_scaled(void* dst, const void* src, std::size_t count, DType dtype, dou
     std::memcpy(dst, src, num_bytes);
   } else {
     kernels().scale[static_cast<std::size_t>(dtype)](dst, src, count, factor);
-  }
-}
-
-void pack_scaled_streamed(void* dst, const void* src, std::size_t count, DType dtype,
-                          double factor) {
-  if (factor == 1.0) {
-    stream_copy(dst, src, count * size_of(dtype));
-    return;
-  }
-  constexpr std::size_t kBlockBytes = 8192;
-  alignas(64) std::byte block[kBlockBytes];
-  const std::size_t stride = size_of(dtype);
-  const std::size_t longest = kBlockBytes / stride;
-  auto* to = static_cast<std::byte*>(dst);
-  const auto* from = static_cast<const std::byte*>(src);
-  for (std::size_t begin = 0; begin < count; begin += longest) {
-    const std::size_t length = std::min(longest, count - begin);
-    pack_scaled(block, from + begin * stride, length, dtype, factor);
-    stream_copy(to + begin * stride, block, length * stride);
   }
 }
 

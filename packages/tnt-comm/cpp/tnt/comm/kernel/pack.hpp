@@ -15,10 +15,6 @@ void require_scalable(DType dtype, double factor);
 /// 16-bit floats are multiplied as float32 and rounded once.
 void pack_scaled(void* dst, const void* src, std::size_t count, DType dtype, double factor);
 
-/// The same with stream_copy(): for what would not stay in the caches anyway.
-void pack_scaled_streamed(void* dst, const void* src, std::size_t count, DType dtype,
-                          double factor);
-
 /// dst = src * factor as above, for float32 that become float16 or bfloat16:
 /// the product is formed in float32 and rounded to nearest, ties to even.
 void pack_narrowed(void* dst, const void* src, std::size_t count, DType narrow, double factor);
