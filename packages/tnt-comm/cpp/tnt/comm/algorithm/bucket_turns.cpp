@@ -34,6 +34,9 @@ void BucketTurns::post(std::size_t bucket, std::uint64_t step) {
 }
 
 bool BucketTurns::is_turn(std::size_t bucket, std::uint64_t step) {
+  // Only who gives turns has to look while another bucket is at work.
+  const bool is_giver = state_->channel.rank() == kGiver;
+  if (current_ != nullptr && (!is_giver || given_[bucket] != turns_[bucket])) return false;
   return turn_of(bucket, step) == num_over_ + 1;
 }
 

@@ -20,7 +20,10 @@ std::size_t ChannelLayout::num_bytes() const {
 }
 
 Channel::Channel(std::shared_ptr<Segment> segment, const ChannelLayout& layout)
-    : segment_(std::move(segment)), layout_(layout) {
+    : segment_(std::move(segment)),
+      rank_(segment_->rank()),
+      size_(segment_->size()),
+      layout_(layout) {
   static_assert(std::is_trivially_copyable_v<Descriptor>);
   static_assert(sizeof(Slot) == kSlotBytes && offsetof(Slot, num_reduced) == 64);
 }

@@ -75,8 +75,8 @@ class Channel {
 
   Channel(std::shared_ptr<Segment> segment, const ChannelLayout& layout);
 
-  int rank() const { return segment_->rank(); }
-  int size() const { return segment_->size(); }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
   std::size_t window_bytes() const { return layout_.window_bytes; }
   std::size_t depth() const { return layout_.depth; }
 
@@ -119,6 +119,8 @@ class Channel {
   bool has_reduced(int member, std::uint64_t step) const;
 
   std::shared_ptr<Segment> segment_;  // operations may outlive the object they belong to
+  int rank_;
+  int size_;
   ChannelLayout layout_;
 };
 

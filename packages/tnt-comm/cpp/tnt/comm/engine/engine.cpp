@@ -27,6 +27,10 @@ Clock::duration look_interval(Clock::duration waited) {
 // the same work take each other's core.
 constexpr Clock::duration kHandover = std::chrono::microseconds(200);
 
+// Who moves will mostly move again; a look at all the others, who may be many,
+// takes time in which it could. Not for long: they may be waited for as well.
+constexpr int kStepsPerLook = 16;
+
 }  // namespace
 
 Engine::Engine(Doorbell& doorbell, EngineSettings settings)
@@ -198,7 +202,9 @@ void Engine::sleep(std::uint32_t seen, Clock::time_point last_event) {
 bool Engine::advance_all() {
   take_submitted();
   bool has_moved = false;
-  for (const auto& stream : streams_) has_moved |= advance_stream(*stream);
+  for (const auto& stream : streams_) {
+    for (int i = 0; i < kStepsPerLook && advance_stream(*stream); ++i) has_moved = true;
+  }
   std::erase_if(streams_, [](const auto& stream) {
     if (stream->operations_.empty()) stream->is_listed_ = false;
     return stream->operations_.empty();
