@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks.allreduce.goals import judge
 from benchmarks.allreduce.libraries import LIBRARIES, LIMIT, OURS, PEERS_FOLDER, LibrarySpec
+from benchmarks.allreduce.memory import shortage_of
 from benchmarks.allreduce.process_set import LibraryFailed, ProcessSet
 from benchmarks.allreduce.rounds import Budget, measure_workload
 from benchmarks.allreduce.summary import comparable_ratios, make_rows
@@ -73,6 +74,9 @@ def measure_ranks(
         if arguments.json:
             write_rows(arguments.json, [header])
         for workload in arguments.workloads:
+            if shortage := shortage_of(workload, num_ranks, len(sets)):
+                print(shortage, flush=True)
+                continue
             variants = [
                 (processes, variant)
                 for processes in sets

@@ -94,7 +94,7 @@ class ProcessSet:
         }
         self._signal_ranks(signal.SIGCONT)
         for connection, _ in self._ranks:
-            connection.sendall(json.dumps(request).encode() + b"\n")
+            self._send(connection, request)
         answers = [self._receive(rank)["times"] for rank in self._ranks]
         self._signal_ranks(signal.SIGSTOP)
         return [max(of_ranks) for of_ranks in zip(*answers, strict=True)]
@@ -102,6 +102,12 @@ class ProcessSet:
     def _signal_ranks(self, number: signal.Signals) -> None:
         for pid in self._pids_of_ranks:
             os.kill(pid, number)
+
+    def _send(self, connection: socket.socket, request: dict[str, Any]) -> None:
+        try:
+            connection.sendall(json.dumps(request).encode() + b"\n")
+        except OSError as error:
+            raise self._failure(f"a rank has ended ({error})") from error
 
     def _receive(self, rank: Rank) -> dict[str, Any]:
         connection, lines = rank
@@ -118,16 +124,19 @@ class ProcessSet:
         with selectors.DefaultSelector() as selector:
             selector.register(readable, selectors.EVENT_READ)
             while not selector.select(timeout=1):
-                codes = [process.poll() for process in self._processes]
-                if any(code is not None for code in codes):
-                    raise self._failure(f"a process has ended, exit codes {codes}")
+                if any(process.poll() is not None for process in self._processes):
+                    raise self._failure("a process has ended")
                 if time.monotonic() > self._deadline:
                     raise self._failure("no answer in time")
 
     def _failure(self, reason: str) -> LibraryFailed:
         self._output.seek(0)
         output = self._output.read().decode(errors="replace")
-        return LibraryFailed(f"{self.spec.name}, {self._num_ranks} ranks: {reason}\n{output}")
+        codes = [process.poll() for process in self._processes]
+        return LibraryFailed(
+            f"{self.spec.name}, {self._num_ranks} ranks: {reason}; exit codes {codes}. If one was "
+            f"killed (-9, 137), memory was short: leave out libraries (--peers).\n{output}"
+        )
 
     def close(self) -> None:
         """End the ranks by closing their connections; what does not end is killed. Idempotent."""
