@@ -21,4 +21,11 @@ const std::byte* HostWindows::window_of(int member, std::uint64_t step) const {
   return part + offset(step);
 }
 
+void HostWindows::spread(std::uint64_t step, std::size_t begin, std::size_t num_bytes) {
+  const std::size_t at = offset(step) + begin;
+  for (int member = 0; member < size(); ++member) {
+    if (member != rank()) segment_->put(member, at, at, num_bytes);
+  }
+}
+
 }  // namespace tnt::comm

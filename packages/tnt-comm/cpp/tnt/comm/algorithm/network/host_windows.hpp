@@ -15,10 +15,10 @@ namespace tnt::comm {
 /// allreduce over two levels does before and after its exchange.
 ///
 /// In a step every rank fills its window and *posts*, reduces its slice out of
-/// all windows when all have posted, and writes the result of its slice into
-/// its own window and *publishes*, from where the others copy it. A rank posts
-/// s only when it has finished s-d (d: the depth), so Channel's argument holds
-/// for its 2d windows.
+/// all windows when all have posted, writes the result of its slice into the
+/// same places (see Channel for why) and *publishes*. When all have published,
+/// it has the whole result in its own window. A rank posts s only when it has
+/// finished s-d (d: the depth), so Channel's argument holds for its 2d windows.
 class HostWindows {
  public:
   static MemoryNeeds memory_needs(std::size_t window_bytes, std::size_t depth);
@@ -32,6 +32,9 @@ class HostWindows {
 
   std::byte* own_window(std::uint64_t step) const { return segment_->local() + offset(step); }
   const std::byte* window_of(int member, std::uint64_t step) const;
+
+  /// Copies bytes of this rank's window into all others'.
+  void spread(std::uint64_t step, std::size_t begin, std::size_t num_bytes);
 
   void post(std::uint64_t step) { announcements_.announce(0, step + 1); }
   void publish(std::uint64_t step) { announcements_.announce(1, step + 1); }

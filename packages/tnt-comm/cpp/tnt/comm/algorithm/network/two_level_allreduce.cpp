@@ -47,7 +47,7 @@ TwoLevelAllreduce::TwoLevelAllreduce(std::shared_ptr<Health> health, double stal
   if (!is_pipelined) most_steps_under_way = 1;
   num_steps = std::max<std::size_t>(1, (descriptor.count + piece_elements_ - 1) / piece_elements_);
   const auto schedule = [&](std::uint64_t index) {
-    const std::size_t num_bytes = slice(index, windows_->rank()).size() * size_of(partial_type_);
+    const std::size_t num_bytes = own_slice(index).size() * size_of(partial_type_);
     return allreduce_schedule(exchange, channel().rank(), channel().size(), num_bytes,
                               channel().areas());
   };
@@ -60,8 +60,8 @@ Range TwoLevelAllreduce::piece(std::uint64_t index) const {
   return {begin, std::min<std::size_t>(begin + piece_elements_, descriptor().count)};
 }
 
-Range TwoLevelAllreduce::slice(std::uint64_t index, int local_rank) const {
-  return slice_of(piece(index).size(), descriptor().dtype, windows_->size(), local_rank);
+Range TwoLevelAllreduce::own_slice(std::uint64_t index) const {
+  return slice_of(piece(index).size(), descriptor().dtype, windows_->size(), windows_->rank());
 }
 
 const Schedule& TwoLevelAllreduce::schedule_of(std::uint64_t index) const {
@@ -79,7 +79,7 @@ void TwoLevelAllreduce::copy_in(std::uint64_t index) {
 
 bool TwoLevelAllreduce::is_filled(std::uint64_t index) {
   if (!windows_->have_all_posted(step_of(index))) return false;
-  const Range own = slice(index, windows_->rank());
+  const Range own = own_slice(index);
   for (int local_rank = 0; local_rank < windows_->size(); ++local_rank) {
     operands_[static_cast<std::size_t>(local_rank)] =
         windows_->window_of(local_rank, step_of(index)) + own.begin * element_bytes_;
@@ -90,9 +90,10 @@ bool TwoLevelAllreduce::is_filled(std::uint64_t index) {
 }
 
 void TwoLevelAllreduce::on_exchanged(std::uint64_t index) {
-  const Range own = slice(index, windows_->rank());
+  const Range own = own_slice(index);
   on_host_.round(windows_->own_window(step_of(index)) + own.begin * element_bytes_,
                  window(index) + schedule_of(index).result, own.size());
+  windows_->spread(step_of(index), own.begin * element_bytes_, own.size() * element_bytes_);
   windows_->publish(step_of(index));
 }
 
@@ -101,14 +102,10 @@ bool TwoLevelAllreduce::is_complete(std::uint64_t index) {
 }
 
 void TwoLevelAllreduce::copy_out(std::uint64_t index) {
-  std::byte* target = out_ + piece(index).begin * element_bytes_;
-  for (int local_rank = 0; local_rank < windows_->size(); ++local_rank) {
-    const Range part = slice(index, local_rank);
-    if (part.size() == 0) continue;
-    const std::size_t offset = part.begin * element_bytes_;
-    std::memcpy(target + offset, windows_->window_of(local_rank, step_of(index)) + offset,
-                part.size() * element_bytes_);
-  }
+  const Range elements = piece(index);
+  if (elements.size() == 0) return;
+  std::memcpy(out_ + elements.begin * element_bytes_, windows_->own_window(step_of(index)),
+              elements.size() * element_bytes_);
 }
 
 void TwoLevelAllreduce::append_missing(std::vector<int>& members) const {

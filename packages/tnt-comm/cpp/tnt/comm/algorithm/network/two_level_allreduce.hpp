@@ -22,8 +22,8 @@ namespace tnt::comm {
 ///      of the host, into registered memory;
 ///   3. the ranks i of all H hosts exchange their slices (see Exchange), q
 ///      exchanges side by side;
-///   4. rank i writes the result of slice i to its window of the host, and
-///      everybody copies all slices from there.
+///   4. rank i writes the result of slice i to all windows of the host, and
+///      everybody copies its own window.
 ///
 /// The ranks of a host are a branch of the tree (HostLayout), so the order of
 /// the sum is the same as without levels. 16-bit floats cross the network as
@@ -53,8 +53,8 @@ class TwoLevelAllreduce final : public NetworkOperation {
   void append_missing(std::vector<int>& members) const override;
 
  private:
-  Range piece(std::uint64_t index) const;                  // elements of the array
-  Range slice(std::uint64_t index, int local_rank) const;  // elements of the piece
+  Range piece(std::uint64_t index) const;      // elements of the array
+  Range own_slice(std::uint64_t index) const;  // elements of the piece
   int host() const { return channel().rank(); }
   std::uint64_t step_of(std::uint64_t index) const { return first_step() + index; }
 
