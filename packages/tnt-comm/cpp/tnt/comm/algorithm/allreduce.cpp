@@ -82,8 +82,6 @@ bool SlicedAllreduce::reduce_shared() {
       sources_[member] = arrays_[member].in + begin * stride;
       targets.push_back(arrays_[member].out + begin * stride);
     }
-    // The last combination of a block writes its first target: this rank's own.
-    std::swap(targets.front(), targets[static_cast<std::size_t>(channel().rank())]);
     pieces_.reducer().reduce_to(targets, sources_.data(), sources_.size(), length);
   }
   num_reduced_ += length;

@@ -29,11 +29,11 @@ struct KernelTable {
   using ScaleNarrow = void (*)(std::uint16_t* dst, const float* src, std::size_t count,
                                float factor);
 
-  /// Null where the operation is not defined. 16-bit floats have no entries:
-  /// they are widened, combined as float32 and narrowed.
   /// Copies past the caches; see stream_copy().
   using Stream = void (*)(void* dst, const void* src, std::size_t num_bytes);
 
+  /// Null where the operation is not defined. 16-bit floats have no entries:
+  /// they are widened, combined as float32 and narrowed.
   Combines combine[kNumDTypes][kNumReduceOps];
   Scale scale[kNumDTypes];  ///< null for integers and bool
   Widen widen[2];           ///< float16, bfloat16 to float32, exact
