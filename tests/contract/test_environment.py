@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tnt_launch.environment import WRITTEN_VARIABLES
+from tnt_launch.planning.rank_environment import WRITTEN_VARIABLES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/reference/environment.md"

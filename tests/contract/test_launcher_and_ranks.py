@@ -1,8 +1,8 @@
 """What the launcher writes is what the ranks understand, value by value."""
 
 from tnt_keras.environment import Settings, read_settings
-from tnt_launch.environment import RankPlace, rank_environment, user_settings
-from tnt_launch.spec import LaunchSpec
+from tnt_launch.planning.rank_environment import RankPlace, rank_environment, user_settings
+from tnt_launch.planning.spec import LaunchSpec
 
 PLACE = RankPlace(rank=1, size=2, local_rank=1, local_size=2, node_rank=0, num_nodes=1)
 

@@ -5,14 +5,15 @@ import sys
 
 import pytest
 
-from tnt_launch.cli import _parse, main, make_parser, make_spec
+from tnt_launch.cli import main
 from tnt_launch.errors import LaunchError
+from tnt_launch.planning.options import make_parser, make_spec, parse_arguments
 
 HEAVY_MODULES = ("tensorflow", "numpy", "logging", "subprocess", "ctypes", "importlib.metadata")
 
 
 def spec_of(*arguments):
-    return make_spec(_parse(make_parser(), list(arguments)))
+    return make_spec(parse_arguments(make_parser(), list(arguments)))
 
 
 def error_of(capsys, *arguments):

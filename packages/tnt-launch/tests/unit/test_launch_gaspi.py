@@ -6,11 +6,12 @@ import subprocess
 
 import pytest
 
-from tnt_launch.gaspi import MachineFile, written
-from tnt_launch.hardware import Hardware
-from tnt_launch.plan import make_plan
-from tnt_launch.render import render_plan
-from tnt_launch.spec import LaunchSpec
+from tnt_launch.planning.dry_run import render_plan
+from tnt_launch.planning.gpi2 import MachineFile
+from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.plan import make_plan
+from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.running.machine_file import written
 
 JOB = "0123456789abcdef"
 GPI2 = (("TNT_TRANSPORT", "gpi2"),)

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from tnt_launch import hardware
+from tnt_launch.planning import hardware
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tnt_launch.environment import WRITTEN_VARIABLES, is_output_on_all
 from tnt_launch.errors import LaunchError
-from tnt_launch.hardware import Hardware
-from tnt_launch.plan import make_job_id, make_plan
-from tnt_launch.spec import LaunchSpec
+from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.plan import make_job_id, make_plan
+from tnt_launch.planning.rank_environment import WRITTEN_VARIABLES, is_output_on_all
+from tnt_launch.planning.spec import LaunchSpec
 
 JOB = "0123456789abcdef"
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.ranks import choose_ranks
+from tnt_launch.planning.number_of_ranks import choose_ranks
 
 COUNT = st.integers(min_value=1, max_value=256)
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from tnt_launch.report import (
+from tnt_launch.output.report import (
     RankEnd,
     exit_text,
     first_failure,

@@ -3,7 +3,7 @@
 import pytest
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.variables import check_variables, parse_bool
+from tnt_launch.planning.variables import check_variables, parse_bool
 
 WORDS = {"1": True, "true": True, "YES": True, "On": True}
 WORDS |= {"0": False, "False": False, "no": False, "OFF": False}

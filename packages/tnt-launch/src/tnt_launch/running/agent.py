@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.guardian import Guardian
-from tnt_launch.output import Stream
-from tnt_launch.plan import HostPlan, RankPlan
+from tnt_launch.output.router import Stream
+from tnt_launch.planning.plan import HostPlan, RankPlan
+from tnt_launch.running.guardian import Guardian
 
 PR_SET_PDEATHSIG = 1
 READ_SIZE = 1 << 16

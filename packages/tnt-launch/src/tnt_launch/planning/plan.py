@@ -6,12 +6,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tnt_launch import gaspi
-from tnt_launch.environment import RankPlace, is_output_on_all, rank_environment, user_settings
-from tnt_launch.gaspi import MachineFile
-from tnt_launch.hardware import Hardware
-from tnt_launch.ranks import RankChoice, choose_ranks
-from tnt_launch.spec import LaunchSpec
+from tnt_launch.planning import gpi2
+from tnt_launch.planning.gpi2 import MachineFile
+from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.number_of_ranks import RankChoice, choose_ranks
+from tnt_launch.planning.rank_environment import (
+    RankPlace,
+    is_output_on_all,
+    rank_environment,
+    user_settings,
+)
+from tnt_launch.planning.spec import LaunchSpec
 
 
 @dataclass(frozen=True)
@@ -107,8 +112,8 @@ def make_plan(
     argv = (*spec.interpreter, *spec.program)
     size = choice.per_node
     machine_file = None
-    if gaspi.is_needed(settings):
-        machine_file = gaspi.plan_machine_file(temporary_directory, job_id, ["localhost"] * size)
+    if gpi2.is_needed(settings):
+        machine_file = gpi2.plan_machine_file(temporary_directory, job_id, ["localhost"] * size)
     ranks = tuple(
         RankPlan(
             rank,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 FIRST_PORT, LAST_PORT = 20000, 32000  # a job uses 768 of them; the kernel gives clients higher ones
@@ -55,19 +54,3 @@ def gaspi_variables(file: MachineFile, rank: int, job_id: str) -> dict[str, str]
         "GASPI_MFILE": file.path,
         "TNT_GPI2_PORT": str(FIRST_PORT + int(job_id, 16) % (LAST_PORT - FIRST_PORT)),
     }
-
-
-@contextlib.contextmanager
-def written(file: MachineFile | None) -> Iterator[None]:
-    """Have the file, readable by this user alone, during the block. Local."""
-    if file is None:
-        yield
-        return
-    descriptor = os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with open(descriptor, "w") as lines:
-            lines.writelines(f"{host}\n" for host in file.hosts)
-        yield
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(file.path)

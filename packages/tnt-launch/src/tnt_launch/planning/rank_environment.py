@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tnt_launch.gaspi import MachineFile, gaspi_variables
-from tnt_launch.spec import LaunchSpec
-from tnt_launch.variables import JOB_VARIABLES, USER_VARIABLES, check_variables, parse_bool
+from tnt_launch.planning.gpi2 import MachineFile, gaspi_variables
+from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.variables import JOB_VARIABLES, USER_VARIABLES, check_variables, parse_bool
 
 WRITTEN_VARIABLES = (*JOB_VARIABLES, *USER_VARIABLES)
 """Every `TNT_*` variable that a rank may find: those of the job always, the others if set."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.variables import JOB_VARIABLES, LOG_LEVELS, WIRE_DTYPES
+from tnt_launch.planning.variables import JOB_VARIABLES, LOG_LEVELS, WIRE_DTYPES
 
 MAX_RANKS_PER_NODE = 256
 _INTERPRETER_OPTIONS = ("-m", "-c")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.spec import MAX_RANKS_PER_NODE
+from tnt_launch.planning.spec import MAX_RANKS_PER_NODE
 
 
 @dataclass(frozen=True)

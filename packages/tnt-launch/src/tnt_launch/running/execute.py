@@ -8,15 +8,15 @@ import selectors
 import signal
 from pathlib import Path
 
-from tnt_launch.agent import LocalAgent
-from tnt_launch.gaspi import written
-from tnt_launch.guardian import Guardian
-from tnt_launch.job import Job
 from tnt_launch.log import HANDLER, LOGGER, write_to_stderr
-from tnt_launch.output import OutputRouter
-from tnt_launch.plan import LaunchPlan
-from tnt_launch.report import report_failure, shell_exit_code
-from tnt_launch.signals import SignalInbox
+from tnt_launch.output.report import report_failure, shell_exit_code
+from tnt_launch.output.router import OutputRouter
+from tnt_launch.planning.plan import LaunchPlan
+from tnt_launch.running.agent import LocalAgent
+from tnt_launch.running.guardian import Guardian
+from tnt_launch.running.job import Job
+from tnt_launch.running.machine_file import written
+from tnt_launch.running.signals import SignalInbox
 
 SHARED_MEMORY = Path("/dev/shm")
 

@@ -7,13 +7,13 @@ import signal
 import time
 from collections.abc import Sequence
 
-from tnt_launch.agent import Agent
 from tnt_launch.log import LOGGER
-from tnt_launch.output import OutputRouter, Stream
-from tnt_launch.plan import LaunchPlan
-from tnt_launch.report import RankEnd, exit_text, first_failure
-from tnt_launch.signals import ENDING, SignalInbox
-from tnt_launch.sink import Sink
+from tnt_launch.output.report import RankEnd, exit_text, first_failure
+from tnt_launch.output.router import OutputRouter, Stream
+from tnt_launch.output.sink import Sink
+from tnt_launch.planning.plan import LaunchPlan
+from tnt_launch.running.agent import Agent
+from tnt_launch.running.signals import ENDING, SignalInbox
 
 GRACE_S = 1.5
 """Time that the other ranks have after the first failure, to report errors of their own."""

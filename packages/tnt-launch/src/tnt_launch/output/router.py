@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 from typing import Literal
 
-from tnt_launch.sink import LineMixer, Sink, is_same_file
-from tnt_launch.stream import LineSplitter, Tail, TracebackHold
+from tnt_launch.output.sink import LineMixer, Sink, is_same_file
+from tnt_launch.output.stream import LineSplitter, Tail, TracebackHold
 
 Stream = Literal["stdout", "stderr"]
 
