@@ -50,17 +50,21 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     from tnt_launch.log import configure_logging
     from tnt_launch.planning.hardware import inspect_host
     from tnt_launch.planning.plan import make_job_id, make_plan
-    from tnt_launch.planning.rank_environment import user_settings
+    from tnt_launch.planning.settings import read_settings
+    from tnt_launch.planning.variables import LOG_LEVEL
 
     check_program(spec)
-    settings = user_settings(spec, os.environ)
-    log = configure_logging(settings.get("TNT_LOG_LEVEL", "WARNING").strip().upper())
-    count_gpus = spec.allow_gpus and "TNT_GPUS_PER_NODE" not in settings
-    hardware = inspect_host(os.environ, count_gpus)
+    settings = read_settings(spec, os.environ)
+    log = configure_logging(settings.get(LOG_LEVEL) or "WARNING")
+    hardware = inspect_host(settings, os.environ, spec.allow_gpus)
     folder = tempfile.gettempdir()
-    plan = make_plan(spec, hardware, os.environ, make_job_id(), os.getcwd(), folder)
+    plan = make_plan(
+        spec, settings, hardware, os.environ, make_job_id(), os.getcwd(), temporary_directory=folder
+    )
     for warning in plan.warnings:
         log.warning(warning)
+    for note in plan.notes:
+        log.info(note)
     if is_dry_run:
         from tnt_launch.planning.dry_run import render_plan
 
@@ -74,7 +78,7 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
 
 
 def version_text() -> str:
-    """Three lines: name and version, path of this package, licence. Local."""
+    """Return three lines: name and version, path of this package, licence. Local."""
     from importlib import metadata
 
     try:

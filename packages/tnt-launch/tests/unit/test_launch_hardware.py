@@ -6,6 +6,7 @@ import stat
 import pytest
 
 from tnt_launch.planning import hardware
+from tnt_launch.planning.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -25,11 +26,11 @@ from tnt_launch.planning import hardware
 )
 def test_visible_gpus_are_those_before_the_first_wrong_entry(listed, count):
     environment = {} if listed is None else {"CUDA_VISIBLE_DEVICES": listed}
-    assert hardware.visible_gpus(4, environment) == count
+    assert len(hardware.visible_gpus(4, environment)) == count
 
 
 def test_without_a_gpu_none_is_visible_whatever_is_listed():
-    assert hardware.visible_gpus(0, {"CUDA_VISIBLE_DEVICES": "GPU-1a2b"}) == 0
+    assert hardware.visible_gpus(0, {"CUDA_VISIBLE_DEVICES": "GPU-1a2b"}) == ()
 
 
 @pytest.mark.parametrize(
@@ -80,5 +81,5 @@ def test_no_driver_means_no_gpu(monkeypatch, tmp_path):
 
 def test_gpus_are_not_looked_for_if_nobody_asks(monkeypatch):
     monkeypatch.setattr(hardware, "installed_gpus", lambda: pytest.fail("looked"))
-    found = hardware.inspect_host({}, count_gpus=False)
-    assert (found.num_gpus, found.host) == (0, os.uname().nodename)
+    found = hardware.inspect_host(Settings({}, {}), {}, allow_gpus=False)
+    assert (found.gpus, found.host) == ((), os.uname().nodename)

@@ -5,7 +5,8 @@ import pytest
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.hardware import Hardware
 from tnt_launch.planning.plan import make_job_id, make_plan
-from tnt_launch.planning.rank_environment import WRITTEN_VARIABLES, is_output_on_all
+from tnt_launch.planning.rank_environment import WRITTEN_VARIABLES
+from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
 
 JOB = "0123456789abcdef"
@@ -13,7 +14,11 @@ JOB = "0123456789abcdef"
 
 def plan_of(*, environment=None, cores=8, gpus=0, program=("a.py", "x y"), **settings):
     spec = LaunchSpec(program=program, **settings)
-    return make_plan(spec, Hardware("alpha", cores, gpus), environment or {}, JOB, "/work dir")
+    environment = environment or {}
+    hardware = Hardware("alpha", cores, tuple(str(index) for index in range(gpus)))
+    return make_plan(
+        spec, read_settings(spec, environment), hardware, environment, JOB, "/work dir"
+    )
 
 
 def variables_of(**settings):
@@ -85,7 +90,7 @@ def test_threads_set_by_the_user_are_kept():
 
 def test_output_is_unbuffered_and_tensorflow_quiet_unless_the_user_decides():
     found = variables_of()
-    assert (found["PYTHONUNBUFFERED"], found["TF_CPP_MIN_LOG_LEVEL"]) == ("1", "2")
+    assert (found["PYTHONUNBUFFERED"], found["TF_CPP_MIN_LOG_LEVEL"]) == ("1", "3")
     user = {"PYTHONUNBUFFERED": "", "TF_CPP_MIN_LOG_LEVEL": "0"}
     assert not user.keys() & variables_of(environment=user).keys()
     assert variables_of(exports=(("TF_CPP_MIN_LOG_LEVEL", "1"),))["TF_CPP_MIN_LOG_LEVEL"] == "1"
@@ -100,7 +105,8 @@ def test_options_not_given_write_nothing():
 def test_values_of_the_environment_are_kept_if_the_option_is_not_given():
     user = {"TNT_LOG_LEVEL": "DEBUG", "TNT_OUTPUT_ON_ALL_DEVICES": "yes", "TNT_TIMEOUT_S": "9"}
     plan = plan_of(environment=user)
-    assert user.items() <= dict(plan.ranks[0].environment).items()
+    canonical = {**user, "TNT_OUTPUT_ON_ALL_DEVICES": "1"}
+    assert canonical.items() <= dict(plan.ranks[0].environment).items()
     assert plan.shows_all_output
 
 
@@ -118,9 +124,9 @@ def test_the_fusion_option_wins_over_either_name_of_the_variable():
 
 
 def test_flags_are_written_as_booleans():
-    found = variables_of(log_on_all_devices=True, output_on_all_devices=False)
-    assert found["TNT_LOG_ON_ALL_DEVICES"] == "1"
-    assert not is_output_on_all(found)
+    plan = plan_of(log_on_all_devices=True, output_on_all_devices=False)
+    assert plan.ranks[0].environment["TNT_LOG_ON_ALL_DEVICES"] == "1"
+    assert not plan.shows_all_output
 
 
 def test_exports_come_last_and_the_last_one_wins():
@@ -148,13 +154,13 @@ def test_gpus_are_shared_out_as_the_table_says():
 
 
 def test_a_number_of_gpus_set_by_the_user_replaces_the_one_found():
-    assert len(plan_of(gpus=4, environment={"TNT_GPUS_PER_NODE": "2"}).ranks) == 2
-    none = plan_of(gpus=4, environment={"TNT_GPUS_PER_NODE": "0"})
+    assert len(plan_of(gpus=2, environment={"TNT_GPUS_PER_NODE": "2"}).ranks) == 2
+    none = plan_of(gpus=0, environment={"TNT_GPUS_PER_NODE": "0"})
     assert (len(none.ranks), none.gpus_per_node, none.warnings) == (1, 0, ())
 
 
 def test_a_warning_of_the_table_is_part_of_the_plan():
-    assert len(plan_of(ranks_per_node=2).warnings) == 1
+    assert len(plan_of(gpus=1, ranks_per_node=2).warnings) == 1
 
 
 def test_the_summary_states_ranks_host_device_and_threads():

@@ -43,7 +43,7 @@ class OutputRouter:
 
     @property
     def is_full(self) -> bool:
-        """Whether reading more output should wait until some has been written. Local."""
+        """Return whether reading more output should wait until some has been written. Local."""
         return sum(sink.num_pending for sink in self.sinks) > HIGH_WATER
 
     def take(self, rank: int, stream: Stream, data: bytes, now: float) -> None:
@@ -74,7 +74,7 @@ class OutputRouter:
                 self._put_lines(rank, stream, splitter.finish(), now)
 
     def be_quiet(self) -> None:
-        """The job is ending: show no stderr of ranks other than 0, and no tracebacks yet. Local."""
+        """Hide stderr of ranks other than 0, and tracebacks for now: the job is ending. Local."""
         self._is_quiet = True
 
     def tick(self, now: float) -> float | None:

@@ -118,7 +118,7 @@ class LineMixer:
 
 
 def is_same_file(first: int, second: int) -> bool:
-    """Whether two descriptors write to the same place, as after `2>&1`. Local."""
+    """Return whether two descriptors write to the same place, as after `2>&1`. Local."""
     with contextlib.suppress(OSError):
         return os.path.samestat(os.fstat(first), os.fstat(second))
     return False

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.variables import TRANSPORT
 
 FIRST_PORT, LAST_PORT = 20000, 32000  # a job uses 768 of them; the kernel gives clients higher ones
 
@@ -22,9 +25,9 @@ class MachineFile:
     hosts: tuple[str, ...]
 
 
-def is_needed(settings: Mapping[str, str]) -> bool:
-    """Whether the ranks of one host are to talk through GPI-2. Pure."""
-    return settings.get("TNT_TRANSPORT") == "gpi2"
+def is_needed(settings: Settings) -> bool:
+    """Return whether the ranks of one host are to talk through GPI-2. Pure."""
+    return settings.get(TRANSPORT) == "gpi2"
 
 
 def plan_machine_file(folder: str, job_id: str, hosts: Sequence[str]) -> MachineFile:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
-from typing import Literal
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.variables import LOG_LEVELS, WIRE_DTYPES, parse_threshold
+from tnt_launch.planning.variables import (
+    FUSION_THRESHOLD_KB,
+    LOG_LEVELS,
+    TIMEOUT_S,
+    WIRE_DTYPES,
+    Variable,
+)
 
 _USAGE = "tarantella [options] [--] SCRIPT [arguments of the script]"
 
@@ -26,9 +34,20 @@ The exit code is that of the rank that failed first (128 + N for signal N), 130 
 """
 
 
+_T = TypeVar("_T")
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are those of the launcher: one line, exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise a LaunchError instead of printing the usage."""
+        raise LaunchError(f"{message}. See tarantella --help.")
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Build the parser of all options; the script and its arguments stay in `program`. Pure."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="tarantella",
         usage=_USAGE,
         description="Train a Keras model on several ranks at once: start SCRIPT as N processes, "
@@ -58,7 +77,7 @@ def _add_rank_options(group: argparse._ArgumentGroup) -> None:
         "--npernode",
         dest="ranks_per_node",
         metavar="N",
-        type=int,
+        type=_number,
         action="append",
         help="ranks on each host (default: one per GPU, or one rank without a GPU)",
     )
@@ -70,6 +89,7 @@ def _add_rank_options(group: argparse._ArgumentGroup) -> None:
 def _add_output_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--log-level",
+        type=str.upper,
         choices=LOG_LEVELS,
         help="level of the messages of tarantella (default: WARNING)",
     )
@@ -110,12 +130,13 @@ def _add_tuning_options(group: argparse._ArgumentGroup) -> None:
         "--fusion-threshold",
         dest="fusion_threshold_kb",
         metavar="KB",
-        type=_threshold,
-        help="gradients smaller than this many KiB are sent together (default: 32; 0: never; "
-        "auto: measured at the start)",
+        type=_reader(FUSION_THRESHOLD_KB),
+        help="gradients are fused into buckets of at least this size; unit kB = 1024 bytes; "
+        "0 turns fusion off; auto: measured (default: 32)",
     )
     group.add_argument(
         "--wire-dtype",
+        type=str.lower,
         choices=WIRE_DTYPES,
         help="what float32 gradients are rounded to while they travel (default: none)",
     )
@@ -123,13 +144,17 @@ def _add_tuning_options(group: argparse._ArgumentGroup) -> None:
         "--timeout",
         dest="timeout_s",
         metavar="SECONDS",
-        type=float,
+        type=_reader(TIMEOUT_S),
         help="longest wait of a collective operation (default: 600)",
     )
 
 
 def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
-    """Parse options up to the script; everything behind `--` is left alone."""
+    """Parse options up to the script; everything behind `--` is left alone. Pure.
+
+    Raises:
+        LaunchError: If the command line cannot be understood.
+    """
     has_separator = "--" in arguments
     position = arguments.index("--") if has_separator else len(arguments)
     options = parser.parse_args(arguments[:position])
@@ -175,11 +200,22 @@ def make_spec(options: argparse.Namespace) -> LaunchSpec:
     )
 
 
-def _threshold(text: str) -> int | Literal["auto"]:
-    try:
-        return parse_threshold(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error}. Received: {text!r}") from None
+def _reader(variable: Variable[_T]) -> Callable[[str], _T]:
+    """Return the function by which argparse reads an option that means the same as `variable`."""
+
+    def read(text: str) -> _T:
+        try:
+            return variable.kind.read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{error}. Received: {text!r}") from None
+
+    return read
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch("-?[0-9]{1,18}", text):
+        raise argparse.ArgumentTypeError(f"it must be an integer. Received: {text!r}")
+    return int(text)
 
 
 def _interpreter(command: str | None) -> tuple[str, ...]:

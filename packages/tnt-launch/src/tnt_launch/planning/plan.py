@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from tnt_launch.planning import gpi2
 from tnt_launch.planning.gpi2 import MachineFile
 from tnt_launch.planning.hardware import Hardware
-from tnt_launch.planning.number_of_ranks import RankChoice, choose_ranks
-from tnt_launch.planning.rank_environment import (
-    RankPlace,
-    is_output_on_all,
-    rank_environment,
-    user_settings,
-)
+from tnt_launch.planning.number_of_ranks import choose_ranks
+from tnt_launch.planning.rank_environment import RankPlace, rank_environment
+from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.variables import OUTPUT_ON_ALL_DEVICES
 
 
 @dataclass(frozen=True)
@@ -59,8 +56,10 @@ class LaunchPlan:
         job_id: Random name of the job; its shared memory is `/dev/shm/tnt-<job_id>-...`.
         hosts: One entry per host, in the order of their ranks.
         gpus_per_node: GPUs in use on each host, 0 for ranks on CPUs.
+        script: Script or program that the ranks run.
         shows_all_output: Whether the stdout of every rank is shown instead of rank 0's only.
         warnings: What the user should know before the start.
+        notes: What may interest the user before the start.
         machine_file: What GPI-2 reads, if the ranks talk through it.
     """
 
@@ -70,6 +69,8 @@ class LaunchPlan:
     shows_all_output: bool
     warnings: tuple[str, ...] = ()
     machine_file: MachineFile | None = None
+    notes: tuple[str, ...] = ()
+    script: str = ""
 
     @property
     def ranks(self) -> tuple[RankPlan, ...]:
@@ -88,6 +89,7 @@ class LaunchPlan:
 
 def make_plan(
     spec: LaunchSpec,
+    settings: Settings,
     hardware: Hardware,
     environment: Mapping[str, str],
     job_id: str,
@@ -98,6 +100,7 @@ def make_plan(
 
     Args:
         spec: What the user asked for.
+        settings: From `read_settings`.
         hardware: What the host has.
         environment: The environment that the ranks inherit.
         job_id: From `make_job_id`.
@@ -105,10 +108,9 @@ def make_plan(
         temporary_directory: Absolute path for a file that the job may need.
 
     Raises:
-        LaunchError: If a variable in `environment` or `spec` is malformed.
+        LaunchError: If the host has more GPUs than it may have ranks.
     """
-    settings = user_settings(spec, environment)
-    choice = _choose_ranks(spec, hardware, settings)
+    choice = choose_ranks(spec.allow_gpus, spec.ranks_per_node, len(hardware.gpus))
     argv = (*spec.interpreter, *spec.program)
     size = choice.per_node
     machine_file = None
@@ -122,7 +124,7 @@ def make_plan(
             rank_environment(
                 RankPlace(rank, size, rank, size, node_rank=0, num_nodes=1),
                 job_id,
-                choice.gpus_per_node,
+                hardware.gpus[: choice.gpus_per_node],
                 hardware.num_cores,
                 settings,
                 environment,
@@ -135,20 +137,14 @@ def make_plan(
         job_id,
         (HostPlan(hardware.host, working_directory, ranks),),
         choice.gpus_per_node,
-        is_output_on_all(settings),
-        (choice.warning,) if choice.warning else (),
+        settings.get(OUTPUT_ON_ALL_DEVICES) or False,
+        (*settings.warnings, *filter(None, [choice.warning])),
         machine_file,
+        tuple(filter(None, [choice.note])),
+        spec.script,
     )
 
 
 def make_job_id() -> str:
     """Draw the name of a new job: 16 hexadecimal digits. Local."""
     return os.urandom(8).hex()
-
-
-def _choose_ranks(spec: LaunchSpec, hardware: Hardware, settings: Mapping[str, str]) -> RankChoice:
-    """Like `choose_ranks`; a number of GPUs that the user set replaces the one found."""
-    stated = settings.get("TNT_GPUS_PER_NODE")
-    num_gpus = hardware.num_gpus if stated is None else int(stated)
-    allow_gpus = spec.allow_gpus and stated != "0"
-    return choose_ranks(allow_gpus, spec.ranks_per_node, num_gpus)

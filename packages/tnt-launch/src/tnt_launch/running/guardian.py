@@ -1,10 +1,12 @@
-"""A process that ends the ranks' process groups when the launcher is gone, however it ended."""
+"""A process that ends the ranks and tidies up when the launcher is gone, however it ended."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+
+from tnt_launch.running.shared_memory import remove_remains
 
 
 class Guardian:
@@ -14,14 +16,18 @@ class Guardian:
     guardian waits for the end of a pipe whose other end only the launcher holds.
     """
 
-    def __init__(self) -> None:
-        """Start the guardian. Call it while this process has one thread and no ranks. Local."""
+    def __init__(self, job_id: str) -> None:
+        """Start the guardian. Call it while this process has one thread and no ranks. Local.
+
+        Args:
+            job_id: Name of the job whose files in shared memory are removed at the end.
+        """
         read_end, self._write_end = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
             try:
                 os.close(self._write_end)
-                _guard(read_end)
+                _guard(read_end, job_id)
             finally:
                 os._exit(0)
         os.close(read_end)
@@ -46,7 +52,7 @@ class Guardian:
             os.write(self._write_end, line)
 
 
-def _guard(read_end: int) -> None:
+def _guard(read_end: int, job_id: str) -> None:
     # A session of its own and deaf ears: whatever ends the launcher must not end the guardian.
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
@@ -64,3 +70,4 @@ def _guard(read_end: int) -> None:
     for group in groups:
         with contextlib.suppress(OSError):
             os.killpg(group, signal.SIGKILL)
+    remove_remains(job_id)

@@ -56,7 +56,7 @@ class Job:
 
     @property
     def cause(self) -> RankEnd | None:
-        """The rank to blame for a failure. Local."""
+        """Return the rank to blame for a failure. Local."""
         return first_failure(self.ends)
 
     def run(self, agents: Sequence[Agent]) -> None:
@@ -120,7 +120,7 @@ class Job:
             self.interrupted_by = self.interrupted_by or numbers[0]
 
     def _is_traceback_news(self, end: RankEnd) -> bool:
-        """Whether to show a traceback that was held back; the report tells that of a failure."""
+        """Return whether to show a traceback held back; the report tells that of a failure."""
         if self.interrupted_by is not None:
             return end.rank == 0 and "KeyboardInterrupt" not in end.stderr
         return end.exit_code == 0
