@@ -8,6 +8,7 @@ from typing import Literal
 
 from tnt_launch.output.sink import LineMixer, Sink, is_same_file
 from tnt_launch.output.stream import LineSplitter, Tail, TracebackHold
+from tnt_launch.output.tensorflow_log import TensorFlowLogFilter
 
 Stream = Literal["stdout", "stderr"]
 
@@ -25,8 +26,15 @@ class OutputRouter:
     everything that comes through here are kept for the report.
     """
 
-    def __init__(self, shows_all_output: bool) -> None:
-        """Write to this process's stdout and stderr."""
+    def __init__(self, shows_all_output: bool, tensorflow_log_level: int = 0) -> None:
+        """Write to this process's stdout and stderr.
+
+        Args:
+            shows_all_output: Whether the stdout of ranks other than 0 is shown.
+            tensorflow_log_level: Lines that TensorFlow logs below this level are removed from
+                stderr; 0 keeps all.
+        """
+        self._tensorflow_log_level = tensorflow_log_level
         self._shows_all = shows_all_output
         shares_sink = is_same_file(STDOUT, STDERR)
         err = Sink(STDERR)
@@ -38,6 +46,7 @@ class OutputRouter:
         self.is_rank_0_direct = os.isatty(STDOUT) or not (shows_all_output or shares_sink)
         self._tails: dict[tuple[int, Stream], Tail] = {}
         self._splitters: dict[tuple[int, Stream], LineSplitter] = {}
+        self._log_filters: dict[int, TensorFlowLogFilter] = {}
         self._holds: dict[int, TracebackHold] = {}
         self._is_quiet = False
 
@@ -48,6 +57,14 @@ class OutputRouter:
 
     def take(self, rank: int, stream: Stream, data: bytes, now: float) -> None:
         """Take bytes that a rank wrote. Local."""
+        if stream == "stderr":
+            new = TensorFlowLogFilter(self._tensorflow_log_level)
+            data = self._log_filters.setdefault(rank, new).feed(data)
+        self._take_filtered(rank, stream, data, now)
+
+    def _take_filtered(self, rank: int, stream: Stream, data: bytes, now: float) -> None:
+        if not data:
+            return
         self._tails.setdefault((rank, stream), Tail()).feed(data)
         if stream == "stderr":
             hold = self._holds.setdefault(rank, TracebackHold())
@@ -64,6 +81,9 @@ class OutputRouter:
                 reason of the end, which the report tells.
             now: Present time.
         """
+        log_filter = self._log_filters.pop(rank, None)
+        if log_filter is not None:
+            self._take_filtered(rank, "stderr", log_filter.finish(), now)
         hold = self._holds.pop(rank, None)
         if hold is not None and is_traceback_shown:
             self._show(rank, "stderr", hold.release(), now)

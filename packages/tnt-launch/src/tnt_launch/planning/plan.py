@@ -13,6 +13,7 @@ from tnt_launch.planning.number_of_ranks import choose_ranks
 from tnt_launch.planning.rank_environment import RankPlace, rank_environment
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.tensorflow_environment import tensorflow_log_level
 from tnt_launch.planning.variables import OUTPUT_ON_ALL_DEVICES
 
 
@@ -58,6 +59,7 @@ class LaunchPlan:
         gpus_per_node: GPUs in use on each host, 0 for ranks on CPUs.
         script: Script or program that the ranks run.
         shows_all_output: Whether the stdout of every rank is shown instead of rank 0's only.
+        tensorflow_log_level: Lines that TensorFlow logs below this level are not shown.
         warnings: What the user should know before the start.
         notes: What may interest the user before the start.
         machine_file: What GPI-2 reads, if the ranks talk through it.
@@ -67,6 +69,7 @@ class LaunchPlan:
     hosts: tuple[HostPlan, ...]
     gpus_per_node: int
     shows_all_output: bool
+    tensorflow_log_level: int = 0
     warnings: tuple[str, ...] = ()
     machine_file: MachineFile | None = None
     notes: tuple[str, ...] = ()
@@ -138,6 +141,7 @@ def make_plan(
         (HostPlan(hardware.host, working_directory, ranks),),
         choice.gpus_per_node,
         settings.get(OUTPUT_ON_ALL_DEVICES) or False,
+        tensorflow_log_level(settings, environment),
         (*settings.warnings, *filter(None, [choice.warning])),
         machine_file,
         tuple(filter(None, [choice.note])),

@@ -5,6 +5,8 @@ A script may import TensorFlow before `tarantella`, so only the environment come
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.variables import LOG_LEVEL, NUM_THREADS
 
@@ -12,6 +14,7 @@ MIN_INTER_OP_THREADS = 2
 """TensorFlow threads that run whole operations; one follows backpropagation, one does the rest."""
 
 _NO_GPU = "-1"
+_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 
 
 def num_threads(settings: Settings, num_cores: int, local_size: int) -> int | None:
@@ -45,9 +48,20 @@ def thread_variables(threads: int | None) -> dict[str, str]:
 def log_variables(settings: Settings) -> dict[str, str]:
     """Return the variable that says what TensorFlow's C++ part logs. Pure.
 
-    Each rank would print the same start-up lines, some of them before Python can stop them.
+    Each rank would print the same start-up lines.
     """
-    return {"TF_CPP_MIN_LOG_LEVEL": "0" if settings.get(LOG_LEVEL) == "DEBUG" else "3"}
+    return {_LOG_LEVEL: "0" if settings.get(LOG_LEVEL) == "DEBUG" else "3"}
+
+
+def tensorflow_log_level(settings: Settings, inherited: Mapping[str, str]) -> int:
+    """Return the level that is in effect: the user's own, or that of `log_variables`. Pure.
+
+    Args:
+        settings: What the user set.
+        inherited: The environment in which the ranks are started.
+    """
+    text = {**log_variables(settings), **inherited, **settings.exports}[_LOG_LEVEL]
+    return int(text) if text in ("0", "1", "2", "3") else 0
 
 
 def visible_device_variables(gpus: tuple[str, ...], local_rank: int) -> dict[str, str]:

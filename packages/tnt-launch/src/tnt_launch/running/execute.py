@@ -37,7 +37,7 @@ def execute(plan: LaunchPlan) -> int:
         stack.callback(guardian.close)
         selector = stack.enter_context(selectors.PollSelector())
         inbox = stack.enter_context(SignalInbox())
-        router = OutputRouter(plan.shows_all_output)
+        router = OutputRouter(plan.shows_all_output, plan.tensorflow_log_level)
         job = Job(plan, router, selector, inbox)
         agents = [
             LocalAgent(host, selector, job, guardian, router.is_rank_0_direct, plan.job_id)
