@@ -1,6 +1,6 @@
 """What the launcher writes is what the ranks understand, value by value."""
 
-from tnt_keras.environment import Settings, read_settings
+from tnt_keras.process.environment import Settings, read_settings
 from tnt_launch.environment import RankPlace, rank_environment, user_settings
 from tnt_launch.spec import LaunchSpec
 

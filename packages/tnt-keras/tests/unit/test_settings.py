@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tnt_keras.environment import Settings, read_settings
+from tnt_keras.process.environment import Settings, read_settings
 
 
 def test_empty_environment_gives_the_documented_defaults() -> None:
