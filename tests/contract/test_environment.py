@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/reference/environment.md"
 READERS = {
     "tnt-comm": ROOT / "packages/tnt-comm/cpp/tnt/comm/base/environment.cpp",
-    "tnt-keras": ROOT / "packages/tnt-keras/src/tnt_keras/environment.py",
+    "tnt-keras": ROOT / "packages/tnt-keras/src/tnt_keras/process/environment.py",
 }
 QUOTED = re.compile(r'"(TNT_[A-Z0-9_]+)"')
 ROW = re.compile(r"^\| `(TNT_\w+)` \|.*$", re.MULTILINE)

@@ -10,11 +10,11 @@ makes a Keras model train, evaluate and predict on all ranks that the launcher s
 from importlib.metadata import version
 
 from tnt_keras import data
-from tnt_keras.devices import set_up_devices
-from tnt_keras.environment import settings
-from tnt_keras.log import set_up_logging
-from tnt_keras.model import Model
-from tnt_keras.rank import (
+from tnt_keras.model.model import Model
+from tnt_keras.process.devices import set_up_devices
+from tnt_keras.process.environment import settings
+from tnt_keras.process.log import set_up_logging
+from tnt_keras.process.rank import (
     get_local_rank,
     get_local_size,
     get_master_rank,

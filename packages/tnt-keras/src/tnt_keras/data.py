@@ -17,8 +17,8 @@ from tnt_data import (
     micro_batch_size,
     slice_batches,
 )
-from tnt_keras.distributed_dataset import Dataset
-from tnt_keras.rank import get_size, is_master_rank
+from tnt_keras.inputs.legacy_dataset import Dataset
+from tnt_keras.process.rank import get_size, is_master_rank
 
 __all__ = [
     "Dataset",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tnt_keras.arrays import ArraySamples, is_array, split_off_last
+from tnt_keras.inputs.arrays import ArraySamples, is_array, split_off_last
 
 
 def test_samples_at_positions_keep_structure_and_types() -> None:

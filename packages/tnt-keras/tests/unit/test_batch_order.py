@@ -7,7 +7,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tnt_keras.prediction import batch_order
+from tnt_keras.step.predictions import batch_order
 
 
 @settings(deadline=None)  # the first call starts TensorFlow

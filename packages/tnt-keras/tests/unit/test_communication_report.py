@@ -5,8 +5,8 @@ from __future__ import annotations
 import keras
 
 from tnt_comm import Counters
-from tnt_keras.callbacks import for_this_rank
-from tnt_keras.communication_report import describe
+from tnt_keras.callbacks.communication_report import describe
+from tnt_keras.callbacks.select import for_this_rank
 
 
 def test_shares_are_of_the_step_and_of_the_communication() -> None:

@@ -8,8 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from tnt_keras.keras_private import ChangedInput
-from tnt_keras.python_batches import (
+from tnt_keras.inputs.py_dataset import (
     SEED,
     CommonOrder,
     NumberedBatches,
@@ -19,6 +18,7 @@ from tnt_keras.python_batches import (
     makes_batches,
     separate,
 )
+from tnt_keras.keras_hooks.private import ChangedInput
 
 
 class Batches(keras.utils.PyDataset):

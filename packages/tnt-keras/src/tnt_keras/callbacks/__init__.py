@@ -1,0 +1,1 @@
+"""Which callbacks run on which rank, and those that Tarantella adds."""

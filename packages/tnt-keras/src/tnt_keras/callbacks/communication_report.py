@@ -1,0 +1,89 @@
+"""How much of a training's time was communication: one line in the log at the end of `fit`."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import keras
+
+import tnt_comm
+from tnt_keras.process.log import logger
+
+
+class CommunicationReport(keras.callbacks.Callback):
+    """Measures the steps of a `fit` and logs at its end, at INFO, a line such as
+
+        communication 8.1 % of step, 92 % hidden
+
+    Of all training steps of this rank together,
+
+        share of communication = communication time / step time
+        hidden share           = 1 - waiting time / communication time.
+
+    The *step time* is that between Keras' calls at the begin and at the end of a batch: fetching
+    the batch, the step itself, and what callbacks do at its end. *Communication time* is the time
+    in which at least one sum (or other exchange) was under way, from when this rank gave a bucket
+    away until the sum was there; so it includes waiting for ranks that are behind. *Waiting time*
+    is the part of the step in which a thread of this rank waited for one. See
+    `tnt_comm.Counters`.
+
+    It must be the last callback, so that what others communicate counts too.
+    """
+
+    def __init__(self) -> None:
+        """Measures nothing yet."""
+        super().__init__()
+        self._step_s = 0.0
+        self._total = tnt_comm.Counters()
+        self._begin: tuple[float, tnt_comm.Counters] | None = None
+
+    @staticmethod
+    def is_wanted() -> bool:
+        """Returns whether the line would be shown by this rank. Local."""
+        return logger.isEnabledFor(logging.INFO)
+
+    def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Begins to measure a step. Local.
+
+        Args:
+            batch: Not used.
+            logs: Not used.
+        """
+        self._begin = (time.perf_counter(), tnt_comm.counters())
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Ends to measure it. Local.
+
+        Args:
+            batch: Not used.
+            logs: Not used.
+        """
+        if self._begin is not None:
+            begin_s, before = self._begin
+            self._step_s += time.perf_counter() - begin_s
+            self._total += tnt_comm.counters() - before
+            self._begin = None
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Logs the line. Local.
+
+        Args:
+            logs: Not used.
+        """
+        if self._step_s > 0:
+            logger.info("%s", describe(self._step_s, self._total))
+
+
+def describe(step_s: float, total: tnt_comm.Counters) -> str:
+    """Returns the line. Pure.
+
+    Args:
+        step_s: Step time, in seconds, > 0.
+        total: What was communicated meanwhile.
+    """
+    return (
+        f"communication {100 * total.communication_s / step_s:.1f} % of step, "
+        f"{100 * total.hidden_share:.0f} % hidden"
+    )

@@ -1,0 +1,1 @@
+"""Communication between ranks, inside of TensorFlow's graphs and outside of steps."""

@@ -1,0 +1,94 @@
+"""How tensors share buckets and as what they travel: chosen once, and announced."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import tnt_comm
+from tnt_keras.process.environment import settings
+from tnt_keras.process.log import logger
+
+
+@dataclasses.dataclass(frozen=True)
+class Fusion:
+    """How tensors share buckets and travel; by default, everything of one dtype together.
+
+    Attributes:
+        threshold_bytes: Tensors are fused into buckets of at least this size; 0 turns fusion off.
+        wire_dtype: What float32 tensors are rounded to while they travel, or None.
+    """
+
+    threshold_bytes: int = 2**62
+    wire_dtype: str | None = None
+
+
+@functools.cache
+def gradient_fusion() -> Fusion:
+    """Returns how gradients are fused: as the environment says. Collective when called first.
+
+    With `TNT_FUSION_THRESHOLD_KB=auto` the ranks then measure some allreduces, see
+    `tnt_comm.fusion_threshold_for`; with `TNT_WIRE_DTYPE` they measure what that gains and loses.
+    """
+    threshold_bytes = settings().fusion_threshold_bytes
+    if threshold_bytes is None:
+        link = tnt_comm.measure_link()
+        threshold_bytes = tnt_comm.fusion_threshold_for(link)
+        logger.info("%s", describe_choice(threshold_bytes, link))
+    wire_dtype = settings().wire_dtype
+    if wire_dtype is not None:
+        effect = tnt_comm.measure_wire_effect(wire_dtype)
+        logger.info("%s", describe_effect(wire_dtype, effect))
+    return Fusion(threshold_bytes, wire_dtype)
+
+
+def describe_choice(threshold_bytes: int, link: tnt_comm.Link) -> str:
+    """Returns the line that announces an automatic threshold. Pure.
+
+    Args:
+        threshold_bytes: What was chosen.
+        link: What was measured.
+    """
+    return (
+        f"fusion threshold auto: {threshold_bytes // 1024} kB (latency "
+        f"{link.latency_s * 1e6:.0f} us, bandwidth {link.bytes_per_s / 1e9:.2g} GB/s)"
+    )
+
+
+def describe_effect(wire_dtype: str, effect: tnt_comm.WireEffect) -> str:
+    """Returns the line that says what compression was measured to do. Pure.
+
+    Args:
+        wire_dtype: What float32 is rounded to.
+        effect: What was measured.
+    """
+    return (
+        f"wire dtype {wire_dtype}: 4 MiB of float32 are summed in "
+        f"{effect.compressed_s * 1e3:.2g} ms instead of {effect.plain_s * 1e3:.2g} ms, with a "
+        f"relative error of {effect.relative_error:.1e}"
+    )
+
+
+def announce(name: str, plan: tnt_comm.FusionPlan) -> None:
+    """Says what compression does to the tensors of a plan; nothing if there is none. Local.
+
+    Args:
+        name: Names the tensors.
+        plan: Their plan.
+    """
+    if plan.wire_dtype is None:
+        return
+    full = sum(bucket.num_bytes for bucket in plan.buckets)
+    sent = sum(bucket.num_wire_bytes for bucket in plan.buckets)
+    logger.info(
+        "%s travel as %s: %.3g MB instead of %.3g MB per rank and step",
+        name,
+        plan.wire_dtype,
+        sent / 1e6,
+        full / 1e6,
+    )
+    if plan.wire_dtype == "float16":
+        logger.warning(
+            "TNT_WIRE_DTYPE=float16: gradients and their sums over ranks become infinite beyond "
+            "65504 and lose bits below 6e-5. bfloat16 has the range of float32."
+        )

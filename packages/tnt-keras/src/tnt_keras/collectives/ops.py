@@ -1,0 +1,117 @@
+"""The operations by which a TensorFlow graph takes part in communication.
+
+Each comes in two halves. *Start* hands a tensor to tnt-comm and returns a token, a scalar that only
+says "has started"; *finish* waits for the result. Finish blocks one of TensorFlow's threads, so it
+takes a `barrier`: the sum of the tokens of all starts that must come first (`tnt_keras.step.context`
+builds it). The operations are not stateful, so that TensorFlow runs a start as soon as its input
+exists. Therefore it would also compute a start of constants once and for all, when it optimises the
+graph: one input of every start must not be a constant.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import pathlib
+from typing import Any
+
+import tensorflow as tf
+
+import tnt_comm
+
+_LIBRARY = pathlib.Path(__file__).parents[1] / "libtnt_ops.so"
+
+
+def start_reduce(
+    value: tf.Tensor, scale: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Starts the sum over all ranks of `scale * value`. Never blocks.
+
+    Where nobody but this operation reads a large `value`, the sum is formed in its memory.
+
+    Args:
+        value: Tensor of any shape, of the size and dtype planned for `tensor_id`.
+        scale: float64 scalar. Where it is 0 the contribution is 0, even if `value` is not finite.
+            Not a constant of the graph.
+        reducer: Holds the plan.
+        tensor_id: Number of the tensor in the plan.
+
+    Returns:
+        The token, an int32 scalar, and the tensor that `finish_reduce` takes and nobody else reads.
+    """
+    token, pending = _ops().tnt_start_reduce(
+        value, scale, reducer=reducer.handle, tensor_id=tensor_id
+    )
+    pending.set_shape(value.shape)
+    return token, pending
+
+
+def finish_reduce(
+    pending: tf.Tensor, barrier: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
+) -> tf.Tensor:
+    """Waits for the sum that `start_reduce` began.
+
+    Args:
+        pending: The tensor returned by `start_reduce`.
+        barrier: int32 scalar, see the module's text.
+        reducer: As given to `start_reduce`.
+        tensor_id: As given to `start_reduce`.
+
+    Returns:
+        The sum, of the shape and dtype of `pending`; bitwise the same on every rank.
+
+    Raises:
+        tf.errors.OpError: When the step runs, if the collective fails: `UnavailableError` if a
+            rank was lost, `DeadlineExceededError` at the deadline, `AbortedError` if ranks called
+            different things.
+    """
+    total = _ops().tnt_finish_reduce(pending, barrier, reducer=reducer.handle, tensor_id=tensor_id)
+    total.set_shape(pending.shape)
+    return total
+
+
+def start_gather(rows: tf.Tensor, presence: tf.Tensor, gatherer: tnt_comm.Gatherer) -> tf.Tensor:
+    """Starts the concatenation of the rows of all ranks. Never blocks.
+
+    Args:
+        rows: Tensor of shape `(k, ...)`; `k` may differ between ranks and be 0.
+        presence: float64 scalar. Where it is 0 no rows are sent. Not a constant of the graph.
+        gatherer: Keeps this collective apart from all others.
+
+    Returns:
+        The token, an int32 scalar.
+    """
+    return _ops().tnt_start_gather(rows, presence, gatherer=gatherer.handle)
+
+
+def finish_gather(rows: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gatherer) -> tf.Tensor:
+    """Waits for the rows that `start_gather` began to collect.
+
+    Args:
+        rows: The tensor given to `start_gather`.
+        barrier: int32 scalar, see the module's text.
+        gatherer: As given to `start_gather`.
+
+    Returns:
+        Tensor of shape `(sum of all k, ...)`, in rank order.
+
+    Raises:
+        tf.errors.OpError: When the step runs, as `finish_reduce` does.
+    """
+    all_rows = _ops().tnt_finish_gather(rows, barrier, gatherer=gatherer.handle)
+    all_rows.set_shape([None, *rows.shape[1:]])
+    return all_rows
+
+
+@functools.cache
+def _ops() -> Any:
+    # TensorFlow must be the first to open the library: it wraps the operations that are registered
+    # while it does so, and they are registered when the library is opened for the first time.
+    module = tf.load_op_library(str(_LIBRARY))
+    open_comm_library = ctypes.CDLL(str(_LIBRARY)).tnt_keras_open_comm_library
+    open_comm_library.argtypes = [ctypes.c_char_p]
+    open_comm_library.restype = ctypes.c_char_p
+    error = open_comm_library(tnt_comm.library_path().encode())
+    if error is not None:
+        raise ImportError(f"Cannot use {tnt_comm.library_path()}: {error.decode()}.")
+    return module

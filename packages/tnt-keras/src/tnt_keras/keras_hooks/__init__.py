@@ -1,0 +1,1 @@
+"""How Keras' own objects are changed, and the one place that knows Keras' private names."""

@@ -1,0 +1,76 @@
+"""Writing files from several ranks: once, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Callable
+
+from tnt_keras.collectives.messages import exchange
+from tnt_keras.process.rank import get_rank, is_master_rank
+
+
+def write(
+    path: str | os.PathLike[str],
+    write_to: Callable[[pathlib.Path], None],
+    *,
+    overwrite: bool,
+    on_all_ranks: bool,
+) -> None:
+    """Writes a file on the master rank while the others wait. Collective.
+
+    The file is written under another name beside its place and then moved there, so that a reader
+    (or a run that is killed) never sees half a file.
+
+    Args:
+        path: Where the file is to be.
+        write_to: Writes it to the path that it is given, of the same file name. It may write more
+            than one file into that folder; all are moved.
+        overwrite: Whether an existing file is replaced.
+        on_all_ranks: Whether every rank writes (to disks of their own).
+
+    Raises:
+        FileExistsError: On all ranks, if the file exists and `overwrite` is False.
+        OSError: On all ranks, if a rank cannot write; says which and why.
+    """
+    path = pathlib.Path(path)
+    error = ""
+    if on_all_ranks or is_master_rank():
+        try:
+            _write_here(path, write_to, overwrite)
+        except Exception as failure:  # every kind must reach the other ranks, who wait for us
+            error = f"{type(failure).__name__}: {failure}"
+            own_failure: Exception | None = failure
+        else:
+            own_failure = None
+    else:
+        own_failure = None
+    _raise_anywhere(error, own_failure, path)
+
+
+def _write_here(
+    path: pathlib.Path, write_to: Callable[[pathlib.Path], None], overwrite: bool
+) -> None:
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists. Pass overwrite=True to replace it.")
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        write_to(pathlib.Path(folder) / path.name)
+        # The named file comes last: it may refer to others (shards of weights).
+        for source in sorted(pathlib.Path(folder).iterdir(), key=lambda p: p.name == path.name):
+            target = path.parent / source.name
+            if target.is_dir():
+                shutil.rmtree(target)
+            os.replace(source, target)
+
+
+def _raise_anywhere(error: str, own_failure: Exception | None, path: pathlib.Path) -> None:
+    errors = [message.decode() for message in exchange(error.encode())]
+    if own_failure is not None:
+        raise own_failure
+    for rank, text in enumerate(errors):
+        if text:
+            message = f"Rank {get_rank()}: {path} was not written by rank {rank}: "
+            kind = FileExistsError if text.startswith("FileExistsError") else OSError
+            raise kind(message + text)

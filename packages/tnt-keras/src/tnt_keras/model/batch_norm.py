@@ -1,0 +1,45 @@
+"""What users of batch normalisation must know on several ranks."""
+
+from __future__ import annotations
+
+import keras
+
+from tnt_keras.keras_hooks.private import all_layers
+from tnt_keras.process.log import logger
+from tnt_keras.process.rank import get_size
+
+# Below this many samples the statistics of a batch are too noisy to train with.
+LEAST_SAMPLES = 16
+
+
+def warn_about_batch_statistics(model: keras.Model, global_batch_size: int | None) -> None:
+    """Warns where batch normalisation does not do what the serial run does. Local.
+
+    Its statistics are those of each rank's micro-batch, of B / n samples.
+
+    Args:
+        model: A built model.
+        global_batch_size: B, None if it is not known.
+    """
+    layers = [
+        layer
+        for layer in all_layers(model)
+        if isinstance(layer, keras.layers.BatchNormalization) and layer.trainable
+    ]
+    if get_size() == 1 or not layers:
+        return
+    if any(getattr(layer, "synchronized", False) for layer in layers):
+        logger.warning(
+            "BatchNormalization(synchronized=True) has no effect yet: the statistics are those of "
+            "each rank's micro-batch."
+        )
+    if global_batch_size is not None and global_batch_size < LEAST_SAMPLES * get_size():
+        logger.warning(
+            "The model uses batch normalisation, whose statistics are those of each rank's "
+            "micro-batch: %d samples of %d on %d ranks. Below %d samples per rank training may "
+            "suffer: use a larger batch or fewer ranks.",
+            global_batch_size // get_size(),
+            global_batch_size,
+            get_size(),
+            LEAST_SAMPLES,
+        )

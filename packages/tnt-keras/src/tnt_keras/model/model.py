@@ -1,0 +1,104 @@
+"""The distributed model: a Keras model whose steps are computed by all ranks together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class
+from tnt_keras.model.evaluate import Evaluating
+from tnt_keras.model.fit import Fitting
+from tnt_keras.model.on_batch import SingleBatches
+from tnt_keras.model.save import PlainFiles
+from tnt_keras.process.log import logger
+from tnt_keras.process.rank import get_size
+from tnt_keras.process.verbosity import is_shown
+from tnt_keras.step.losses import check_reductions
+from tnt_keras.step.model_steps import StepCommunication
+from tnt_keras.step.optimizer import distribute_optimizer
+
+
+class Model(Fitting, Evaluating, SingleBatches, PlainFiles):
+    """Makes a Keras model train, evaluate and predict on all ranks.
+
+        model = tnt.Model(model)
+
+    turns the given model itself (functional, Sequential or subclassed, compiled or not) into a
+    distributed one and returns it; it stays a `keras.Model` with all its methods. Datasets and
+    `batch_size` are those of the serial script: batches are global, every rank computes its part of
+    each, and results are those of the serial run on every rank.
+
+    All ranks must call the methods that compute or write: `fit`, `evaluate`, `predict`, the
+    `*_on_batch` methods, `save` and `save_weights`. On one rank everything is plain Keras, except
+    that shuffles without a seed get the one that they have on several ranks.
+
+    Args:
+        model: Any Keras model.
+
+    Raises:
+        TypeError: If `model` is not a Keras model.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is not Model:
+            # A distributed class is asked for an instance when Keras copies the model from its
+            # configuration. Copies are plain Keras models.
+            return plain_class(cls)(*args, **kwargs)
+        return _distribute(*args, **kwargs)
+
+    def __init__(self, model: keras.Model) -> None:
+        """Does nothing: `model` is this object, and it is initialised already."""
+
+    def compile(self, optimizer: Any = "rmsprop", loss: Any = None, **kwargs: Any) -> None:
+        """As `keras.Model.compile`. Local.
+
+        XLA cannot compile communication, so that on several ranks `jit_compile` is False.
+
+        Args:
+            optimizer: As in Keras.
+            loss: As in Keras; on several ranks every loss must be reduced to a scalar.
+            **kwargs: As in Keras.
+
+        Raises:
+            ValueError: If a loss is not reduced.
+        """
+        if get_size() > 1:
+            check_reductions(loss)
+        super().compile(optimizer, loss, **kwargs)
+        _distribute_compiled(self, asked_for_jit=kwargs.get("jit_compile") is True)
+
+    def summary(self, *args: Any, **kwargs: Any) -> None:
+        """As `keras.Model.summary`, shown by the master rank. Local."""
+        if is_shown():
+            super().summary(*args, **kwargs)
+
+
+def _distribute(model: keras.Model) -> keras.Model:
+    if not isinstance(model, keras.Model):
+        raise TypeError(f"`tnt.Model` takes a `keras.Model`. Received: {type(model).__name__}.")
+    if isinstance(model, Model):
+        return model
+    add_mixin(model, Model)
+    # Past Keras' own __setattr__, which would track what it does not know.
+    object.__setattr__(model, "_tnt_communication", StepCommunication())
+    object.__setattr__(model, "_tnt_built_steps", set())
+    object.__setattr__(model, "_tnt_synchronized", False)
+    object.__setattr__(model, "_tnt_num_fits", 0)
+    if model.compiled:
+        _distribute_compiled(model, asked_for_jit=False)
+    return model
+
+
+def _distribute_compiled(model: Any, *, asked_for_jit: bool) -> None:
+    model._tnt_built_steps.clear()
+    object.__setattr__(model, "_tnt_synchronized", False)
+    if get_size() == 1:
+        return
+    if asked_for_jit:
+        logger.warning("jit_compile=True is ignored: XLA cannot compile communication.")
+    model.jit_compile = False
+    model._tnt_communication.optimizers.clear()
+    if model.optimizer is not None:
+        distribute_optimizer(model.optimizer)
+        model._tnt_communication.add_optimizer(model.optimizer)

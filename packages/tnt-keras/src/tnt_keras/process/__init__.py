@@ -1,0 +1,1 @@
+"""This process among the ranks: number, settings, log and output."""

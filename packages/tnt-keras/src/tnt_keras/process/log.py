@@ -1,0 +1,34 @@
+"""The logger of this package: one voice for all ranks, unless asked otherwise."""
+
+from __future__ import annotations
+
+import logging
+
+from tnt_keras.process.environment import Settings
+from tnt_keras.process.rank import get_rank, is_master_rank
+
+logger = logging.getLogger("tnt_keras")
+_DATA_LOGGER = "tnt_data"  # it knows nothing of ranks, and says the same on all of them
+
+
+def set_up_logging(settings: Settings) -> None:
+    """Gives the loggers of this package and of tnt-data their handler and level.
+
+    Messages go to stderr. Ranks other than the master only log errors, unless
+    `settings.log_on_all_ranks` is set. Local; idempotent.
+
+    Args:
+        settings: Level and switch are taken from here.
+    """
+    level = logging.getLevelName(settings.log_level)
+    if not (is_master_rank() or settings.log_on_all_ranks):
+        level = logging.ERROR
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        logging.Formatter(f"[rank {get_rank()}] %(levelname)s %(name)s: %(message)s")
+    )
+    for one in (logger, logging.getLogger(_DATA_LOGGER)):
+        one.setLevel(level)
+        if not one.handlers:
+            one.addHandler(handler)
+            one.propagate = False

@@ -1,0 +1,22 @@
+"""Whether this rank shows progress and summaries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tnt_keras.process.environment import settings
+from tnt_keras.process.rank import is_master_rank
+
+
+def is_shown() -> bool:
+    """Whether what all ranks know alike is shown by this one. Local."""
+    return is_master_rank() or settings().output_on_all_ranks
+
+
+def verbosity(verbose: Any) -> Any:
+    """The `verbose` of a method of Keras on this rank. Local.
+
+    Args:
+        verbose: What the user asked for.
+    """
+    return verbose if is_shown() else 0

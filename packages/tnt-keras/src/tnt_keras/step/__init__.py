@@ -1,0 +1,1 @@
+"""One step on all ranks: each computes its part of a batch, and what it changes is made global."""

@@ -1,0 +1,82 @@
+"""From the element that a step receives to the part that this rank computes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tnt_data import MicroBatch
+from tnt_keras.step.context import Step
+from tnt_keras.step.data_check import StepExchange
+
+
+class CheckedBatch(NamedTuple):
+    """This rank's part of a global batch, of which ranks compare what they have read.
+
+    Attributes:
+        micro_batch: The part.
+    """
+
+    micro_batch: MicroBatch
+
+
+class LocalBatch(NamedTuple):
+    """A batch of this rank's own samples; those of all ranks together are the global batch.
+
+    Attributes:
+        data: The batch.
+    """
+
+    data: Any
+
+
+def split(
+    data: Any,
+    rank: int,
+    size: int,
+    exchange: StepExchange | None = None,
+    last_group: tf.Tensor | None = None,
+) -> tuple[Any, Step]:
+    """Returns this rank's rows of an element, and the step that describes them. Local.
+
+    `fit`, `evaluate` and `predict` feed micro-batches, marked batches included. Anything else, such
+    as the arguments of `train_on_batch`, is a global batch, the same on all ranks, of which rank r
+    takes the rows r, r + n, r + 2n, ... A rank without rows takes the first one as a stand-in.
+
+    Args:
+        data: A `MicroBatch`, `CheckedBatch` or `LocalBatch`, or any structure of tensors of shape
+            `(batch, ...)`.
+        rank: Rank of the caller.
+        size: Number of ranks.
+        exchange: By which ranks compare what they read; needed for batches that are marked.
+        last_group: Token of the last group of the step before in the same graph, if any.
+
+    Returns:
+        The rows, in the structure of the element, and the step.
+    """
+    if isinstance(data, MicroBatch):
+        return data.data, Step(data.num_local, data.num_global, last_group)
+    if isinstance(data, CheckedBatch):
+        assert exchange is not None
+        return data.micro_batch.data, exchange.same_batch(data.micro_batch, last_group)
+    if isinstance(data, LocalBatch):
+        assert exchange is not None
+        return data.data, exchange.total_samples(_num_rows(data.data), last_group)
+    num_global = _num_rows(data)
+    rows = tf.range(tf.constant(rank, tf.int64), num_global, size)
+    num_local = tf.size(rows, out_type=tf.int64)
+    rows = tf.cond(num_local > 0, lambda: rows, lambda: tf.zeros([1], tf.int64))
+    local = tf.nest.map_structure(
+        lambda leaf: None if leaf is None else tf.gather(leaf, rows), data
+    )
+    return local, Step(num_local, num_global, last_group)
+
+
+def _num_rows(batch: Any) -> tf.Tensor:
+    leaf = next(leaf for leaf in tf.nest.flatten(batch) if leaf is not None)
+    if isinstance(leaf, tf.RaggedTensor):
+        return leaf.nrows(tf.int64)
+    if isinstance(leaf, tf.SparseTensor):
+        return leaf.dense_shape[0]
+    return tf.shape(leaf, out_type=tf.int64)[0]

@@ -1,0 +1,166 @@
+"""Losses whose denominator is not the number of samples.
+
+A rank's mean loss enters the global one with the weight n_r / n (see `Step`). That is right for
+every loss that divides by the number of samples. A loss that divides by something else, d_r, is
+
+    L = sum_r N_r / sum_r d_r = sum_r (n_r / n) * c_r * L_r,    L_r = N_r / d_r,
+
+with the correction
+
+    c_r = (d_r / sum_r d_r) / (n_r / n).
+
+Which d_r Keras uses depends on the loss' reduction:
+
+    "sum_over_batch_size", "mean"   number of samples (c_r = 1), or of valid entries with a mask
+    "mean_with_sample_weight"       sum of the sample weights, times the mask
+    "sum"                           1 on the whole, so that c_r = n / n_r
+    None, "none"                    no denominator: the step reduces the values itself (c_r = 1)
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tnt_keras.collectives.reduction import ReductionCache
+from tnt_keras.keras_hooks.patch import replaced
+from tnt_keras.keras_hooks.private import mask_of
+from tnt_keras.process.log import logger
+from tnt_keras.step.context import Step
+
+_MEANS = ("sum_over_batch_size", "mean")
+
+
+def check_reductions(losses: Any) -> None:
+    """Refuses losses for `compile` that have no sum over ranks. Local.
+
+    Args:
+        losses: The structure of losses given to `compile`.
+
+    Raises:
+        ValueError: If a loss does not reduce its values.
+    """
+    for loss in keras.tree.flatten(losses):
+        if isinstance(loss, keras.losses.Loss) and loss.reduction in (None, "none"):
+            raise ValueError(
+                f"The loss {loss.name!r} has reduction={loss.reduction!r}: it gives one value per "
+                "sample, whose sum over ranks is not defined. Use reduction='sum' or "
+                "'sum_over_batch_size'."
+            )
+
+
+@contextlib.contextmanager
+def corrected_losses(step: Step, reductions: ReductionCache) -> Iterator[None]:
+    """Corrects every Keras loss that is computed inside a with-block.
+
+    It covers the losses given to `compile` as well as those that a user's `train_step` calls.
+
+    Args:
+        step: The current step.
+        reductions: Sums the denominators.
+    """
+    keras_call = keras.losses.Loss.__call__
+
+    def call(loss: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        with _recorded_mask(loss) as output_masks:
+            value = keras_call(loss, y_true, y_pred, sample_weight)
+        masks = [mask_of(y_pred) if tf.is_tensor(y_pred) else None, *output_masks]
+        correction = _correction(loss, sample_weight, masks, step, reductions)
+        return value if correction is None else value * tf.cast(correction, value.dtype)
+
+    with replaced(keras.losses.Loss, "__call__", call):
+        yield
+
+
+@contextlib.contextmanager
+def _recorded_mask(loss: Any) -> Iterator[list[Any]]:
+    """Collects the mask that `loss.call` attaches to its values (`ignore_class`, say)."""
+    masks: list[Any] = []
+    plain_call = loss.call
+
+    def call(y_true: Any, y_pred: Any) -> Any:
+        values = plain_call(y_true, y_pred)
+        masks.append(mask_of(values))
+        if values.shape.rank == 0 and loss.reduction != "sum":
+            logger.warning(
+                "The loss %r gives one value for all samples that it gets. Each rank computes it "
+                "from its own samples, and the mean over ranks is taken: that is the serial loss "
+                "only if it is a mean over samples. Let it give one value per sample.",
+                loss.name,
+            )
+        return values
+
+    with replaced(loss, "call", call):
+        yield masks
+
+
+def _correction(
+    loss: Any,
+    sample_weight: Any,
+    masks: list[Any],
+    step: Step,
+    reductions: ReductionCache,
+) -> tf.Tensor | None:
+    if loss.reduction == "sum":
+        return _divide(tf.ones([], tf.float64), step.share)
+    if loss.reduction not in (*_MEANS, "mean_with_sample_weight"):
+        return None  # one value for each sample, of which the step makes what it wants
+    mask = _combined_mask(masks)
+    if loss.reduction in _MEANS:
+        sample_weight = None
+    denominator = _denominator(sample_weight, mask)
+    if denominator is None:
+        return None
+    total = _sum_over_ranks(denominator, f"{loss.name}/denominator", step, reductions)
+    return _divide(_divide(denominator, total), step.share)
+
+
+def _combined_mask(masks: list[Any]) -> tf.Tensor | None:
+    present = [tf.cast(mask, tf.bool) for mask in masks if mask is not None]
+    if not present:
+        return None
+    return present[0] if len(present) == 1 else tf.logical_and(*present)
+
+
+def _denominator(sample_weight: Any, mask: tf.Tensor | None) -> tf.Tensor | None:
+    """What this rank's loss is divided by, None if that is the number of samples."""
+    if mask is None and sample_weight is None:
+        return None
+    if mask is None:
+        return tf.reduce_sum(tf.cast(sample_weight, tf.float64))
+    valid = tf.cast(mask, tf.float64)
+    if sample_weight is not None:
+        valid, sample_weight = _of_equal_rank(valid, tf.cast(sample_weight, tf.float64))
+        valid = valid * sample_weight
+    return tf.reduce_sum(valid)
+
+
+def _of_equal_rank(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Drops or adds a last dimension of size 1, as Keras does for masks and sample weights."""
+    if a.shape.rank == b.shape.rank + 1:
+        return (tf.squeeze(a, -1), b) if a.shape[-1] == 1 else (a, b)
+    if b.shape.rank == a.shape.rank + 1:
+        return (a, tf.squeeze(b, -1)) if b.shape[-1] == 1 else (a, b)
+    return a, b
+
+
+def _sum_over_ranks(
+    value: tf.Tensor, name: str, step: Step, reductions: ReductionCache
+) -> tf.Tensor:
+    # The start waits for the previous group as well, since a later start of the same group of one
+    # could otherwise be held up by this finish.
+    [value] = step.after_last_group([value])
+    reduction = reductions.get([name], [value])
+    tokens, pending = reduction.start([value], [step.presence])
+    [total] = reduction.finish(pending, step.barrier(tokens))
+    step.close_group([total])
+    return total
+
+
+def _divide(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """a / b, and 0 where b is 0: a rank without samples contributes nothing in any case."""
+    return tf.math.divide_no_nan(a, b)

@@ -1,0 +1,165 @@
+"""Metrics of the global batch on every rank, whatever the user's step makes of them.
+
+The variables of a Keras metric are sums over samples, so the sum over ranks of what a step adds to
+them is what the serial step adds. In each step
+
+    1. the variables are set to zero, their values kept (`before`);
+    2. the user's step updates them with this rank's samples (`increment_r`);
+    3. variable := before + sum_r increment_r.
+
+They then hold the global state on every rank, and so do all results, logs and callbacks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tnt_keras.keras_hooks.patch import replaced
+from tnt_keras.step.context import Step
+
+
+def all_metrics(model: keras.Model) -> list[Any]:
+    """Returns the metrics of a model, also those that a `metrics` property of its own leaves out.
+
+    Args:
+        model: A built model.
+    """
+    metrics = [*model.metrics, *keras.Model.metrics.fget(model)]
+    return list({id(metric): metric for metric in metrics}.values())
+
+
+class MetricStates:
+    """The variables of a model's metrics during one step.
+
+    Args:
+        metrics: All metrics of the model.
+        step: The current step.
+
+    Raises:
+        ValueError: If a metric has a variable that is not a sum.
+    """
+
+    def __init__(self, metrics: list[Any], step: Step) -> None:
+        self.variables: list[Any] = []
+        for metric in metrics:
+            for variable in metric.variables:
+                if getattr(variable, "aggregation", "sum") != "sum":
+                    raise ValueError(
+                        f"The metric {metric.name!r} has a variable {variable.path!r} with "
+                        f"aggregation={variable.aggregation!r}. Only sums can be combined over "
+                        "ranks: express the metric by sums, with aggregation='sum'."
+                    )
+                if all(variable is not known for known in self.variables):
+                    self.variables.append(variable)
+        # Keras finds the end of a dataset of unknown length by a step that gets no data. What does
+        # not need any would run in it as well, and leave zeros behind.
+        with tf.control_dependencies([step.share]):
+            self.before = [tf.identity(variable.value) for variable in self.variables]
+            for variable in self.variables:
+                variable.assign(tf.zeros_like(variable.value))
+
+    def increments(self) -> list[tf.Tensor]:
+        """Returns what this rank's samples added to the variables so far."""
+        return [tf.identity(variable.value) for variable in self.variables]
+
+    def add(self, totals: list[tf.Tensor]) -> None:
+        """Sets the variables to their global state.
+
+        Args:
+            totals: The increments, summed over ranks.
+        """
+        for variable, before, total in zip(self.variables, self.before, totals, strict=True):
+            variable.assign(before + total)
+
+
+class RecordedResults:
+    """Remembers which tensor is the result of which metric, to compute it again later."""
+
+    def __init__(self) -> None:
+        self._results: list[tuple[tf.Tensor, Callable[[], tf.Tensor]]] = []
+
+    @contextlib.contextmanager
+    def recording(self, metrics: list[Any]) -> Iterator[None]:
+        """Records all calls of `metric.result()` inside a with-block.
+
+        Args:
+            metrics: The metrics to watch.
+        """
+        with contextlib.ExitStack() as stack:
+            for metric in metrics:
+                stack.enter_context(replaced(metric, "result", self._recorder(metric.result)))
+            yield
+
+    def recompute(self, value: Any) -> Callable[[], tf.Tensor] | None:
+        """Returns a function that computes anew the result that `value` is, None if it is none.
+
+        Args:
+            value: Anything that the user's step returned.
+        """
+        for result, compute in self._results:
+            if result is value:
+                return compute
+        return None
+
+    def is_derived(self, value: tf.Tensor) -> bool:
+        """Returns whether a tensor of the graph that is being traced was computed from a result.
+
+        Args:
+            value: Any tensor; of eager ones nothing is known.
+        """
+        if tf.executing_eagerly():
+            return False
+        results = {result.op for result, _ in self._results if tf.is_tensor(result)}
+        seen, to_visit = set(), [value.op]
+        while to_visit:
+            operation = to_visit.pop()
+            if operation in results:
+                return True
+            if operation not in seen:
+                seen.add(operation)
+                to_visit += [tensor.op for tensor in operation.inputs]
+        return False
+
+    def _recorder(self, plain_result: Callable[[], Any]) -> Callable[[], Any]:
+        def result() -> Any:
+            value = plain_result()
+            if isinstance(value, dict):
+                for key, item in value.items():
+                    self._results.append((item, _item_of(plain_result, key)))
+            else:
+                self._results.append((value, plain_result))
+            return value
+
+        return result
+
+
+def _item_of(plain_result: Callable[[], Any], key: str) -> Callable[[], tf.Tensor]:
+    return lambda: plain_result()[key]
+
+
+@contextlib.contextmanager
+def weighted_scalars(step: Step) -> Iterator[None]:
+    """Weights scalars that are handed to `Mean` metrics inside a with-block.
+
+    `loss_tracker.update_state(loss)` counts as one value, not as one per sample. The value of the
+    serial step is sum_r (n_r / n) * value_r, so each rank's scalar gets the weight n_r / n; the
+    weights of all ranks add up to the one value that the serial step counts. (What is handed to a
+    `Sum` is taken for a total, such as a number of tokens, and simply added.)
+
+    Args:
+        step: The current step.
+    """
+    plain_update = keras.metrics.Mean.update_state
+
+    def update_state(metric: Any, values: Any, sample_weight: Any = None) -> Any:
+        if sample_weight is None and keras.ops.ndim(values) == 0:
+            sample_weight = tf.cast(step.share, metric.dtype)
+        return plain_update(metric, values, sample_weight)
+
+    with replaced(keras.metrics.Mean, "update_state", update_state):
+        yield

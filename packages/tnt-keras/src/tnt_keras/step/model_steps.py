@@ -1,0 +1,152 @@
+"""The steps of a distributed model: the user's own, seen by all ranks as one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_keras.collectives.reduction import ReductionCache
+from tnt_keras.process.rank import get_rank, get_size
+from tnt_keras.step.context import Step, current_graph, is_building, step_scope
+from tnt_keras.step.data_check import StepExchange
+from tnt_keras.step.local_batch import LocalBatch, split
+from tnt_keras.step.losses import corrected_losses
+from tnt_keras.step.optimizer import hooked_optimizers
+from tnt_keras.step.predictions import PredictionGather
+from tnt_keras.step.state import StepState
+
+# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
+_Base: Any = object
+
+
+class StepCommunication:
+    """What the steps of one model keep between steps: their reductions and gatherers.
+
+    Attributes:
+        optimizers: The compiled optimizer, and others that a step was seen to use.
+        denominators: Of losses.
+        state: Of metrics, statistics and logs.
+        predictions: Collects what ranks predict.
+        exchange: Compares what ranks read; None if there never was a need.
+        previous: The step that was traced or run last.
+    """
+
+    def __init__(self) -> None:
+        self.optimizers: list[Any] = []
+        self.denominators = ReductionCache("loss denominators")
+        self.state = ReductionCache("metrics and statistics")
+        self.predictions = PredictionGather(get_size())
+        self.exchange: StepExchange | None = None
+        self.previous: Step | None = None
+
+    def make_exchange(self) -> StepExchange:
+        """Returns the exchange, which is made when it is asked for first. Collective then."""
+        if self.exchange is None:
+            self.exchange = StepExchange()
+        return self.exchange
+
+    def last_group(self) -> tf.Tensor | None:
+        """Returns the token of the last group of the step before, if it is in the same graph.
+
+        With `steps_per_execution` one graph may hold several steps. Local.
+        """
+        graph = current_graph()
+        if self.previous is None or graph is None or self.previous.graph is not graph:
+            return None
+        return self.previous.last_group
+
+    def add_optimizer(self, optimizer: Any) -> None:
+        """Adds an optimizer to the list, unless it is there. Local."""
+        if not any(optimizer is known for known in self.optimizers):
+            self.optimizers.append(optimizer)
+
+
+class DistributedSteps(_Base):
+    """Mixin for a Keras model: its three steps compute one global batch on all ranks.
+
+    The model's own steps, also those that a user wrote, run on this rank's rows. What they return
+    and change is then made global. On one rank they run untouched.
+    """
+
+    _tnt_communication: StepCommunication
+
+    def train_step(self, data: Any) -> Any:
+        """Trains on one global batch. Collective.
+
+        Args:
+            data: A `tnt_data.MicroBatch`, or a global batch that is the same on all ranks.
+
+        Returns:
+            Logs of the global batch, equal on all ranks.
+        """
+        if get_size() == 1:
+            return super().train_step(data)
+        if is_building():
+            # All optimizers are to be known before the first step: their state is broadcast.
+            with hooked_optimizers(self._tnt_communication.add_optimizer):
+                return super().train_step(data)
+        rows, step = self._split(data)
+        state = StepState(self, step, self._tnt_communication.state, training=True)
+        with self._inside(step), state.watching():
+            logs = super().train_step(rows)
+        return state.global_logs(logs)
+
+    def test_step(self, data: Any) -> Any:
+        """Evaluates one global batch. Collective.
+
+        Args:
+            data: As for `train_step`.
+
+        Returns:
+            Logs of the global batch, equal on all ranks.
+        """
+        if _runs_plain():
+            return super().test_step(data)
+        rows, step = self._split(data)
+        state = StepState(self, step, self._tnt_communication.state, training=False)
+        with self._inside(step), state.watching():
+            logs = super().test_step(rows)
+        return state.global_logs(logs)
+
+    def predict_step(self, data: Any) -> Any:
+        """Predicts one global batch. Collective.
+
+        Args:
+            data: As for `train_step`.
+
+        Returns:
+            The predictions for the global batch in its order, on all ranks.
+        """
+        if _runs_plain():
+            return super().predict_step(data)
+        if isinstance(data, LocalBatch):  # this rank's own samples, and nobody else's business
+            return super().predict_step(data.data)
+        rows, step = self._split(data)
+        with self._inside(step):
+            outputs = super().predict_step(rows)
+        return self._tnt_communication.predictions.gather(outputs, step)
+
+    def _split(self, data: Any) -> tuple[Any, Step]:
+        communication = self._tnt_communication
+        rows, step = split(
+            data, get_rank(), get_size(), communication.exchange, communication.last_group()
+        )
+        communication.previous = step
+        return rows, step
+
+    @contextlib.contextmanager
+    def _inside(self, step: Step) -> Iterator[None]:
+        communication = self._tnt_communication
+        with (
+            step_scope(step),
+            corrected_losses(step, communication.denominators),
+            hooked_optimizers(communication.add_optimizer),
+        ):
+            yield
+
+
+def _runs_plain() -> bool:
+    return get_size() == 1 or is_building()

@@ -1,0 +1,115 @@
+"""The predictions of the global batch, in its order, on every rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+import tnt_comm
+from tnt_keras.collectives import ops
+from tnt_keras.step.context import Step
+
+
+class PredictionGather:
+    """Collects the predictions of all ranks, step by step.
+
+    Rank r predicts rows r, r + n, ... of a global batch of B rows on n ranks. In the concatenation
+    by rank, row p of the batch is the row p // n of rank p mod n, and the first row of rank r is
+
+        sum_{q < r} ceil((B - q) / n).
+
+    A model may give several rows for each sample; they stay together.
+
+    Args:
+        size: Number of ranks.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._gatherers: list[tnt_comm.Gatherer] = []
+
+    def gather(self, outputs: Any, step: Step) -> Any:
+        """Returns the predictions for the global batch. Collective.
+
+        Args:
+            outputs: Structure of tensors of shape `(k * samples of this rank, ...)`, the other
+                dimensions equal on all ranks, with any whole number k.
+            step: The current step.
+
+        Returns:
+            The structure, with tensors of shape `(k * samples of the global batch, ...)`.
+
+        Raises:
+            TypeError: If an output is not a dense numeric tensor.
+            tf.errors.InvalidArgumentError: When the step runs, if outputs have other shapes.
+        """
+        leaves = keras.tree.flatten(outputs)
+        for leaf in leaves:
+            if not tf.is_tensor(leaf) or leaf.dtype == tf.string or leaf.shape.rank == 0:
+                raise TypeError(
+                    "Only dense numeric predictions can be collected over ranks. "
+                    f"Received: {leaf!r}."
+                )
+        while len(self._gatherers) < len(leaves):
+            self._gatherers.append(tnt_comm.Gatherer(f"predictions {len(self._gatherers)}"))
+        rows_per_sample = [_rows_per_sample(leaf, step) for leaf in leaves]
+        # With several steps in one graph, the gatherers are free when the step before is done.
+        pairs = list(zip(step.after_last_group(leaves), self._gatherers, strict=False))
+        # A rank without samples has predicted for a stand-in, and sends nothing.
+        barrier = step.barrier(
+            [ops.start_gather(rows, step.presence, gatherer) for rows, gatherer in pairs]
+        )
+        by_rank = [ops.finish_gather(tensor, barrier, gatherer) for tensor, gatherer in pairs]
+        step.close_group(by_rank)
+        order = batch_order(step.num_global, self._size)
+        ordered = [
+            _in_order(leaf, k, order) for leaf, k in zip(by_rank, rows_per_sample, strict=True)
+        ]
+        return keras.tree.pack_sequence_as(outputs, ordered)
+
+
+def _rows_per_sample(output: tf.Tensor, step: Step) -> tf.Tensor:
+    num_rows = tf.shape(output, tf.int64)[0]
+    num_samples = tf.maximum(step.num_local, 1)
+    tf.debugging.assert_equal(
+        num_rows % num_samples,
+        tf.zeros([], tf.int64),
+        message="The first dimension of a prediction must be a multiple of the number of samples: "
+        "otherwise it is not known which rows belong to which sample, and ranks' predictions "
+        "cannot be put in order.",
+    )
+    return num_rows // num_samples
+
+
+def _in_order(by_rank: tf.Tensor, rows_per_sample: tf.Tensor, order: tf.Tensor) -> tf.Tensor:
+    num_rows = tf.shape(by_rank, tf.int64)[0]
+    tf.debugging.assert_equal(
+        num_rows,
+        rows_per_sample * tf.size(order, tf.int64),
+        message="The predictions of the ranks have different shapes, apart from the first "
+        "dimension: they cannot be put together. Pad them to a fixed size.",
+    )
+    rest = tf.shape(by_rank, tf.int64)[1:]
+    by_sample = tf.reshape(by_rank, tf.concat([[-1, rows_per_sample], rest], 0))
+    ordered = tf.reshape(tf.gather(by_sample, order), tf.concat([[num_rows], rest], 0))
+    ordered.set_shape(by_rank.shape)
+    return ordered
+
+
+def batch_order(num_rows: tf.Tensor, size: int) -> tf.Tensor:
+    """Where the rows of a batch are in the concatenation of `batch[r::size]` for all r. Local.
+
+    Args:
+        num_rows: int64 scalar, rows of the batch.
+        size: Number of ranks.
+
+    Returns:
+        int64 tensor of shape `(num_rows,)`, to be used as `tf.gather(concatenation, order)`.
+    """
+    ranks = tf.range(tf.constant(size, tf.int64))
+    counts = tf.maximum(num_rows - ranks + size - 1, 0) // size
+    first_rows = tf.cumsum(counts, exclusive=True)
+    positions = tf.range(num_rows)
+    return tf.gather(first_rows, positions % size) + positions // size
