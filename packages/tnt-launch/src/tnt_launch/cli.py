@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_standard_descriptors() -> None:
-    """Fill closed ones of 0, 1, 2, or the next pipe would take such a number and get our output."""
+    """Open 0, 1 and 2 if closed, or the next pipe would get such a number and our output."""
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)
     os.close(fd)

@@ -19,7 +19,7 @@ STDOUT, STDERR = 1, 2
 
 
 class OutputRouter:
-    """Takes the bytes of all ranks and shows the right ones. Not thread-safe.
+    """Take the bytes of all ranks and show the right ones. Not thread-safe.
 
     stdout of rank 0 passes unchanged; that of the others is shown by lines, each with its rank, or
     only kept. stderr of rank 0 passes, that of the others is shown by lines. The last lines of
@@ -98,7 +98,7 @@ class OutputRouter:
         self._is_quiet = True
 
     def tick(self, now: float) -> float | None:
-        """Show what was held back long enough; returns when to call again. Local."""
+        """Show what was held back long enough and return when to call again. Local."""
         times = []
         # In a job that is ending, tracebacks wait for the end of their ranks however long it takes.
         for rank, hold in self._holds.items() if not self._is_quiet else ():

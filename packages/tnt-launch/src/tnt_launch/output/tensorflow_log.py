@@ -16,7 +16,7 @@ _MAX_HELD = 4096
 
 
 class TensorFlowLogFilter:
-    """Removes TensorFlow's log lines below a level from a stream."""
+    """Remove TensorFlow's log lines below a level from a stream."""
 
     def __init__(self, min_level: int) -> None:
         """Start at the beginning of a line.

@@ -123,7 +123,7 @@ def usable_cores() -> int:
 
 
 def _cgroup_quota() -> float | None:
-    """Lowest CPU quota, in cores, of the control groups around this process (version 2 or 1)."""
+    """Return the lowest CPU quota, in cores, of the control groups around this process."""
     quotas = []
     for line in _read(Path("/proc/self/cgroup")).splitlines():
         hierarchy, controllers, path = line.split(":", 2)

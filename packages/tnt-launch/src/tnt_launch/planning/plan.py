@@ -77,7 +77,7 @@ class LaunchPlan:
 
     @property
     def ranks(self) -> tuple[RankPlan, ...]:
-        """All ranks of the job, ascending. Local."""
+        """Return all ranks of the job, ascending. Local."""
         return tuple(rank for host in self.hosts for rank in host.ranks)
 
     def summary(self) -> str:

@@ -1,4 +1,4 @@
-"""Starts the ranks of one host, reads what they write, notices how they end, sends them signals."""
+"""Start the ranks of one host, read what they write, notice how they end, send them signals."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class Agent(Protocol):
         """Stop or go on reading what the ranks write."""
 
     def running(self) -> dict[int, bool]:
-        """Ranks that have not ended, each with whether it is stopped as by SIGSTOP."""
+        """Return the ranks that have not ended, each with whether it is stopped as by SIGSTOP."""
 
     def pids(self) -> dict[int, int]:
-        """Process ids of all ranks that were started."""
+        """Return the process ids of all ranks that were started."""
 
     def close(self) -> None:
         """Kill whatever is left and release everything."""
@@ -142,11 +142,11 @@ class LocalAgent:
                 (self._watch if is_reading else self._unwatch)(process, stream)
 
     def running(self) -> dict[int, bool]:
-        """Ranks that have not ended, each with whether it is stopped as by SIGSTOP. Local."""
+        """Return the ranks that have not ended, each with whether it is stopped (SIGSTOP). Local."""
         return {p.plan.rank: _is_stopped(p.popen.pid) for p in self._processes if not p.has_ended}
 
     def pids(self) -> dict[int, int]:
-        """Process ids of all ranks that were started. Local."""
+        """Return the process ids of all ranks that were started. Local."""
         return {process.plan.rank: process.popen.pid for process in self._processes}
 
     def close(self) -> None:
@@ -213,7 +213,7 @@ class LocalAgent:
             self._selector.unregister(process.streams[stream])
 
     def _read(self, process: _Process, stream: Stream) -> bool:
-        """Read once; returns whether there may be more at once."""
+        """Read once and return whether there may be more at once."""
         if stream not in process.streams:
             return False
         try:

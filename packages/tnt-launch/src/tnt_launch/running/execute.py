@@ -1,4 +1,4 @@
-"""Runs a plan: starts the agents, waits, ends the job together, reports."""
+"""Run a plan: start the agents, wait, end the job together, report."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from tnt_launch.running.shared_memory import remove_remains
 
 
 class Guardian:
-    """Remembers process groups in a process of its own, and kills them when this one dies.
+    """Remember process groups in a process of its own, and kill them when this one dies.
 
     The kernel kills the ranks themselves when their parent dies, but not what they started. The
     guardian waits for the end of a pipe whose other end only the launcher holds.
@@ -53,7 +53,8 @@ class Guardian:
 
 
 def _guard(read_end: int, job_id: str) -> None:
-    # A session of its own and deaf ears: whatever ends the launcher must not end the guardian.
+    # A session of its own, and no reaction to signals: what ends the launcher must not end the
+    # guardian.
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)

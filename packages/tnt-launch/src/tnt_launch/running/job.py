@@ -23,7 +23,7 @@ TERMINATE_S = 1.5
 
 
 class Job:
-    """Watches all ranks of a job and ends them together. Not thread-safe.
+    """Watch all ranks of a job and end them together. Not thread-safe.
 
     After the first failure the other ranks have `GRACE_S`, then get SIGTERM, and `TERMINATE_S`
     later SIGKILL. A signal to the launcher is passed on at once, followed by the same steps; a
@@ -69,7 +69,7 @@ class Job:
         for agent in agents:
             agent.start()
         while len(self.ends) < len(self._hosts):
-            self._turn()
+            self._handle_next_events()
 
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
         """Pass on what a rank wrote. Local."""
@@ -125,8 +125,8 @@ class Job:
             return end.rank == 0 and "KeyboardInterrupt" not in end.stderr
         return end.exit_code == 0
 
-    def _turn(self) -> None:
-        """Wait for the next event and deal with it."""
+    def _handle_next_events(self) -> None:
+        """Wait for the next events and deal with them."""
         now = time.monotonic()
         wake_up = self._router.tick(now)
         self.send_due_signals(now)

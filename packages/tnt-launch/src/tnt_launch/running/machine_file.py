@@ -11,7 +11,7 @@ from tnt_launch.planning.gpi2 import MachineFile
 
 @contextlib.contextmanager
 def written(file: MachineFile | None) -> Iterator[None]:
-    """Have the file, readable by this user alone, during the block. Local."""
+    """Keep the file, readable by this user alone, during the block. Local."""
     if file is None:
         yield
         return
