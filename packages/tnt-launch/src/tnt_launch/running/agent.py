@@ -142,7 +142,7 @@ class LocalAgent:
                 (self._watch if is_reading else self._unwatch)(process, stream)
 
     def running(self) -> dict[int, bool]:
-        """Return the ranks that have not ended, each with whether it is stopped (SIGSTOP). Local."""
+        """Return the ranks that have not ended, and whether each is stopped (SIGSTOP). Local."""
         return {p.plan.rank: _is_stopped(p.popen.pid) for p in self._processes if not p.has_ended}
 
     def pids(self) -> dict[int, int]:
