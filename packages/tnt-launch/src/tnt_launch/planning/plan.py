@@ -137,15 +137,15 @@ def make_plan(
         for rank in range(size)
     )
     return LaunchPlan(
-        job_id,
-        (HostPlan(hardware.host, working_directory, ranks),),
-        choice.gpus_per_node,
-        settings.get(OUTPUT_ON_ALL_DEVICES) or False,
-        tensorflow_log_level(settings, environment),
-        (*settings.warnings, *filter(None, [choice.warning])),
-        machine_file,
-        tuple(filter(None, [choice.note])),
-        spec.script,
+        job_id=job_id,
+        hosts=(HostPlan(hardware.host, working_directory, ranks),),
+        gpus_per_node=choice.gpus_per_node,
+        shows_all_output=settings.get(OUTPUT_ON_ALL_DEVICES) or False,
+        tensorflow_log_level=tensorflow_log_level(settings, environment),
+        warnings=(*settings.warnings, *filter(None, [choice.warning])),
+        machine_file=machine_file,
+        notes=tuple(filter(None, [choice.note])),
+        script=spec.script,
     )
 
 
