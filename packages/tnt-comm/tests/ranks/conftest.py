@@ -14,7 +14,7 @@ def pool_of() -> Iterator[Callable[[int], RankPool]]:
 
     def pool(size: int) -> RankPool:
         if size not in pools:
-            pools[size] = RankPool(size, env={"TNT_TIMEOUT_S": "30"}, timeout_s=60)
+            pools[size] = RankPool(size, env={"TNT_TIMEOUT_S": "100"}, timeout_s=110)
         return pools[size]
 
     yield pool
