@@ -88,14 +88,14 @@ class _Report:
 
     def row(self, transformation: Transformation, depth: int) -> tuple[str, str, str, str]:
         """Return the text of a transformation, what is done with it, its seed, and details."""
-        done, details = self._fate(transformation)
+        done, details = self._what_is_done(transformation)
         repairs = self._repairs(transformation)
         if repairs and done == "kept":
             done = "rebuilt"
         text, seed = "  " * depth + transformation.text, self._seed(transformation)
         return text, done, seed, "; ".join([details, *repairs])
 
-    def _fate(self, transformation: Transformation) -> tuple[str, str]:
+    def _what_is_done(self, transformation: Transformation) -> tuple[str, str]:
         plan = self.plan
         if any(moved.transformation is transformation for moved in plan.pushdown.moved):
             return "moved", "after the pick: for this rank's samples only"
