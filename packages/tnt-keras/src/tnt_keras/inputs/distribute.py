@@ -156,7 +156,7 @@ def _describe(source: _Source, batch_size: int | None) -> str:
 def _compare(arrays: ArraySamples, verify: bool) -> None:
     """Compares what ranks hold in memory: some of it, or all if the user wants it. Collective."""
     own = arrays.fingerprint(None if verify else _COMPARED_ROWS)
-    of_ranks = exchange(str(own).encode())
+    of_ranks = exchange("samples of arrays", str(own).encode())
     others = [rank for rank, number in enumerate(of_ranks) if number != of_ranks[MASTER_RANK]]
     if not others:
         return
@@ -176,7 +176,9 @@ def _require_as_many_steps(num_steps: int | None) -> None:
     Args:
         num_steps: Of this rank; None if not known.
     """
-    of_ranks = [message.decode() for message in exchange(str(num_steps or "").encode())]
+    of_ranks = [
+        message.decode() for message in exchange("number of steps", str(num_steps or "").encode())
+    ]
     known = {number for number in of_ranks if number}
     if len(known) > 1:
         raise ValueError(

@@ -66,7 +66,7 @@ def _write_here(
 
 
 def _raise_anywhere(error: str, own_failure: Exception | None, path: pathlib.Path) -> None:
-    errors = [message.decode() for message in exchange(error.encode())]
+    errors = [message.decode() for message in exchange("end of writing", error.encode())]
     if own_failure is not None:
         raise own_failure
     for rank, text in enumerate(errors):

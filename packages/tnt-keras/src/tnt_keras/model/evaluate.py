@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tnt_keras.callbacks.select import for_this_rank
+from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.inputs.arguments import Samples, Sharing, checked, must_be_left_to_keras
 from tnt_keras.inputs.distribute import make_feed
 from tnt_keras.model.first_step import PreparedSteps
@@ -14,6 +15,7 @@ from tnt_keras.process.verbosity import verbosity
 class Evaluating(PreparedSteps):
     """Mixin for a Keras model: evaluates and predicts on all ranks."""
 
+    @collective_call("evaluate")
     def evaluate(
         self,
         x: Any = None,
@@ -74,6 +76,7 @@ class Evaluating(PreparedSteps):
             return_dict=return_dict,
         )
 
+    @collective_call("predict")
     def predict(
         self,
         x: Any,
@@ -118,5 +121,10 @@ class Evaluating(PreparedSteps):
             feed.data,
             verbose=verbosity(verbose),
             steps=steps,
-            callbacks=for_this_rank(callbacks, training=False, first=end),
+            callbacks=for_this_rank(
+                callbacks,
+                training=False,
+                first=end,
+                lockstep=tnt_distribute_dataset or feed.is_compared,
+            ),
         )

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 from tnt_keras.callbacks.select import for_this_rank
+from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.inputs.arguments import (
     Samples,
     Sharing,
@@ -25,6 +26,7 @@ from tnt_keras.process.verbosity import verbosity
 class Fitting(PreparedSteps):
     """Mixin for a Keras model: trains on all ranks."""
 
+    @collective_call("fit")
     def fit(
         self,
         x: Any = None,

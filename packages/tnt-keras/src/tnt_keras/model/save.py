@@ -8,6 +8,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
+from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.keras_hooks.class_swap import without_mixins
 from tnt_keras.model.atomic_write import write
 from tnt_keras.step.model_steps import StepCommunication
@@ -22,6 +23,7 @@ class PlainFiles(_Base):
     _tnt_communication: StepCommunication
     _tnt_synchronized: bool
 
+    @collective_call("save")
     def save(
         self,
         filepath: str | os.PathLike[str],
@@ -54,6 +56,7 @@ class PlainFiles(_Base):
 
         write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
+    @collective_call("save_weights")
     def save_weights(
         self,
         filepath: str | os.PathLike[str],
@@ -81,6 +84,7 @@ class PlainFiles(_Base):
 
         write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
+    @collective_call("export")
     def export(
         self,
         filepath: str | os.PathLike[str],
