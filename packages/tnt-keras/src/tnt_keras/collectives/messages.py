@@ -32,7 +32,9 @@ def exchange(name: str, message: bytes) -> list[bytes]:
             things.
     """
     label, caller = _label(name)
-    parts = _labelled(tnt_comm.allgather, np.frombuffer(message, np.uint8), label=label, caller=caller)
+    parts = _labelled(
+        tnt_comm.allgather, np.frombuffer(message, np.uint8), label=label, caller=caller
+    )
     return [part.tobytes() for part in parts]
 
 
@@ -109,7 +111,11 @@ def _label(name: str) -> tuple[str, str]:
 def _labelled(collective, array, *, label, caller, **kwargs):
     """TEMPORARY until tnt_comm takes labels."""
     own = f"{label!r} from {caller}"
-    of_ranks = [p.tobytes().decode() for p in tnt_comm.allgather(np.frombuffer(own.encode(), np.uint8))]
+    of_ranks = [
+        p.tobytes().decode() for p in tnt_comm.allgather(np.frombuffer(own.encode(), np.uint8))
+    ]
     if len({o.rpartition(" from ")[0] for o in of_ranks}) > 1:
-        raise tnt_comm.MismatchError("; ".join(f"rank {r} called allgather {o}" for r, o in enumerate(of_ranks)))
+        raise tnt_comm.MismatchError(
+            "; ".join(f"rank {r} called allgather {o}" for r, o in enumerate(of_ranks))
+        )
     return collective(array, **kwargs)

@@ -88,8 +88,8 @@ class Fitting(PreparedSteps):
         Raises:
             ValueError: If the model is not compiled, arguments contradict each other, or the
                 dataset is not batched and no micro-batch size is given; if ranks have different
-                numbers of steps.
-            tf.errors.InvalidArgumentError: If ranks have read different data.
+                numbers of steps or have read different data.
+            tnt_comm.CommError: If another rank is lost, late, or in another call.
         """
         self._check_compiled("fit")
         # Another order in each call, like that of epochs, and the same on all ranks.

@@ -15,6 +15,7 @@ import tensorflow as tf
 import tnt_comm
 from tnt_data import MicroBatch
 from tnt_keras.collectives import ops
+from tnt_keras.collectives.checks import require
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.context import Step, one, token_after
 
@@ -97,6 +98,4 @@ class StepExchange:
 
 def _none_of(ranks: tf.Tensor, message: str) -> Any:
     """Checks that a condition holds on no rank, and names those on which it does."""
-    return tf.debugging.Assert(
-        tf.logical_not(tf.reduce_any(ranks)), [message, tf.where(ranks)[:, 0]], summarize=64
-    )
+    return require(tf.logical_not(tf.reduce_any(ranks)), message, [tf.where(ranks)[:, 0]])

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import tnt_comm
 from tnt_keras.collectives import ops
+from tnt_keras.collectives.checks import require
 from tnt_keras.step.context import Step
 
 
@@ -43,7 +44,7 @@ class PredictionGather:
 
         Raises:
             TypeError: If an output is not a dense numeric tensor.
-            tf.errors.InvalidArgumentError: When the step runs, if outputs have other shapes.
+            ValueError: When the step runs, if outputs have other shapes; see `require`.
         """
         leaves = keras.tree.flatten(outputs)
         for leaf in leaves:
@@ -73,10 +74,9 @@ class PredictionGather:
 def _rows_per_sample(output: tf.Tensor, step: Step) -> tf.Tensor:
     num_rows = tf.shape(output, tf.int64)[0]
     num_samples = tf.maximum(step.num_local, 1)
-    tf.debugging.assert_equal(
-        num_rows % num_samples,
-        tf.zeros([], tf.int64),
-        message="The first dimension of a prediction must be a multiple of the number of samples: "
+    require(
+        num_rows % num_samples == 0,
+        "The first dimension of a prediction must be a multiple of the number of samples: "
         "otherwise it is not known which rows belong to which sample, and ranks' predictions "
         "cannot be put in order.",
     )
@@ -85,10 +85,9 @@ def _rows_per_sample(output: tf.Tensor, step: Step) -> tf.Tensor:
 
 def _in_order(by_rank: tf.Tensor, rows_per_sample: tf.Tensor, order: tf.Tensor) -> tf.Tensor:
     num_rows = tf.shape(by_rank, tf.int64)[0]
-    tf.debugging.assert_equal(
-        num_rows,
-        rows_per_sample * tf.size(order, tf.int64),
-        message="The predictions of the ranks have different shapes, apart from the first "
+    require(
+        num_rows == rows_per_sample * tf.size(order, tf.int64),
+        "The predictions of the ranks have different shapes, apart from the first "
         "dimension: they cannot be put together. Pad them to a fixed size.",
     )
     rest = tf.shape(by_rank, tf.int64)[1:]

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tnt_keras.collectives.checks import require
 from tnt_keras.collectives.reduction import ReductionCache
 from tnt_keras.process.log import logger
 from tnt_keras.step.context import Step
@@ -134,9 +135,8 @@ class StepState:
 
 def _check_number_of_samples(of_all_ranks: tf.Tensor, step: Step) -> None:
     """A rank that reads other data than the rest would spoil results without a sign."""
-    tf.debugging.assert_equal(
-        tf.cast(of_all_ranks, tf.int64),
-        step.num_global,
-        message="The samples of all ranks do not add up to the global batch: ranks have read "
+    require(
+        tf.cast(of_all_ranks, tf.int64) == step.num_global,
+        "The samples of all ranks do not add up to the global batch: ranks have read "
         "batches of different sizes. All ranks must be given the same data.",
     )
