@@ -143,7 +143,7 @@ def stopped_steps(kind: str) -> int:
 
 
 def each_with_its_own_samples() -> tuple[int, int]:
-    """Predicts for other numbers of batches on each rank; returns rows, and epochs of a fit then."""
+    """Predicts for other numbers of batches on each rank, then fits; returns rows and epochs."""
     model = classifier(True)
     x = samples(5 * (1 + 2 * tnt_keras.get_rank()))[0]
     rows = model.predict(x, batch_size=5, tnt_distribute_dataset=False, verbose=0)

@@ -47,7 +47,7 @@ def collective_call(name: str) -> Callable[[_Method], _Method]:
 
 
 def _told(error: Exception, call: Call) -> Exception | None:
-    """The error that the user is to see instead; None if it is his own."""
+    """Return the error that the user is to see instead; None if it is his own."""
     if error is call.told:
         told = error
     else:

@@ -100,6 +100,6 @@ def require_same(what: str, description: str, remedy: str = "") -> None:
 
 
 def _label(name: str) -> tuple[str, str]:
-    """The label of an exchange, and the user's line that led to it."""
+    """Return the label of an exchange, and the user's line that led to it."""
     call = current_call()
     return (name, user_line()) if call is None else (call.label(name), call.caller)
