@@ -7,14 +7,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-import tnt_comm
-from tnt_keras.collectives import ops
+from tnt_keras.collectives.channel import Allgather, Channel
 from tnt_keras.collectives.checks import require
 from tnt_keras.step.context import Step
 
 
 class PredictionGather:
-    """Collects the predictions of all ranks, step by step.
+    """Collect the predictions of all ranks, step by step.
 
     Rank r predicts rows r, r + n, ... of a global batch of B rows on n ranks. In the concatenation
     by rank, row p of the batch is the row p // n of rank p mod n, and the first row of rank r is
@@ -29,10 +28,10 @@ class PredictionGather:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._gatherers: list[tnt_comm.Gatherer] = []
+        self._channel = Channel("predictions")
 
     def gather(self, outputs: Any, step: Step) -> Any:
-        """Returns the predictions for the global batch. Collective.
+        """Return the predictions for the global batch. Collective.
 
         Args:
             outputs: Structure of tensors of shape `(k * samples of this rank, ...)`, the other
@@ -53,17 +52,15 @@ class PredictionGather:
                     "Only dense numeric predictions can be collected over ranks. "
                     f"Received: {leaf!r}."
                 )
-        while len(self._gatherers) < len(leaves):
-            self._gatherers.append(tnt_comm.Gatherer(f"predictions {len(self._gatherers)}"))
         rows_per_sample = [_rows_per_sample(leaf, step) for leaf in leaves]
-        # With several steps in one graph, the gatherers are free when the step before is done.
-        pairs = list(zip(step.after_last_group(leaves), self._gatherers, strict=False))
         # A rank without samples has predicted for a stand-in, and sends nothing.
-        barrier = step.barrier(
-            [ops.start_gather(rows, step.presence, gatherer) for rows, gatherer in pairs]
+        by_rank = step.exchange(
+            self._channel,
+            [
+                Allgather(f"predictions {index}", leaf, step.presence)
+                for index, leaf in enumerate(leaves)
+            ],
         )
-        by_rank = [ops.finish_gather(tensor, barrier, gatherer) for tensor, gatherer in pairs]
-        step.close_group(by_rank)
         order = batch_order(step.num_global, self._size)
         ordered = [
             _in_order(leaf, k, order) for leaf, k in zip(by_rank, rows_per_sample, strict=True)
@@ -98,7 +95,7 @@ def _in_order(by_rank: tf.Tensor, rows_per_sample: tf.Tensor, order: tf.Tensor) 
 
 
 def batch_order(num_rows: tf.Tensor, size: int) -> tf.Tensor:
-    """Where the rows of a batch are in the concatenation of `batch[r::size]` for all r. Local.
+    """Return the places of a batch's rows in the concatenation of all `batch[r::size]`. Local.
 
     Args:
         num_rows: int64 scalar, rows of the batch.
