@@ -77,10 +77,6 @@ def test_other_modules_touch_nothing_private() -> None:
     assert private_names(PRIVATE.read_text())
 
 
-def test_module_with_the_private_names_is_small() -> None:
-    assert len(PRIVATE.read_text().splitlines()) <= 250
-
-
 def test_unknown_release_is_used_without_private_imports() -> None:
     program = """
 import builtins

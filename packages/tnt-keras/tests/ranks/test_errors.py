@@ -6,7 +6,7 @@ from typing import Any
 
 import mistakes
 import pytest
-from conftest import ENVIRONMENT
+from rank_pools import ENVIRONMENT
 
 from tnt_comm.testing import observe_ranks
 

@@ -12,7 +12,7 @@ import numpy as np
 import own_samples
 import pytest
 import reading_during_steps
-from conftest import ENVIRONMENT
+from rank_pools import ENVIRONMENT
 from test_features_equal_serial import assert_close, assert_equal_results
 
 from tnt_comm.testing import observe_ranks

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import traced
-from conftest import ENVIRONMENT
+from rank_pools import ENVIRONMENT
 
 from tnt_comm.testing import Trace, TraceEvent, observe_ranks, read_trace, run_ranks
 

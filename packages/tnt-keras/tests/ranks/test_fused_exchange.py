@@ -7,7 +7,7 @@ from typing import Any
 
 import fused
 import numpy as np
-from conftest import ENVIRONMENT
+from rank_pools import ENVIRONMENT
 
 from tnt_comm.testing import run_ranks
 

@@ -1,0 +1,3 @@
+"""Fixtures of all suites."""
+
+pytest_plugins = ["rank_pools"]

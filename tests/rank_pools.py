@@ -1,0 +1,41 @@
+"""Pools of rank processes, shared by all tests of one pytest run: slow imports are paid once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tnt_comm.testing import RankPool
+
+ENVIRONMENT = {
+    "CUDA_VISIBLE_DEVICES": "-1",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "TF_NUM_INTEROP_THREADS": "2",
+    "TF_NUM_INTRAOP_THREADS": "1",
+    "TNT_NUM_THREADS": "1",
+}
+"""What a rank of a test finds in its environment: one core, no GPU, little noise."""
+
+RUN_TIMEOUT_S = 240.0
+"""Limit of one run in a pool. The longest takes 30 s on a quiet machine."""
+
+
+@pytest.fixture(scope="session")
+def pool_of() -> Iterator[Callable[[int], RankPool]]:
+    """Gives the pool with that many ranks, started when a test asks for it first."""
+    from tnt_comm.testing import RankPool  # not every suite has it installed
+
+    pools: dict[int, RankPool] = {}
+
+    def get(size: int) -> RankPool:
+        if size not in pools:
+            env = {**ENVIRONMENT, "TNT_TIMEOUT_S": str(RUN_TIMEOUT_S / 2)}
+            pools[size] = RankPool(size, env=env, timeout_s=RUN_TIMEOUT_S)
+        return pools[size]
+
+    yield get
+    for pool in pools.values():
+        pool.close()

@@ -1,6 +1,0 @@
-"""Make the tools importable: they are scripts, not a package."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
