@@ -51,7 +51,7 @@ def compare_arrays(arrays: Arrays, verify: bool) -> None:
         ValueError: On all ranks, if `verify` and the arrays differ; otherwise there is a warning.
     """
     own = arrays.fingerprint(None if verify else _COMPARED_ROWS)
-    of_ranks = exchange(str(own).encode())
+    of_ranks = exchange("samples of arrays", str(own).encode())
     others = [rank for rank, number in enumerate(of_ranks) if number != of_ranks[MASTER_RANK]]
     if not others:
         return
@@ -79,7 +79,8 @@ def require_same_number_of_steps(
         ValueError: On all ranks, if known numbers differ.
     """
     num_steps = _num_steps(dataset, steps)
-    of_ranks = [message.decode() for message in exchange(str(num_steps or "").encode())]
+    messages = exchange("number of steps", str(num_steps or "").encode())
+    of_ranks = [message.decode() for message in messages]
     known = {number for number in of_ranks if number}
     if len(known) > 1:
         raise ValueError(

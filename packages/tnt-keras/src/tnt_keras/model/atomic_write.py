@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 
-from tnt_keras.model.run_together import run_together
+from tnt_keras.model.file_on_all_ranks import run_together
 from tnt_keras.process.rank import is_master_rank
 
 
@@ -41,7 +41,7 @@ def write(
         if on_all_ranks or is_master_rank():
             _write_here(path, write_to, overwrite)
 
-    run_together(f"writing {path}", write_here)
+    run_together("write", path, write_here)
 
 
 def _write_here(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tnt_keras.callbacks.select import for_this_rank
+from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_keras
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.model.first_step import check_compiled, compare_ends, prepare_steps
@@ -17,6 +18,7 @@ _Base: Any = object
 class Evaluating(_Base):
     """Mixin for a Keras model: evaluates and predicts on all ranks."""
 
+    @collective_call("evaluate")
     def evaluate(
         self,
         x: Any = None,
@@ -76,6 +78,7 @@ class Evaluating(_Base):
         }
         return super().evaluate(**of_keras | _replaced(self, "test_step", of_keras | of_tarantella))
 
+    @collective_call("predict")
     def predict(
         self,
         x: Any,
@@ -140,5 +143,10 @@ def _replaced(model: Any, step_name: str, given: dict[str, Any]) -> dict[str, An
         **({} if is_prediction else {"y": None, "sample_weight": None}),
         "batch_size": None,
         "verbose": verbosity(given["verbose"]),
-        "callbacks": for_this_rank(given["callbacks"], training=False, first=ends),
+        "callbacks": for_this_rank(
+            given["callbacks"],
+            training=False,
+            first=ends,
+            lockstep=own.distribute or part.is_compared,
+        ),
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.callbacks.select import EndOfData
+from tnt_keras.callbacks.end_of_data import EndOfData
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.model.build import build_by_tracing
 from tnt_keras.process.rank import get_size

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 from tnt_keras.callbacks.select import for_this_rank
+from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.inputs.arguments import (
     TRAINING,
     VALIDATION,
@@ -27,6 +28,7 @@ _Base: Any = object
 class Fitting(_Base):
     """Mixin for a Keras model: trains on all ranks."""
 
+    @collective_call("fit")
     def fit(
         self,
         x: Any = None,

@@ -14,6 +14,7 @@ from tnt_keras.model.on_batch import SingleBatches
 from tnt_keras.model.save import Saving
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_size
+from tnt_keras.process.start import start
 from tnt_keras.process.verbosity import is_shown
 from tnt_keras.step.losses import check_reductions
 from tnt_keras.step.model_steps import DistributedSteps, StepCommunication
@@ -82,6 +83,7 @@ def _distribute(model: keras.Model) -> keras.Model:
         raise TypeError(f"`tnt.Model` takes a `keras.Model`. Received: {type(model).__name__}.")
     if isinstance(model, Model):
         return model
+    start()
     add_mixin(model, Model)
     # Past Keras' own __setattr__, which would track what it does not know.
     object.__setattr__(model, "_tnt_communication", StepCommunication())

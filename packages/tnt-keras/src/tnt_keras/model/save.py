@@ -8,10 +8,11 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
+from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.keras_hooks.class_swap import without_mixins
 from tnt_keras.model.atomic_write import write
+from tnt_keras.model.file_on_all_ranks import run_together
 from tnt_keras.model.first_step import Preparation
-from tnt_keras.model.run_together import run_together
 from tnt_keras.step.model_steps import StepCommunication
 
 # For type checkers: the methods that `super()` finds are those of the Keras class beside it.
@@ -24,6 +25,7 @@ class Saving(_Base):
     _tnt_communication: StepCommunication
     _tnt_preparation: Preparation
 
+    @collective_call("save")
     def save(
         self,
         filepath: str | os.PathLike[str],
@@ -56,6 +58,7 @@ class Saving(_Base):
 
         write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
+    @collective_call("save_weights")
     def save_weights(
         self,
         filepath: str | os.PathLike[str],
@@ -83,6 +86,7 @@ class Saving(_Base):
 
         write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
+    @collective_call("export")
     def export(
         self,
         filepath: str | os.PathLike[str],
@@ -108,6 +112,7 @@ class Saving(_Base):
 
         write(filepath, write_to, overwrite=True, on_all_ranks=tnt_save_all_devices)
 
+    @collective_call("load_weights")
     def load_weights(self, filepath: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
         """Read the weights on every rank, as `keras.Model.load_weights` does. Collective.
 
@@ -125,7 +130,7 @@ class Saving(_Base):
         """
         self._tnt_preparation.is_synchronized = False
         load = super().load_weights
-        run_together(f"load_weights of {filepath}", lambda: load(filepath, *args, **kwargs))
+        run_together("read", filepath, lambda: load(filepath, *args, **kwargs))
 
     def set_weights(self, weights: list[Any]) -> None:
         """Set the weights of this rank, as `keras.Model.set_weights` does. Local.

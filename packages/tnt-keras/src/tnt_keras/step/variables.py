@@ -10,8 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-import tnt_comm
-from tnt_keras.collectives.messages import exchange
+from tnt_keras.collectives.messages import broadcast, exchange
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
 
 # An odd number without pattern (2**31 divided by the golden ratio), so that multiples of it modulo
@@ -67,7 +66,7 @@ def check_replicas(model: keras.Model) -> None:
     """
     variables = replicated_variables(model)
     digests = b"".join(_digest(variable) for variable in variables)
-    of_ranks = exchange(digests)
+    of_ranks = exchange("checksums of weights", digests)
     if all(other == of_ranks[MASTER_RANK] for other in of_ranks):
         return
     for index, variable in enumerate(variables):
@@ -89,7 +88,7 @@ def _digest(variable: Any) -> bytes:
 def _broadcast(value: np.ndarray) -> np.ndarray:
     # As bytes, so that every dtype that a variable can have is allowed.
     raw = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
-    received = tnt_comm.broadcast(raw, root=MASTER_RANK)
+    received = broadcast("weights of the master rank", raw)
     return np.frombuffer(received.tobytes(), value.dtype).reshape(value.shape)
 
 
@@ -112,7 +111,9 @@ def _seed_states(model: keras.Model) -> list[Any]:
 
 def _check_same_structure(variables: list[Any]) -> None:
     own = [[variable.path, list(variable.shape), str(variable.dtype)] for variable in variables]
-    of_ranks = [json.loads(text) for text in exchange(json.dumps(own).encode())]
+    of_ranks = [
+        json.loads(text) for text in exchange("structure of the model", json.dumps(own).encode())
+    ]
     master = of_ranks[MASTER_RANK]
     for rank in range(get_size()):
         other = of_ranks[rank]

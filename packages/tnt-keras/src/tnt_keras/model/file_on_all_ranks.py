@@ -1,19 +1,21 @@
-"""Actions of all ranks that end together: an error of one rank is an error of all."""
+"""Work on files that all ranks end together: an error of one rank is an error of all."""
 
 from __future__ import annotations
 
 import builtins
+import os
 from collections.abc import Callable
 
 from tnt_keras.collectives.messages import exchange
 from tnt_keras.process.rank import get_rank, get_size
 
 
-def run_together(name: str, action: Callable[[], None]) -> None:
-    """Run an action on this rank, and wait until every rank has run its own. Collective.
+def run_together(verb: str, path: str | os.PathLike[str], action: Callable[[], None]) -> None:
+    """Work on a file on this rank, and wait until every rank has done so. Collective.
 
     Args:
-        name: The call and what it works on, such as `"load_weights of model.h5"`; for messages.
+        verb: What is done with the file, the same on all ranks: "read", "write".
+        path: The file, which may be another one on each rank; for messages.
         action: What this rank does; may be nothing. It must not wait for other ranks.
 
     Raises:
@@ -30,12 +32,12 @@ def run_together(name: str, action: Callable[[], None]) -> None:
     except Exception as failure:  # every kind must reach the other ranks, who wait for this one
         error = failure
     message = f"{type(error).__name__}: {error}" if error else ""
-    of_ranks = [text.decode() for text in exchange(message.encode())]
+    of_ranks = [text.decode() for text in exchange(f"end of {verb}", message.encode())]
     if error is not None:
         raise error
     for rank, text in enumerate(of_ranks):
         if text:
-            raise _class_of(text)(f"Rank {get_rank()}: {name} failed on rank {rank}: {text}")
+            raise _class_of(text)(f"Rank {get_rank()}: rank {rank} could not {verb} {path}: {text}")
 
 
 def _class_of(text: str) -> type[Exception]:

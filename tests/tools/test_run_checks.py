@@ -1,0 +1,87 @@
+"""Checks run side by side, their output stays in one piece, and none can hang or fail unseen."""
+
+import json
+import re
+import sys
+import time
+
+import pytest
+import run_checks
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """A function that runs checks and returns the exit status and what was printed."""
+
+    def start(*checks, workers=2):
+        file = tmp_path / "checks.json"
+        reports = tmp_path / "reports"
+        reports.mkdir(exist_ok=True)
+        file.write_text(json.dumps([{"deadline_s": 60, **check} for check in checks]))
+        status = run_checks.main([str(file), "--reports", str(reports), f"--workers={workers}"])
+        return status, capsys.readouterr().out
+
+    return start
+
+
+def python(source):
+    return [sys.executable, "-c", source]
+
+
+def test_outputs_of_checks_that_run_side_by_side_are_not_mixed(run):
+    lines = "import time\nfor i in range(3): print('{}', i, flush=True); time.sleep(0.1)"
+    checks = [{"title": name, "commands": [python(lines.format(name))]} for name in "ab"]
+    status, output = run(*checks)
+    assert status == 0
+    for name in "ab":
+        assert f"\n{name} 0\n{name} 1\n{name} 2\n" in output
+
+
+def test_two_workers_run_two_checks_at_a_time(run, tmp_path):
+    # Each waits for a file that the other one writes.
+    wait = "import pathlib, time\npathlib.Path({!r}).touch()\n"
+    wait += "while not pathlib.Path({!r}).exists(): time.sleep(0.01)"
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    checks = [{"title": x, "commands": [python(wait.format(x, y))]} for x, y in ((a, b), (b, a))]
+    assert run(*checks)[0] == 0
+
+
+def test_a_failing_check_is_named_and_the_others_still_run(run):
+    bad = {"title": "bad", "commands": [python("raise SystemExit(3)"), python("print('never')")]}
+    status, output = run(bad, {"title": "good", "commands": [python("print('done')")]}, workers=1)
+    assert status == 1
+    assert "failed: bad (exit status 3)" in output
+    assert "\ndone\n" in output
+    assert "\nnever" not in output
+    assert re.search(r"==== 1 failed, 0 passed, 0 skipped in \d+\.\d minutes ====\n$", output)
+
+
+def test_a_check_past_its_deadline_is_ended_with_all_it_started(run, tmp_path):
+    child = "import time, pathlib\ntime.sleep(4)\npathlib.Path('survived').touch()"
+    source = f"import os, subprocess, sys\nos.chdir({str(tmp_path)!r})\nprint('here', flush=True)\n"
+    source += f"subprocess.run([sys.executable, '-c', {child!r}])"
+    begin = time.monotonic()
+    status, output = run({"title": "hangs", "commands": [python(source)], "deadline_s": 2})
+    assert status == 1
+    assert "hangs (ended after its deadline of 2 s)" in output
+    assert "here" in output
+    time.sleep(max(0, begin + 5.5 - time.monotonic()))
+    assert not (tmp_path / "survived").exists()
+
+
+def test_what_runs_long_is_shown_with_its_latest_line(run, monkeypatch):
+    monkeypatch.setattr(run_checks, "REPORT_EVERY_S", 0.5)
+    source = "import time\nprint('half way', flush=True)\ntime.sleep(3)"
+    _, output = run({"title": "long", "commands": [python(source)]})
+    assert re.search(r"^\.\.\.\. long, \d s: half way$", output, re.MULTILINE)
+
+
+def test_tests_of_all_reports_are_counted(run, tmp_path):
+    (tmp_path / "reports").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / f"reports/{name}.xml").write_text(
+            '<testsuites><testsuite tests="10" failures="1" errors="1" skipped="3"/></testsuites>'
+        )
+    status, output = run({"title": "nothing", "commands": []})
+    assert status == 1
+    assert "==== 4 failed, 10 passed, 6 skipped in " in output

@@ -1,0 +1,200 @@
+"""Run checks side by side, each with a deadline, and sum up what their tests said.
+
+    python tools/run_checks.py CHECKS.json --reports FOLDER --workers 2
+
+CHECKS.json is a list of objects: `title`, `commands` (argument lists, run one after the other until
+one fails) and `deadline_s` for all of them. Workers take checks in the order of the list. The
+output of a check is kept and printed in one piece when it ends; meanwhile a line each minute says
+what is running and what it printed last. Tests are counted from the JUnit files in FOLDER.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+REPORT_EVERY_S = 60.0
+
+
+class Check(NamedTuple):
+    """Commands that are run one after the other, all of them before the deadline."""
+
+    title: str
+    commands: list[list[str]]
+    deadline_s: float
+
+
+class Ended(NamedTuple):
+    """How a check ended; `failure` is empty if it passed."""
+
+    title: str
+    seconds: float
+    failure: str
+
+
+class Counts(NamedTuple):
+    """Tests of all reports."""
+
+    failed: int
+    passed: int
+    skipped: int
+
+
+class Worker(threading.Thread):
+    """Takes checks from a queue until it is empty."""
+
+    def __init__(self, waiting: queue.SimpleQueue[Check], ended: queue.SimpleQueue[Ended]) -> None:
+        super().__init__(daemon=True)
+        self._waiting = waiting
+        self._ended = ended
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output: IO[bytes] | None = None
+        self._title = ""
+        self._begin = 0.0
+
+    def run(self) -> None:
+        """Run checks; print the output of each when it has ended."""
+        while True:
+            try:
+                check = self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            self._ended.put(self._run_check(check))
+
+    def describe(self) -> str:
+        """Return what runs now, for how long, and its latest line; empty if nothing runs."""
+        output = self._output
+        if output is None:
+            return ""
+        with contextlib.suppress(OSError, ValueError):
+            text = Path(output.name).read_bytes()[-2000:].decode(errors="replace").strip()
+            latest = text.splitlines()[-1][-100:] if text else "(no output yet)"
+            return f"{self._title}, {time.monotonic() - self._begin:.0f} s: {latest}"
+        return ""
+
+    def kill(self) -> None:
+        """End the running command and the processes of its group."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def _run_check(self, check: Check) -> Ended:
+        self._title, self._begin = check.title, time.monotonic()
+        with tempfile.NamedTemporaryFile() as output:
+            self._output = output
+            failure = self._run_commands(check, output)
+            self._output = None
+            seconds = time.monotonic() - self._begin
+            text = Path(output.name).read_text(encoding="utf-8", errors="replace").rstrip()
+        verdict = f"FAILED, {failure}" if failure else "passed"
+        print(f"==== {check.title}: {verdict}, {seconds:.0f} s ====\n{text}", flush=True)
+        return Ended(check.title, seconds, failure)
+
+    def _run_commands(self, check: Check, output: IO[bytes]) -> str:
+        for command in check.commands:
+            left_s = check.deadline_s - (time.monotonic() - self._begin)
+            failure = self._run_command(command, max(left_s, 0), output)
+            if failure == "deadline":
+                return f"ended after its deadline of {check.deadline_s:.0f} s"
+            if failure:
+                return failure
+        return ""
+
+    def _run_command(self, command: Sequence[str], left_s: float, output: IO[bytes]) -> str:
+        output.write(f"$ {' '.join(command)[:400]}\n".encode())
+        output.flush()
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            status = self._process.wait(left_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._process.wait()
+            return "deadline"
+        return f"exit status {status}" if status else ""
+
+
+def run_checks(checks: Sequence[Check], workers: int) -> list[Ended]:
+    """Run all checks, `workers` of them at a time, and return how each ended."""
+    waiting: queue.SimpleQueue[Check] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
+    for check in checks:
+        waiting.put(check)
+    threads = [Worker(waiting, ended) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    results: list[Ended] = []
+    try:
+        while len(results) < len(checks):
+            try:
+                results.append(ended.get(timeout=REPORT_EVERY_S))
+            except queue.Empty:
+                running = filter(None, (thread.describe() for thread in threads))
+                print("\n".join(f".... {line}" for line in running), flush=True)
+    finally:
+        for thread in threads:
+            thread.kill()
+    return results
+
+
+def count_tests(reports: Path) -> Counts:
+    """Sum up the tests of all JUnit files in a folder; an error counts as a failure."""
+    totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+    for report in reports.glob("*.xml"):
+        for suite in ElementTree.parse(report).getroot().iter("testsuite"):
+            for key in totals:
+                totals[key] += int(suite.get(key) or 0)
+    failed = totals["failures"] + totals["errors"]
+    return Counts(failed, totals["tests"] - failed - totals["skipped"], totals["skipped"])
+
+
+def print_summary(results: Sequence[Ended], counts: Counts, seconds: float) -> None:
+    """Print the seconds of each check, those that failed, and the closing line."""
+    for result in sorted(results, key=lambda result: -result.seconds):
+        print(f"{result.seconds:7.0f} s  {result.title}")
+    failures = [f"{result.title} ({result.failure})" for result in results if result.failure]
+    if failures:
+        print("failed: " + ", ".join(failures))
+    # A check without tests, or one that broke off, fails without a failed test.
+    failed = counts.failed or len(failures)
+    summary = f"{failed} failed, {counts.passed} passed, {counts.skipped} skipped"
+    print(f"==== {summary} in {seconds / 60:.1f} minutes ====", flush=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the checks of a file; exit status 1 if one failed."""
+    parser = argparse.ArgumentParser(description="Run checks side by side.")
+    parser.add_argument("checks", type=Path, help="JSON file, see the top of this file")
+    parser.add_argument("--reports", type=Path, required=True, help="folder of JUnit files")
+    parser.add_argument("--workers", type=int, default=2, help="checks that run at a time")
+    parser.add_argument("--before-s", type=float, default=0.0, help="seconds spent before")
+    options = parser.parse_args(arguments)
+    begin = time.monotonic()
+    checks = [Check(**check) for check in json.loads(options.checks.read_text(encoding="utf-8"))]
+    results = run_checks(checks, options.workers)
+    counts = count_tests(options.reports)
+    print_summary(results, counts, time.monotonic() - begin + options.before_s)
+    return 1 if counts.failed or any(result.failure for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
