@@ -1,16 +1,23 @@
-"""Splits batched `tf.data` pipelines between ranks: every step is exactly one serial batch."""
+"""Split batched `tf.data` pipelines between ranks: every step is exactly one serial batch."""
 
-from tnt_data.arithmetic import micro_batch_size
-from tnt_data.distribution import distribute, explain
+from tnt_data.build.slice_rows import slice_batches
+from tnt_data.build.without_prefetch import without_prefetch
+from tnt_data.elements.fingerprints import fingerprint_of
+from tnt_data.elements.micro_batch import MicroBatch
+from tnt_data.elements.row_split import micro_batch_size
 from tnt_data.errors import BatchSizeError, DataError, NotBatchedError, UnsupportedElementError
-from tnt_data.fingerprints import fingerprint_of
-from tnt_data.inspection import describe_order, global_batch_size, is_batched
-from tnt_data.micro_batch import MicroBatch
-from tnt_data.prefetching import without_prefetch
-from tnt_data.python_code import draws_random_numbers
-from tnt_data.slicing import slice_batches
+from tnt_data.functions.python_code import draws_random_numbers
+from tnt_data.pipeline import (
+    Pipeline,
+    describe_order,
+    distribute,
+    explain,
+    global_batch_size,
+    is_batched,
+)
 
 __all__ = [
+    "Pipeline",
     "distribute",
     "explain",
     "slice_batches",

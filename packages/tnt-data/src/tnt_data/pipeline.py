@@ -1,146 +1,321 @@
-"""Description of a pipeline as a tree of steps: plain data, no TensorFlow.
-
-A step knows its inputs, so the last step of a pipeline stands for the whole of it. The description
-is made by `tnt_data.steps`; planning and explaining only look at this.
-"""
+"""The entry points: a dataset whose pipeline is read once, and functions for a single question."""
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+import functools
+import logging
+
+import tensorflow as tf
+
+from tnt_data.build.rewrite import rewrite
+from tnt_data.build.serial_part import Repairs
+from tnt_data.description.batching import Batching, judge_batching
+from tnt_data.description.order import order_of
+from tnt_data.description.rank_differences import draws_differently, find_differences
+from tnt_data.description.transformation import Transformation
+from tnt_data.elements.row_split import check_rank
+from tnt_data.plan.explain import explain_plan
+from tnt_data.plan.split import PICK_FROM_BYTES, SplitPlan, Way, plan_batch_size, plan_split
+from tnt_data.tensorflow_private import is_known_version
+from tnt_data.transformations.read import read_transformations
+
+_logger = logging.getLogger("tnt_data")
+_RESULTS = "_tnt_data_results"
 
 
-class Kind(enum.Enum):
-    """What a step does to the elements that pass through it."""
+class Pipeline:
+    """A dataset whose transformations are read once, whatever is asked about them. Local.
 
-    SOURCE = "source of single elements"
-    GENERATOR = "source of elements of unknown meaning"
-    RANDOM = "source of random numbers"
-    BATCH = "joins samples to batches of equal shapes"
-    PADDED_BATCH = "joins samples to batches and pads them"
-    OTHER_BATCH = "joins samples to batches in another way"
-    UNBATCH = "takes batches apart"
-    SHUFFLE = "changes the order of elements"
-    CACHE = "stores elements"
-    ARRANGE = "passes elements on unseen: some, all, or several times"
-    FUNCTION = "runs a function of the user on each element"
-    EXPAND = "makes several elements of one, or one of several"
-    MERGE = "joins several pipelines"
-    OPAQUE = "not understood"
-
-
-PASSES_ELEMENTS_UNSEEN = frozenset({Kind.SHUFFLE, Kind.CACHE, Kind.ARRANGE})
-"""Steps that never look into an element: they do the same to micro-batches as to whole batches."""
-
-JOINS_SAMPLES = frozenset({Kind.BATCH, Kind.PADDED_BATCH, Kind.OTHER_BATCH})
-"""Steps after which an element is a batch."""
-
-
-@dataclass(frozen=True)
-class BatchParameters:
-    """Parameters of a step that joins samples.
+    Nothing is read before the first question, and no element of the dataset at all.
 
     Attributes:
-        batch_size: Samples per batch, None if it is not one number.
-        drop_remainder: Whether a short last batch is left out.
-        rows_are_independent: Whether a row of the batch comes from its sample alone. Padding to the
-            longest sample, for example, depends on all of them.
-        sample_bytes: Bytes of one (padded) sample; None if not known.
+        dataset: The dataset.
+
+    Example:
+        >>> pipeline = Pipeline(tf.data.Dataset.range(8).shuffle(8, seed=3).batch(4))
+        >>> pipeline.batch_size, pipeline.order
+        (4, 'shuffle(8) with seed 3, batch(4)')
+        >>> rows = pipeline.distribute(rank=0, size=2)
     """
 
-    batch_size: int | None
-    drop_remainder: bool
-    rows_are_independent: bool
-    sample_bytes: int | None
+    def __init__(self, dataset: tf.data.Dataset) -> None:
+        """Take a dataset.
+
+        Args:
+            dataset: Any dataset. Its transformations must not depend on the rank.
+
+        Raises:
+            TypeError: If it is not a `tf.data.Dataset`; says how to make one.
+        """
+        if not isinstance(dataset, tf.data.Dataset):
+            raise TypeError(
+                f"Only a tf.data.Dataset can be distributed. Received: {type(dataset).__name__}. "
+                f"Make one, for example with tf.data.Dataset.from_tensor_slices((x, y)).batch(n)."
+            )
+        self.dataset = dataset
+
+    @property
+    def batch_size(self) -> int | None:
+        """Samples in a full global batch, None if not batched or not known."""
+        return self._batching.batch_size
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether the elements are batches, as far as transformations and shapes tell."""
+        return self._batching.is_batched
+
+    @property
+    def order(self) -> str:
+        """The transformations that decide which samples come when, see `describe_order`."""
+        return order_of(self._last)
+
+    def distribute(
+        self,
+        rank: int,
+        size: int,
+        *,
+        micro_batch_size: int | None = None,
+        seed: int = 42,
+        fingerprint: bool = False,
+    ) -> tf.data.Dataset:
+        """Return one rank's part of the dataset, as the function `distribute` does. Local.
+
+        Args:
+            rank: Rank of the caller, `0 <= rank < size`.
+            size: Number of ranks.
+            micro_batch_size: Samples per rank and step, as for the function.
+            seed: For shuffles without a seed.
+            fingerprint: Whether micro-batches tell by a number what global batch they are from.
+
+        Returns:
+            Dataset of `MicroBatch`; the same object for the same dataset and arguments.
+
+        Raises:
+            NotBatchedError: If the dataset is not batched and `micro_batch_size` is missing.
+            BatchSizeError: If `micro_batch_size` does not fit.
+            UnsupportedElementError: If elements have no rows that ranks could share.
+            ValueError: If `rank` is not in `[0, size)`.
+        """
+        check_rank(rank, size)
+        key = (rank, size, micro_batch_size, seed, fingerprint)
+        results = self.dataset.__dict__.setdefault(_RESULTS, {})
+        if key not in results:
+            results[key] = self._distribute(*key)
+        return results[key]
+
+    def explain(self, size: int, *, micro_batch_size: int | None = None, seed: int = 42) -> str:
+        """Explain what `distribute` does, as the function `explain` does. Local.
+
+        Args:
+            size: Number of ranks.
+            micro_batch_size: As for `distribute`.
+            seed: As for `distribute`.
+
+        Returns:
+            Several lines of text.
+
+        Raises:
+            ValueError: As for `distribute`.
+        """
+        check_rank(0, size)
+        last = self._batched(size, micro_batch_size)
+        plan = plan_split(last, size)
+        return explain_plan(plan, size, seed, find_differences(last, size), last)
+
+    @functools.cached_property
+    def _last(self) -> Transformation:
+        return read_transformations(self.dataset)
+
+    @functools.cached_property
+    def _batching(self) -> Batching:
+        return judge_batching(self._last)
+
+    def _batched(self, size: int, micro_batch_size: int | None) -> Transformation:
+        """Describe the dataset, batched here if it is not and a micro-batch size is given."""
+        batch_size = plan_batch_size(self._last, micro_batch_size, size)
+        if batch_size is None:
+            return self._last
+        return read_transformations(self.dataset.batch(batch_size), self._last)
+
+    def _distribute(
+        self,
+        rank: int,
+        size: int,
+        micro_batch_size: int | None,
+        seed: int,
+        fingerprint: bool,
+        pick_from_bytes: int = PICK_FROM_BYTES,
+    ) -> tf.data.Dataset:
+        last = self._batched(size, micro_batch_size)
+        plan = plan_split(last, size, pick_from_bytes)
+        _report(last, plan, rank, size, seed)
+        with_fingerprint = fingerprint and _can_be_compared(plan, rank)
+        return rewrite(plan, Repairs(rank, size, seed), with_fingerprint)
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One step of a pipeline, together with everything before it.
+def distribute(
+    dataset: tf.data.Dataset,
+    rank: int,
+    size: int,
+    *,
+    micro_batch_size: int | None = None,
+    seed: int = 42,
+    fingerprint: bool = False,
+) -> tf.data.Dataset:
+    """Return one rank's part of a dataset: step k of all ranks together is the serial batch k.
 
-    Attributes:
-        kind: What it does to elements.
-        name: The method or function that makes such a step, for example `"padded_batch"`.
-        text: The name with the important arguments.
-        inputs: Steps that feed this one; none for a source.
-        handle: The dataset object, only for `tnt_data.steps`.
-        batch: Parameters, if the kind is in `JOINS_SAMPLES`.
-        seeds: The seeds that a shuffle or random source was made with, in words; empty without.
-        lacks_seed: A shuffle or random source whose order differs from process to process.
-        lacks_seed_inside: Shuffles in the functions of the step lack a seed, and get one when the
-            step is rebuilt.
-        changes_order: Whether it gives elements in another order, or others, in every pass.
-        lacks_order: The step was asked for `deterministic=False`.
-        depends_on_cores: The order depends on the number of processor cores.
-        cache_file: Where a cache or snapshot on disk lies; empty for none or memory.
-        hides: What was found inside the functions of the step: `"batch"`, `"unbatch"`, `"shuffle"`
-            (unseeded), `"generator"`, `"random"` (numbers without a seed), `"seeded random"`,
-            `"permutes"` (at random), `"state"` (operations that remember something), `"python"`
-            (Python code).
-        calls_in_order: Whether its functions are called for one element after the other.
-        is_map: Whether it makes exactly one element of each, and of that one alone.
-        is_row_wise: A map of which is known that, given batches, it treats each row alone.
-        needs_all: Why its function must run for all samples in their order, in words; empty if the
-            result for one sample does not depend on others. Only of maps.
-        changes_nothing: A map that TensorFlow may leave out when it optimises the pipeline.
-        element_bytes: Bytes of one element; None if not known.
-        num_elements: How many elements there are; None if not known or without end.
-        looks_batched: Whether the shapes of the elements look like batches; used where nothing
-            else decides.
-        same_elements: Whether the elements have the same types and shapes as those of the only
-            input.
-        can_be_rebuilt: Whether the step can be repeated on other inputs.
+    Rank `r` gets the rows `batch[r::size]` of every global batch and takes part in every step;
+    where it has no sample, it gets one duplicate row and `num_local == 0`. Shuffles without a seed
+    get `seed`, also with a single rank. Called again with the same dataset object and arguments it
+    returns the same object, so that caches stay filled and shuffles go on with a new order.
+
+    Local: no rank waits for another, but all ranks must give the same pipeline.
+
+    Args:
+        dataset: Batched with the global batch size. Its transformations must not depend on the
+            rank.
+        rank: Rank of the caller, `0 <= rank < size`.
+        size: Number of ranks.
+        micro_batch_size: Samples per rank and step. An unbatched dataset is batched with
+            `micro_batch_size * size`; the batch size of a batched one must equal that.
+        seed: For shuffles without a seed.
+        fingerprint: Whether micro-batches tell by a number what global batch they are from, to be
+            compared between ranks. Where random numbers come before the place at which rows are
+            taken, such as those of an augmentation, they would always differ: then there is a
+            warning, and the number is 0.
+
+    Returns:
+        Dataset of `MicroBatch` with as many steps as the serial dataset; its cardinality is that
+        of the serial dataset whenever that is known.
+
+    Raises:
+        NotBatchedError: If the dataset is not batched and `micro_batch_size` is missing.
+        BatchSizeError: If `micro_batch_size` does not fit.
+        UnsupportedElementError: If elements have no rows that ranks could share.
+        ValueError: If `rank` is not in `[0, size)`.
+        TypeError: If `dataset` is not a `tf.data.Dataset`.
     """
+    return Pipeline(dataset).distribute(
+        rank, size, micro_batch_size=micro_batch_size, seed=seed, fingerprint=fingerprint
+    )
 
-    kind: Kind
-    name: str
-    text: str
-    inputs: tuple[Step, ...] = ()
-    handle: Any = field(default=None, repr=False)
-    batch: BatchParameters | None = None
-    seeds: str = ""
-    lacks_seed: bool = False
-    lacks_seed_inside: bool = False
-    changes_order: bool = False
-    lacks_order: bool = False
-    depends_on_cores: bool = False
-    cache_file: str = ""
-    hides: frozenset[str] = frozenset()
-    calls_in_order: bool = True
-    is_map: bool = False
-    is_row_wise: bool = False
-    needs_all: str = ""
-    changes_nothing: bool = False
-    element_bytes: int | None = None
-    num_elements: int | None = None
-    looks_batched: bool = False
-    same_elements: bool = False
-    can_be_rebuilt: bool = False
 
-    @property
-    def needs_seed(self) -> bool:
-        """Whether the step gets a seed."""
-        return self.lacks_seed or self.lacks_seed_inside
+def explain(
+    dataset: tf.data.Dataset,
+    size: int,
+    *,
+    micro_batch_size: int | None = None,
+    seed: int = 42,
+) -> str:
+    """Explain what `distribute` does with a dataset: in words, and as a table. Local.
 
-    @property
-    def branches(self) -> tuple[Step, ...]:
-        """Inputs whose elements are passed on, without the one that only chooses between them."""
-        return self.inputs[:-1] if self.name == "sample_from_datasets" else self.inputs
+    Args:
+        dataset: As for `distribute`.
+        size: Number of ranks.
+        micro_batch_size: As for `distribute`.
+        seed: As for `distribute`.
 
-    @property
-    def freezes_order(self) -> bool:
-        """Whether the step stores what would be in another order in the next pass."""
-        return self.kind is Kind.CACHE and any(step.changes_order for step in self.walk())
+    Returns:
+        Several lines of text: batches, way, warnings, and one line for each transformation.
 
-    @property
-    def identity(self) -> int:
-        """The same for two descriptions of one dataset object, which may feed several branches."""
-        return id(self if self.handle is None else self.handle)
+    Raises:
+        ValueError: As for `distribute`.
+        TypeError: If `dataset` is not a `tf.data.Dataset`.
+    """
+    return Pipeline(dataset).explain(size, micro_batch_size=micro_batch_size, seed=seed)
 
-    def walk(self) -> Iterator[Step]:
-        """All steps that feed this one and the step itself, sources first."""
-        for feeding in self.inputs:
-            yield from feeding.walk()
-        yield self
+
+def global_batch_size(dataset: tf.data.Dataset) -> int | None:
+    """Return the samples in a full global batch, None if not batched or not known. Local.
+
+    Args:
+        dataset: As for `distribute`.
+
+    Raises:
+        TypeError: If `dataset` is not a `tf.data.Dataset`.
+    """
+    return Pipeline(dataset).batch_size
+
+
+def is_batched(dataset: tf.data.Dataset) -> bool:
+    """Return whether elements are batches, as far as transformations and shapes tell. Local.
+
+    Args:
+        dataset: As for `distribute`.
+
+    Raises:
+        TypeError: If `dataset` is not a `tf.data.Dataset`.
+    """
+    return Pipeline(dataset).is_batched
+
+
+def describe_order(dataset: tf.data.Dataset) -> str:
+    """Name the transformations that decide which samples come when, with their seeds. Local.
+
+    Processes that build the same pipeline get the same text. They do not if one of them draws its
+    seeds at random, say, or takes a part of its own.
+
+    Args:
+        dataset: As for `distribute`.
+
+    Returns:
+        Transformations from the sources on, such as `"shuffle(9) with seed 3, batch(4)"`; empty
+        without any, and with releases of TensorFlow whose transformations are not known.
+
+    Raises:
+        TypeError: If `dataset` is not a `tf.data.Dataset`.
+    """
+    return Pipeline(dataset).order
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    _logger.warning(text)
+
+
+def _can_be_compared(plan: SplitPlan, rank: int) -> bool:
+    """Return whether all ranks read the same bytes up to the place at which rows are taken."""
+    moved = {one.transformation.identity for one in plan.pushdown.moved}
+    first = plan.split.inputs[0] if plan.way is Way.PICK else plan.split
+    drawing = [
+        one.text for one in first.walk() if one.identity not in moved and draws_differently(one)
+    ]
+    if drawing:
+        _logger.warning(
+            "rank %d: what ranks read is not compared, since %s draws random numbers.",
+            rank,
+            ", ".join(drawing),
+        )
+    return not drawing
+
+
+def _report(last: Transformation, plan: SplitPlan, rank: int, size: int, seed: int) -> None:
+    if not is_known_version():
+        _warn_once(
+            f"The transformations of tf.data are not known for TensorFlow {tf.__version__}. "
+            f"Batches are made whole and then cut, and shuffles keep their order: give them seeds."
+        )
+    differences = find_differences(last, size)
+    if differences:
+        _logger.warning(
+            "rank %d of %d: ranks may see samples in different orders, so that some are used "
+            "twice and others never: %s.",
+            rank,
+            size,
+            "; ".join(differences),
+        )
+    if plan.repeated and size > 1:
+        reasons = [f"{one.text}: {reason}" for one, reason in plan.pushdown.limits if one.inputs]
+        _logger.warning(
+            "rank %d of %d: every rank runs %s for all samples, since %s. Where possible, map "
+            "before `batch` and after transformations such as `filter`; `explain` shows what is "
+            "done with each of them.",
+            rank,
+            size,
+            ", ".join(one.text for one in plan.repeated),
+            "; ".join(reasons) or plan.reason,
+        )
+    for one in last.walk():
+        if one.needs_seed:
+            _logger.info("rank %d: %s has no seed and gets %d.", rank, one.text, seed)
+    _logger.info("rank %d: %s: %s.", rank, plan.way.value, plan.reason)

@@ -100,7 +100,7 @@ OTHERS: dict[str, Change] = {
     "window": lambda d: d.window(4, shift=3).flat_map(elements_of),
     "scan": lambda d: d.scan(tf.constant(0, tf.int64), with_count),
 }
-STEPS = {**MAPS, **ARRANGEMENTS, **OTHERS}
+TRANSFORMATIONS = {**MAPS, **ARRANGEMENTS, **OTHERS}
 BATCHES: dict[str, Callable[[tf.data.Dataset, int, bool], tf.data.Dataset]] = {
     "batch": lambda d, b, drop: d.batch(b, drop_remainder=drop),
     "parallel": lambda d, b, drop: d.batch(b, drop_remainder=drop, num_parallel_calls=2),
@@ -128,25 +128,25 @@ def random_pipeline(random: Random) -> tuple[str, Build]:
         return random.choices(sorted(names), k=random.randint(0, at_most))
 
     source, structure = random.choice(sorted(SOURCES)), random.choice(sorted(STRUCTURES))
-    before = some([*STEPS, *REPAIRED], 5) + some(MAPS, 2)
+    before = some([*TRANSFORMATIONS, *REPAIRED], 5) + some(MAPS, 2)
     batch = random.choice(sorted(BATCHES))
     batch_size, drop = random.randint(1, 9), random.random() < 0.5
     after = some([*SUFFIXES, *SHUFFLES], 3)
 
     def build(default_seed: int | None) -> tf.data.Dataset:
         dataset = SOURCES[source](NUM_SAMPLES).map(STRUCTURES[structure])
-        for step in before:
-            dataset = apply_step(STEPS, step, dataset, default_seed)
+        for name in before:
+            dataset = transformed(TRANSFORMATIONS, name, dataset, default_seed)
         dataset = BATCHES[batch](dataset, batch_size, drop)
-        for step in after:
-            dataset = apply_step(SUFFIXES, step, dataset, default_seed)
+        for name in after:
+            dataset = transformed(SUFFIXES, name, dataset, default_seed)
         return dataset
 
     words = [source, structure, *before, batch, batch_size, drop, *after]
     return ", ".join(map(str, words)), build
 
 
-def apply_step(
-    steps: dict[str, Change], name: str, dataset: tf.data.Dataset, seed: int | None
+def transformed(
+    known: dict[str, Change], name: str, dataset: tf.data.Dataset, seed: int | None
 ) -> tf.data.Dataset:
-    return REPAIRED[name](dataset, seed) if name in REPAIRED else steps[name](dataset)
+    return REPAIRED[name](dataset, seed) if name in REPAIRED else known[name](dataset)

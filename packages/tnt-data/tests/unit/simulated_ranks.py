@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tnt_data import distribution
+from tnt_data import Pipeline
 
 PICK = 0
 SLICE = 2**62
@@ -40,7 +40,7 @@ def plain(component: Any) -> Any:
 def epochs_of_rank(
     make: Make, rank: int, size: int, *, way: int = SLICE, epochs: int = 1, m: int | None = None
 ) -> list[list[Seen]]:
-    dataset = distribution._distribute(make(), rank, size, m, 42, way)
+    dataset = Pipeline(make())._distribute(rank, size, m, 42, False, way)
     return [
         [
             Seen(tf.nest.map_structure(plain, one.data), int(one.num_local), int(one.num_global))

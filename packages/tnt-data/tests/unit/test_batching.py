@@ -11,8 +11,8 @@ from simulated_ranks import epochs_of_rank
 
 import tnt_data
 from tnt_data import BatchSizeError, NotBatchedError
-from tnt_data.batching import judge_batching
-from tnt_data.steps import read_pipeline
+from tnt_data.description.batching import judge_batching
+from tnt_data.transformations.read import read_transformations
 
 Data = tf.data.Dataset
 Make = Callable[[], tf.data.Dataset]
@@ -31,7 +31,7 @@ def generated(*shapes: list[int | None]) -> tf.data.Dataset:
 
 BATCHED: dict[str, tuple[Make, int | None, bool]] = {
     "batch": (lambda: Data.range(9).batch(4), 4, True),
-    "steps after it": (lambda: Data.range(9).batch(4).map(lambda x: x).repeat().take(3), 4, True),
+    "map after it": (lambda: Data.range(9).batch(4).map(lambda x: x).repeat().take(3), 4, True),
     "last of several": (lambda: Data.range(9).batch(4).unbatch().batch(3), 3, True),
     "batch of batches": (lambda: Data.range(9).batch(2).batch(3), 3, True),
     "rebatch": (lambda: Data.range(9).batch(2).rebatch(5), 5, True),
@@ -71,7 +71,7 @@ UNBATCHED: dict[str, Make] = {
 @pytest.mark.parametrize("case", BATCHED)
 def test_batched_dataset_is_recognised_with_its_size(case: str) -> None:
     make, batch_size, is_certain = BATCHED[case]
-    batching = judge_batching(read_pipeline(make()))
+    batching = judge_batching(read_transformations(make()))
     assert (batching.is_batched, batching.batch_size) == (True, batch_size)
     assert batching.is_certain == is_certain
 
@@ -129,9 +129,9 @@ def test_only_datasets_can_be_distributed() -> None:
         (tf.data.Dataset.range(10).batch(6).unbatch().batch(3, drop_remainder=True), 3),
         (tf.data.Dataset.range(10).map(lambda x: x + 1), None),
     ],
-    ids=["batch", "steps after the batch", "last of several", "unbatched"],
+    ids=["batch", "transformations after the batch", "last of several", "unbatched"],
 )
-def test_size_of_global_batches_is_that_of_the_last_batch_step(
+def test_size_of_global_batches_is_that_of_the_last_batch(
     dataset: tf.data.Dataset, size: int | None
 ) -> None:
     assert tnt_data.global_batch_size(dataset) == size

@@ -22,7 +22,7 @@ def times_two(x: tf.Tensor) -> tf.Tensor:
 
 
 def table(text: str) -> dict[str, tuple[str, ...]]:
-    """What is done with each step, its seed and details, by the step."""
+    """What is done with each transformation, its seed and details, by its text."""
     rows = [line.split(" | ") for line in text.splitlines() if " | " in line]
     return {row[0].strip(): tuple(cell.strip() for cell in row[1:]) for row in rows[1:]}
 
@@ -33,7 +33,7 @@ def test_each_step_is_listed_with_what_is_done_with_it() -> None:
     dataset = dataset.batch(8, drop_remainder=True).cache().prefetch(2)
     assert table(tnt_data.explain(dataset, 3, seed=7)) == {
         "range()": ("kept", "", "for all samples"),
-        "shuffle(10)": ("replayed", "gets 7", "for all samples; seeded"),
+        "shuffle(10)": ("rebuilt", "gets 7", "for all samples; seeded"),
         "map(abs)": ("moved", "", "after the pick: for this rank's samples only"),
         "shuffle(5)": ("kept", "0", "for all samples"),
         "map(times_two)": (
@@ -41,9 +41,9 @@ def test_each_step_is_listed_with_what_is_done_with_it() -> None:
             "",
             "after the pick: for this rank's samples only; made deterministic",
         ),
-        "batch(8, drop_remainder=True)": ("replayed", "", "joins this rank's samples only"),
-        "cache()": ("replayed", "", "on micro-batches; filled in the first pass"),
-        "prefetch(2)": ("replayed", "", "on micro-batches"),
+        "batch(8, drop_remainder=True)": ("rebuilt", "", "joins this rank's samples only"),
+        "cache()": ("rebuilt", "", "on micro-batches; filled in the first pass"),
+        "prefetch(2)": ("rebuilt", "", "on micro-batches"),
     }
 
 
@@ -72,7 +72,7 @@ def test_step_that_ends_the_search_is_listed_with_the_reason() -> None:
     rows = table(tnt_data.explain(dataset, 2))
     assert rows["map(abs)"] == ("kept", "", "for all samples")
     assert rows["map(times_two)"][0] == "moved"
-    (limit,) = [row for step, row in rows.items() if step.startswith("filter")]
+    (limit,) = [row for text, row in rows.items() if text.startswith("filter")]
     assert limit[2] == (
         "for all samples, and what comes before it too: it does not make one sample of each"
     )
@@ -140,13 +140,13 @@ def test_what_stays_different_between_ranks_is_said() -> None:
 def test_seeds_inside_of_functions_are_listed() -> None:
     dataset = Data.range(3).flat_map(lambda _: Data.range(5).shuffle(3)).batch(4)
     done, seed, details = table(tnt_data.explain(dataset, 2))["flat_map()"]
-    assert (done, seed) == ("replayed", "gets 42")
+    assert (done, seed) == ("rebuilt", "gets 42")
     assert details.endswith("; seeded inside")
 
 
 def test_batch_that_would_be_added_is_shown() -> None:
     text = tnt_data.explain(Data.range(9), 2, micro_batch_size=3)
-    assert "the last batch step is batch(6)" in text
+    assert "the last transformation that makes batches is batch(6)" in text
 
 
 def test_guess_is_called_a_guess() -> None:

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import tnt_data
-from tnt_data.fingerprints import fingerprint_of
+from tnt_data.elements.fingerprints import fingerprint_of
 
 Data = tf.data.Dataset
 Make = Callable[[], tf.data.Dataset]

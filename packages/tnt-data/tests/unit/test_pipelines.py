@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from random_pipelines import random_pipeline
 from simulated_ranks import PICK, SLICE, assert_ranks_share_serial_batches
 
-from tnt_data.distribution import _distribute
-from tnt_data.planning import Way, plan_split
-from tnt_data.steps import read_pipeline
+from tnt_data import Pipeline
+from tnt_data.plan.split import Way, plan_split
+from tnt_data.transformations.read import read_transformations
 
 AT_LEISURE = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 # Numbers that hypothesis does not look at: it would draw variants of a few pipelines.
@@ -28,8 +28,8 @@ def test_steps_of_all_ranks_are_the_serial_batches() -> None:
         words, build = random_pipeline(random)
         size, epochs, way = random.randint(1, 7), random.randint(1, 3), random.choice(WAYS)
         note(f"{words}; {size} ranks, {epochs} epochs")
-        plan = plan_split(read_pipeline(build(None)), size, way)
-        moved.append(plan.way is Way.PICK and plan.move.saves_work)
+        plan = plan_split(read_transformations(build(None)), size, way)
+        moved.append(plan.way is Way.PICK and plan.pushdown.saves_work)
         assert_ranks_share_serial_batches(
             lambda: build(None), lambda: build(42), size, way=way, epochs=epochs
         )
@@ -46,6 +46,9 @@ def test_both_ways_have_the_same_types_and_the_serial_cardinality(random: Random
     note(f"{words}; {size} ranks")
     serial = build(42)
     for rank in (0, size - 1):
-        picked, cut = (_distribute(build(None), rank, size, None, 42, way) for way in (PICK, SLICE))
+        picked, cut = (
+            Pipeline(build(None))._distribute(rank, size, None, 42, False, way)
+            for way in (PICK, SLICE)
+        )
         assert picked.element_spec == cut.element_spec
         assert int(picked.cardinality()) == int(cut.cardinality()) == int(serial.cardinality())

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 from simulated_ranks import PICK, assert_ranks_share_serial_batches
 
-from tnt_data.planning import plan_split
-from tnt_data.steps import read_pipeline
+from tnt_data.plan.split import plan_split
+from tnt_data.transformations.read import read_transformations
 
 Data = tf.data.Dataset
 MEAN = tf.Variable([0.5, 1.5, 2.5])
@@ -66,8 +66,8 @@ def test_function_that_treats_each_row_alone_runs_on_micro_batches(
     def make() -> tf.data.Dataset:
         return images_and_labels(drop_remainder).map(ROW_WISE[case], num_parallel_calls=2)
 
-    plan = plan_split(read_pipeline(make()), 2)
-    assert [step.name for step in plan.steps] == ["map", "batch"]
+    plan = plan_split(read_transformations(make()), 2)
+    assert [one.name for one in plan.chain] == ["map", "batch"]
     assert_ranks_share_serial_batches(make, make, 4, way=PICK)
 
 
@@ -101,7 +101,7 @@ MIXING: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("case", MIXING)
 def test_function_that_may_mix_rows_sees_whole_batches(case: str) -> None:
     dataset = images_and_labels().map(MIXING[case])
-    assert [step.name for step in plan_split(read_pipeline(dataset), 2).steps] == ["map"]
+    assert [one.name for one in plan_split(read_transformations(dataset), 2).chain] == ["map"]
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_several_functions_and_steps_after_the_batch_follow_the_split() -> None:
         dataset = images_and_labels().map(ROW_WISE["scale"]).cache()
         return dataset.map(ROW_WISE["one hot"]).repeat(2).prefetch(1)
 
-    plan = plan_split(read_pipeline(make()), 2)
-    assert len(plan.steps) == 6
-    assert plan.move.saves_work
+    plan = plan_split(read_transformations(make()), 2)
+    assert len(plan.chain) == 6
+    assert plan.pushdown.saves_work
     assert_ranks_share_serial_batches(make, make, 3, way=PICK, epochs=2)
 
 

@@ -1,0 +1,33 @@
+"""Make sure that a cache is filled in the first pass, whoever reads it, and how fast.
+
+A cache is complete when its reader has seen the end. A loop that counts its training steps does not
+look for the end, so whether the end is seen depends on transformations that read ahead, hence on
+chance. An incomplete cache is filled anew in the next pass. Where a shuffle before the cache gives
+another order then, ranks would disagree on the order. Reading one element ahead makes sure that the
+end is seen before the last element is passed on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def read_one_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Pass on each element when the next one, or the end, is known. Local.
+
+    Args:
+        dataset: Any dataset.
+    """
+    is_tuple = type(dataset.element_spec) is tuple
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def first(*arguments: Any) -> tf.data.Dataset:
+        return tf.data.Dataset.zip(arguments if is_tuple else arguments[0]).take(1)
+
+    ahead = dataset.window(2, shift=1).flat_map(first)
+    num_elements = dataset.cardinality()
+    if int(num_elements) == tf.data.UNKNOWN_CARDINALITY:
+        return ahead
+    return ahead.apply(tf.data.experimental.assert_cardinality(num_elements))

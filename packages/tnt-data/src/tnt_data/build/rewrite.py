@@ -1,0 +1,56 @@
+"""Carry out a plan: build one rank's dataset from the description of a pipeline."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tnt_data.build.lookahead import read_one_ahead
+from tnt_data.build.pick_rows import join_rows, open_windows, pick_rows
+from tnt_data.description.transformation import JOINS_SAMPLES
+from tnt_data.plan.split import SplitPlan, Way
+from tnt_data.build.serial_part import Rebuilder, Repairs
+from tnt_data.build.slice_rows import slice_batches
+from tnt_data.transformations.maps import map_rows
+from tnt_data.transformations.rebuild import rebuild_with_numbers
+
+
+def rewrite(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool = False) -> tf.data.Dataset:
+    """Build the dataset of `MicroBatch` that a plan describes. Local.
+
+    Args:
+        plan: Where to split, and how.
+        repairs: What is set right on the way; holds the rank and the number of ranks.
+        with_fingerprint: Whether micro-batches have fingerprints.
+
+    Raises:
+        UnsupportedElementError: If the elements have no rows that ranks could share.
+    """
+    if plan.way is Way.PICK:
+        dataset = _pick(plan, repairs, with_fingerprint)
+    else:
+        whole = Rebuilder(repairs).build(plan.split)
+        dataset = slice_batches(whole, repairs.rank, repairs.size, with_fingerprint)
+    for transformation in reversed(plan.chain[:-1]):
+        if transformation.is_row_wise:
+            dataset = map_rows(transformation.dataset, dataset)
+        else:
+            dataset = repairs.rebuild(transformation, [dataset])
+    if tf.executing_eagerly() and dataset.options().deterministic is False:
+        options = tf.data.Options()
+        options.deterministic = True
+        dataset = dataset.with_options(options)
+    return dataset
+
+
+def _pick(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool) -> tf.data.Dataset:
+    samples = Rebuilder(repairs, plan.pushdown).build(plan.split.inputs[0])
+    rows = pick_rows(samples, plan.split, repairs.rank, repairs.size, with_fingerprint)
+    for moved in plan.pushdown.moved:
+        if moved.transformation.kind in JOINS_SAMPLES:
+            rows = open_windows(rows)
+    for moved in plan.pushdown.moved:
+        branch = [(zipped.dataset, number) for zipped, number in moved.branch]
+        rows = rebuild_with_numbers(moved.transformation.dataset, branch, rows, repairs.changes())
+        if moved.transformation.freezes_order:
+            rows = read_one_ahead(rows)
+    return join_rows(rows, plan.split, repairs.rank, repairs.size)

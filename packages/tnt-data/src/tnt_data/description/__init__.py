@@ -1,0 +1,1 @@
+"""What is known of a pipeline: a tree of transformations, as plain data, and what follows."""

@@ -1,0 +1,88 @@
+"""Find what makes ranks see different samples in spite of all repairs. No TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tnt_data.description.transformation import JOINS_SAMPLES, Kind, Trait, Transformation
+
+
+def find_differences(last: Transformation, size: int) -> list[str]:
+    """Return what may still make ranks see different samples, in sentences. Local.
+
+    Args:
+        last: Last transformation of the pipeline.
+        size: Number of ranks; a single one cannot differ from another.
+    """
+    if size == 1:
+        return []
+    unrepaired = beyond_repair(last)
+    found: list[str] = []
+    for transformation in last.walk():
+        found += _faults_of_order(transformation, transformation in unrepaired)
+        found += _faults_of_decisions(transformation)
+    found += [
+        f"{transformation.text} permutes whole batches by random numbers without a seed"
+        for transformation in _on_batches(last)
+        if "permutes" in transformation.hides and draws_differently(transformation)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def beyond_repair(transformation: Transformation, reachable: bool = True) -> set[Transformation]:
+    """Return what stays as it is: not to be rebuilt, or feeding one that is not. Local."""
+    reachable = reachable and transformation.can_be_rebuilt
+    found = set() if reachable else {transformation}
+    for feeding in transformation.inputs:
+        found |= beyond_repair(feeding, reachable)
+    return found
+
+
+def draws_differently(transformation: Transformation) -> bool:
+    """Return whether functions of a transformation draw other numbers on other ranks. Local.
+
+    They do without a seed, and with one if calls in parallel overtake each other.
+    """
+    if "seeded random" in transformation.hides and not transformation.calls_in_order:
+        return True
+    return "random" in transformation.hides
+
+
+def _faults_of_order(transformation: Transformation, is_unrepaired: bool) -> Iterator[str]:
+    if "shuffle" in transformation.hides and (
+        is_unrepaired or not transformation.lacks_seed_inside
+    ):
+        yield f"the functions of {transformation.text} shuffle without a seed"
+    if transformation.lacks_seed and is_unrepaired:
+        yield f"{transformation.text} has no seed and cannot be rebuilt with one"
+    if transformation.lacks_order and is_unrepaired:
+        yield f"{transformation.text} has deterministic=False and cannot be rebuilt without"
+    if transformation.depends_on_cores:
+        text = transformation.text
+        yield f"the order of {text} depends on the number of cores; give cycle_length"
+    if transformation.kind is Kind.GENERATOR and "random" in transformation.hides:
+        yield f"the Python code of {transformation.text} draws random numbers and sets no seed"
+
+
+def _faults_of_decisions(transformation: Transformation) -> Iterator[str]:
+    """Find random numbers that decide which samples there are, or from which branch they come."""
+    text, deciding = transformation.text, transformation.inputs[len(transformation.branches) :]
+    if Trait.CHOOSES in transformation.traits:
+        deciding = transformation.inputs
+        if draws_differently(transformation):
+            yield f"{text} decides by random numbers without a seed"
+    for feeding in deciding:
+        for one in feeding.walk():
+            if one.is_map and draws_differently(one):
+                yield f"{text} may decide by the random numbers of {one.text}, without a seed"
+
+
+def _on_batches(last: Transformation) -> Iterator[Transformation]:
+    """Yield the transformations after the batch, the last one first."""
+    transformation = last
+    while (
+        transformation.kind not in (*JOINS_SAMPLES, Kind.UNBATCH)
+        and len(transformation.inputs) == 1
+    ):
+        yield transformation
+        transformation = transformation.inputs[0]

@@ -1,0 +1,1 @@
+"""What datasets yield: micro-batches, which rows belong to which rank, specs and fingerprints."""

@@ -1,0 +1,125 @@
+"""Find out what the traced functions of transformations contain."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tnt_data.tensorflow_private import TracedFunction, definition_of
+
+_BATCH_OPS = ("BatchDataset", "ParallelBatchDataset", "PaddedBatchDataset")
+_SHUFFLE_OPS = ("ShuffleDataset", "ShuffleAndRepeatDataset")
+_PYTHON_OPS = ("EagerPyFunc", "PyFunc")
+_FORGETFUL_OPS = (
+    # What control flow and functions call is looked at by itself; data are made and used up inside.
+    *("If", "Case", "While", "StatefulPartitionedCall", "TensorArray", "MakeIterator"),
+    *("AnonymousIterator", "OneShotIterator", "IteratorGetNext", "DeleteIterator"),
+    # Tables and variables that are only read.
+    *("HashTable", "AnonymousHashTable", "MutableHashTable", "MutableDenseHashTable"),
+    *("AnonymousMutableHashTable", "AnonymousMutableDenseHashTable"),
+    *("InitializeTable", "LookupTableFind", "LookupTableSize", "LookupTableExport"),
+    *("VarHandleOp", "ReadVariableOp", "VarIsInitializedOp", "VariableShape", "ResourceGather"),
+    *("Assert", "CheckNumerics", "Print", "StatelessRandomGetAlg", "Empty", "GuaranteeConst"),
+)
+"""Operations that TensorFlow calls stateful, but which give the same result in every order."""
+
+
+def find_hidden(functions: list[TracedFunction]) -> frozenset[str]:
+    """Return what functions contain, in the words of `Transformation.hides`. Local.
+
+    Args:
+        functions: All functions of a transformation.
+    """
+    hidden: set[str] = set()
+    for traced in functions:
+        graph = traced.function.graph.as_graph_def()
+        for nodes in (graph.node, *(called.node_def for called in graph.library.function)):
+            hidden.update(_hidden_in(nodes))
+    return frozenset(hidden)
+
+
+def _hidden_in(nodes: Any) -> Iterator[str]:
+    for node in nodes:
+        if node.op.startswith(_BATCH_OPS):
+            yield "batch"
+        elif node.op.startswith("UnbatchDataset"):
+            yield "unbatch"
+        elif node.op == "GeneratorDataset":
+            yield "generator"
+        elif is_unseeded_shuffle(node, nodes):
+            yield "shuffle"
+        elif node.op in _PYTHON_OPS:
+            yield "python"
+        elif _draws(node):
+            if node.op == "RandomShuffle":
+                yield "permutes"
+            yield "seeded random" if draws_from_seed(node) else "random"
+        elif _is_stateful(node.op) and not _forgets(node.op):
+            yield "state"
+
+
+def is_unseeded_shuffle(node: Any, nodes: Any) -> bool:
+    """Return whether a node makes a dataset shuffle without a seed. Local.
+
+    Args:
+        node: The node.
+        nodes: The nodes of the graph or function that it belongs to.
+    """
+    if not node.op.startswith(_SHUFFLE_OPS):
+        return False
+    names = [name.split(":")[0] for name in node.input[2:4]]
+    return all(_is_zero(one) for one in nodes if one.name in names)
+
+
+def draws_from_seed(node: Any) -> bool:
+    """Return whether a node draws random numbers that a seed determines. Local."""
+    return _draws(node) and bool(node.attr["seed"].i or node.attr["seed2"].i)
+
+
+def _draws(node: Any) -> bool:
+    is_random = "seed" in node.attr and "seed2" in node.attr
+    return is_random and "Dataset" not in node.op and _is_stateful(node.op)
+
+
+def _forgets(operation: str) -> bool:
+    return operation.startswith(_FORGETFUL_OPS) or "Dataset" in operation
+
+
+@functools.cache
+def _is_stateful(operation: str) -> bool:
+    """Return whether TensorFlow says so; operations that it does not know are functions."""
+    definition = definition_of(operation)
+    return definition is not None and bool(definition.is_stateful)
+
+
+def is_stateless(operation: str) -> bool:
+    """Return whether an operation gives the same result for the same inputs. Local.
+
+    Args:
+        operation: Its type; functions that a graph calls count as not stateless.
+    """
+    return definition_of(operation) is not None and not _is_stateful(operation)
+
+
+def is_identity(traced: TracedFunction) -> bool:
+    """Return whether a function returns its arguments, so that TensorFlow may skip it. Local.
+
+    Args:
+        traced: A function of a transformation.
+    """
+    graph = traced.function.graph
+    return [_origin(tensor).name for tensor in graph.outputs] == [t.name for t in graph.inputs]
+
+
+def _origin(tensor: Any) -> Any:
+    while tensor.op.type == "Identity":
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
+def _is_zero(node: Any) -> bool:
+    return node.op == "Const" and bool(np.all(tf.make_ndarray(node.attr["value"].tensor) == 0))

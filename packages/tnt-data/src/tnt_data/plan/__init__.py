@@ -1,0 +1,1 @@
+"""Decide how a pipeline is split between ranks, and explain it. No TensorFlow."""

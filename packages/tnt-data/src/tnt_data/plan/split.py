@@ -1,0 +1,162 @@
+"""Decide where and how a pipeline is split. No TensorFlow.
+
+The split lies as early as is exact. Seen from the end, transformations that never look into an
+element (prefetch, repeat, cache, ...) do the same to micro-batches, so the split passes them, and
+so do functions of which is known that they treat each row of a batch alone. It stops at the first
+other one: a function of the user may mix the samples of a batch and must see all of it. If the
+split stops where batches are made, and rows do not depend on each other, this rank's rows are
+picked before they are joined (`Way.PICK`), as far before as `tnt_data.plan.pushdown` allows;
+otherwise they are cut out of the finished batch (`Way.SLICE`).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from tnt_data.description.batching import Batching, judge_batching
+from tnt_data.description.transformation import (
+    JOINS_SAMPLES,
+    PASSES_ELEMENTS_UNSEEN,
+    Kind,
+    Transformation,
+)
+from tnt_data.elements.row_split import check_micro_batch_size
+from tnt_data.errors import NotBatchedError
+from tnt_data.plan.pushdown import Pushdown, plan_pushdown
+
+PICK_FROM_BYTES = 1024 * 1024
+"""Smaller global batches are cut where no function is saved: copying them costs less (measured)."""
+
+
+class Way(enum.Enum):
+    """How a rank gets its rows."""
+
+    PICK = "rows are picked before they are joined to a batch"
+    SLICE = "rows are cut out of the finished global batch"
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """What is done with a pipeline; the same on every rank.
+
+    Attributes:
+        chain: The transformations from the end of the pipeline to the split, which is the last of
+            them. All others pass elements on or treat each row alone, and are rebuilt after the
+            split.
+        batching: Whether and why the elements are batches.
+        way: How rows are taken.
+        reason: Why this way, in words.
+        pushdown: What is done after the pick, if rows are picked.
+    """
+
+    chain: tuple[Transformation, ...]
+    batching: Batching
+    way: Way
+    reason: str
+    pushdown: Pushdown
+
+    @property
+    def split(self) -> Transformation:
+        """Where the pipeline is split: before this when picking, after it when cutting."""
+        return self.chain[-1]
+
+    @property
+    def repeated(self) -> tuple[Transformation, ...]:
+        """Functions that every rank runs for all samples, since rows are cut out of batches."""
+        if self.way is Way.PICK:
+            return ()
+        return tuple(one for one in self.split.walk() if one.is_map and not one.changes_nothing)
+
+
+def plan_split(
+    last: Transformation, size: int, pick_from_bytes: int = PICK_FROM_BYTES
+) -> SplitPlan:
+    """Plan the split of a batched pipeline. Local; every rank finds the same.
+
+    Args:
+        last: Last transformation of the pipeline.
+        size: Number of ranks.
+        pick_from_bytes: Bytes of a global batch from which on rows are picked instead of cut.
+    """
+    chain = [last]
+    while _may_follow_the_split(chain[-1]):
+        chain.append(chain[-1].inputs[0])
+    split = chain[-1]
+    obstacle = "a single rank takes whole batches" if size == 1 else _obstacle_to_picking(split)
+    pushdown = Pushdown() if obstacle else plan_pushdown(split)
+    if not (obstacle or pushdown.saves_work):
+        obstacle = _reason_not_to_pick(split, pick_from_bytes)
+    way = Way.SLICE if obstacle else Way.PICK
+    reason = obstacle or f"the rows of {split.text} do not depend on each other"
+    return SplitPlan(tuple(chain), judge_batching(last), way, reason, pushdown)
+
+
+def _may_follow_the_split(transformation: Transformation) -> bool:
+    """Return whether it may be done to micro-batches.
+
+    A cache on disk may hold whole batches of an earlier run, so it stays before the split.
+    """
+    if not transformation.can_be_rebuilt:
+        return False
+    if transformation.is_row_wise:
+        return not transformation.needs_all
+    return transformation.kind in PASSES_ELEMENTS_UNSEEN and not transformation.cache_file
+
+
+def _obstacle_to_picking(transformation: Transformation) -> str:
+    """Return why rows have to be cut out of whole batches; empty if they can be picked."""
+    if transformation.kind is Kind.OPAQUE:
+        return f"{transformation.text} is not understood"
+    if transformation.kind is Kind.FUNCTION:
+        return f"{transformation.text} comes after the batch and may mix the samples of a batch"
+    if transformation.kind not in JOINS_SAMPLES:
+        return f"after {transformation.text} the samples of a batch are already joined"
+    batch = transformation.batch
+    if transformation.kind is Kind.OTHER_BATCH or batch is None or batch.batch_size is None:
+        return f"{transformation.text} joins samples in its own way"
+    if not batch.rows_are_independent:
+        return f"the padding of {transformation.text} depends on the whole batch"
+    return ""
+
+
+def _reason_not_to_pick(transformation: Transformation, pick_from_bytes: int) -> str:
+    """Return why picking does not pay, where it saves copies only; empty if it does."""
+    batch, text = transformation.batch, transformation.text
+    assert batch is not None
+    assert batch.batch_size is not None
+    if batch.sample_bytes is None:
+        return f"no function before {text} is saved, and the size of its batches is not known"
+    num_bytes = batch.sample_bytes * batch.batch_size
+    if num_bytes < pick_from_bytes:
+        return (
+            f"no function before {text} is saved, and a batch of {num_bytes} bytes is cheaper "
+            f"to cut (picking pays from {pick_from_bytes})"
+        )
+    return ""
+
+
+def plan_batch_size(last: Transformation, micro_batch_size: int | None, size: int) -> int | None:
+    """Return the batch size to add to a pipeline, None if it is batched already. Local.
+
+    Args:
+        last: Last transformation of the pipeline.
+        micro_batch_size: Samples per rank and step, if the user asked for a number.
+        size: Number of ranks.
+
+    Raises:
+        NotBatchedError: If the pipeline yields single samples and no micro-batch size is given.
+        BatchSizeError: If the micro-batch size does not fit to the pipeline's batch size.
+    """
+    batching = judge_batching(last)
+    if micro_batch_size is None:
+        if batching.is_batched:
+            return None
+        raise NotBatchedError(
+            f"The dataset is not batched: {batching.reason}. Call .batch(n) with the global batch "
+            f"size, or give micro_batch_size, the number of samples per rank and step."
+        )
+    if batching.is_batched and batching.is_certain:
+        check_micro_batch_size(micro_batch_size, size, batching.batch_size)
+        return None
+    return check_micro_batch_size(micro_batch_size, size, None)

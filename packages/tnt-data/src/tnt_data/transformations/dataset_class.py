@@ -1,0 +1,142 @@
+"""What is known of one of TensorFlow's dataset classes, all in one record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_data.description.transformation import BatchParameters, Kind, Trait
+from tnt_data.tensorflow_private import InspectedDataset
+
+Inputs = Sequence[tf.data.Dataset]
+Branch = Sequence[tuple[tf.data.Dataset, int]]
+"""Zips between a transformation and an element, each with the number of the input that it feeds."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What becomes different when a transformation is rebuilt.
+
+    Attributes:
+        seed: Seed for a shuffle or random source without one; others keep theirs.
+        cache_suffix: Appended to the file name of a cache on disk, since two processes cannot
+            share one.
+        rank: Rank of the caller, for random numbers that ranks draw for their own samples.
+    """
+
+    seed: int
+    cache_suffix: str = ""
+    rank: int = 0
+
+
+Rebuild = Callable[[InspectedDataset, Inputs, Changes], tf.data.Dataset]
+"""Makes a dataset like the given one, fed by other inputs, with changes."""
+
+RebuildWithNumbers = Callable[[InspectedDataset, Branch, tf.data.Dataset, Changes], tf.data.Dataset]
+"""Makes a dataset like the given one on elements `(numbers, element)`, see `rebuild`."""
+
+
+def _own_inputs(inspected: InspectedDataset) -> list[tf.data.Dataset]:
+    return inspected.inputs
+
+
+def _no_details(inspected: InspectedDataset) -> list[str]:
+    return []
+
+
+def _never(inspected: InspectedDataset) -> bool:
+    return False
+
+
+def _no_file(inspected: InspectedDataset) -> str:
+    return ""
+
+
+def _lacks_order(inspected: InspectedDataset) -> bool:
+    return bool(inspected.argument("deterministic", "") == "false")
+
+
+def _cycle_length(inspected: InspectedDataset) -> Any:
+    return inspected.value("cycle_length")
+
+
+@dataclass(frozen=True)
+class DatasetClass:
+    """All that is known of one of TensorFlow's dataset classes.
+
+    Functions get the dataset object with its arguments.
+
+    Attributes:
+        class_name: What TensorFlow calls it, without underscores around it.
+        name: The method or function that makes such datasets.
+        kind: What they do to elements.
+        traits: What else distinguishes them from others of their kind.
+        rebuild: Does the same to other inputs; None if that is not possible.
+        rebuild_with_numbers: Does the same to elements that carry numbers; None if `rebuild` does.
+        inputs: What feeds them.
+        details: The arguments that are shown after the name.
+        batch: How they join samples, given their inputs too.
+        is_map: Whether they make exactly one element of each, and of that one alone.
+        maps_parts: Whether they apply one function to each element, or part of an element.
+        seeds_inside: Whether `rebuild` seeds the shuffles in their functions.
+        changes_order: Whether the order, or the elements, are others in every pass.
+        lacks_order: Whether they were asked for `deterministic=False`.
+        cycle_length: How many datasets or files they read by turns; None if they do not.
+        file: Where they store elements; empty for memory.
+    """
+
+    class_name: str
+    name: str
+    kind: Kind
+    rebuild: Rebuild | None = None
+    rebuild_with_numbers: RebuildWithNumbers | None = None
+    traits: Trait = Trait.NONE
+    inputs: Callable[[InspectedDataset], list[tf.data.Dataset]] = _own_inputs
+    details: Callable[[InspectedDataset], list[str]] = _no_details
+    batch: Callable[[InspectedDataset, Inputs], BatchParameters] | None = None
+    is_map: Callable[[InspectedDataset], bool] = _never
+    maps_parts: bool = False
+    seeds_inside: bool = False
+    changes_order: Callable[[InspectedDataset], bool] = _never
+    lacks_order: Callable[[InspectedDataset], bool] = _lacks_order
+    cycle_length: Callable[[InspectedDataset], Any] = _cycle_length
+    file: Callable[[InspectedDataset], str] = _no_file
+
+
+def shown(*names: str, unless: Any = None) -> Callable[[InspectedDataset], list[str]]:
+    """Return `details` that show these arguments: numbers as they are, True with the name. Local.
+
+    Args:
+        names: Arguments.
+        unless: A default value that is not shown.
+    """
+
+    def details(inspected: InspectedDataset) -> list[str]:
+        values = [(name, inspected.value(name)) for name in names]
+        return [
+            f"{name}=True" if value is True else str(value)
+            for name, value in values
+            if value is not None and value is not False and value != unless
+        ]
+
+    return details
+
+
+def by_method(method: str, *arguments: str) -> Rebuild:
+    """Return a `rebuild` that calls a public method with the same arguments. Local.
+
+    Args:
+        method: Its name.
+        arguments: Names of the arguments, in the order in which the method takes them.
+    """
+
+    def rebuild(inspected: InspectedDataset, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
+        given = (inspected.argument(name) for name in arguments)
+        name = inspected.argument("name")
+        rebuilt: tf.data.Dataset = getattr(inputs[0], method)(*given, name=name)
+        return rebuilt
+
+    return rebuild

@@ -1,0 +1,119 @@
+"""Read the description of a pipeline from a dataset object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_data.description.transformation import Kind, Transformation
+from tnt_data.elements.specs import element_bytes, looks_batched
+from tnt_data.functions.contents import find_hidden, is_identity
+from tnt_data.functions.row_wise import is_row_wise
+from tnt_data.tensorflow_private import InspectedDataset, is_known_version, seeds_of
+from tnt_data.transformations.call_order import calls_in_order, needs_all
+from tnt_data.transformations.catalogue import class_of
+from tnt_data.transformations.dataset_class import DatasetClass
+from tnt_data.transformations.generator import is_from_generator, read_generator
+
+
+def read_transformations(
+    dataset: tf.data.Dataset, already_read: Transformation | None = None
+) -> Transformation:
+    """Describe a dataset and everything that feeds it. Local.
+
+    With an unknown release of TensorFlow, and inside a `tf.function`, where values cannot be read,
+    the whole pipeline is one transformation of kind `OPAQUE`.
+
+    Args:
+        dataset: Any dataset.
+        already_read: The description of a dataset that feeds this one, which is not read again.
+    """
+    if is_known_version() and tf.executing_eagerly():
+        return _read(dataset, already_read)
+    batched = looks_batched(dataset.element_spec)
+    name, text = "dataset", "the dataset"
+    return Transformation(Kind.OPAQUE, name, text, dataset=dataset, looks_batched=batched)
+
+
+def _read(dataset: tf.data.Dataset, already_read: Transformation | None) -> Transformation:
+    if already_read is not None and dataset is already_read.dataset:
+        return already_read
+    inspected = InspectedDataset(dataset)
+    if is_from_generator(inspected):
+        return read_generator(dataset)
+    known = class_of(inspected) or _unknown(inspected)
+    feeding = known.inputs(inspected)
+    inputs = tuple(_read(one, already_read) for one in feeding)
+    return _describe(inspected, known, feeding, inputs)
+
+
+def _unknown(inspected: InspectedDataset) -> DatasetClass:
+    return DatasetClass(inspected.class_name, inspected.class_name, Kind.OPAQUE)
+
+
+def _describe(
+    inspected: InspectedDataset,
+    known: DatasetClass,
+    feeding: list[tf.data.Dataset],
+    inputs: tuple[Transformation, ...],
+) -> Transformation:
+    dataset, spec = inspected.dataset, inspected.dataset.element_spec
+    is_map = known.is_map(inspected)
+    hides = _find_hidden(inspected, is_map)
+    seeds = [inspected.value("seed"), inspected.value("seed2")]
+    seeds_inside = "shuffle" in hides and known.seeds_inside
+    return Transformation(
+        known.kind,
+        known.name,
+        f"{known.name}({', '.join(known.details(inspected))})",
+        inputs=inputs,
+        dataset=dataset,
+        traits=known.traits,
+        batch=known.batch(inspected, feeding) if known.batch else None,
+        seeds=_describe_seeds(seeds),
+        lacks_seed=known.kind in (Kind.SHUFFLE, Kind.RANDOM) and seeds == [0, 0],
+        lacks_seed_inside=seeds_inside,
+        changes_order=known.changes_order(inspected) or seeds_inside,
+        lacks_order=known.lacks_order(inspected),
+        depends_on_cores=bool(known.cycle_length(inspected) == tf.data.AUTOTUNE),
+        cache_file=known.file(inspected),
+        hides=hides,
+        calls_in_order=calls_in_order(inspected),
+        is_map=is_map,
+        maps_parts=known.maps_parts,
+        is_row_wise=known.maps_parts and is_map and is_row_wise(inspected.functions[0]),
+        needs_all=needs_all(inspected, hides),
+        changes_nothing=known.maps_parts and is_identity(inspected.functions[0]),
+        element_bytes=element_bytes(spec),
+        num_elements=_num_elements(dataset),
+        looks_batched=looks_batched(spec),
+        same_elements=len(feeding) == 1 and spec == feeding[0].element_spec,
+        can_be_rebuilt=known.rebuild is not None,
+    )
+
+
+def _find_hidden(inspected: InspectedDataset, is_map: bool) -> frozenset[str]:
+    hides = find_hidden(inspected.functions)
+    if "shuffle" in hides and is_map and not _yields_datasets(inspected.dataset):
+        # A shuffle inside of a sample: for others it makes no difference.
+        return hides - {"shuffle"} | {"random"}
+    return hides
+
+
+def _yields_datasets(dataset: tf.data.Dataset) -> bool:
+    specs = tf.nest.flatten(dataset.element_spec)
+    return any(isinstance(spec, tf.data.DatasetSpec) for spec in specs)
+
+
+def _num_elements(dataset: tf.data.Dataset) -> int | None:
+    cardinality = int(dataset.cardinality())
+    return None if cardinality < 0 else cardinality
+
+
+def _describe_seeds(seeds: list[Any]) -> str:
+    """Return the seed as the user may have given it."""
+    if seeds in ([None, None], [0, 0]):
+        return ""
+    first, second = seeds
+    return str(second) if first == seeds_of(second)[0] else f"{first}, {second}"
