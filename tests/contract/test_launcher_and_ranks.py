@@ -15,7 +15,7 @@ def environment_of_a_rank(spec, inherited=None):
 
 def test_defaults_of_the_launcher_are_defaults_of_the_library_on_cpus():
     written = environment_of_a_rank(LaunchSpec(program=("train.py",)))
-    assert read_settings(written) == Settings(num_threads=4, gpus_per_node=0)
+    assert read_settings(written) == Settings(gpus_per_node=0)
 
 
 def test_every_option_reaches_the_library():
@@ -32,7 +32,6 @@ def test_every_option_reaches_the_library():
         log_level="DEBUG",
         log_on_all_ranks=True,
         output_on_all_ranks=True,
-        num_threads=3,
         gpus_per_node=0,
         fusion_threshold_bytes=64 * 1024,
         wire_dtype="bfloat16",

@@ -27,8 +27,10 @@ TicketPtr start(bool will_wait, Function&& function) {
   return function(Driver::caller);
 }
 
-TicketPtr start_barrier(Group& group, bool will_wait) {
-  return start(will_wait, [&](Driver driver) { return group.start_barrier(driver); });
+TicketPtr start_barrier(Group& group, bool will_wait, const std::string& label,
+                        const std::string& caller) {
+  return start(will_wait,
+               [&](Driver driver) { return group.start_barrier(driver, {label, caller}); });
 }
 
 TicketPtr start_allreduce(Group& group, const py::array& in, py::array out,
@@ -43,21 +45,25 @@ TicketPtr start_allreduce(Group& group, const py::array& in, py::array out,
 }
 
 TicketPtr start_broadcast(Group& group, const py::array& in, py::array out,
-                          const std::string& dtype, int root, bool will_wait) {
+                          const std::string& dtype, int root, bool will_wait,
+                          const std::string& label, const std::string& caller) {
   const void* source = in.data();
   void* target = out.mutable_data();
   const std::size_t count = count_of(in);
   return start(will_wait, [&](Driver driver) {
-    return group.start_broadcast(source, target, count, parse_dtype(dtype), root, driver);
+    return group.start_broadcast(source, target, count, parse_dtype(dtype), root, driver,
+                                 {label, caller});
   });
 }
 
 TicketPtr start_allgather(Group& group, const py::array& in, const std::string& dtype,
-                          std::uint64_t shape_id, bool will_wait) {
+                          std::uint64_t shape_id, bool will_wait, const std::string& label,
+                          const std::string& caller) {
   const void* source = in.data();
   const std::size_t count = count_of(in);
   return start(will_wait, [&](Driver driver) {
-    return group.start_allgather(source, count, parse_dtype(dtype), shape_id, driver);
+    return group.start_allgather(source, count, parse_dtype(dtype), shape_id, driver,
+                                 {label, caller});
   });
 }
 
@@ -98,13 +104,14 @@ void bind_group(py::module_& module) {
       .def_property_readonly("rank", &Group::rank)
       .def_property_readonly("size", &Group::size)
       .def_property_readonly("ranks", &Group::ranks)
-      .def("start_barrier", &start_barrier, py::arg("will_wait"))
+      .def("start_barrier", &start_barrier, py::arg("will_wait"), py::arg("label"),
+           py::arg("caller"))
       .def("start_allreduce", &start_allreduce, py::arg("array"), py::arg("out"), py::arg("dtype"),
            py::arg("op"), py::arg("will_wait"))
       .def("start_broadcast", &start_broadcast, py::arg("array"), py::arg("out"), py::arg("dtype"),
-           py::arg("root"), py::arg("will_wait"))
+           py::arg("root"), py::arg("will_wait"), py::arg("label"), py::arg("caller"))
       .def("start_allgather", &start_allgather, py::arg("array"), py::arg("dtype"),
-           py::arg("shape_id"), py::arg("will_wait"))
+           py::arg("shape_id"), py::arg("will_wait"), py::arg("label"), py::arg("caller"))
       .def("start_reduce_scatter", &start_reduce_scatter, py::arg("array"), py::arg("out"),
            py::arg("dtype"), py::arg("op"), py::arg("will_wait"));
 }

@@ -32,15 +32,28 @@ class Group:
     def size(self) -> int: ...
     @property
     def ranks(self) -> list[int]: ...
-    def start_barrier(self, will_wait: bool) -> Ticket: ...
+    def start_barrier(self, will_wait: bool, label: str, caller: str) -> Ticket: ...
     def start_allreduce(
         self, array: _Array, out: _Array, dtype: str, op: str, will_wait: bool
     ) -> Ticket: ...
     def start_broadcast(
-        self, array: _Array, out: _Array, dtype: str, root: int, will_wait: bool
+        self,
+        array: _Array,
+        out: _Array,
+        dtype: str,
+        root: int,
+        will_wait: bool,
+        label: str,
+        caller: str,
     ) -> Ticket: ...
     def start_allgather(
-        self, array: _Array, dtype: str, shape_id: int, will_wait: bool
+        self,
+        array: _Array,
+        dtype: str,
+        shape_id: int,
+        will_wait: bool,
+        label: str,
+        caller: str,
     ) -> Ticket: ...
     def start_reduce_scatter(
         self, array: _Array, out: _Array, dtype: str, op: str, will_wait: bool

@@ -24,7 +24,7 @@ DTYPES: tuple[str, ...] = (
 
 
 def dtype_name(dtype: npt.DTypeLike) -> str:
-    """The name of a dtype that can be communicated.
+    """Return the name of a dtype that can be communicated.
 
     Args:
         dtype: A numpy dtype or anything that makes one, such as "float32" or
@@ -51,7 +51,7 @@ _KNOWN: dict[np.dtype[Any], str] = {np.dtype(name): name for name in DTYPES}
 
 
 def as_input(array: npt.ArrayLike) -> Array:
-    """`array` as a C-contiguous array, copied only if it is not one already.
+    """Return `array` as a C-contiguous array, copied only if it is not one already.
 
     Raises:
         ValueError: If its dtype cannot be communicated.
@@ -63,7 +63,7 @@ def as_input(array: npt.ArrayLike) -> Array:
 
 
 def as_output(out: Array | None, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """`out` if it can take a result of this shape and dtype, or a new array.
+    """Return `out` if it can take a result of this shape and dtype, or a new array for `None`.
 
     Raises:
         TypeError: If `out` is not a numpy array.
@@ -88,7 +88,7 @@ def as_output(out: Array | None, shape: Sequence[int], dtype: np.dtype[Any]) -> 
 
 
 def without_partial_overlap(array: Array, out: Array) -> Array:
-    """`array`, or a copy if it shares memory with `out` without being the same elements."""
+    """Return `array`, or a copy if it shares memory with `out` and is not the same elements."""
     if array is out or not np.may_share_memory(array, out):
         return array
     is_same = array.ctypes.data == out.ctypes.data and array.nbytes == out.nbytes
@@ -96,7 +96,7 @@ def without_partial_overlap(array: Array, out: Array) -> Array:
 
 
 def timeout_or_default(timeout_s: float | None) -> float:
-    """The timeout for the core, where 0 stands for the job's `TNT_TIMEOUT_S`.
+    """Return the timeout for the core, where 0 stands for the job's `TNT_TIMEOUT_S`.
 
     Raises:
         ValueError: If it is not positive.

@@ -7,9 +7,9 @@ from tnt_comm.arrays import Array
 from tnt_comm.group import Group
 
 
-def barrier(timeout_s: float | None = None) -> None:
-    """`Group.barrier` of all ranks. Collective."""
-    Group().barrier(timeout_s)
+def barrier(timeout_s: float | None = None, *, label: str = "", caller: str = "") -> None:
+    """Call `Group.barrier` of all ranks. Collective."""
+    Group().barrier(timeout_s, label=label, caller=caller)
 
 
 def allreduce(
@@ -19,7 +19,7 @@ def allreduce(
     out: Array | None = None,
     timeout_s: float | None = None,
 ) -> Array:
-    """`Group.allreduce` of all ranks. Collective."""
+    """Call `Group.allreduce` of all ranks. Collective."""
     # The short way for arrays that need no checks: microseconds matter here.
     if timeout_s is None:
         result = _core.allreduce_plain(None, array, op, out)
@@ -34,18 +34,26 @@ def broadcast(
     *,
     out: Array | None = None,
     timeout_s: float | None = None,
+    label: str = "",
+    caller: str = "",
 ) -> Array:
-    """`Group.broadcast` of all ranks. Collective."""
-    return Group().broadcast(array, root, out=out, timeout_s=timeout_s)
+    """Call `Group.broadcast` of all ranks. Collective."""
+    return Group().broadcast(array, root, out=out, timeout_s=timeout_s, label=label, caller=caller)
 
 
-def allgather(array: npt.ArrayLike, *, timeout_s: float | None = None) -> list[Array]:
-    """`Group.allgather` of all ranks. Collective."""
-    return Group().allgather(array, timeout_s=timeout_s)
+def allgather(
+    array: npt.ArrayLike,
+    *,
+    timeout_s: float | None = None,
+    label: str = "",
+    caller: str = "",
+) -> list[Array]:
+    """Call `Group.allgather` of all ranks. Collective."""
+    return Group().allgather(array, timeout_s=timeout_s, label=label, caller=caller)
 
 
 def reduce_scatter(
     array: npt.ArrayLike, op: str = "sum", *, timeout_s: float | None = None
 ) -> Array:
-    """`Group.reduce_scatter` of all ranks. Collective."""
+    """Call `Group.reduce_scatter` of all ranks. Collective."""
     return Group().reduce_scatter(array, op, timeout_s=timeout_s)

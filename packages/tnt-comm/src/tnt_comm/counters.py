@@ -33,12 +33,12 @@ class Counters:
     exposed_s: float = 0.0
 
     def __sub__(self, earlier: "Counters") -> "Counters":
-        """What was added since `earlier`. Local."""
+        """Return what was added since `earlier`. Local."""
         pairs = zip(astuple(self), astuple(earlier), strict=True)
         return Counters(*(mine - theirs for mine, theirs in pairs))
 
     def __add__(self, other: "Counters") -> "Counters":
-        """The sum of two stretches of time. Local."""
+        """Return the totals of two stretches of time together. Local."""
         pairs = zip(astuple(self), astuple(other), strict=True)
         return Counters(*(mine + theirs for mine, theirs in pairs))
 
@@ -51,5 +51,5 @@ class Counters:
 
 
 def counters() -> Counters:
-    """Returns the totals of this rank. Local and cheap; joins the job if needed."""
+    """Return the totals of this rank; cheap. Joins the job if needed. Local otherwise."""
     return Counters(*_core.counters())

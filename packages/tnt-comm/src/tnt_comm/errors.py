@@ -20,4 +20,4 @@ class PeerLostError(CommError):
 
 
 class MismatchError(CommError):
-    """The ranks disagree about what they do together: size, dtype, operation or order."""
+    """The ranks disagree about what they do together: size, dtype, operation, label or order."""

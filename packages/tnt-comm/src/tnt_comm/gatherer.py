@@ -37,7 +37,7 @@ class Gatherer:
         return self._handle
 
     def start(self, array: npt.ArrayLike) -> None:
-        """Copies this rank's rows and sets the step going.
+        """Copy this rank's rows and start to gather them.
 
         Local: never waits for other ranks. `array` may be changed afterwards.
 
@@ -57,7 +57,7 @@ class Gatherer:
         self._dtype = source.dtype
 
     def finish(self, timeout_s: float | None = None) -> list[Array]:
-        """Waits for the rows of all ranks.
+        """Wait for the rows of all ranks.
 
         Args:
             timeout_s: Longest wait in seconds, by default `TNT_TIMEOUT_S`.
@@ -76,7 +76,7 @@ class Gatherer:
         return [self._rows(block, rank, row_bytes) for rank, block in enumerate(blocks)]
 
     def close(self) -> None:
-        """Frees its memory. Local. Later calls raise `ValueError`; closing again does not."""
+        """Free its memory. Local. Later calls raise `ValueError`; closing again does not."""
         if self._handle > 0:
             handle, self._handle = self._handle, 0
             _core.close_gatherer(handle)

@@ -72,13 +72,13 @@ class GradientReducer:
     def start(
         self, i: int, array: npt.ArrayLike, scale: float = 1.0, *, out: Array | None = None
     ) -> None:
-        """Starts the sum of `scale * array` over the ranks.
+        """Start the sum of `scale * array` over the ranks.
 
         Local: never waits for other ranks. Without `out`, the values are copied
         into the tensor's bucket, and `array` may be changed afterwards.
 
-        With `out`, the sum will be there, and until `finish` both arrays must be
-        left alone. `out` may be `array` itself. Large tensors then are summed
+        With `out`, the sum is written there, and until `finish` both arrays must
+        not be used. `out` may be `array` itself. Large tensors then are summed
         where they are, without any copy, if all ranks are on one host; this is
         the fastest way.
 
@@ -113,7 +113,7 @@ class GradientReducer:
         self._shapes[i] = source.shape
 
     def finish(self, i: int, out: Array | None = None, timeout_s: float | None = None) -> Array:
-        """Waits for the tensor's sum over the ranks.
+        """Wait for the tensor's sum over the ranks.
 
         Blocks until every rank has started all tensors of the bucket.
 
@@ -176,7 +176,7 @@ class GradientReducer:
         return self._plan.tensors[i]
 
     def close(self) -> None:
-        """Frees the buckets. Local. Later calls raise `ValueError`; closing again does not."""
+        """Free the buckets. Local. Later calls raise `ValueError`; closing again does not."""
         if self._handle > 0:
             handle, self._handle = self._handle, 0
             _core.close_reducer(handle)

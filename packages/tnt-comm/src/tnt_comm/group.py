@@ -21,7 +21,7 @@ class Group:
     """Some ranks of the job, and the collectives among them.
 
     All members must make the same calls on a group in the same order, with
-    equal dtypes, sizes and operations; every call checks that. Different
+    equal dtypes, sizes, operations and labels; every call checks that. Different
     groups, `GradientReducer` and `Gatherer` objects are independent of each
     other. Sums are formed in an order that depends on the number of ranks
     only, so results are bitwise equal on all ranks and from run to run.
@@ -63,12 +63,20 @@ class Group:
         """The C++ object, for the classes of this package that live on a group."""
         return self._core
 
-    def barrier(self, timeout_s: float | None = None) -> None:
-        """Returns when all members have called it.
+    def barrier(self, timeout_s: float | None = None, *, label: str = "", caller: str = "") -> None:
+        """Wait until all members have called it.
 
-        Collective. `timeout_s` and errors as in `Ticket.wait`.
+        Collective.
+
+        Args:
+            timeout_s: As in `Ticket.wait`, as are the errors.
+            label: What the call is for, such as "fit: end of step". Members whose
+                labels differ are in different calls: a MismatchError on all.
+            caller: Where it is called, such as "train.py:31"; shown in errors,
+                not compared.
         """
-        self._start_barrier(will_wait=True).wait(timeout_s)
+        timeout_or_default(timeout_s)
+        self._start_barrier(label, caller, will_wait=True).wait(timeout_s)
 
     def allreduce(
         self,
@@ -78,7 +86,7 @@ class Group:
         out: Array | None = None,
         timeout_s: float | None = None,
     ) -> Array:
-        """Combines the arrays of all members element by element.
+        """Combine the arrays of all members element by element.
 
         Collective.
 
@@ -111,8 +119,10 @@ class Group:
         *,
         out: Array | None = None,
         timeout_s: float | None = None,
+        label: str = "",
+        caller: str = "",
     ) -> Array:
-        """Gives all members the array of one.
+        """Give all members the array of one.
 
         Collective.
 
@@ -122,15 +132,27 @@ class Group:
             root: Member whose array is sent, as rank inside the group.
             out: Where to put the result, C-contiguous; may be `array` itself.
             timeout_s: As in `Ticket.wait`.
+            label: What the call is for, such as "fit: end of step". Members whose
+                labels differ are in different calls: a MismatchError on all.
+            caller: Where it is called, such as "train.py:31"; shown in errors,
+                not compared.
 
         Returns:
             The root's array; `out` if given. Errors as in `allreduce`.
         """
         timeout_or_default(timeout_s)
-        return self._start_broadcast(array, root, out, will_wait=True).wait(timeout_s)
+        ticket = self._start_broadcast(array, root, out, label, caller, will_wait=True)
+        return ticket.wait(timeout_s)
 
-    def allgather(self, array: npt.ArrayLike, *, timeout_s: float | None = None) -> list[Array]:
-        """Gives all members the arrays of all.
+    def allgather(
+        self,
+        array: npt.ArrayLike,
+        *,
+        timeout_s: float | None = None,
+        label: str = "",
+        caller: str = "",
+    ) -> list[Array]:
+        """Give all members the arrays of all.
 
         Collective.
 
@@ -138,17 +160,21 @@ class Group:
             array: Array whose first axis may differ between members (also 0);
                 dtype and the other axes may not.
             timeout_s: As in `Ticket.wait`.
+            label: What the call is for, such as "fit: end of step". Members whose
+                labels differ are in different calls: a MismatchError on all.
+            caller: Where it is called, such as "train.py:31"; shown in errors,
+                not compared.
 
         Returns:
             The arrays in rank order. Errors as in `allreduce`.
         """
         timeout_or_default(timeout_s)
-        return self._start_allgather(array, will_wait=True).wait(timeout_s)
+        return self._start_allgather(array, label, caller, will_wait=True).wait(timeout_s)
 
     def reduce_scatter(
         self, array: npt.ArrayLike, op: str = "sum", *, timeout_s: float | None = None
     ) -> Array:
-        """Combines the arrays of all members and gives each member its part.
+        """Combine the arrays of all members and give each member its part.
 
         Collective.
 
@@ -164,35 +190,43 @@ class Group:
         timeout_or_default(timeout_s)
         return self._start_reduce_scatter(array, op, will_wait=True).wait(timeout_s)
 
-    def start_barrier(self) -> Ticket[None]:
-        """Non-blocking `barrier`: the ticket is done when all members have called it."""
-        return self._start_barrier(will_wait=False)
+    def start_barrier(self, *, label: str = "", caller: str = "") -> Ticket[None]:
+        """Start a `barrier`; the ticket is done when all members have called it."""
+        return self._start_barrier(label, caller, will_wait=False)
 
     def start_allreduce(
         self, array: npt.ArrayLike, op: str = "sum", *, out: Array | None = None
     ) -> Ticket[Array]:
-        """Non-blocking `allreduce`."""
+        """Start an `allreduce` without waiting for it."""
         return self._start_allreduce(array, op, out, will_wait=False)
 
     def start_broadcast(
-        self, array: npt.ArrayLike, root: int = 0, *, out: Array | None = None
+        self,
+        array: npt.ArrayLike,
+        root: int = 0,
+        *,
+        out: Array | None = None,
+        label: str = "",
+        caller: str = "",
     ) -> Ticket[Array]:
-        """Non-blocking `broadcast`."""
-        return self._start_broadcast(array, root, out, will_wait=False)
+        """Start a `broadcast` without waiting for it."""
+        return self._start_broadcast(array, root, out, label, caller, will_wait=False)
 
-    def start_allgather(self, array: npt.ArrayLike) -> Ticket[list[Array]]:
-        """Non-blocking `allgather`."""
-        return self._start_allgather(array, will_wait=False)
+    def start_allgather(
+        self, array: npt.ArrayLike, *, label: str = "", caller: str = ""
+    ) -> Ticket[list[Array]]:
+        """Start an `allgather` without waiting for it."""
+        return self._start_allgather(array, label, caller, will_wait=False)
 
     def start_reduce_scatter(self, array: npt.ArrayLike, op: str = "sum") -> Ticket[Array]:
-        """Non-blocking `reduce_scatter`."""
+        """Start a `reduce_scatter` without waiting for it."""
         return self._start_reduce_scatter(array, op, will_wait=False)
 
-    # `will_wait`: the caller waits at once and drives the operation himself,
-    # so the progress thread need not be woken.
+    # `will_wait`: the caller waits at once and its thread runs the operation, so
+    # the progress thread need not be woken.
 
-    def _start_barrier(self, *, will_wait: bool) -> Ticket[None]:
-        return Ticket(self._core.start_barrier(will_wait), (), lambda _: None)
+    def _start_barrier(self, label: str, caller: str, *, will_wait: bool) -> Ticket[None]:
+        return Ticket(self._core.start_barrier(will_wait, label, caller), (), lambda _: None)
 
     def _start_allreduce(
         self, array: npt.ArrayLike, op: str, out: Array | None, *, will_wait: bool
@@ -205,16 +239,25 @@ class Group:
         return Ticket(core, (source, target), lambda _: target)
 
     def _start_broadcast(
-        self, array: npt.ArrayLike, root: int, out: Array | None, *, will_wait: bool
+        self,
+        array: npt.ArrayLike,
+        root: int,
+        out: Array | None,
+        label: str,
+        caller: str,
+        *,
+        will_wait: bool,
     ) -> Ticket[Array]:
         source = as_input(array)
         target = as_output(out, source.shape, source.dtype)
         source = without_partial_overlap(source, target)
         dtype = dtype_name(source.dtype)
-        core = self._core.start_broadcast(source, target, dtype, root, will_wait)
+        core = self._core.start_broadcast(source, target, dtype, root, will_wait, label, caller)
         return Ticket(core, (source, target), lambda _: target)
 
-    def _start_allgather(self, array: npt.ArrayLike, *, will_wait: bool) -> Ticket[list[Array]]:
+    def _start_allgather(
+        self, array: npt.ArrayLike, label: str, caller: str, *, will_wait: bool
+    ) -> Ticket[list[Array]]:
         source = as_input(array)
         row_shape = source.shape[1:]
         # Members must agree on everything but the number of rows.
@@ -225,7 +268,8 @@ class Group:
             shape = (-1, *row_shape) if source.ndim > 0 else ()
             return [_typed(block, dtype, shape) for block in core.take_blocks()]
 
-        core = self._core.start_allgather(source, dtype_name(dtype), shape_id, will_wait)
+        name = dtype_name(dtype)
+        core = self._core.start_allgather(source, name, shape_id, will_wait, label, caller)
         return Ticket(core, (source,), blocks)
 
     def _start_reduce_scatter(
@@ -242,7 +286,7 @@ class Group:
 
 
 def _typed(block: Array, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-    """Bytes as an array; numpy cannot infer -1 when another axis is 0."""
+    """Return bytes as an array; numpy cannot infer -1 when another axis is 0."""
     typed = block.view(dtype)
     if -1 in shape and 0 in shape[1:]:
         return typed.reshape((0, *shape[1:]))

@@ -4,10 +4,11 @@ from tnt_comm import _core
 
 
 def init() -> None:
-    """Joins the job described by the `TNT_*` environment variables.
+    """Join the job described by the `TNT_*` environment variables.
 
-    Without them the process is a world of one rank. Called by everything else
-    when needed; calling it again does nothing.
+    Without them the process is a world of one rank. The first collective and
+    the first object that needs the other ranks call it; calling it again does
+    nothing. Importing tnt_comm does not join, nor do `get_rank` and `get_size`.
 
     Collective: returns when every rank of the job has called it.
 
@@ -15,6 +16,7 @@ def init() -> None:
         ValueError: If a variable is malformed or contradicts another one or
             those of other ranks, after `finalize`, or in a forked child.
         CommTimeoutError: If not all ranks join within `TNT_TIMEOUT_S`.
+        PeerLostError: If a rank has ended before it joined.
         CommError: If shared memory cannot be created, two jobs on the host
             have the same `TNT_JOB_ID`, or the job needs a GPI-2 and there is
             none that is supported.
@@ -23,7 +25,7 @@ def init() -> None:
 
 
 def finalize() -> None:
-    """Ends this rank's part in the job; also runs when the interpreter exits.
+    """End this rank's part in the job; also runs when the interpreter exits.
 
     Other ranks that wait for this one raise `PeerLostError`. Nothing can be
     started afterwards. Calling it again does nothing.
@@ -34,25 +36,32 @@ def finalize() -> None:
 
 
 def is_initialized() -> bool:
-    """Whether this process has joined a job and not left it. Local."""
+    """Return whether this process has joined a job and not left it. Local."""
     return _core.is_initialized()
 
 
 def get_rank() -> int:
-    """Rank of this process in the job, in `[0, get_size())`. Joins the job if needed."""
+    """Return the rank of this process in the job, in `[0, get_size())`.
+
+    Read from the environment, as are the other three below. Does not join the
+    job, so it also answers before `init` and after `finalize`. Local.
+
+    Raises:
+        ValueError: If a `TNT_*` variable is malformed.
+    """
     return _core.get_rank()
 
 
 def get_size() -> int:
-    """Number of ranks in the job. Joins the job if needed."""
+    """Return the number of ranks in the job. As `get_rank`. Local."""
     return _core.get_size()
 
 
 def get_local_rank() -> int:
-    """Rank of this process among those of its host. Joins the job if needed."""
+    """Return the rank of this process among those of its host. As `get_rank`. Local."""
     return _core.get_local_rank()
 
 
 def get_local_size() -> int:
-    """Number of ranks on this host. Joins the job if needed."""
+    """Return the number of ranks on this host. As `get_rank`. Local."""
     return _core.get_local_size()

@@ -34,7 +34,7 @@ class Link:
 
 
 def measure_link(group: Group | None = None) -> Link:
-    """Measures some allreduces of 4 bytes and of 1 MiB, and takes the medians.
+    """Measure some allreduces of 4 bytes and of 1 MiB, and take the medians.
 
     That takes milliseconds in shared memory, and some tenths of a second on a network of 1 Gbit/s.
 
@@ -57,7 +57,7 @@ def measure_link(group: Group | None = None) -> Link:
 
 
 def fusion_threshold_for(link: Link) -> int:
-    """The size from which on a bucket is worth an allreduce of its own. Pure.
+    """Return the size from which on a bucket is worth an allreduce of its own. Pure.
 
     It is the size b at which the latency is a quarter of the transfer time,
 

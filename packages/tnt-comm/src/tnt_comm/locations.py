@@ -6,10 +6,10 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def library_path() -> str:
-    """Path of `libtnt_comm.so`, the library that this process uses. Local."""
+    """Return the path of `libtnt_comm.so`, the library that this process uses. Local."""
     return str(_PACKAGE / "lib" / "libtnt_comm.so")
 
 
 def include_path() -> str:
-    """Folder to compile with: it holds `tnt/comm/tnt_comm.h`. Local."""
+    """Return the folder to compile with, which holds `tnt/comm/tnt_comm.h`. Local."""
     return str(_PACKAGE / "include")

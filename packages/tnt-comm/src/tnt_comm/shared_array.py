@@ -12,7 +12,7 @@ from tnt_comm.group import Group
 
 
 def empty(shape: int | Sequence[int], dtype: npt.DTypeLike, group: Group | None = None) -> Array:
-    """A new array in shared memory, for allreduces without copies.
+    """Create an array in shared memory, for allreduces without copies.
 
     `allreduce(x, out=x)` of such arrays works directly in them: each rank
     combines one part of all ranks' arrays and writes the result to all of

@@ -37,11 +37,11 @@ class Ticket(Generic[Result]):
             _abandoned.keep(self._core, self._arrays)
 
     def is_done(self) -> bool:
-        """Whether `wait` would return, or raise, at once. Local, never blocks."""
+        """Return whether `wait` would return, or raise, at once. Never blocks. Local."""
         return self._core.is_done()
 
     def wait(self, timeout_s: float | None = None) -> Result:
-        """Blocks until the collective is complete. May be called again.
+        """Wait until the collective is complete. May be called again.
 
         Args:
             timeout_s: Longest wait in seconds, by default `TNT_TIMEOUT_S`.
@@ -64,13 +64,14 @@ class Ticket(Generic[Result]):
 
 
 class _Abandoned:
-    """Keeps arrays alive that the core may still touch although the ticket is gone."""
+    """Arrays that the core may still use although their ticket is gone."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: list[tuple[_core.Ticket, tuple[Array, ...]]] = []
 
     def keep(self, core: _core.Ticket, arrays: tuple[Array, ...]) -> None:
+        """Keep the arrays until the collective is done. Local."""
         with self._lock:
             self._kept = [kept for kept in self._kept if not kept[0].is_done()]
             self._kept.append((core, arrays))

@@ -19,7 +19,7 @@ from tnt_comm import _core
 
 
 class span:
-    """Shows the block of a `with` statement as a slice on the row of its thread. Local.
+    """Show the block of a `with` statement as a slice on the row of its thread. Local.
 
     Slices of a thread are nested. May be used again, also inside of itself.
 
@@ -34,7 +34,7 @@ class span:
         self._name = name
 
     def __enter__(self) -> None:
-        """Begins the slice."""
+        """Begin the slice."""
         _core.begin_slice(self._name)
 
     def __exit__(
@@ -43,12 +43,12 @@ class span:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends the slice, also if the block was left by an exception."""
+        """End the slice, also if the block was left by an exception."""
         _core.end_slice(self._name)
 
 
 def begin(name: str) -> None:
-    """Begins a slice on the row of this thread, where a `with` does not fit. Local.
+    """Begin a slice on the row of this thread, where a `with` does not fit. Local.
 
     Args:
         name: As for `span`.
@@ -57,7 +57,7 @@ def begin(name: str) -> None:
 
 
 def end(name: str) -> None:
-    """Ends the innermost slice of that name that is open on this thread, if there is one. Local.
+    """End the innermost slice of that name that is open on this thread, if there is one. Local.
 
     Args:
         name: As given to `begin`.
@@ -66,7 +66,7 @@ def end(name: str) -> None:
 
 
 def instant(name: str) -> None:
-    """Shows a moment on the row of this thread. Local.
+    """Show a moment on the row of this thread. Local.
 
     Args:
         name: As for `span`.
@@ -75,12 +75,12 @@ def instant(name: str) -> None:
 
 
 def is_on() -> bool:
-    """Whether this process records a timeline: it has joined a job with `TNT_TIMELINE`. Local."""
+    """Return whether this process records a timeline, in a job with `TNT_TIMELINE`. Local."""
     return _core.has_timeline()
 
 
 def merge(path: str | os.PathLike[str]) -> None:
-    """Joins the parts `PATH.rank0`, `PATH.rank1`, ... that a job has left. Local.
+    """Join the parts `PATH.rank0`, `PATH.rank1`, ... that a job has left. Local.
 
     A job does this itself at its end. It cannot if it was killed as a whole, or if its hosts do not
     share the folder; then collect the parts in one folder first. Each part is also a valid trace of

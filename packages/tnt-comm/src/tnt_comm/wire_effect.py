@@ -33,7 +33,7 @@ class WireEffect:
 
 
 def measure_wire_effect(wire_dtype: str, group: Group | None = None) -> WireEffect:
-    """Sums a tensor of 4 MiB of normally distributed numbers with and without compression.
+    """Sum 4 MiB of normally distributed numbers with and without compression.
 
     Collective: every member of the group must call it, with the same wire dtype.
 

@@ -61,7 +61,7 @@ OPERATIONS: dict[str, tuple[Callable[[], Callable[[], object]], str]] = {
     "bucket": (_sum_bucket, "step 0 of bucket 0 of 'gradients' ('kernel')"),
     "rows": (_gather_rows, "of Gatherer 'rows' in group 'world'"),
     "group": (lambda: lambda: Group([0, 1, 2]), "group 'ranks 0, 1, 2'"),
-    "reducer": (lambda: _sum_bucket, "creation of a group, GradientReducer or Gatherer"),
+    "reducer": (lambda: _sum_bucket, "creation of GradientReducer 'gradients'"),
 }
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from gpi2_found import needs_gpi2
+from gpi2_placements import GPI2
 
 import tnt_comm
 from tnt_comm import FusionPlan, Gatherer, GradientReducer, Group, MismatchError, TensorSpec
@@ -30,7 +32,7 @@ NAMED = {
     "root": ["broadcast(float64, 2 elements, root 0)", "broadcast(float64, 2 elements, root 1)"],
     "row shape": ["allgather(float64, 6 elements", "allgather(float64, 8 elements"],
     "scatter": ["reduce_scatter(float64, 8 elements", "reduce_scatter(float64, 10 elements"],
-    "object": ["rank 0 called barrier()", "creation of a group, GradientReducer or Gatherer"],
+    "object": ["rank 0 called barrier()", "ranks 1, 2 called creation of Gatherer 'g'"],
 }
 
 
@@ -42,6 +44,72 @@ def message_of(what: str) -> str:
     with pytest.raises(MismatchError, match="broken since an earlier error"):
         tnt_comm.barrier()
     return str(caught.value)
+
+
+def gather_or_wait(rank: int, *, label: str) -> object:
+    """Gather 12 bytes with one label on rank 0, with another one elsewhere."""
+    if rank == 0:
+        return tnt_comm.allgather(np.zeros(12, np.uint8), label=LABEL, caller="train.py:31")
+    return tnt_comm.allgather(np.zeros(12, np.uint8), label=label, caller="train.py:28")
+
+
+LABEL = "predict: model structure"
+ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
+
+LABELLED: dict[str, Callable[[int], object]] = {
+    "other label": lambda rank: gather_or_wait(rank, label="fit: end of step"),
+    "no label": lambda rank: gather_or_wait(rank, label=""),
+    "barrier": lambda rank: tnt_comm.barrier(label=f"epoch {min(rank, 1)}", caller=f"t.py:{rank}"),
+    "broadcast": lambda rank: tnt_comm.broadcast(np.ones(2), label="state" if rank else ""),
+    "long": lambda rank: tnt_comm.barrier(
+        label=ALPHA * 100 + str(rank), caller="/home/" * 50 + "train.py:7"
+    ),
+}
+
+LABELS_NAMED = {
+    "other label": [
+        "rank 0 called allgather(uint8, 12 elements",
+        "'predict: model structure' from train.py:31; ranks 1, 2 called allgather(uint8, 12 elem",
+        "'fit: end of step' from train.py:28.",
+    ],
+    "no label": ["'predict: model structure' from train.py:31; ranks 1, 2", ") from train.py:28."],
+    "barrier": [
+        "rank 0 called barrier() 'epoch 0' from t.py:0",
+        "rank 1 called barrier() 'epoch 1' from t.py:1",
+        "rank 2 called barrier() 'epoch 1' from t.py:2",
+    ],
+    "broadcast": ["root 0); ranks 1, 2 called broadcast(float64, 2 elements, root 0) 'state'."],
+    "long": [f"ranks 0, 1, 2 called barrier() '{ALPHA * 26}...' from ..", "/home/train.py:7."],
+}
+
+
+def message_of_labels(what: str) -> str:
+    tnt_comm.barrier(label="all alike", caller=f"line {tnt_comm.get_rank()}")
+    with pytest.raises(MismatchError) as caught:
+        LABELLED[what](tnt_comm.get_rank())
+    with pytest.raises(MismatchError, match="broken since an earlier error"):
+        tnt_comm.barrier()
+    return str(caught.value)
+
+
+def message_of_kinds_of_objects() -> str:
+    plan = FusionPlan([TensorSpec("a", "float32", 3)], 0)
+    with pytest.raises(MismatchError) as caught:
+        Gatherer("rows") if tnt_comm.get_rank() else GradientReducer(plan, name="gradients")
+    return str(caught.value)
+
+
+def equal_labels() -> list[object]:
+    where = f"script.py:{tnt_comm.get_rank()}"
+    tnt_comm.barrier(label="a", caller=where)
+    group = tnt_comm.Group()
+    tickets = [
+        group.start_barrier(label="b", caller=where),
+        group.start_broadcast(np.arange(2), label="c", caller=where),
+        group.start_allgather(np.full(1, group.rank), label="d", caller=where),
+    ]
+    _, received, blocks = [ticket.wait() for ticket in tickets]
+    return [received.tolist(), [block.tolist() for block in blocks]]
 
 
 def message_of_order() -> str:
@@ -99,6 +167,35 @@ def test_different_calls_are_named_on_all_ranks(what: str) -> None:
     assert "ranks 1, 2 called" in messages[0] or what in ("size", "large size")
     for text in NAMED[what]:
         assert text in messages[0]
+
+
+@pytest.mark.parametrize("what", list(LABELLED))
+def test_different_labels_are_named_on_all_ranks(what: str) -> None:
+    messages = run_ranks(message_of_labels, 3, what)
+    assert len(set(messages)) == 1
+    assert "call 1 of group 'world'" in messages[0]
+    for text in LABELS_NAMED[what]:
+        assert text in messages[0]
+
+
+@needs_gpi2
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("what", list(LABELLED))
+def test_different_labels_are_named_over_gpi2(what: str) -> None:
+    messages = run_ranks(message_of_labels, 3, what, env=GPI2, timeout_s=240)
+    assert len(set(messages)) == 1
+    for text in LABELS_NAMED[what]:
+        assert text in messages[0]
+
+
+def test_equal_labels_of_different_callers_match() -> None:
+    assert run_ranks(equal_labels, 3) == [[[0, 1], [[0], [1], [2]]]] * 3
+
+
+def test_different_kinds_of_objects_are_named() -> None:
+    for message in run_ranks(message_of_kinds_of_objects, 2):
+        assert "rank 0 creates GradientReducer 'gradients'" in message
+        assert "rank 1 creates Gatherer 'rows'" in message
 
 
 def test_another_order_of_calls_is_named() -> None:

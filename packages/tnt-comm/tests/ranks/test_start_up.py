@@ -19,7 +19,7 @@ def start(rank: int, size: int, job_id: str, **more: str) -> "subprocess.Popen[s
         "TNT_RANK": str(rank),
         "TNT_SIZE": str(size),
         "TNT_JOB_ID": job_id,
-        "TNT_TIMEOUT_S": "2",
+        "TNT_TIMEOUT_S": "60",
         **more,
     }
     return subprocess.Popen(
@@ -32,7 +32,7 @@ def start(rank: int, size: int, job_id: str, **more: str) -> "subprocess.Popen[s
 
 
 def outcome(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=110)
     return process.returncode, out, err
 
 
@@ -59,8 +59,23 @@ def test_three_variables_are_enough(job_id: str) -> None:
     assert [outcome(rank)[:2] for rank in ranks] == [(0, "0 2\n"), (0, "1 2\n")]
 
 
+def test_blanks_and_the_case_of_words_do_not_matter(job_id: str) -> None:
+    values = {
+        "TNT_TIMEOUT_S": " 6e1 ",
+        "TNT_STALL_REPORT_S": ".5",
+        "TNT_TRANSPORT": " SHM",
+        "TNT_LOG_LEVEL": "info\t",
+        "TNT_ALLREDUCE_ALGORITHM": "Sliced ",
+        "TNT_GPI2_LIBRARY": "",
+        "TNT_GPI2_PORT": "64767",
+        "TNT_RANK": " 0",
+        "TNT_SIZE": "01 ",
+    }
+    assert outcome(start(0, 1, job_id, **values))[:2] == (0, "0 1\n")
+
+
 def test_a_rank_that_never_comes_is_named(job_id: str) -> None:
-    code, _, err = outcome(start(0, 2, job_id, TNT_STALL_REPORT_S="0.5"))
+    code, _, err = outcome(start(0, 2, job_id, TNT_TIMEOUT_S="2", TNT_STALL_REPORT_S="0.5"))
     assert code == 1
     assert "init() has waited" in err
     assert "CommTimeoutError" in err
@@ -69,7 +84,7 @@ def test_a_rank_that_never_comes_is_named(job_id: str) -> None:
 
 
 def test_a_missing_first_rank_is_named(job_id: str) -> None:
-    code, _, err = outcome(start(1, 2, job_id))
+    code, _, err = outcome(start(1, 2, job_id, TNT_TIMEOUT_S="2"))
     assert code == 1
     assert "waited for rank 0" in err
 
@@ -88,7 +103,7 @@ def test_a_name_that_exists_is_refused(job_id: str) -> None:
 
 
 def test_two_processes_cannot_be_the_same_rank(job_id: str) -> None:
-    ranks = [start(rank, 3, job_id) for rank in (0, 1, 1)]
+    ranks = [start(rank, 3, job_id, TNT_TIMEOUT_S="5") for rank in (0, 1, 1)]
     errors = "".join(outcome(rank)[2] for rank in ranks)
     assert "another process has joined job" in errors
 
@@ -98,14 +113,20 @@ def test_two_processes_cannot_be_the_same_rank(job_id: str) -> None:
     [
         ("TNT_RANK", "one", "must be an integer in [0, 1]"),
         ("TNT_RANK", "2", "must be an integer in [0, 1]"),
-        ("TNT_RANK", "1 ", "must be an integer in [0, 1]"),
+        ("TNT_RANK", "+1", "must be an integer in [0, 1]"),
+        ("TNT_RANK", "0x1", "must be an integer in [0, 1]"),
         ("TNT_SIZE", "0", "must be an integer"),
+        ("TNT_SIZE", "0_2", "must be an integer"),
         ("TNT_SIZE", "", "must be an integer"),
         ("TNT_LOCAL_RANK", "-1", "must be an integer"),
         ("TNT_JOB_ID", "short", "must be 8 to 32 letters and digits"),
         ("TNT_JOB_ID", "../../etc/passwd", "must be 8 to 32 letters and digits"),
         ("TNT_TIMEOUT_S", "soon", "must be a number of seconds > 0"),
         ("TNT_TIMEOUT_S", "nan", "must be a number of seconds > 0"),
+        ("TNT_TIMEOUT_S", "0x5", "must be a number of seconds > 0"),
+        ("TNT_GPI2_PORT", "64768", "must be an integer in [1024, 64767]"),
+        ("TNT_GPI2_PORT", "20_000", "must be an integer in [1024, 64767]"),
+        ("TNT_ALLREDUCE_ALGORITHM", "", "must be one of auto, direct, sliced"),
         ("TNT_STALL_REPORT_S", "0", "must be a number of seconds > 0"),
         ("TNT_TRANSPORT", "tcp", "must be auto, shm or gpi2"),
     ],

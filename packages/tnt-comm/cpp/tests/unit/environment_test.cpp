@@ -66,6 +66,59 @@ TEST(Environment, LevelsAndAlgorithmsAreNames) {
   EXPECT_EQ(parse(with("TNT_ALLREDUCE_ALGORITHM", "sliced")).allreduce_algorithm, "sliced");
 }
 
+TEST(Environment, BlanksAroundAValueDoNotCount) {
+  const Environment environment = parse({{"TNT_RANK", " 1"},
+                                         {"TNT_SIZE", "2\t"},
+                                         {"TNT_JOB_ID", " abcd1234 "},
+                                         {"TNT_TIMEOUT_S", " 5"},
+                                         {"TNT_TRANSPORT", " gpi2\n"},
+                                         {"TNT_TIMELINE", " run 1.json "},
+                                         {"TNT_GPI2_LIBRARY", "  "}});
+  EXPECT_EQ(environment.rank, 1);
+  EXPECT_EQ(environment.size, 2);
+  EXPECT_EQ(environment.job_id, "abcd1234");
+  EXPECT_EQ(environment.timeout_s, 5.0);
+  EXPECT_EQ(environment.transport, "gpi2");
+  EXPECT_EQ(environment.timeline, "run 1.json");
+  EXPECT_EQ(environment.gpi2_library, "");
+}
+
+TEST(Environment, WordsMayBeInAnyCase) {
+  EXPECT_EQ(parse(with("TNT_LOG_LEVEL", "Info")).log_level, LogLevel::info);
+  EXPECT_EQ(parse(with("TNT_TRANSPORT", "SHM")).transport, "shm");
+  EXPECT_EQ(parse(with("TNT_ALLREDUCE_ALGORITHM", "Sliced")).allreduce_algorithm, "sliced");
+}
+
+TEST(Environment, IntegersHaveDigitsOnly) {
+  EXPECT_EQ(parse(with("TNT_GPI2_PORT", "1024")).gpi2_port, 1024);
+  EXPECT_EQ(parse(with("TNT_GPI2_PORT", "64767")).gpi2_port, 64767);
+  EXPECT_EQ(parse(with("TNT_GPI2_PORT", "0020000")).gpi2_port, 20000);
+  for (const char* value : {"", " ", "1023", "64768", "65000", "+20000", "-20000", "20_000",
+                            "0x5000", "2e4", "20000.0", "2 0000", "99999999999999999999"}) {
+    EXPECT_THROW(parse(with("TNT_GPI2_PORT", value)), UsageError) << value;
+  }
+}
+
+TEST(Environment, SecondsAreDecimalNumbers) {
+  for (const auto& [value, expected] : std::map<std::string, double>{
+           {"5", 5.0}, {"0.5", 0.5}, {".5", 0.5}, {"5.", 5.0}, {"1e3", 1000.0}, {"1E-2", 0.01}}) {
+    EXPECT_EQ(parse(with("TNT_STALL_REPORT_S", value)).stall_report_s, expected) << value;
+  }
+  for (const char* value : {"", " ", "0", "0.0", "-1", "1_0", "1,5", "nan", "inf", "infinity",
+                            "0x10", "1e999", "5s", "e3"}) {
+    EXPECT_THROW(parse(with("TNT_STALL_REPORT_S", value)), UsageError) << value;
+  }
+}
+
+TEST(Environment, AnErrorNamesTheVariableAndItsValue) {
+  try {
+    parse(with("TNT_TIMEOUT_S", "1_0"));
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("TNT_TIMEOUT_S='1_0'"), std::string::npos);
+  }
+}
+
 TEST(Environment, HalfAnEnvironmentIsAnError) {
   EXPECT_THROW(parse({{"TNT_RANK", "0"}}), UsageError);
   EXPECT_THROW(parse({{"TNT_SIZE", "1"}}), UsageError);

@@ -45,12 +45,14 @@ TNT_COMM_API const char* tnt_comm_last_error(void);
 
 /* ---- The job -------------------------------------------------------------
  * Collective: every rank calls it. Reads the TNT_* variables; without them the
- * process is a world of one rank. Called by the other functions if needed. */
+ * process is a world of one rank. Called by the collectives if needed. */
 TNT_COMM_API tnt_comm_status tnt_comm_init(void);
 
 /* Local. No collective can be started or completed afterwards. Runs at exit. */
 TNT_COMM_API tnt_comm_status tnt_comm_finalize(void);
 
+/* Local: read from the TNT_* variables, before tnt_comm_init and after
+ * tnt_comm_finalize as well. */
 TNT_COMM_API tnt_comm_status tnt_comm_rank(int32_t* rank);
 TNT_COMM_API tnt_comm_status tnt_comm_size(int32_t* size);
 

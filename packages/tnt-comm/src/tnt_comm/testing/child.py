@@ -72,7 +72,7 @@ def _execute(call: dict[str, Any]) -> tuple[bytes, bytes]:
 
 
 def _text_of(error: BaseException) -> bytes:
-    # Not the frames of this file: the reader wants to see the function under test.
+    # Without the frames of this file: they are no part of the function under test.
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
         frames = frames.tb_next

@@ -39,11 +39,11 @@ class Placement:
         return sum(host.num_ranks for host in self.hosts)
 
     def host_of(self, rank: int) -> Host:
-        """The host on which `rank` runs. Local."""
+        """Return the host on which `rank` runs. Local."""
         return self.hosts[self._position(rank)[0]]
 
     def variables(self, rank: int, job_id: str) -> dict[str, str]:
-        """The `TNT_*` variables that describe `rank`. Local."""
+        """Return the `TNT_*` variables that describe `rank`. Local."""
         node, local_rank = self._position(rank)
         return {
             "TNT_RANK": str(rank),
@@ -66,7 +66,7 @@ class Placement:
 
 
 class GaspiVariables:
-    """What GPI-2 reads in each rank: its number, and for rank 0 a file of host names."""
+    """The `GASPI_*` variables of each rank, and the file of host names that rank 0 reads."""
 
     def __init__(self, placement: Placement) -> None:
         """Write the file, which exists as long as this object. Local."""
@@ -77,7 +77,7 @@ class GaspiVariables:
         self._file.flush()
 
     def of_rank(self, rank: int) -> dict[str, str]:
-        """The variables of `rank`. Local."""
+        """Return the variables of `rank`. Local."""
         return {
             "GASPI_RANK": str(rank),
             "GASPI_NRANKS": str(len(self._addresses)),
@@ -93,7 +93,7 @@ class GaspiVariables:
 
 
 def places_of(size: int, hosts: Sequence[Host] | None) -> Sequence[Host]:
-    """The hosts given, or this one for all ranks. Pure.
+    """Return `hosts` if given, else this host for all ranks. Pure.
 
     Raises:
         ValueError: If `size` is not positive, or not the number of ranks of `hosts`.

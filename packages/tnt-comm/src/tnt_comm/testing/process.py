@@ -17,7 +17,7 @@ from typing import IO
 from tnt_comm.testing.child import HEADER
 
 CHILD_PROGRAM = str(Path(__file__).with_name("child.py"))
-STACKS_APPEAR_WITHIN_S = 2.0
+STACKS_APPEAR_WITHIN_S = 10.0
 
 
 class RankProcess:

@@ -1,4 +1,4 @@
-"""What became of every rank, and how a failure is told."""
+"""The outcome of every rank of a run, and the error that shows the failed ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Outcome = Literal["returned", "raised", "died", "timed_out", "ended"]
-"""How a rank's part in a run came to its end.
+"""How a rank's part in a run ended.
 
 `returned`: the function returned a value. `raised`: it raised an exception (or its result cannot
 be pickled). `died`: the process ended without reporting, by a signal or an exit code of its own, or
@@ -21,7 +21,7 @@ MAX_OUTPUT_LINES = 60
 
 @dataclass(frozen=True)
 class RankReport:
-    """What became of one rank in one run.
+    """The outcome of one rank in one run.
 
     Attributes:
         rank: The rank, `0 <= rank < size`.
@@ -49,7 +49,7 @@ class RankReport:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the rank did anything other than return a value. Local."""
+        """Whether the rank did anything other than return a value."""
         return self.outcome != "returned"
 
     @property
@@ -59,7 +59,7 @@ class RankReport:
         return lines[-1] if lines else ""
 
     def headline(self) -> str:
-        """Say in one line what became of the rank. Local."""
+        """Return the outcome in one line. Local."""
         what = {
             "returned": "returned",
             "raised": f"raised {self.error}",
@@ -70,7 +70,7 @@ class RankReport:
         return f"rank {self.rank} (pid {self.pid}, after {self.seconds:.2f} s) {what}"
 
     def full_text(self) -> str:
-        """Say all that is known: headline, traceback, stacks, end of the output. Local."""
+        """Return headline, traceback, stacks and the end of the output. Local."""
         parts = [self.headline()]
         for title, text in (
             ("traceback", self.traceback),

@@ -9,8 +9,8 @@ from tnt_comm.testing.job import Job, pack_call
 from tnt_comm.testing.placement import Host, places_of
 from tnt_comm.testing.report import RankReport, RanksFailed
 
-DEFAULT_TIMEOUT_S = 60.0
-DEFAULT_GRACE_S = 3.0
+DEFAULT_TIMEOUT_S = 200.0
+DEFAULT_GRACE_S = 10.0
 
 
 def run_ranks(
@@ -57,7 +57,7 @@ def observe_ranks(
     grace_s: float = DEFAULT_GRACE_S,
     hosts: Sequence[Host] | None = None,
 ) -> list[RankReport]:
-    """Like `run_ranks`, but return what became of every rank, for tests of failures.
+    """Do as `run_ranks` does, but return the outcome of every rank, for tests of failures.
 
     Returns:
         One `RankReport` per rank, in rank order. No process is left.

@@ -1,4 +1,4 @@
-"""Reads the trace that `TNT_TIMELINE` leaves, and checks that it is one."""
+"""Read the trace that `TNT_TIMELINE` leaves, and check that it is valid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESOLUTION_US = 0.002
 
 @dataclass(frozen=True)
 class TraceEvent:
-    """A slice, or a moment, whose begin is its end.
+    """A slice, or an instant, which ends when it begins.
 
     Attributes:
         rank: Whose event it is.
@@ -38,7 +38,7 @@ class TraceEvent:
 
 @dataclass(frozen=True)
 class Trace:
-    """All that a trace holds.
+    """The content of a trace.
 
     Attributes:
         ranks: For each rank what its part says of it: its `state` ("complete", "partial" if it was

@@ -13,7 +13,9 @@ from tnt_keras.process.log import logger
 
 
 class CommunicationReport(keras.callbacks.Callback):
-    """Measures the steps of a `fit` and logs at its end, at INFO, a line such as
+    """Measures the steps of a `fit` and logs the share of communication at its end, at INFO.
+
+    The line is such as
 
         communication 8.1 % of step, 92 % hidden
 

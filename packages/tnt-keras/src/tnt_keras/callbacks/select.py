@@ -67,7 +67,7 @@ def for_this_rank(
 
 
 def _as_list(callbacks: Any) -> list[keras.callbacks.Callback]:
-    """The user's callbacks. A `CallbackList` is taken apart: Keras makes another one."""
+    """Return the user's callbacks. A `CallbackList` is taken apart: Keras makes another one."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks = callbacks.callbacks
     given = keras.tree.flatten(callbacks) if callbacks is not None else []

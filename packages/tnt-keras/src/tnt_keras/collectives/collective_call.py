@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from tnt_keras.collectives.call import Call, running
 from tnt_keras.collectives.failure import cause_of
 from tnt_keras.collectives.messages import meet
-from tnt_keras.collectives.user_frames import without_frameworks
+from tnt_keras.collectives.user_frames import user_frames_of
 from tnt_keras.process.rank import get_size
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -39,8 +39,7 @@ def collective_call(name: str) -> Callable[[_Method], _Method]:
                     told = _told(error, this)
                     if told is None:
                         raise
-                    shown = without_frameworks(error.__traceback__)
-                    raise told.with_traceback(shown and shown.tb_next) from None
+                    raise told.with_traceback(user_frames_of(error.__traceback__)) from None
 
         return call  # type: ignore[return-value]
 
@@ -48,7 +47,7 @@ def collective_call(name: str) -> Callable[[_Method], _Method]:
 
 
 def _told(error: Exception, call: Call) -> Exception | None:
-    """The error that the user is to see instead; None if it is his own."""
+    """Return the error that the user is to see instead; None if it is his own."""
     if error is call.told:
         told = error
     else:

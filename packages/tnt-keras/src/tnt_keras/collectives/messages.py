@@ -16,7 +16,6 @@ from tnt_keras.collectives.call import current_call
 from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 
-_NOTHING = np.zeros(0, np.uint8)
 _WISHES = {False: np.zeros(1, np.uint8), True: np.ones(1, np.uint8)}
 
 
@@ -32,7 +31,7 @@ def exchange(name: str, message: bytes) -> list[bytes]:
             things.
     """
     label, caller = _label(name)
-    parts = _labelled(tnt_comm.allgather, np.frombuffer(message, np.uint8), label=label, caller=caller)
+    parts = tnt_comm.allgather(np.frombuffer(message, np.uint8), label=label, caller=caller)
     return [part.tobytes() for part in parts]
 
 
@@ -46,7 +45,7 @@ def meet(name: str) -> None:
         tnt_comm.MismatchError: As for `exchange`.
     """
     label, caller = _label(name)
-    _labelled(tnt_comm.allgather, _NOTHING, label=label, caller=caller)
+    tnt_comm.barrier(label=label, caller=caller)
 
 
 def any_rank(name: str, condition: bool) -> bool:
@@ -60,7 +59,7 @@ def any_rank(name: str, condition: bool) -> bool:
         tnt_comm.MismatchError: As for `exchange`.
     """
     label, caller = _label(name)
-    of_ranks = _labelled(tnt_comm.allgather, _WISHES[bool(condition)], label=label, caller=caller)
+    of_ranks = tnt_comm.allgather(_WISHES[bool(condition)], label=label, caller=caller)
     return any(part[0] for part in of_ranks)
 
 
@@ -75,7 +74,7 @@ def broadcast(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         tnt_comm.MismatchError: As for `exchange`, or if shapes or dtypes differ.
     """
     label, caller = _label(name)
-    return _labelled(tnt_comm.broadcast, array, root=MASTER_RANK, label=label, caller=caller)
+    return tnt_comm.broadcast(array, root=MASTER_RANK, label=label, caller=caller)
 
 
 def require_same(what: str, description: str, remedy: str = "") -> None:
@@ -101,15 +100,6 @@ def require_same(what: str, description: str, remedy: str = "") -> None:
 
 
 def _label(name: str) -> tuple[str, str]:
-    """The label of an exchange, and the user's line that led to it."""
+    """Return the label of an exchange, and the user's line that led to it."""
     call = current_call()
     return (name, user_line()) if call is None else (call.label(name), call.caller)
-
-
-def _labelled(collective, array, *, label, caller, **kwargs):
-    """TEMPORARY until tnt_comm takes labels."""
-    own = f"{label!r} from {caller}"
-    of_ranks = [p.tobytes().decode() for p in tnt_comm.allgather(np.frombuffer(own.encode(), np.uint8))]
-    if len({o.rpartition(" from ")[0] for o in of_ranks}) > 1:
-        raise tnt_comm.MismatchError("; ".join(f"rank {r} called allgather {o}" for r, o in enumerate(of_ranks)))
-    return collective(array, **kwargs)

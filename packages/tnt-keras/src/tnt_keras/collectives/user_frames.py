@@ -6,9 +6,12 @@ import os
 import sys
 import types
 
-_OURS = {"tarantella", "tnt_comm", "tnt_data", "tnt_keras"}
-_FRAMEWORKS = {"keras", "tensorflow"}
-_NOT_THE_USER = _OURS | _FRAMEWORKS | {"contextlib", "functools"}
+_NOT_THE_USER = {
+    *("tarantella", "tnt_comm", "tnt_data", "tnt_keras"),
+    *("keras", "tensorflow"),
+    *("contextlib", "functools"),
+}
+"""Top-level packages whose frames may lie between the user's line and us."""
 
 
 def user_line() -> str:
@@ -25,15 +28,15 @@ def user_line() -> str:
     return ""
 
 
-def without_frameworks(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """Return a traceback without the frames of Keras and TensorFlow. Local.
+def user_frames_of(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """Return a traceback without the frames of Keras, TensorFlow and ours. Local.
 
     Args:
         traceback: Of an error whose text says all that those frames could say.
     """
     kept = None
     for entry in reversed(_entries(traceback)):
-        if _package(entry.tb_frame) not in _FRAMEWORKS:
+        if _package(entry.tb_frame) not in _NOT_THE_USER:
             kept = types.TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return kept
 

@@ -90,8 +90,8 @@ class Fitting(_Base):
         Raises:
             ValueError: If the model is not compiled, arguments contradict each other, or the
                 dataset is not batched and no micro-batch size is given; if ranks have different
-                numbers of steps.
-            tf.errors.InvalidArgumentError: If ranks have read different data.
+                numbers of steps or have read different data.
+            tnt_comm.CommError: If another rank is lost, late, or in another call.
         """
         check_compiled(self, "fit")
         of_keras = {

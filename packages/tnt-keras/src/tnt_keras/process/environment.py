@@ -81,7 +81,7 @@ def settings() -> Settings:
 
 
 def _threshold_kb(environment: Mapping[str, str]) -> int:
-    """The fusion threshold under either of its two names, `_AUTO` if it is to be measured."""
+    """Return the threshold, under either of its two names; `_AUTO` if it is to be measured."""
     own = _read(environment, "TNT_FUSION_THRESHOLD_KB", _threshold, None)
     original = _read(environment, "TNT_FUSION_THRESHOLD", _threshold, None)
     if own is not None and original is not None and own != original:

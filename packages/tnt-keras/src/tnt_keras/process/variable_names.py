@@ -46,6 +46,8 @@ def warn_of_unknown_names(names: Iterable[str]) -> None:
     """
     for name in sorted(names):
         if name.startswith(PREFIX) and name not in KNOWN_NAMES:
-            nearest = difflib.get_close_matches(name, KNOWN_NAMES, n=1)
-            hint = f" Did you mean {nearest[0]}?" if nearest else ""
+            # Without the prefix, which makes all names alike.
+            rests = [known.removeprefix(PREFIX) for known in KNOWN_NAMES]
+            nearest = difflib.get_close_matches(name.removeprefix(PREFIX), rests, n=1)
+            hint = f" Did you mean {PREFIX}{nearest[0]}?" if nearest else ""
             logger.warning("The environment variable %s is not known.%s", name, hint)

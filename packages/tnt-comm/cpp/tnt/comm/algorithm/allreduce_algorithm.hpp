@@ -8,7 +8,7 @@ namespace tnt::comm {
 
 /// The ways to do an allreduce; select.hpp says when each is taken. The
 /// numbers travel between ranks.
-enum class AllreduceAlgorithm : std::uint32_t {
+enum class AllreduceAlgorithm : std::uint8_t {
   automatic,  ///< what the table chooses
   direct,
   sliced,

@@ -1,16 +1,21 @@
 #include "tnt/comm/algorithm/channel.hpp"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
-#include <type_traits>
+#include <cstring>
 #include <utility>
 
 namespace tnt::comm {
 
-/// What precedes a window, each on a line of its own.
+/// What precedes a window. The step and what is said at the first step of a call
+/// share a line.
 struct alignas(64) Channel::Slot {
-  std::atomic<std::uint64_t> num_posted;  // steps; with what is said at the first of a call
+  std::array<char, kMaxNoteBytes> note;
+  alignas(64) std::atomic<std::uint64_t> num_posted;  // steps
   Descriptor descriptor;
   std::uint32_t is_shared;
+  std::uint32_t note_bytes;
   alignas(64) std::atomic<std::uint64_t> num_reduced;
   SharedPlaces places;
 };
@@ -24,8 +29,8 @@ Channel::Channel(std::shared_ptr<Segment> segment, const ChannelLayout& layout)
       rank_(segment_->rank()),
       size_(segment_->size()),
       layout_(layout) {
-  static_assert(std::is_trivially_copyable_v<Descriptor>);
-  static_assert(sizeof(Slot) == kSlotBytes && offsetof(Slot, num_reduced) == 64);
+  static_assert(sizeof(Slot) == kSlotBytes && offsetof(Slot, num_posted) == kMaxNoteBytes &&
+                offsetof(Slot, num_reduced) == kMaxNoteBytes + 64);
 }
 
 // The slot of a step in a part of the segment, no matter whose it is.
@@ -70,6 +75,9 @@ void Channel::describe(std::uint64_t step, const Posting& posting) {
   slot.descriptor = posting.descriptor;
   slot.is_shared = posting.is_shared ? 1 : 0;
   if (posting.is_shared) slot.places = posting.places;
+  const std::size_t note_bytes = std::min(posting.note.size(), slot.note.size());
+  slot.note_bytes = static_cast<std::uint32_t>(note_bytes);
+  if (note_bytes > 0) std::memcpy(slot.note.data(), posting.note.data(), note_bytes);
 }
 
 const Descriptor& Channel::descriptor_of(int member, std::uint64_t step) const {
@@ -78,9 +86,15 @@ const Descriptor& Channel::descriptor_of(int member, std::uint64_t step) const {
 
 Posting Channel::posting_of(int member, std::uint64_t step) const {
   const Slot& slot = slot_of(member, step);
-  Posting result{.descriptor = slot.descriptor, .is_shared = slot.is_shared != 0, .places = {}};
+  Posting result{
+      .descriptor = slot.descriptor, .is_shared = slot.is_shared != 0, .places = {}, .note = {}};
   if (result.is_shared) result.places = slot.places;
   return result;
+}
+
+std::string Channel::note_of(int member, std::uint64_t step) const {
+  const Slot& slot = slot_of(member, step);
+  return {slot.note.data(), std::min<std::size_t>(slot.note_bytes, slot.note.size())};
 }
 
 void Channel::post_quietly(std::uint64_t step) {

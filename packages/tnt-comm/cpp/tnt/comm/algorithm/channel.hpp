@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "tnt/comm/algorithm/call_label.hpp"
 #include "tnt/comm/algorithm/descriptor.hpp"
 #include "tnt/comm/transport/segment.hpp"
 
@@ -33,6 +36,7 @@ struct Posting {
   Descriptor descriptor;
   bool is_shared = false;  ///< the places are given, and nothing is in the window
   SharedPlaces places;
+  std::string_view note;  ///< of the call, for messages; at most kMaxNoteBytes
 };
 
 /// One independent stream of collectives of a group, for ranks that can read
@@ -52,7 +56,8 @@ struct Posting {
 ///
 /// A short message should cross between two cores in as few cache lines as
 /// possible. So a post is one line with the number of the step and the
-/// descriptor, next to the window, which the others look at.
+/// descriptor, next to the window, which the others look at. A note, which is
+/// read only if the calls differ, lies before both.
 ///
 /// Windows change hands: the one that a rank fills was filled by its neighbour
 /// the last time, and read by this rank. A core that writes again to a line
@@ -71,7 +76,7 @@ struct Posting {
 class Channel {
  public:
   /// What precedes each window.
-  static constexpr std::size_t kSlotBytes = 128;
+  static constexpr std::size_t kSlotBytes = 256;
 
   Channel(std::shared_ptr<Segment> segment, const ChannelLayout& layout);
 
@@ -92,7 +97,8 @@ class Channel {
   /// To be called before the post() of the same step.
   void describe(std::uint64_t step, const Posting& posting);
   const Descriptor& descriptor_of(int member, std::uint64_t step) const;
-  Posting posting_of(int member, std::uint64_t step) const;
+  Posting posting_of(int member, std::uint64_t step) const;  ///< without the note
+  std::string note_of(int member, std::uint64_t step) const;
 
   /// Lets the others see what this rank has written, and wakes who sleeps.
   void post(std::uint64_t step);

@@ -31,6 +31,10 @@ class CollectiveOperation : public Operation {
   /// Before it is submitted.
   void belong_to(std::string owner) { owner_ = std::move(owner); }
 
+  /// What the caller says about the call, for messages (see CallLabel). Before it
+  /// is submitted.
+  void set_note(std::string note) { note_ = std::move(note); }
+
   /// Told by the operation what happens to it.
   Probe& probe() { return probe_; }
 
@@ -72,6 +76,7 @@ class CollectiveOperation : public Operation {
   virtual std::string own_part() const { return "this rank itself"; }
 
   const std::shared_ptr<Health>& health() const { return health_; }
+  const std::string& note() const { return note_; }
 
   /// Call when the wait that stall reports are about begins anew.
   void restart_wait() {
@@ -89,6 +94,7 @@ class CollectiveOperation : public Operation {
 
   std::shared_ptr<Health> health_;
   std::string owner_;
+  std::string note_;
   double stall_report_s_;
   double next_report_s_;
   Clock::time_point wait_start_ = Clock::now();

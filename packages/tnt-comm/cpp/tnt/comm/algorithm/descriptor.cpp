@@ -33,7 +33,8 @@ bool may_counts_differ(CollectiveKind kind) {
 bool Descriptor::matches(const Descriptor& other) const {
   return call_index == other.call_index && kind == other.kind && dtype == other.dtype &&
          op == other.op && root == other.root && algorithm == other.algorithm &&
-         shape == other.shape && (may_counts_differ(kind) || count == other.count);
+         shape == other.shape && label == other.label &&
+         (may_counts_differ(kind) || count == other.count);
 }
 
 std::uint64_t Descriptor::digest() const {
@@ -43,7 +44,7 @@ std::uint64_t Descriptor::digest() const {
   for (const std::uint64_t word :
        {call_index, static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(dtype),
         static_cast<std::uint64_t>(op), static_cast<std::uint64_t>(root),
-        static_cast<std::uint64_t>(algorithm), compared_count, shape}) {
+        static_cast<std::uint64_t>(algorithm), compared_count, shape, label}) {
     digest = (digest ^ word) * 1099511628211ULL;
     digest ^= digest >> 32;  // or the high bits of a word would be lost
   }
@@ -56,7 +57,7 @@ std::string Descriptor::describe() const {
     case CollectiveKind::barrier:
       return "barrier()";
     case CollectiveKind::creation:
-      return "creation of a group, GradientReducer or Gatherer";
+      return "creation";  // the note says of what
     case CollectiveKind::allreduce:
     case CollectiveKind::reduce_scatter:
       return text(name, "(", comm::name_of(dtype), ", ", count, " elements, ", comm::name_of(op),

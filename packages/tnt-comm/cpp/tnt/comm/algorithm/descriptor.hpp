@@ -3,13 +3,14 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "tnt/comm/algorithm/allreduce_algorithm.hpp"
 #include "tnt/comm/base/dtype.hpp"
 
 namespace tnt::comm {
 
-enum class CollectiveKind : std::uint32_t {
+enum class CollectiveKind : std::uint8_t {
   barrier,
   allreduce,
   broadcast,
@@ -31,6 +32,7 @@ struct Descriptor {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;  ///< what the environment asks for
   std::uint64_t count = 0;  ///< elements of this rank's contribution
   std::uint64_t shape = 0;  ///< digest of what must be equal in the shape
+  std::uint64_t label = 0;  ///< digest of what the call is for; 0: not said
 
   /// True if the two ranks take part in the same collective. The counts of
   /// allgather may differ.
@@ -44,6 +46,13 @@ struct Descriptor {
 
   /// For messages: "allreduce(float32, 100 elements, sum)".
   std::string describe() const;
+};
+static_assert(std::is_trivially_copyable_v<Descriptor>);
+
+/// What a member of a group calls, and its note (see CallLabel).
+struct MadeCall {
+  Descriptor descriptor;
+  std::string note;
 };
 
 }  // namespace tnt::comm

@@ -71,7 +71,8 @@ void Health::fail(const Error& error) {
   is_broken_.store(true, std::memory_order_release);
   Report report{};
   report.kind = static_cast<std::uint32_t>(kind_);
-  std::memcpy(report.what, what_.data(), std::min(what_.size(), sizeof report.what - 1));
+  const std::string_view beginning = first_bytes(what_, sizeof report.what - 1);
+  std::memcpy(report.what, beginning.data(), beginning.size());
   const std::size_t offset = static_cast<std::size_t>(segment_->rank()) * sizeof(Report);
   std::memcpy(segment_->local() + offset, &report, sizeof report);
   for (int member = 0; member < segment_->size(); ++member) {

@@ -7,18 +7,21 @@
 
 namespace tnt::comm {
 
-Error mismatch_error(const Health& health, const std::vector<Descriptor>& calls) {
+Error mismatch_error(const Health& health, const std::vector<MadeCall>& calls) {
+  std::vector<std::string> titles;  // in the order of the ranks that make the calls first
   std::map<std::string, std::vector<int>> callers;
   for (std::size_t member = 0; member < calls.size(); ++member) {
-    callers[calls[member].describe()].push_back(static_cast<int>(member));
+    const std::string title = calls[member].descriptor.describe() + calls[member].note;
+    if (callers.count(title) == 0) titles.push_back(title);
+    callers[title].push_back(static_cast<int>(member));
   }
   std::string all;
-  for (const auto& [call, members] : callers) {
-    all += text(all.empty() ? "" : "; ", health.names_of(members), " called ", call);
+  for (const std::string& title : titles) {
+    all += text(all.empty() ? "" : "; ", health.names_of(callers[title]), " called ", title);
   }
   return {ErrorKind::mismatch,
-          text("Collective call ", calls.front().call_index, " of group '", health.group_name(),
-               "' differs between ranks: ", all,
+          text("Collective call ", calls.front().descriptor.call_index, " of group '",
+               health.group_name(), "' differs between ranks: ", all,
                ". All members must make the same calls with the same dtypes, sizes and"
                " operations, in the same order.")};
 }

@@ -12,7 +12,7 @@ WindowedOperation::WindowedOperation(std::shared_ptr<Health> health, double stal
                                      const Descriptor& descriptor)
     : CollectiveOperation(std::move(health), stall_report_s),
       pipeline_(std::move(state)),
-      posting_{.descriptor = descriptor, .is_shared = false, .places = {}} {}
+      posting_{.descriptor = descriptor, .is_shared = false, .places = {}, .note = {}} {}
 
 void WindowedOperation::take_over(const Descriptor& descriptor) {
   has_begun_ = true;
@@ -34,6 +34,7 @@ void WindowedOperation::begin() {
   has_begun_ = true;
   pipeline_.begin();
   posting_.descriptor.call_index = pipeline_.state().num_calls++;
+  posting_.note = note();
   pipeline_.state().channel.describe(pipeline_.base(), posting_);
 }
 
@@ -48,15 +49,15 @@ void WindowedOperation::require_match() const {
     is_equal = is_equal && descriptor().matches(descriptor_of(member));
   }
   if (is_equal) return;
-  std::vector<Descriptor> calls;
+  std::vector<MadeCall> calls;
   for (int member = 0; member < channel().size(); ++member) {
-    calls.push_back(descriptor_of(member));
+    calls.push_back({descriptor_of(member), channel().note_of(member, pipeline_.base())});
   }
   throw mismatch_error(*health(), calls);
 }
 
 std::string WindowedOperation::describe() const {
-  return text("call ", descriptor().call_index, ", ", descriptor().describe(), ",");
+  return text("call ", descriptor().call_index, ", ", descriptor().describe(), note(), ",");
 }
 
 std::vector<int> WindowedOperation::missing() const {

@@ -10,7 +10,7 @@
 namespace tnt::comm {
 
 /// Element types that can be reduced. The numbers travel between ranks.
-enum class DType : std::uint32_t {
+enum class DType : std::uint8_t {
   float16,
   bfloat16,
   float32,
@@ -26,7 +26,7 @@ inline constexpr std::size_t kNumDTypes = 10;
 
 /// How two elements become one. `land` and `lor` act on the bits of integers,
 /// which is the logical operation for bool.
-enum class ReduceOp : std::uint32_t { sum, prod, min, max, land, lor };
+enum class ReduceOp : std::uint8_t { sum, prod, min, max, land, lor };
 inline constexpr std::size_t kNumReduceOps = 6;
 
 TNT_COMM_EXPORT std::size_t size_of(DType dtype);

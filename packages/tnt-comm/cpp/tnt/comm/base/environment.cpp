@@ -17,14 +17,36 @@ namespace {
                         "'. It is set by the launcher; unset all TNT_* variables to run alone."));
 }
 
-int integer(const VariableLookup& lookup, const char* name, int fallback, int lowest, int highest) {
+bool is_blank(char c) {
+  return c == ' ' || ('\t' <= c && c <= '\r');
+}
+
+bool is_digit(char c) {
+  return '0' <= c && c <= '9';
+}
+
+// Blanks around a value do not count.
+std::optional<std::string> value_of(const VariableLookup& lookup, const char* name) {
   const auto value = lookup(name);
+  if (!value) return std::nullopt;
+  const auto begin = std::find_if_not(value->begin(), value->end(), is_blank);
+  const auto end = std::find_if_not(value->rbegin(), value->rend(), is_blank).base();
+  return begin < end ? std::string(begin, end) : std::string();
+}
+
+std::string in_lower_case(std::string word) {
+  for (char& c : word) c = 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return word;
+}
+
+int integer(const VariableLookup& lookup, const char* name, int fallback, int lowest, int highest) {
+  const auto value = value_of(lookup, name);
   if (!value) return fallback;
   int number = 0;
   const char* end = value->data() + value->size();
   const auto [stop, error] = std::from_chars(value->data(), end, number);
-  if (value->empty() || error != std::errc{} || stop != end || number < lowest ||
-      number > highest) {
+  const bool is_plain = !value->empty() && std::all_of(value->begin(), value->end(), is_digit);
+  if (!is_plain || error != std::errc{} || stop != end || number < lowest || number > highest) {
     refuse(name, *value, text("must be an integer in [", lowest, ", ", highest, "]"));
   }
   return number;
@@ -36,25 +58,32 @@ std::optional<int> optional_integer(const VariableLookup& lookup, const char* na
 }
 
 double seconds(const VariableLookup& lookup, const char* name, double fallback) {
-  const auto value = lookup(name);
+  const auto value = value_of(lookup, name);
   if (!value) return fallback;
   double number = 0;
   const char* end = value->data() + value->size();
   const auto [stop, error] = std::from_chars(value->data(), end, number);
+  // from_chars also reads "inf" and "nan", which are not finite.
   if (error != std::errc{} || stop != end || !std::isfinite(number) || number <= 0) {
     refuse(name, *value, "must be a number of seconds > 0");
   }
   return number;
 }
 
+// A word of any case, in lower case. An empty one is not right anywhere.
+std::string word(const VariableLookup& lookup, const char* name, const char* fallback) {
+  const auto value = value_of(lookup, name);
+  return value ? in_lower_case(*value) : fallback;
+}
+
 std::string job_id(const VariableLookup& lookup, int size) {
-  const auto value = lookup("TNT_JOB_ID");
+  const auto value = value_of(lookup, "TNT_JOB_ID");
   if (!value) {
     if (size > 1) refuse("TNT_JOB_ID", "", "must be set when TNT_SIZE > 1");
     return {};
   }
   const bool is_plain = std::all_of(value->begin(), value->end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   });
   if (!is_plain || value->size() < 8 || value->size() > 32) {
     refuse("TNT_JOB_ID", *value, "must be 8 to 32 letters and digits");
@@ -63,30 +92,25 @@ std::string job_id(const VariableLookup& lookup, int size) {
 }
 
 std::string transport(const VariableLookup& lookup) {
-  const std::string value = lookup("TNT_TRANSPORT").value_or("auto");
+  const std::string value = word(lookup, "TNT_TRANSPORT", "auto");
   if (value != "auto" && value != "shm" && value != "gpi2") {
-    refuse("TNT_TRANSPORT", value, "must be auto, shm or gpi2");
+    refuse("TNT_TRANSPORT", *value_of(lookup, "TNT_TRANSPORT"), "must be auto, shm or gpi2");
   }
   return value;
 }
 
 std::string timeline(const VariableLookup& lookup) {
-  const auto value = lookup("TNT_TIMELINE");
+  const auto value = value_of(lookup, "TNT_TIMELINE");
   if (value && value->empty()) refuse("TNT_TIMELINE", *value, "must be the path of a file");
   return value.value_or("");
 }
 
-std::string in_capitals(std::string text) {
-  for (char& c : text) c = 'a' <= c && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return text;
-}
-
 LogLevel log_level(const VariableLookup& lookup, LogLevel fallback) {
-  const auto value = lookup("TNT_LOG_LEVEL");
+  const auto value = value_of(lookup, "TNT_LOG_LEVEL");
   if (!value) return fallback;
-  constexpr std::array<const char*, 4> kNames = {"DEBUG", "INFO", "WARNING", "ERROR"};
+  constexpr std::array<const char*, 4> kNames = {"debug", "info", "warning", "error"};
   for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (in_capitals(*value) == kNames[i]) return static_cast<LogLevel>(i);
+    if (in_lower_case(*value) == kNames[i]) return static_cast<LogLevel>(i);
   }
   refuse("TNT_LOG_LEVEL", *value, "must be DEBUG, INFO, WARNING or ERROR");
 }
@@ -112,10 +136,9 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.timeout_s = seconds(lookup, "TNT_TIMEOUT_S", result.timeout_s);
   result.stall_report_s = seconds(lookup, "TNT_STALL_REPORT_S", result.stall_report_s);
   // The names are known where the algorithms are.
-  result.allreduce_algorithm =
-      lookup("TNT_ALLREDUCE_ALGORITHM").value_or(result.allreduce_algorithm);
+  result.allreduce_algorithm = word(lookup, "TNT_ALLREDUCE_ALGORITHM", "auto");
   result.log_level = log_level(lookup, result.log_level);
-  result.gpi2_library = lookup("TNT_GPI2_LIBRARY").value_or("");
+  result.gpi2_library = value_of(lookup, "TNT_GPI2_LIBRARY").value_or("");
   // The ports of a job are the 3 x 256 that begin here.
   result.gpi2_port = integer(lookup, "TNT_GPI2_PORT", 0, 1024, 65535 - 3 * 256);
   result.gaspi_rank = optional_integer(lookup, "GASPI_RANK", kMost);

@@ -12,7 +12,8 @@ namespace tnt::comm {
 /// launcher. This is the only place that reads it.
 ///
 /// Without TNT_RANK and TNT_SIZE the process is a world of one rank. A
-/// variable that is set but malformed is a UsageError naming it.
+/// variable that is set but malformed is a UsageError naming it. Blanks around a
+/// value do not count, nor does the case of words; an integer has digits only.
 struct Environment {
   int rank = 0;                    ///< TNT_RANK, 0 <= rank < size
   int size = 1;                    ///< TNT_SIZE, >= 1

@@ -2,6 +2,7 @@
 
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace tnt::comm {
 
@@ -14,6 +15,26 @@ std::string text(const Values&... values) {
   std::ostringstream stream;
   (stream << ... << values);
   return stream.str();
+}
+
+/// Whether a byte of UTF-8 is inside a character, and not its first.
+inline bool is_inside_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U;
+}
+
+/// The first bytes of a UTF-8 text, `count` at most, without half a character.
+inline std::string_view first_bytes(std::string_view whole, std::size_t count) {
+  if (whole.size() <= count) return whole;
+  while (count > 0 && is_inside_character(whole[count])) --count;
+  return whole.substr(0, count);
+}
+
+/// Likewise the last bytes.
+inline std::string_view last_bytes(std::string_view whole, std::size_t count) {
+  if (whole.size() <= count) return whole;
+  std::size_t begin = whole.size() - count;
+  while (begin < whole.size() && is_inside_character(whole[begin])) ++begin;
+  return whole.substr(begin);
 }
 
 }  // namespace tnt::comm

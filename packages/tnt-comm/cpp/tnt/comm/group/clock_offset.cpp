@@ -20,7 +20,7 @@ std::int64_t number_in(const std::string& digits) {
 }
 
 std::int64_t of_first_member(Group& group, std::int64_t own) {
-  return number_in(group.exchange(text(own)).front());
+  return number_in(group.exchange(text(own), "a common time").front());
 }
 
 }  // namespace

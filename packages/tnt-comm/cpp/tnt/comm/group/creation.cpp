@@ -31,7 +31,7 @@ std::size_t first_difference(const std::vector<std::string>& left,
 }  // namespace
 
 void require_same_creation(Group& group, const std::string& title, const std::string& details) {
-  const std::vector<std::string> all = group.exchange(text(title, "\n", details));
+  const std::vector<std::string> all = group.exchange(text(title, "\n", details), title);
   // All compare with the first member, so that all report the same difference.
   for (std::size_t member = 1; member < all.size(); ++member) {
     if (all[member] == all.front()) continue;

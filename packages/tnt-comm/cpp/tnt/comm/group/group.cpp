@@ -108,8 +108,10 @@ OperationContext Group::operation_context() const {
 }
 
 std::shared_ptr<Ticket> Group::start(const Descriptor& descriptor, Collectives::Made operation,
-                                     Driver driver, std::shared_ptr<Gathered> gathered) {
+                                     Driver driver, std::string note,
+                                     std::shared_ptr<Gathered> gathered) {
   health_->require_intact();
+  operation->set_note(std::move(note));
   Probe& probe = operation->probe();
   probe.attach(monitor(), track_of(descriptor), descriptor.num_bytes());
   if (driver == Driver::caller) {
@@ -170,21 +172,23 @@ bool Group::finish_quickly(QuickAllreduce& quick) {
   return is_done;
 }
 
-std::shared_ptr<Ticket> Group::start_barrier(Driver driver) {
+std::shared_ptr<Ticket> Group::start_barrier(Driver driver, const CallLabel& label) {
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::barrier;
-  return start(descriptor, stream_->barrier(descriptor), driver);
+  descriptor.label = digest_of(label.label);
+  return start(descriptor, stream_->barrier(descriptor), driver, note_of(label));
 }
 
 std::shared_ptr<Ticket> Group::start_allreduce(const void* in, void* out, std::size_t count,
                                                DType dtype, ReduceOp op, Driver driver) {
   require_supported(dtype, op);
   const Descriptor descriptor = allreduce_descriptor(count, dtype, op, requested_algorithm());
-  return start(descriptor, stream_->allreduce(descriptor, in, out), driver);
+  return start(descriptor, stream_->allreduce(descriptor, in, out), driver, "");
 }
 
 std::shared_ptr<Ticket> Group::start_broadcast(const void* in, void* out, std::size_t count,
-                                               DType dtype, int root, Driver driver) {
+                                               DType dtype, int root, Driver driver,
+                                               const CallLabel& label) {
   if (root < 0 || root >= size()) {
     throw UsageError(text("`root` must be a rank of the group, in [0, ", size(),
                           "). Received: root=", root, "."));
@@ -194,19 +198,22 @@ std::shared_ptr<Ticket> Group::start_broadcast(const void* in, void* out, std::s
   descriptor.dtype = dtype;
   descriptor.root = static_cast<std::uint32_t>(root);
   descriptor.count = count;
-  return start(descriptor, stream_->broadcast(descriptor, in, out), driver);
+  descriptor.label = digest_of(label.label);
+  return start(descriptor, stream_->broadcast(descriptor, in, out), driver, note_of(label));
 }
 
 std::shared_ptr<Ticket> Group::start_allgather(const void* in, std::size_t count, DType dtype,
-                                               std::uint64_t shape_id, Driver driver) {
+                                               std::uint64_t shape_id, Driver driver,
+                                               const CallLabel& label) {
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::allgather;
   descriptor.dtype = dtype;
   descriptor.count = count;
   descriptor.shape = shape_id;
+  descriptor.label = digest_of(label.label);
   auto gathered = std::make_shared<Gathered>();
   return start(descriptor, stream_->allgather(descriptor, GatherInput(in), gathered), driver,
-               gathered);
+               note_of(label), gathered);
 }
 
 std::shared_ptr<Ticket> Group::start_reduce_scatter(const void* in, void* out, std::size_t num_rows,
@@ -225,16 +232,17 @@ std::shared_ptr<Ticket> Group::start_reduce_scatter(const void* in, void* out, s
         part_of(num_rows, static_cast<std::size_t>(size()), static_cast<std::size_t>(member));
     parts.push_back({rows.begin * row_elements, rows.end * row_elements});
   }
-  return start(descriptor, stream_->reduce_scatter(descriptor, std::move(parts), in, out), driver);
+  return start(descriptor, stream_->reduce_scatter(descriptor, std::move(parts), in, out), driver,
+               "");
 }
 
-std::vector<std::string> Group::exchange(const std::string& own) {
+std::vector<std::string> Group::exchange(const std::string& own, const std::string& what) {
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::creation;
   descriptor.count = own.size();
   const auto gathered = std::make_shared<Gathered>();
   start(descriptor, stream_->allgather(descriptor, GatherInput(own.data()), gathered),
-        Driver::caller, gathered)
+        Driver::caller, std::string(first_bytes(text(" of ", what), kMaxNoteBytes)), gathered)
       ->wait(0);
   std::vector<std::string> result;
   std::size_t begin = 0;

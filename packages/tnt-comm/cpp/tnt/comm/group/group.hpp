@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tnt/comm/algorithm/call_label.hpp"
 #include "tnt/comm/algorithm/collectives.hpp"
 #include "tnt/comm/algorithm/network/host_layout.hpp"
 #include "tnt/comm/algorithm/select.hpp"
@@ -40,9 +41,11 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
 
   // Non-blocking collectives. Arrays must stay as they are (inputs) or
   // untouched (outputs) until the ticket is done. `driver`: caller, if the
-  // ticket is waited for right away. UsageError before anything is sent.
+  // ticket is waited for right away. Members whose labels differ are in different
+  // calls. UsageError before anything is sent.
   using Driver = Engine::Driver;
-  std::shared_ptr<Ticket> start_barrier(Driver driver = Driver::engine);
+  std::shared_ptr<Ticket> start_barrier(Driver driver = Driver::engine,
+                                        const CallLabel& label = {});
   std::shared_ptr<Ticket> start_allreduce(const void* in, void* out, std::size_t count, DType dtype,
                                           ReduceOp op, Driver driver = Driver::engine);
   /// start_allreduce for a caller who waits right away, with a short path for
@@ -53,19 +56,21 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   bool is_quick(std::size_t num_bytes) const;
 
   std::shared_ptr<Ticket> start_broadcast(const void* in, void* out, std::size_t count, DType dtype,
-                                          int root, Driver driver = Driver::engine);
+                                          int root, Driver driver = Driver::engine,
+                                          const CallLabel& label = {});
   /// Blocks may differ in `count`, not in `shape_id`. The result is
   /// ticket->gathered().
   std::shared_ptr<Ticket> start_allgather(const void* in, std::size_t count, DType dtype,
-                                          std::uint64_t shape_id, Driver driver = Driver::engine);
+                                          std::uint64_t shape_id, Driver driver = Driver::engine,
+                                          const CallLabel& label = {});
   /// `num_rows` rows of `row_elements` are cut as numpy.array_split does.
   std::shared_ptr<Ticket> start_reduce_scatter(const void* in, void* out, std::size_t num_rows,
                                                std::size_t row_elements, DType dtype, ReduceOp op,
                                                Driver driver = Driver::engine);
 
   /// Gathers one text per rank, to agree on something before creating it
-  /// together. Collective, blocking.
-  std::vector<std::string> exchange(const std::string& own);
+  /// together. `what` is created, for messages. Collective, blocking.
+  std::vector<std::string> exchange(const std::string& own, const std::string& what);
 
   /// Collectives of a stream of their own, through windows of about this size;
   /// allreduces of it have one level. Collective, blocking.
@@ -101,7 +106,8 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
  private:
   bool finish_quickly(QuickAllreduce& quick);
   std::shared_ptr<Ticket> start(const Descriptor& descriptor, Collectives::Made operation,
-                                Driver driver, std::shared_ptr<Gathered> gathered = nullptr);
+                                Driver driver, std::string note,
+                                std::shared_ptr<Gathered> gathered = nullptr);
   std::shared_ptr<Track> track_of(const Descriptor& descriptor) const;
   OperationContext operation_context() const;
   void warn_of_one_level() const;

@@ -30,7 +30,7 @@ void refuse_forked_child() {
 Runtime& create() {
   const std::lock_guard lock(creation_mutex);
   if (Runtime* existing = instance.load()) return *existing;
-  auto* created = new Runtime(read_environment());
+  auto* created = new Runtime(world_environment());
   pthread_atfork(nullptr, nullptr, [] { is_forked_child.store(true); });
   std::atexit(finalize);
   instance.store(created);
@@ -70,7 +70,12 @@ Counters counters() {
 }
 
 const Environment& world_environment() {
-  return runtime().environment();
+  static const Environment environment = [] {
+    Environment read = read_environment();
+    parse_allreduce_algorithm(read.allreduce_algorithm);  // throws if there is none of this name
+    return read;
+  }();
+  return environment;
 }
 
 }  // namespace tnt::comm

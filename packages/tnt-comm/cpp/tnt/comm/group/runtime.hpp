@@ -74,7 +74,8 @@ TNT_COMM_EXPORT Timeline* process_timeline();
 /// What the process' runtime has counted; makes it if needed.
 TNT_COMM_EXPORT Counters counters();
 
-/// Rank, size and so on of the process' runtime; makes it if needed.
+/// Rank, size and so on of this process, read from its environment the first
+/// time. Does not join the job, so it also answers after finalize().
 TNT_COMM_EXPORT const Environment& world_environment();
 
 }  // namespace tnt::comm

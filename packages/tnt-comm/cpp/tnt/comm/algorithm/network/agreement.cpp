@@ -1,23 +1,32 @@
 #include "tnt/comm/algorithm/network/agreement.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <type_traits>
 #include <utility>
 
+#include "tnt/comm/algorithm/call_label.hpp"
+
 namespace tnt::comm {
 namespace {
 
-constexpr std::size_t kDescriptorBytes = 64;
-static_assert(sizeof(Descriptor) <= kDescriptorBytes);
-static_assert(std::is_trivially_copyable_v<Descriptor>);
+/// What a member tells the others if the calls differ.
+struct alignas(64) Entry {
+  Descriptor descriptor;
+  std::uint32_t note_bytes = 0;
+  std::array<char, kMaxNoteBytes> note{};
+};
+static_assert(std::is_trivially_copyable_v<Entry>);
+
+constexpr std::size_t kEntryBytes = sizeof(Entry);
 
 constexpr std::size_t kTableNotifications = 1;
 
 }  // namespace
 
 std::size_t Agreement::num_bytes(int num_members) {
-  return static_cast<std::size_t>(num_members) * kDescriptorBytes +
-         Preamble::num_bytes(num_members);
+  return static_cast<std::size_t>(num_members) * kEntryBytes + Preamble::num_bytes(num_members);
 }
 
 std::size_t Agreement::num_notifications(int num_members) {
@@ -29,15 +38,17 @@ Agreement::Agreement(std::shared_ptr<Segment> segment, std::size_t offset, Notif
     : segment_(std::move(segment)),
       table_offset_(offset),
       table_id_(first_id),
-      preamble_(segment_, offset + static_cast<std::size_t>(segment_->size()) * kDescriptorBytes,
+      preamble_(segment_, offset + static_cast<std::size_t>(segment_->size()) * kEntryBytes,
                 first_id + kTableNotifications + RollCall::kNumNotifications),
       roll_call_(segment_, first_id + kTableNotifications) {}
 
-void Agreement::begin(Descriptor& descriptor, bool shares_counts) {
+void Agreement::begin(Descriptor& descriptor, std::string_view note, bool shares_counts) {
   descriptor.call_index = num_calls_;
   // Nothing is ever sent from here but once, at the end.
-  std::memcpy(segment_->local() + descriptor_offset(segment_->rank()), &descriptor,
-              sizeof descriptor);
+  auto* own = reinterpret_cast<Entry*>(segment_->local() + entry_offset(segment_->rank()));
+  own->descriptor = descriptor;
+  own->note_bytes = static_cast<std::uint32_t>(std::min(note.size(), own->note.size()));
+  std::memcpy(own->note.data(), note.data(), own->note_bytes);
   preamble_.begin(num_calls_, descriptor, shares_counts);
   roll_call_.begin(num_calls_);
   ++num_calls_;
@@ -56,11 +67,11 @@ bool Agreement::advance() {
 bool Agreement::tell_all() {
   constexpr std::size_t kMessages = 2;
   const int before = num_told_;
-  const std::size_t offset = descriptor_offset(segment_->rank());
+  const std::size_t offset = entry_offset(segment_->rank());
   while (num_told_ < segment_->size() - 1) {
     const int member = (segment_->rank() + 1 + num_told_) % segment_->size();
     if (!segment_->has_room(member, kMessages)) break;
-    segment_->put(member, offset, offset, sizeof(Descriptor));
+    segment_->put(member, offset, offset, sizeof(Entry));
     // The group breaks with this, so it happens once.
     segment_->notify(member, table_id_, 1);
     ++num_told_;
@@ -79,12 +90,13 @@ bool Agreement::have_all_told() const {
   return true;
 }
 
-std::vector<Descriptor> Agreement::descriptors() const {
-  std::vector<Descriptor> result;
+std::vector<MadeCall> Agreement::calls() const {
+  std::vector<MadeCall> result;
   for (int member = 0; member < segment_->size(); ++member) {
-    Descriptor descriptor;
-    std::memcpy(&descriptor, segment_->local() + descriptor_offset(member), sizeof descriptor);
-    result.push_back(descriptor);
+    Entry entry;
+    std::memcpy(&entry, segment_->local() + entry_offset(member), sizeof entry);
+    const std::size_t note_bytes = std::min<std::size_t>(entry.note_bytes, entry.note.size());
+    result.push_back({entry.descriptor, std::string(entry.note.data(), note_bytes)});
   }
   return result;
 }
@@ -97,8 +109,8 @@ void Agreement::append_missing(std::vector<int>& members) const {
   }
 }
 
-std::size_t Agreement::descriptor_offset(int member) const {
-  return table_offset_ + static_cast<std::size_t>(member) * kDescriptorBytes;
+std::size_t Agreement::entry_offset(int member) const {
+  return table_offset_ + static_cast<std::size_t>(member) * kEntryBytes;
 }
 
 }  // namespace tnt::comm

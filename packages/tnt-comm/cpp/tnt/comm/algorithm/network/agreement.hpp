@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "tnt/comm/algorithm/descriptor.hpp"
@@ -21,8 +22,9 @@ class Agreement {
 
   Agreement(std::shared_ptr<Segment> segment, std::size_t offset, NotificationId first_id);
 
-  /// The next call: fills in its number. See Preamble for the counts.
-  void begin(Descriptor& descriptor, bool shares_counts);
+  /// The next call: fills in its number. See CallLabel for the note, Preamble for
+  /// the counts.
+  void begin(Descriptor& descriptor, std::string_view note, bool shares_counts);
 
   /// Does what can be done without waiting; true if that was anything.
   bool advance();
@@ -33,7 +35,7 @@ class Agreement {
   /// The calls differ, and it is known how.
   bool is_refused() const { return is_refused_; }
   /// When refused: what each member calls.
-  std::vector<Descriptor> descriptors() const;
+  std::vector<MadeCall> calls() const;
 
   /// When reached, if asked for: what each member contributes.
   std::uint64_t count_of(int member) const { return preamble_.count_of(member); }
@@ -46,7 +48,7 @@ class Agreement {
 
  private:
   bool is_different() const { return preamble_.is_complete() && !preamble_.is_uniform(); }
-  std::size_t descriptor_offset(int member) const;
+  std::size_t entry_offset(int member) const;
   bool has_told(int member) const;
   bool tell_all();
   bool have_all_told() const;

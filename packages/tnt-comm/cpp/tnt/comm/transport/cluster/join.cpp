@@ -42,6 +42,7 @@ HostRanks ranks_of_this_host(const Environment& environment) {
                     : text(environment.job_id, "-node", environment.node_rank);
   host.first_rank = environment.rank - environment.local_rank;
   host.count = environment.local_size;
+  host.job_id = environment.job_id;
   return host;
 }
 

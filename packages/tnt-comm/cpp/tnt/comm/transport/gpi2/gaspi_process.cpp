@@ -1,6 +1,7 @@
 #include "tnt/comm/transport/gpi2/gaspi_process.hpp"
 
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,8 +20,10 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/fence.hpp"
-#include "tnt/comm/base/stall_watch.hpp"
+#include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/thread.hpp"
+#include "tnt/comm/transport/ended_ranks.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -106,6 +111,58 @@ void require_free_ports(const GaspiLibrary& library, const Environment& environm
   }
 }
 
+// What the thread that starts GPI-2 tells the one that waits for it.
+struct Start {
+  std::atomic<bool> is_over{false};
+  int status = kSuccess;
+  cpu_set_t cores{};  // GPI-2 binds the thread that starts it if it is told to
+};
+
+std::vector<int> ranks_from(int first, int end) {
+  std::vector<int> ranks(static_cast<std::size_t>(end - first));
+  std::iota(ranks.begin(), ranks.end(), first);
+  return ranks;
+}
+
+// Waits for the start, which needs all ranks; throws if one of them has ended.
+void wait_for_start(const Start& start, const Environment& environment) {
+  EndedRanks ended(environment.job_id, environment.rank);
+  const auto begin = Clock::now();
+  bool has_reported = false;
+  while (!start.is_over.load()) {
+    ended.require_running([&] {
+      return start.is_over.load() ? std::vector<int>{} : ranks_from(0, environment.size);
+    });
+    if (!has_reported && seconds_since(begin) > environment.stall_report_s) {
+      log_warning(environment.rank, text("has waited ", environment.stall_report_s,
+                                         " s for the other ranks to start GPI-2."));
+      has_reported = true;
+    }
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+}
+
+// The start cannot be called off, so a thread makes it that can be left alone.
+int start_gpi2(const GaspiFunctions& functions, const Environment& environment,
+               const Deadline& deadline) {
+  const auto start = std::make_shared<Start>();
+  std::thread starter =
+      start_without_signals("tnt-comm-start", [start, deadline, proc_init = functions.proc_init] {
+        start->status = proc_init(milliseconds_left(deadline));
+        ::sched_getaffinity(0, sizeof start->cores, &start->cores);
+        start->is_over.store(true);
+      });
+  try {
+    wait_for_start(*start, environment);
+  } catch (...) {
+    starter.detach();
+    throw;
+  }
+  starter.join();
+  ::sched_setaffinity(0, sizeof start->cores, &start->cores);
+  return start->status;
+}
+
 }  // namespace
 
 void require_gaspi_environment(const Environment& environment) {
@@ -138,8 +195,7 @@ GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
 }
 
 void GaspiProcess::join(const Environment& environment, const Deadline& deadline) {
-  const StallWatch watch(rank_, "the other ranks to start GPI-2", environment.stall_report_s);
-  const int status = functions_.proc_init(milliseconds_left(deadline));
+  const int status = start_gpi2(functions_, environment, deadline);
   if (status == kSuccess) return;
   // Nothing of the library may be called from here on.
   const bool is_late = status == kTimeout;

@@ -39,14 +39,20 @@ std::uint64_t this_process_token() {
 
 template <std::size_t kSize>
 void store_text(std::array<char, kSize>& target, const std::string& value) {
-  const std::size_t length = std::min(value.size(), kSize - 1);
-  std::memcpy(target.data(), value.data(), length);
-  target[length] = '\0';
+  const std::string_view beginning = first_bytes(value, kSize - 1);
+  std::memcpy(target.data(), beginning.data(), beginning.size());
+  target[beginning.size()] = '\0';
 }
 
 template <std::size_t kSize>
 std::string load_text(const std::array<char, kSize>& source) {
   return {source.data(), ::strnlen(source.data(), kSize)};
+}
+
+std::string names_of(const std::vector<int>& ranks) {
+  std::string result = "rank(s)";
+  for (const int rank : ranks) result += text(" ", rank);
+  return result;
 }
 
 }  // namespace
@@ -56,7 +62,8 @@ ControlSegment::ControlSegment(const HostRanks& host, int rank, const Deadline& 
     : name_(text("/tnt-", host.prefix, "-control")),
       rank_(rank),
       first_rank_(host.first_rank),
-      count_(host.count) {
+      count_(host.count),
+      ended_(host.job_id, rank) {
   const bool is_creator = rank == first_rank_;
   if (is_creator) {
     create();
@@ -95,6 +102,7 @@ void ControlSegment::open(const Deadline& deadline, double stall_report_s) {
                                      " to open the job '", name_, "' for ");
   while (!SharedMemory::try_open(name_, num_bytes(), memory_) ||
          header().is_ready.load(std::memory_order_acquire) == 0) {
+    ended_.require_running([this] { return std::vector<int>{first_rank_}; });
     if (deadline.is_over()) {
       throw Error(
           ErrorKind::timeout,
@@ -129,20 +137,21 @@ void ControlSegment::join() {
   own.state.store(encode(PeerState::running), std::memory_order_release);
 }
 
-void ControlSegment::wait_for_all(const Deadline& deadline, double stall_report_s) const {
+void ControlSegment::wait_for_all(const Deadline& deadline, double stall_report_s) {
   const auto start = Clock::now();
   bool has_reported = false;
   for (int rank = first_rank_; rank < end_rank(); ++rank) {
-    while (record(rank).state.load(std::memory_order_acquire) < encode(PeerState::running)) {
+    while (!has_joined(rank)) {
+      ended_.require_running([this] { return absent_ranks(); });
       if (deadline.is_over()) {
-        throw Error(ErrorKind::timeout, text("rank ", rank_, ": ", absent_ranks(), " of ", count_,
-                                             " did not join within ", deadline.timeout_s(),
+        throw Error(ErrorKind::timeout, text("rank ", rank_, ": ", names_of(absent_ranks()), " of ",
+                                             count_, " did not join within ", deadline.timeout_s(),
                                              " s (TNT_TIMEOUT_S). Check that all ranks were"
                                              " started and call tnt_comm.init()."));
       }
       if (!has_reported && seconds_since(start) > stall_report_s) {
         log_warning(rank_, text("init() has waited ", seconds_since(start), " s for ",
-                                absent_ranks(), " of ", count_, " to join."));
+                                names_of(absent_ranks()), " of ", count_, " to join."));
         has_reported = true;
       }
       std::this_thread::sleep_for(kStartPollInterval);
@@ -150,12 +159,14 @@ void ControlSegment::wait_for_all(const Deadline& deadline, double stall_report_
   }
 }
 
-std::string ControlSegment::absent_ranks() const {
-  std::string result = "rank(s)";
+bool ControlSegment::has_joined(int rank) const {
+  return record(rank).state.load(std::memory_order_acquire) >= encode(PeerState::running);
+}
+
+std::vector<int> ControlSegment::absent_ranks() const {
+  std::vector<int> result;
   for (int rank = first_rank_; rank < end_rank(); ++rank) {
-    const bool is_here =
-        record(rank).state.load(std::memory_order_acquire) >= encode(PeerState::running);
-    if (!is_here) result += text(" ", rank);
+    if (!has_joined(rank)) result.push_back(rank);
   }
   return result;
 }

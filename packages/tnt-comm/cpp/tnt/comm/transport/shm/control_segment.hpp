@@ -4,9 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/doorbell.hpp"
+#include "tnt/comm/transport/ended_ranks.hpp"
 #include "tnt/comm/transport/shm/shared_memory.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
@@ -18,6 +20,7 @@ struct HostRanks {
   std::string prefix;
   int first_rank = 0;
   int count = 0;
+  std::string job_id = {};  ///< for EndedRanks
 };
 
 /// The one segment that exists once per job and host: who the ranks are, whether
@@ -28,7 +31,8 @@ struct HostRanks {
 class ControlSegment {
  public:
   /// Blocks until all ranks of the host have joined. Names those that did not in
-  /// its errors and in a report after `stall_report_s`.
+  /// its errors and in a report after `stall_report_s`. Does not wait for ranks
+  /// whose process has ended.
   ControlSegment(const HostRanks& host, int rank, const Deadline& deadline, double stall_report_s);
 
   DoorbellWords& doorbell_of(int rank) { return record(rank).doorbell; }
@@ -56,8 +60,9 @@ class ControlSegment {
   void create();
   void open(const Deadline& deadline, double stall_report_s);
   void join();
-  void wait_for_all(const Deadline& deadline, double stall_report_s) const;
-  std::string absent_ranks() const;
+  void wait_for_all(const Deadline& deadline, double stall_report_s);
+  bool has_joined(int rank) const;
+  std::vector<int> absent_ranks() const;
   Header& header() const { return *reinterpret_cast<Header*>(memory_.data()); }
   Record& record(int rank) const;
   bool is_alive(const Record& record, int rank) const;
@@ -66,6 +71,7 @@ class ControlSegment {
   int rank_;
   int first_rank_;
   int count_;
+  EndedRanks ended_;
   SharedMemory memory_;  // keeps its descriptor: it carries the liveness lock
 };
 

@@ -1,0 +1,65 @@
+#include "tnt/comm/algorithm/call_label.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "tnt/comm/algorithm/descriptor.hpp"
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+namespace {
+
+TEST(CallLabel, NotesShowLabelAndCaller) {
+  EXPECT_EQ(note_of({}), "");
+  EXPECT_EQ(note_of({"fit", ""}), " 'fit'");
+  EXPECT_EQ(note_of({"", "a.py:1"}), " from a.py:1");
+  EXPECT_EQ(note_of({"fit", "a.py:1"}), " 'fit' from a.py:1");
+}
+
+TEST(CallLabel, LongNotesLoseTheEndOfTheLabelAndTheBeginOfTheCaller) {
+  const std::string label = "fit" + std::string(300, 'x');
+  const std::string caller = std::string(300, '/') + "a.py:1";
+  const std::string note = note_of({label, caller});
+  EXPECT_LE(note.size(), kMaxNoteBytes);
+  EXPECT_EQ(note.find(" 'fitxxx"), 0U);
+  EXPECT_NE(note.find("xxx...' from ...///"), std::string::npos);
+  EXPECT_EQ(note.substr(note.size() - 9), "///a.py:1");
+}
+
+TEST(CallLabel, CharactersOfSeveralBytesAreNotCutApart) {
+  const std::string alphas = [] {
+    std::string text;
+    for (int i = 0; i < 100; ++i) text += "\u03b1";
+    return text;
+  }();
+  for (std::size_t count = 0; count <= 200; ++count) {
+    EXPECT_EQ(first_bytes(alphas, count).size(), count / 2 * 2);
+    EXPECT_EQ(last_bytes(alphas, count).size(), count / 2 * 2);
+    EXPECT_EQ(last_bytes("x" + alphas, count).size(), count / 2 * 2);
+  }
+  EXPECT_EQ(first_bytes("abc", 3), "abc");
+  EXPECT_EQ(last_bytes("abc", 2), "bc");
+}
+
+TEST(CallLabel, DigestsTellLabelsApart) {
+  EXPECT_EQ(digest_of(""), 0U);
+  std::set<std::uint64_t> digests;
+  for (const char* label : {"", "a", "b", "ab", "ba", "fit: end of step", "fit: end of steps"}) {
+    digests.insert(digest_of(label));
+  }
+  EXPECT_EQ(digests.size(), 7U);
+}
+
+TEST(CallLabel, DescriptorsOfDifferentLabelsDoNotMatch) {
+  const Descriptor plain{.kind = CollectiveKind::allgather, .count = 5};
+  Descriptor labelled = plain;
+  labelled.label = digest_of("fit");
+  EXPECT_FALSE(plain.matches(labelled));
+  EXPECT_NE(plain.digest(), labelled.digest());
+  EXPECT_TRUE(labelled.matches(labelled));
+}
+
+}  // namespace
+}  // namespace tnt::comm

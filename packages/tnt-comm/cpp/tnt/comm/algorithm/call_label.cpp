@@ -1,0 +1,41 @@
+#include "tnt/comm/algorithm/call_label.hpp"
+
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+namespace {
+
+constexpr std::string_view kEllipsis = "...";
+// Both together, with quotes and " from ", fit into a note.
+constexpr std::size_t kMaxPartBytes = 56;
+
+std::string without_end(std::string_view label) {
+  if (label.size() <= kMaxPartBytes) return std::string(label);
+  return text(first_bytes(label, kMaxPartBytes - kEllipsis.size()), kEllipsis);
+}
+
+std::string without_begin(std::string_view caller) {
+  if (caller.size() <= kMaxPartBytes) return std::string(caller);
+  return text(kEllipsis, last_bytes(caller, kMaxPartBytes - kEllipsis.size()));
+}
+
+}  // namespace
+
+std::uint64_t digest_of(std::string_view label) {
+  if (label.empty()) return 0;
+  // FNV-1a.
+  std::uint64_t digest = 14695981039346656037ULL;
+  for (const char character : label) {
+    digest = (digest ^ static_cast<unsigned char>(character)) * 1099511628211ULL;
+  }
+  return digest == 0 ? 1 : digest;
+}
+
+std::string note_of(const CallLabel& label) {
+  std::string note;
+  if (!label.label.empty()) note += text(" '", without_end(label.label), "'");
+  if (!label.caller.empty()) note += text(" from ", without_begin(label.caller));
+  return note;
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tnt::comm {
+
+/// What a caller says about a collective besides its arguments.
+struct CallLabel {
+  std::string_view label;   ///< what the call is for; must be equal on all ranks
+  std::string_view caller;  ///< where it is made, such as "train.py:31"; shown, not compared
+};
+
+/// The most bytes of a note, which is what messages show of a label.
+inline constexpr std::size_t kMaxNoteBytes = 128;
+
+/// Digest of a label; 0 only if there is none.
+std::uint64_t digest_of(std::string_view label);
+
+/// The note for messages: " 'fit: end of step' from train.py:31", or "". A long
+/// label loses its end and a long caller its begin, between characters.
+std::string note_of(const CallLabel& label);
+
+}  // namespace tnt::comm

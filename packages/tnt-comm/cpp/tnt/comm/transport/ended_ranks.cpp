@@ -1,0 +1,66 @@
+#include "tnt/comm/transport/ended_ranks.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+namespace {
+
+constexpr auto kLookInterval = std::chrono::milliseconds(50);
+
+bool is_ours(int descriptor) {
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 && status.st_uid == ::geteuid();
+}
+
+// The first line of a file. A few words, so that one read gets them.
+std::string read_line(int descriptor) {
+  std::array<char, 200> content{};
+  const ssize_t count = ::read(descriptor, content.data(), content.size());
+  const std::string all(content.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
+  return all.substr(0, all.find('\n'));
+}
+
+}  // namespace
+
+EndedRanks::EndedRanks(std::string job_id, int rank)
+    : job_id_(std::move(job_id)), rank_(rank), next_look_(Clock::now()) {}
+
+std::optional<std::string> EndedRanks::end_of(int rank) const {
+  if (job_id_.empty()) return std::nullopt;
+  const std::string name = text("/tnt-", job_id_, "-ended-", rank);
+  const int descriptor = ::shm_open(name.c_str(), O_RDONLY, 0);
+  if (descriptor < 0) return std::nullopt;
+  std::optional<std::string> end;
+  if (is_ours(descriptor)) end = read_line(descriptor);
+  ::close(descriptor);
+  return end;
+}
+
+void EndedRanks::require_running(const std::function<std::vector<int>()>& absent) {
+  if (job_id_.empty() || Clock::now() < next_look_) return;
+  next_look_ = Clock::now() + kLookInterval;
+  for (const int rank : absent()) {
+    const auto end = rank == rank_ ? std::nullopt : end_of(rank);
+    if (!end) continue;
+    // It may have joined and ended just before this look.
+    bool is_still_absent = false;
+    for (const int other : absent()) is_still_absent |= other == rank;
+    if (!is_still_absent) continue;
+    throw Error(ErrorKind::peer_lost,
+                text("rank ", rank_, ": rank ", rank, " has ended", end->empty() ? "" : " (", *end,
+                     end->empty() ? "" : ")",
+                     " before it joined the job. Every rank must run the same script up to its"
+                     " end; look at the output of that rank first."));
+  }
+}
+
+}  // namespace tnt::comm
