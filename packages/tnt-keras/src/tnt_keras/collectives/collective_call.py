@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from tnt_keras.collectives.call import Call, running
 from tnt_keras.collectives.failure import cause_of
 from tnt_keras.collectives.messages import meet
+from tnt_keras.collectives.one_thread import only_in_this_thread
 from tnt_keras.collectives.user_frames import user_frames_of
 from tnt_keras.process.rank import get_size
 
@@ -31,7 +32,7 @@ def collective_call(name: str) -> Callable[[_Method], _Method]:
         def call(*args: Any, **kwargs: Any) -> Any:
             if get_size() == 1:
                 return method(*args, **kwargs)
-            with running(name) as this:
+            with running(name) as this, only_in_this_thread(this.name, this.caller):
                 try:
                     meet("begin")
                     return method(*args, **kwargs)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tnt_keras.collectives.channel import Channel
 from tnt_keras.collectives.exchange import ExchangeSequence
+from tnt_keras.keras_hooks.private import check_version
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.context import Step, current_tracing, is_building, step_scope
 from tnt_keras.step.data_check import StepExchange
@@ -33,6 +34,7 @@ class StepCommunication:
     """
 
     def __init__(self) -> None:
+        check_version()
         self.optimizers: list[Any] = []
         self.denominators = Channel("loss denominators")
         self.state = Channel("metrics and statistics")

@@ -17,7 +17,7 @@ import keras
 import tensorflow as tf
 
 from tnt_keras.collectives.channel import Channel
-from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class
+from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, without_mixins
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.step.context import Step, current_step, current_tracing
 from tnt_keras.step.gradients import Gradient, global_gradients, gradient_channel
@@ -38,8 +38,13 @@ class DistributedOptimizer(_Base):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        # Asked for by `from_config`. Copies are plain optimizers.
+        """Make a plain optimizer: `from_config` and copies ask for one of the hooked class."""
         return plain_class(cls)(*args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        """Copy and pickle as a plain Keras optimizer. Local."""
+        with without_mixins(self):
+            return self.__reduce__()
 
     def scale_loss(self, loss: tf.Tensor) -> tf.Tensor:
         """Weight the loss with this rank's share, besides what the optimizer does. Local.
@@ -93,7 +98,7 @@ class DistributedOptimizer(_Base):
 
 
 def distribute_optimizer(optimizer: Any) -> None:
-    """Hook `optimizer` in place; nothing happens if it is hooked. Local.
+    """Add the hook to `optimizer` in place; nothing happens if it is there. Local.
 
     Args:
         optimizer: The outermost optimizer of some variables.
@@ -103,7 +108,7 @@ def distribute_optimizer(optimizer: Any) -> None:
 
 @contextlib.contextmanager
 def hooked_optimizers() -> Iterator[None]:
-    """Hook every Keras optimizer that this thread's step applies inside a with-block.
+    """Add the hook to every Keras optimizer that this thread's step applies in a with-block.
 
     A model may have other optimizers than the one given to `compile`: one for the generator and one
     for the discriminator, say, or one that the step itself makes.

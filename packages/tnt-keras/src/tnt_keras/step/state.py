@@ -71,7 +71,7 @@ class StepState:
         return {key: self._global_value(key, value, means) for key, value in logs.items()}
 
     def _number_of_samples(self) -> Increment:
-        """A rank that reads other data than the rest would spoil results without a sign."""
+        """Return what notices a rank that reads other data than the rest and spoils results."""
         num_local = tf.cast(self._step.num_local, tf.float32)
 
         def check(of_all_ranks: tf.Tensor) -> None:
