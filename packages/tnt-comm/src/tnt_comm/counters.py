@@ -51,5 +51,5 @@ class Counters:
 
 
 def counters() -> Counters:
-    """Return the totals of this rank. Cheap; joins the job if needed. Local otherwise."""
+    """Return the totals of this rank; cheap. Joins the job if needed. Local otherwise."""
     return Counters(*_core.counters())

@@ -28,7 +28,7 @@ def strange_library(folder: Path, version: str) -> str:
     subprocess.run(
         ["gcc", "-shared", "-fPIC", f"-DVERSION={version}", "-o", str(library), str(source)],
         check=True,
-        timeout=60,
+        timeout=110,
     )
     return str(library)
 
@@ -37,13 +37,13 @@ def reports_of(library: str, **places: object) -> list[RankReport]:
     env = {"TNT_GPI2_LIBRARY": library, "TNT_TIMEOUT_S": "60"}
     if not places:
         env["TNT_TRANSPORT"] = "gpi2"
-    return observe_ranks(join, 2, env=env, timeout_s=20, **places)  # type: ignore[arg-type]
+    return observe_ranks(join, 2, env=env, timeout_s=100, **places)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_every_rank_says_how_to_get_gpi2(size: int) -> None:
     env = {"TNT_TRANSPORT": "gpi2", "TNT_GPI2_LIBRARY": NOWHERE}
-    for report in observe_ranks(join, size, env=env, timeout_s=20):
+    for report in observe_ranks(join, size, env=env, timeout_s=100):
         assert (report.outcome, report.exit_code) == ("raised", 1)
         assert "CommError" in report.error
         assert f"TNT_GPI2_LIBRARY='{NOWHERE}' cannot be loaded" in report.error

@@ -48,7 +48,7 @@ def fail_while_leaving():
 
 @pytest.fixture
 def pool():
-    with RankPool(2, timeout_s=30, grace_s=0.5) as pool:
+    with RankPool(2, timeout_s=100, grace_s=0.5) as pool:
         yield pool
 
 
@@ -77,6 +77,7 @@ def test_after_a_failure_the_next_run_starts_new_processes_as_a_new_job(pool, fa
 
 
 def test_a_hanging_run_is_reported_and_the_pool_can_be_used_again(pool):
+    pool.run(job_id)  # its processes have started
     reports = pool.observe(hang_on_rank_1, timeout_s=1.5)
     assert [r.outcome for r in reports] == ["returned", "timed_out"]
     assert "hang_on_rank_1" in reports[1].stack_dump

@@ -17,7 +17,7 @@ from tnt_data import (
     micro_batch_size,
     slice_batches,
 )
-from tnt_keras.inputs.arguments import errors_name
+from tnt_keras.inputs.check import errors_name
 from tnt_keras.inputs.legacy_dataset import Dataset
 from tnt_keras.process.rank import get_size, is_master_rank
 

@@ -1,4 +1,4 @@
-"""The processes of one job: one call on all of them, watched until all is decided."""
+"""The processes of one job, and a call on all of them that ends by a deadline."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Job:
 
 
 class _Watch:
-    """One call in progress: who has reported what, and until when the others may go on."""
+    """A call in progress: the reports so far, and the deadline of the ranks that are not done."""
 
     def __init__(
         self, ranks: list[RankProcess], timeout_s: float, grace_s: float, is_last: bool

@@ -9,7 +9,7 @@ from tnt_comm.testing.job import Job, pack_call
 from tnt_comm.testing.placement import Host, places_of
 from tnt_comm.testing.report import RankReport, RanksFailed
 
-DEFAULT_TIMEOUT_S = 60.0
+DEFAULT_TIMEOUT_S = 200.0
 DEFAULT_GRACE_S = 10.0
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.inputs.arguments import InputArguments, check_input, errors_name
+from tnt_keras.inputs.arguments import InputArguments
 from tnt_keras.inputs.arrays import Arrays
+from tnt_keras.inputs.check import check_input, errors_name
 from tnt_keras.inputs.class_weights import ClassWeight, class_weight_function
 from tnt_keras.inputs.compare import (
     compare_arrays,

@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.inputs.arguments import errors_name
+from tnt_keras.inputs.check import errors_name
 from tnt_keras.process.rank import get_rank, get_size
 
 

@@ -22,9 +22,13 @@ from tnt_keras.process.rank import get_rank
 from tnt_keras.step.context import Step
 
 _HAS_DATA, _NUM_LOCAL, _NUM_GLOBAL, _FINGERPRINT = range(4)
+_REMEDY = (
+    "Give all ranks equally many batches, or limit them by `steps_per_epoch` (`validation_steps` "
+    "for validation data, `steps` in `evaluate` and `predict`)."
+)
 _OUT_OF_DATA = (
-    "Ranks have different numbers of steps: some have no more data while others go on. Give all "
-    "ranks equally many batches, or limit them by `steps_per_epoch`. Ranks without data:"
+    "Ranks have different numbers of steps: some have no more data while others go on. "
+    f"{_REMEDY} Ranks without data:"
 )
 _OTHER_DATA = (
     "Ranks have read different data in one step, so that some samples are used twice and others "
@@ -86,8 +90,7 @@ class StepExchange:
         if len(going_on):
             raise ValueError(
                 f"Rank {get_rank()} has no more data, but ranks {going_on.tolist()} go on: all "
-                "must have the same number of steps. Give all ranks equally many batches, or "
-                "limit them by `steps_per_epoch`."
+                f"must have the same number of steps. {_REMEDY}"
             )
 
     def _gather(
