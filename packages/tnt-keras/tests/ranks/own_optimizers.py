@@ -18,6 +18,7 @@ class MakesOptimizers(keras.Model):
     def __init__(self) -> None:
         super().__init__()
         self.dense = keras.layers.Dense(10)
+        self.loss_tracker = keras.metrics.Mean(name="loss")
 
     def call(self, inputs: Any) -> Any:
         return self.dense(inputs)
@@ -27,7 +28,8 @@ class MakesOptimizers(keras.Model):
             loss = tf.reduce_mean(tf.square(self(data) - data))
         gradients = tape.gradient(loss, self.trainable_variables)
         keras.optimizers.SGD(0.1).apply(gradients, self.trainable_variables)
-        return {}
+        self.loss_tracker.update_state(loss)
+        return {"loss": self.loss_tracker.result()}
 
 
 def made_in_the_step(distributed: bool) -> dict[str, Any]:
@@ -39,6 +41,31 @@ def made_in_the_step(distributed: bool) -> dict[str, Any]:
     model.compile(run_eagerly=True)  # Keras allows no new variables in a graph
     model.fit(samples()[0], batch_size=5, shuffle=False, epochs=2, verbose=0)
     return {"weights": _weights(model)}
+
+
+class AppliesTwice(MakesOptimizers):
+    """Its step applies its optimizer to the gradients of two losses, one after the other."""
+
+    def train_step(self, data: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            error = self(data) - data
+            losses = [tf.reduce_mean(tf.square(error)), tf.reduce_mean(tf.abs(error))]
+        for loss in losses:
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply(gradients, self.trainable_variables)
+            self.loss_tracker.update_state(loss)
+        return {"loss": self.loss_tracker.result()}
+
+
+def applied_twice(distributed: bool) -> dict[str, Any]:
+    """Trains with an optimizer that a step applies twice."""
+    keras.utils.set_random_seed(24)
+    model = AppliesTwice()
+    if distributed:
+        model = tnt_keras.Model(model)
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9))
+    model.fit(samples()[0], batch_size=5, shuffle=False, epochs=2, verbose=0)
+    return {"weights": _weights(model), "iterations": int(model.optimizer.iterations)}
 
 
 def shared_by_two_models(distributed: bool) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pytest
     "function",
     [
         own_optimizers.made_in_the_step,
+        own_optimizers.applied_twice,
         own_optimizers.shared_by_two_models,
         own_optimizers.shared_with_a_loss_scale,
     ],
