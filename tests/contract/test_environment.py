@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tnt_keras.process.variable_names import KNOWN_NAMES
 from tnt_launch.planning.rank_environment import WRITTEN_VARIABLES
 from tnt_launch.planning.variables import (
     USER_VARIABLES,
@@ -45,6 +46,11 @@ def documented_readers():
 
 def test_the_page_documents_exactly_the_variables_that_the_launcher_writes():
     assert set(documented_readers()) == set(WRITTEN_VARIABLES)
+
+
+def test_tnt_keras_knows_the_names_of_all_variables():
+    """It warns of other names where there is no launcher to do so."""
+    assert sorted(KNOWN_NAMES) == sorted(WRITTEN_VARIABLES)
 
 
 @pytest.mark.parametrize("package", READERS)

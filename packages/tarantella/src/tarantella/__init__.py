@@ -2,24 +2,30 @@
 
 The names of this package are those of tnt-keras, with tnt-comm as `tnt.comm`. A script that is
 started without the launcher is a world of one rank.
+
+Importing loads nothing but the names: a part is imported when one of its names is used first.
 """
 
-from importlib.metadata import version as _version
+from __future__ import annotations
 
-import tnt_comm as comm
-from tarantella._versions import versions
-from tnt_keras import (
-    Model,
-    data,
-    get_local_rank,
-    get_local_size,
-    get_master_rank,
-    get_rank,
-    get_size,
-    is_master_rank,
-)
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__version__ = _version("tarantella")
+if TYPE_CHECKING:
+    import tnt_comm as comm
+    from tarantella._versions import versions
+    from tnt_keras import (
+        Model,
+        data,
+        get_local_rank,
+        get_local_size,
+        get_master_rank,
+        get_rank,
+        get_size,
+        is_master_rank,
+    )
+
+    __version__: str
 
 __all__ = [
     "Model",
@@ -34,3 +40,25 @@ __all__ = [
     "versions",
     "__version__",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    value = _load(name)
+    globals()[name] = value  # the next use finds it without coming here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _load(name: str) -> Any:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("tarantella")
+    if name == "versions":
+        return importlib.import_module("tarantella._versions").versions
+    if name == "comm":
+        return importlib.import_module("tnt_comm")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("tnt_keras"), name)

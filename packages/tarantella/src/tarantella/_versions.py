@@ -9,7 +9,7 @@ FOUNDATIONS = (("tensorflow", "tensorflow-cpu"), ("keras",), ("numpy",))
 
 
 def versions() -> dict[str, str]:
-    """Releases of Tarantella's parts and of what they stand on, for reports of errors. Local.
+    """Return the releases of Tarantella's parts and of what they need, for reports. Local.
 
     Returns:
         Version by name of distribution, "python" last. What is not installed has the version

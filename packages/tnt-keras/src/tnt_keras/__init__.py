@@ -5,23 +5,29 @@
     model = tnt.Model(model)
 
 makes a Keras model train, evaluate and predict on all ranks that the launcher started.
+
+Importing does nothing else: no rank is asked, nothing is set up, and TensorFlow is imported when a
+name is used that needs it.
 """
 
-from importlib.metadata import version
+from __future__ import annotations
 
-from tnt_keras import data
-from tnt_keras.model.model import Model
-from tnt_keras.process.devices import set_up_devices
-from tnt_keras.process.environment import settings
-from tnt_keras.process.log import set_up_logging
-from tnt_keras.process.rank import (
-    get_local_rank,
-    get_local_size,
-    get_master_rank,
-    get_rank,
-    get_size,
-    is_master_rank,
-)
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tnt_keras import data
+    from tnt_keras.model.model import Model
+    from tnt_keras.process.rank import (
+        get_local_rank,
+        get_local_size,
+        get_master_rank,
+        get_rank,
+        get_size,
+        is_master_rank,
+    )
+
+    __version__: str
 
 __all__ = [
     "Model",
@@ -33,8 +39,36 @@ __all__ = [
     "get_size",
     "is_master_rank",
 ]
-__version__ = version("tnt-keras")
 
-# Before TensorFlow starts its runtime, hence at import.
-set_up_logging(settings())
-set_up_devices(settings())
+_RANK_FUNCTIONS = {name for name in __all__ if name.startswith(("get_", "is_"))}
+_FRAMEWORKS = {"keras", "tensorflow"}
+
+
+def __getattr__(name: str) -> Any:
+    value = _load(name)
+    globals()[name] = value  # the next use finds it without coming here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
+
+def _load(name: str) -> Any:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("tnt-keras")
+    if name in _RANK_FUNCTIONS:
+        return getattr(importlib.import_module("tnt_keras.process.rank"), name)
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        if name == "Model":
+            return importlib.import_module("tnt_keras.model.model").Model
+        return importlib.import_module("tnt_keras.data")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _FRAMEWORKS:
+            raise
+        raise ImportError(
+            f"`{name}` needs TensorFlow and Keras, and {error.name} is not installed. Run "
+            "`pip install tensorflow`, or `pip install tensorflow-cpu` for a machine without GPUs."
+        ) from None

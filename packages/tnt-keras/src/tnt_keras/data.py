@@ -17,6 +17,7 @@ from tnt_data import (
     micro_batch_size,
     slice_batches,
 )
+from tnt_keras.inputs.check import errors_name
 from tnt_keras.inputs.legacy_dataset import Dataset
 from tnt_keras.process.rank import get_size, is_master_rank
 
@@ -42,7 +43,7 @@ def explain(
     *,
     tnt_micro_batch_size: int | None = None,
 ) -> None:
-    """Prints on the master rank how ranks share a dataset, and what is done with each step. Local.
+    """Print on the master rank how ranks share a dataset, and what is done with each step. Local.
 
     `tnt_data.explain` gives the same as text.
 
@@ -55,6 +56,7 @@ def explain(
         ValueError: As for `fit`.
     """
     number = get_size() if size is None else size
-    text = tnt_data.explain(dataset, number, micro_batch_size=tnt_micro_batch_size)
+    with errors_name("dataset", "tnt_micro_batch_size"):
+        text = tnt_data.explain(dataset, number, micro_batch_size=tnt_micro_batch_size)
     if is_master_rank():
         print(text)

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import logging
 import pathlib
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ import tensorflow as tf
 from features import Gan, classifier, samples
 
 import tnt_keras
+from tnt_keras.keras_hooks.patch import replaced
 
 
 def batches_of(batch_size: int | None = 5) -> Any:
@@ -95,6 +97,50 @@ def save_weights_and_load(folder: str) -> bool:
     other = classifier(True)
     other.load_weights(path)
     return all(np.array_equal(a, b) for a, b in zip(written, other.get_weights(), strict=True))
+
+
+def load_and_remove(folder: str) -> bool:
+    """Load weights, of which the master removes the file at once while another rank is slow."""
+    path = pathlib.Path(folder) / "model.weights.h5"
+    classifier(True).save_weights(path)
+    model = classifier(True)
+    read = keras.Model.load_weights
+
+    def read_slowly(*arguments: Any, **keywords: Any) -> None:
+        time.sleep(0.5 * tnt_keras.get_rank())
+        read(*arguments, **keywords)
+
+    with replaced(keras.Model, "load_weights", read_slowly):
+        model.load_weights(path)
+    if tnt_keras.is_master_rank():
+        path.unlink()
+    return True
+
+
+def load_what_one_rank_lacks(folder: str, lacking: int) -> tuple[str, str]:
+    """Load weights from a file that one rank cannot find; return the error."""
+    model = classifier(True)
+    model.save_weights(pathlib.Path(folder) / "model.weights.h5")
+    name = "missing" if tnt_keras.get_rank() == lacking else "model"
+    try:
+        model.load_weights(pathlib.Path(folder) / f"{name}.weights.h5")
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return "", "no error"
+
+
+def load_on_the_master_only(folder: str) -> tuple[str, str]:
+    """Load weights on the master rank, while the others go on to train; return the error."""
+    model = classifier(True)
+    path = pathlib.Path(folder) / "model.weights.h5"
+    model.save_weights(path)
+    try:
+        if tnt_keras.is_master_rank():
+            model.load_weights(path)
+        model.fit(batches_of(), verbose=0)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return "", "no error"
 
 
 def save_twice(folder: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from input_warnings import fit_other_arrays
 import tnt_data
 import tnt_keras
 from tnt_keras.inputs import python_input
-from tnt_keras.inputs.py_dataset import NumberedBatches
+from tnt_keras.inputs.py_dataset import NumberedPyDataset
 from tnt_keras.keras_hooks.patch import replaced
 
 
@@ -113,12 +113,12 @@ def _other_length_of_a_py_dataset() -> None:
 def _other_order_of_batches_on_rank_1() -> None:
     """As Keras may hand them out if workers make more batches than an epoch has steps."""
 
-    class Reordered(NumberedBatches):
+    class Reordered(NumberedPyDataset):
         def __getitem__(self, index: int) -> Any:
             swap = tnt_keras.get_rank() == 1 and index < 2
             return super().__getitem__(1 - index if swap else index)
 
-    with replaced(python_input, "NumberedBatches", Reordered):
+    with replaced(python_input, "NumberedPyDataset", Reordered):
         classifier(True).fit(Batches(), shuffle=False, verbose=0)
 
 

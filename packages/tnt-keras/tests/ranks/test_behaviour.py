@@ -8,6 +8,10 @@ from typing import Any
 import behaviours
 import features
 import numpy as np
+import pytest
+from rank_pools import ENVIRONMENT
+
+from tnt_comm.testing import observe_ranks
 
 
 def _assert_all_equal(lists: list[list[np.ndarray]]) -> None:
@@ -75,6 +79,36 @@ def test_saved_model_is_plain_and_training_goes_on_as_in_serial(
 
 def test_weights_read_back_are_those_written(pool_of: Any, tmp_path: pathlib.Path) -> None:
     assert pool_of(2).run(behaviours.save_weights_and_load, str(tmp_path)) == [True, True]
+
+
+def test_file_of_weights_can_be_removed_after_loading(pool_of: Any, tmp_path: pathlib.Path) -> None:
+    assert pool_of(2).run(behaviours.load_and_remove, str(tmp_path)) == [True, True]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_failure_to_load_weights_is_raised_on_every_rank(
+    lacking: int, pool_of: Any, tmp_path: pathlib.Path
+) -> None:
+    errors = pool_of(2).run(behaviours.load_what_one_rank_lacks, str(tmp_path), lacking)
+    (own_kind, own_text), (kind, text) = errors[lacking], errors[1 - lacking]
+    assert kind == own_kind == "FileNotFoundError"
+    assert "missing.weights.h5" in own_text
+    assert f"Rank {1 - lacking}: rank {lacking} could not read" in text
+    assert text.endswith(own_text)
+
+
+def test_weights_that_only_the_master_loads_are_an_error_on_every_rank(
+    tmp_path: pathlib.Path,
+) -> None:
+    reports = observe_ranks(
+        behaviours.load_on_the_master_only, 2, str(tmp_path), env=ENVIRONMENT, timeout_s=120
+    )
+    for report in reports:
+        kind, text = report.value
+        assert kind == "MismatchError", text
+        assert "load_weights" in text
+        assert "fit" in text
 
 
 def test_existing_file_is_kept_without_overwrite(pool_of: Any, tmp_path: pathlib.Path) -> None:

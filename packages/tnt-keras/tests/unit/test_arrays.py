@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tnt_keras.inputs.arrays import ArraySamples, is_array, split_off_last
+from tnt_keras.inputs.arrays import Arrays, is_array, split_off_last
 
 
 def test_samples_at_positions_keep_structure_and_types() -> None:
     x = {"a": np.arange(6.0), "b": [np.arange(12).reshape(6, 2)]}
     ragged = tf.RaggedTensor.from_row_lengths(tf.range(15), [0, 1, 2, 3, 4, 5])
-    arrays = ArraySamples.pack(x, ragged, None)
-    inputs, targets = arrays.take(tf.constant([4, 1], tf.int64))
+    arrays = Arrays.pack(x, ragged, None)
+    inputs, targets = arrays.rows_at(tf.constant([4, 1], tf.int64))
     assert inputs["a"].numpy().tolist() == [4.0, 1.0]
     assert inputs["a"].dtype == keras.config.floatx()
     assert inputs["b"][0].numpy().tolist() == [[8, 9], [2, 3]]
@@ -23,12 +23,12 @@ def test_samples_at_positions_keep_structure_and_types() -> None:
 
 
 def test_batch_spec_has_an_open_first_axis() -> None:
-    spec = ArraySamples.pack(np.zeros((6, 2), "float32"), np.zeros(6, "int32"), None).batch_spec
+    spec = Arrays.pack(np.zeros((6, 2), "float32"), np.zeros(6, "int32"), None).batch_spec
     assert [one.shape.as_list() for one in spec] == [[None, 2], [None]]
 
 
 def test_positions_are_in_order_or_shuffled() -> None:
-    arrays = ArraySamples.pack(np.zeros((7, 1)), None, None)
+    arrays = Arrays.pack(np.zeros((7, 1)), None, None)
     plain = [batch.tolist() for batch in arrays.positions(3, shuffle=False).as_numpy_iterator()]
     assert plain == [[0, 1, 2], [3, 4, 5], [6]]
     batches = list(arrays.positions(3, shuffle=True).as_numpy_iterator())
@@ -37,7 +37,7 @@ def test_positions_are_in_order_or_shuffled() -> None:
 
 def test_differing_numbers_of_samples_are_refused() -> None:
     with pytest.raises(ValueError, match=r"same number of samples.*\[3, 4\]"):
-        ArraySamples.pack(np.zeros((3, 1)), np.zeros(4), None)
+        Arrays.pack(np.zeros((3, 1)), np.zeros(4), None)
 
 
 @pytest.mark.parametrize("fraction", [0.2, 0.25, 0.5, 0.01])
@@ -66,7 +66,7 @@ def test_fingerprint_tells_other_samples_and_another_order() -> None:
     x = np.arange(1000.0)
 
     def fingerprint(x: np.ndarray, num_rows: int | None = None) -> int:
-        return ArraySamples.pack(x, {"y": -x}, None).fingerprint(num_rows)
+        return Arrays.pack(x, {"y": -x}, None).fingerprint(num_rows)
 
     assert fingerprint(x) == fingerprint(x.copy())
     other, shuffled = x.copy(), np.random.default_rng(0).permutation(x)

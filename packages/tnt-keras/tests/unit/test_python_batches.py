@@ -10,13 +10,13 @@ import pytest
 
 from tnt_keras.inputs.py_dataset import (
     SEED,
-    CommonOrder,
-    NumberedBatches,
-    RowsOfRank,
+    NumberedPyDataset,
+    RankRowsPyDataset,
+    SameOrderPyDataset,
     draws_random_numbers,
-    in_common_order,
     makes_batches,
-    separate,
+    split_numbers,
+    with_same_order,
 )
 from tnt_keras.keras_hooks.private import ChangedInput
 
@@ -55,7 +55,7 @@ def firsts(batches: Any) -> list[int]:
 def test_order_changes_from_epoch_to_epoch_and_is_the_same_for_all() -> None:
     orders = []
     for _ in range(2):
-        batches = CommonOrder(Batches(), shuffle=True)
+        batches = SameOrderPyDataset(Batches(), shuffle=True)
         for _ in range(3):
             orders.append(firsts(batches))
             batches.on_epoch_end()
@@ -65,19 +65,21 @@ def test_order_changes_from_epoch_to_epoch_and_is_the_same_for_all() -> None:
 
 
 def test_another_seed_gives_another_order() -> None:
-    orders = {tuple(firsts(CommonOrder(Batches(), shuffle=True, seed=seed))) for seed in range(9)}
+    orders = {
+        tuple(firsts(SameOrderPyDataset(Batches(), shuffle=True, seed=seed))) for seed in range(9)
+    }
     assert len(orders) > 1
 
 
 def test_order_is_kept_without_shuffling() -> None:
-    batches = CommonOrder(Batches(), shuffle=False)
+    batches = SameOrderPyDataset(Batches(), shuffle=False)
     batches.on_epoch_end()
     assert firsts(batches) == list(range(5))
 
 
 def test_workers_are_those_of_the_original_which_is_told_of_epochs() -> None:
     original = Batches(workers=3, use_multiprocessing=True, max_queue_size=7)
-    batches = CommonOrder(original, shuffle=True)
+    batches = SameOrderPyDataset(original, shuffle=True)
     assert (batches.workers, batches.use_multiprocessing, batches.max_queue_size) == (3, True, 7)
     batches.on_epoch_begin()
     batches.on_epoch_end()
@@ -88,7 +90,9 @@ def test_rows_of_all_ranks_are_the_batch_and_a_stand_in_counts_for_nothing() -> 
     for index in range(5):
         whole = Batches()[index][0].tolist()
         for rank in range(3):
-            (x, y), numbers = separate(RowsOfRank(Batches(), False, SEED, rank, 3)[index])
+            (x, y), numbers = split_numbers(
+                RankRowsPyDataset(Batches(), False, SEED, rank, 3)[index]
+            )
             assert numbers.tolist() == [[index + 1, len(whole[rank::3]), len(whole)]]
             assert x.tolist() == (whole[rank::3] or whole[:1])
             assert y.tolist() == (-x).tolist()
@@ -115,7 +119,7 @@ def test_numbered_batch_is_the_one_that_keras_makes_of_the_original(form: str) -
     def read(batches: Any) -> Any:
         return next(iter(ChangedInput(batches, None, lambda whole: whole).get_tf_dataset()))
 
-    batch, numbers = separate(read(NumberedBatches(Same(), shuffle=False)))
+    batch, numbers = split_numbers(read(NumberedPyDataset(Same(), shuffle=False)))
     expected = read(Same())
     assert numbers.numpy().tolist() == [[1]]
     keras.tree.assert_same_structure(batch, expected)
@@ -145,8 +149,8 @@ def test_random_numbers_in_methods_are_found_unless_something_seeds_them() -> No
 
 def test_only_py_datasets_get_another_order() -> None:
     generator = (batch for batch in ())
-    assert in_common_order(generator, True) is generator
-    assert isinstance(in_common_order(Batches(), True), CommonOrder)
+    assert with_same_order(generator, True) is generator
+    assert isinstance(with_same_order(Batches(), True), SameOrderPyDataset)
     assert makes_batches(generator)
     assert makes_batches(Batches())
     assert not makes_batches(np.zeros(3))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tnt_keras.process.environment import Settings, read_settings
@@ -12,7 +14,6 @@ def test_empty_environment_gives_the_documented_defaults() -> None:
         log_level="WARNING",
         log_on_all_ranks=False,
         output_on_all_ranks=False,
-        num_threads=None,
         gpus_per_node=None,
         fusion_threshold_bytes=32768,
         wire_dtype=None,
@@ -57,12 +58,33 @@ def test_two_different_fusion_thresholds_are_refused() -> None:
     [
         ("TNT_LOG_LEVEL", "LOUD"),
         ("TNT_LOG_ON_ALL_DEVICES", "maybe"),
-        ("TNT_NUM_THREADS", "0"),
+        ("TNT_LOG_LEVEL", ""),
+        ("TNT_OUTPUT_ON_ALL_DEVICES", " "),
         ("TNT_GPUS_PER_NODE", "-1"),
+        ("TNT_GPUS_PER_NODE", "+1"),
+        ("TNT_GPUS_PER_NODE", "0x1"),
+        ("TNT_GPUS_PER_NODE", "\u0661"),
+        ("TNT_FUSION_THRESHOLD_KB", "1_0"),
         ("TNT_FUSION_THRESHOLD_KB", "32kB"),
         ("TNT_WIRE_DTYPE", "int8"),
     ],
 )
 def test_malformed_variable_is_named_with_its_value(name: str, text: str) -> None:
-    with pytest.raises(ValueError, match=f"{name}.*{text}"):
+    with pytest.raises(ValueError, match=f"{name}.*{re.escape(repr(text))}"):
         read_settings({name: text})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "field", "value"),
+    [
+        ("TNT_LOG_LEVEL", " info", "log_level", "INFO"),
+        ("TNT_LOG_ON_ALL_DEVICES", "\tTrue\n", "log_on_all_ranks", True),
+        ("TNT_GPUS_PER_NODE", " 0012 ", "gpus_per_node", 12),
+        ("TNT_FUSION_THRESHOLD_KB", " 64 ", "fusion_threshold_bytes", 65536),
+        ("TNT_WIRE_DTYPE", " BFloat16 ", "wire_dtype", "bfloat16"),
+    ],
+)
+def test_blanks_around_a_value_and_its_case_are_ignored(
+    name: str, text: str, field: str, value: object
+) -> None:
+    assert getattr(read_settings({name: text}), field) == value

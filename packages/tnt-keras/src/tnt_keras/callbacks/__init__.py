@@ -1,1 +1,1 @@
-"""Which callbacks run on which rank, and those that Tarantella adds."""
+"""Which callbacks run on which rank, and those that keep ranks together or report on them."""

@@ -13,7 +13,9 @@ from tnt_keras.process.log import logger
 
 
 class CommunicationReport(keras.callbacks.Callback):
-    """Measures the steps of a `fit` and logs at its end, at INFO, a line such as
+    """Measures the steps of a `fit` and logs the share of communication at its end, at INFO.
+
+    The line is such as
 
         communication 8.1 % of step, 92 % hidden
 
@@ -24,16 +26,15 @@ class CommunicationReport(keras.callbacks.Callback):
 
     The *step time* is that between Keras' calls at the begin and at the end of a batch: fetching
     the batch, the step itself, and what callbacks do at its end. *Communication time* is the time
-    in which at least one sum (or other exchange) was under way, from when this rank gave a bucket
-    away until the sum was there; so it includes waiting for ranks that are behind. *Waiting time*
-    is the part of the step in which a thread of this rank waited for one. See
+    in which at least one sum (or other exchange) was under way, from when this rank handed over a
+    bucket until its sum was complete; so it includes waiting for ranks that are behind. *Waiting
+    time* is the part of the step in which a thread of this rank waited for one. See
     `tnt_comm.Counters`.
 
     It must be the last callback, so that what others communicate counts too.
     """
 
     def __init__(self) -> None:
-        """Measures nothing yet."""
         super().__init__()
         self._step_s = 0.0
         self._total = tnt_comm.Counters()
@@ -41,25 +42,15 @@ class CommunicationReport(keras.callbacks.Callback):
 
     @staticmethod
     def is_wanted() -> bool:
-        """Returns whether the line would be shown by this rank. Local."""
+        """Return whether the line would be shown by this rank. Local."""
         return logger.isEnabledFor(logging.INFO)
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begins to measure a step. Local.
-
-        Args:
-            batch: Not used.
-            logs: Not used.
-        """
+        """Start the clock of a step. Local."""
         self._begin = (time.perf_counter(), tnt_comm.counters())
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Ends to measure it. Local.
-
-        Args:
-            batch: Not used.
-            logs: Not used.
-        """
+        """Add the time of the step to the totals. Local."""
         if self._begin is not None:
             begin_s, before = self._begin
             self._step_s += time.perf_counter() - begin_s
@@ -67,17 +58,13 @@ class CommunicationReport(keras.callbacks.Callback):
             self._begin = None
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Logs the line. Local.
-
-        Args:
-            logs: Not used.
-        """
+        """Log the line. Local."""
         if self._step_s > 0:
             logger.info("%s", describe(self._step_s, self._total))
 
 
 def describe(step_s: float, total: tnt_comm.Counters) -> str:
-    """Returns the line. Pure.
+    """Return the line. Pure.
 
     Args:
         step_s: Step time, in seconds, > 0.

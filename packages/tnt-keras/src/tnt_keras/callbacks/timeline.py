@@ -22,73 +22,33 @@ class TimelineMarks(keras.callbacks.Callback):
     """
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begins a slice. Local.
-
-        Args:
-            epoch: Not used.
-            logs: Not used.
-        """
+        """Begin a slice. Local."""
         timeline.begin(EPOCH)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Ends the slice. Local.
-
-        Args:
-            epoch: Not used.
-            logs: Not used.
-        """
+        """End the slice. Local."""
         timeline.end(EPOCH)
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begins a slice. Local.
-
-        Args:
-            batch: Not used.
-            logs: Not used.
-        """
+        """Begin a slice. Local."""
         timeline.begin(TRAINING_STEP)
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Ends the slice. Local.
-
-        Args:
-            batch: Not used.
-            logs: Not used.
-        """
+        """End the slice. Local."""
         timeline.end(TRAINING_STEP)
 
     def on_test_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begins a slice. Local.
-
-        Args:
-            batch: Not used.
-            logs: Not used.
-        """
+        """Begin a slice. Local."""
         timeline.begin(TEST_STEP)
 
     def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Ends the slice. Local.
-
-        Args:
-            batch: Not used.
-            logs: Not used.
-        """
+        """End the slice. Local."""
         timeline.end(TEST_STEP)
 
     def on_predict_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begins a slice. Local.
-
-        Args:
-            batch: Not used.
-            logs: Not used.
-        """
+        """Begin a slice. Local."""
         timeline.begin(PREDICTION_STEP)
 
     def on_predict_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Ends the slice. Local.
-
-        Args:
-            batch: Not used.
-            logs: Not used.
-        """
+        """End the slice. Local."""
         timeline.end(PREDICTION_STEP)

@@ -1,1 +1,1 @@
-"""Communication between ranks, inside of TensorFlow's graphs and outside of steps."""
+"""What ranks do together: sums and concatenations in a graph, messages between steps, calls."""

@@ -25,7 +25,7 @@ class Fusion:
 
 @functools.cache
 def gradient_fusion() -> Fusion:
-    """Returns how gradients are fused: as the environment says. Collective when called first.
+    """Return how gradients are fused: as the environment says. Collective when called first.
 
     With `TNT_FUSION_THRESHOLD_KB=auto` the ranks then measure some allreduces, see
     `tnt_comm.fusion_threshold_for`; with `TNT_WIRE_DTYPE` they measure what that gains and loses.
@@ -43,7 +43,7 @@ def gradient_fusion() -> Fusion:
 
 
 def describe_choice(threshold_bytes: int, link: tnt_comm.Link) -> str:
-    """Returns the line that announces an automatic threshold. Pure.
+    """Return the line that announces an automatic threshold. Pure.
 
     Args:
         threshold_bytes: What was chosen.
@@ -56,7 +56,7 @@ def describe_choice(threshold_bytes: int, link: tnt_comm.Link) -> str:
 
 
 def describe_effect(wire_dtype: str, effect: tnt_comm.WireEffect) -> str:
-    """Returns the line that says what compression was measured to do. Pure.
+    """Return the line that says what compression was measured to do. Pure.
 
     Args:
         wire_dtype: What float32 is rounded to.
@@ -70,7 +70,7 @@ def describe_effect(wire_dtype: str, effect: tnt_comm.WireEffect) -> str:
 
 
 def announce(name: str, plan: tnt_comm.FusionPlan) -> None:
-    """Says what compression does to the tensors of a plan; nothing if there is none. Local.
+    """Log what compression does to the tensors of a plan; nothing if there is none. Local.
 
     Args:
         name: Names the tensors.

@@ -1,44 +1,95 @@
-"""What ranks tell each other outside of steps: short messages, wishes, and what must be equal."""
+"""What ranks tell each other between steps: short messages, wishes, and what must be equal.
+
+Every message says what it is: its label holds the public call that is running and what the message
+is for. Where the labels of ranks differ, all of them raise `tnt_comm.MismatchError`, which names
+the calls and the users' lines.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 import tnt_comm
+from tnt_keras.collectives.call import current_call
+from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 
+_WISHES = {False: np.zeros(1, np.uint8), True: np.ones(1, np.uint8)}
 
-def exchange(message: bytes) -> list[bytes]:
-    """Returns the messages of all ranks, in rank order. Collective.
+
+def exchange(name: str, message: bytes) -> list[bytes]:
+    """Return the messages of all ranks, in rank order. Collective.
 
     Args:
+        name: What the message is for, the same on all ranks: "weights", "end of epoch".
         message: The message of this rank; lengths may differ.
+
+    Raises:
+        tnt_comm.MismatchError: On all ranks, if they are in different calls or exchange different
+            things.
     """
-    parts = tnt_comm.allgather(np.frombuffer(message, np.uint8))
+    label, caller = _label(name)
+    parts = tnt_comm.allgather(np.frombuffer(message, np.uint8), label=label, caller=caller)
     return [part.tobytes() for part in parts]
 
 
-def any_rank(condition: bool) -> bool:
-    """Returns whether `condition` holds on any rank. Collective.
+def meet(name: str) -> None:
+    """Make sure that all ranks have come to the same point. Collective.
 
     Args:
-        condition: The value of this rank.
+        name: As for `exchange`.
+
+    Raises:
+        tnt_comm.MismatchError: As for `exchange`.
     """
-    return bool(tnt_comm.allreduce(np.array([condition]), op="or")[0])
+    label, caller = _label(name)
+    tnt_comm.barrier(label=label, caller=caller)
+
+
+def any_rank(name: str, condition: bool) -> bool:
+    """Return whether `condition` holds on any rank. Collective.
+
+    Args:
+        name: As for `exchange`.
+        condition: The value of this rank.
+
+    Raises:
+        tnt_comm.MismatchError: As for `exchange`.
+    """
+    label, caller = _label(name)
+    of_ranks = tnt_comm.allgather(_WISHES[bool(condition)], label=label, caller=caller)
+    return any(part[0] for part in of_ranks)
+
+
+def broadcast(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the array of the master rank. Collective.
+
+    Args:
+        name: As for `exchange`.
+        array: Array of any shape, which is equal on all ranks, as is the dtype.
+
+    Raises:
+        tnt_comm.MismatchError: As for `exchange`, or if shapes or dtypes differ.
+    """
+    label, caller = _label(name)
+    return tnt_comm.broadcast(array, root=MASTER_RANK, label=label, caller=caller)
 
 
 def require_same(what: str, description: str, remedy: str = "") -> None:
-    """Makes sure that ranks agree before they begin something together. Collective.
+    """Make sure that ranks agree before they begin something together. Collective.
 
     Args:
-        what: Names what must be the same, for the message.
+        what: Names what must be the same, for the messages.
         description: What it is on this rank.
         remedy: What to do about it, for the message.
 
     Raises:
         ValueError: On all ranks, if the descriptions differ; shows two of them.
+        tnt_comm.MismatchError: As for `exchange`.
     """
-    of_ranks = [message.decode() for message in exchange(description.encode())]
+    of_ranks = [message.decode() for message in exchange(what, description.encode())]
     for rank, other in enumerate(of_ranks):
         if other != of_ranks[MASTER_RANK]:
             raise ValueError(
@@ -46,3 +97,9 @@ def require_same(what: str, description: str, remedy: str = "") -> None:
                 f"{of_ranks[MASTER_RANK]} on rank {MASTER_RANK} and {other} on rank {rank}. "
                 f"{remedy}".rstrip()
             )
+
+
+def _label(name: str) -> tuple[str, str]:
+    """Return the label of an exchange, and the user's line that led to it."""
+    call = current_call()
+    return (name, user_line()) if call is None else (call.label(name), call.caller)

@@ -2,10 +2,11 @@
 
 Each comes in two halves. *Start* hands a tensor to tnt-comm and returns a token, a scalar that only
 says "has started"; *finish* waits for the result. Finish blocks one of TensorFlow's threads, so it
-takes a `barrier`: the sum of the tokens of all starts that must come first (`tnt_keras.step.context`
-builds it). The operations are not stateful, so that TensorFlow runs a start as soon as its input
-exists. Therefore it would also compute a start of constants once and for all, when it optimises the
-graph: one input of every start must not be a constant.
+takes a `barrier`: the sum of the tokens of all starts that must come first. An exchange
+(`tnt_keras.collectives.exchange`) builds it; nothing else calls these operations. They are not
+stateful, so that TensorFlow runs a start as soon as its input exists. Therefore it would also
+compute a start of constants once and for all, when it optimises the graph: one input of every start
+must not be a constant.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LIBRARY = pathlib.Path(__file__).parents[1] / "libtnt_ops.so"
 def start_reduce(
     value: tf.Tensor, scale: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Starts the sum over all ranks of `scale * value`. Never blocks.
+    """Start the sum over all ranks of `scale * value`. Never blocks.
 
     Where nobody but this operation reads a large `value`, the sum is formed in its memory.
 
@@ -49,7 +50,7 @@ def start_reduce(
 def finish_reduce(
     pending: tf.Tensor, barrier: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
 ) -> tf.Tensor:
-    """Waits for the sum that `start_reduce` began.
+    """Wait for the sum that `start_reduce` began.
 
     Args:
         pending: The tensor returned by `start_reduce`.
@@ -71,7 +72,7 @@ def finish_reduce(
 
 
 def start_gather(rows: tf.Tensor, presence: tf.Tensor, gatherer: tnt_comm.Gatherer) -> tf.Tensor:
-    """Starts the concatenation of the rows of all ranks. Never blocks.
+    """Start the concatenation of the rows of all ranks. Never blocks.
 
     Args:
         rows: Tensor of shape `(k, ...)`; `k` may differ between ranks and be 0.
@@ -85,7 +86,7 @@ def start_gather(rows: tf.Tensor, presence: tf.Tensor, gatherer: tnt_comm.Gather
 
 
 def finish_gather(rows: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gatherer) -> tf.Tensor:
-    """Waits for the rows that `start_gather` began to collect.
+    """Wait for the rows that `start_gather` began to collect.
 
     Args:
         rows: The tensor given to `start_gather`.
@@ -101,6 +102,18 @@ def finish_gather(rows: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gather
     all_rows = _ops().tnt_finish_gather(rows, barrier, gatherer=gatherer.handle)
     all_rows.set_shape([None, *rows.shape[1:]])
     return all_rows
+
+
+def one() -> tf.Tensor:
+    """Return 1 as a float64 scalar that is not a constant of a graph, for starts. Local."""
+    return _one().read_value()
+
+
+@functools.cache
+def _one() -> tf.Variable:
+    """Return a variable, since TensorFlow does not know that it always holds 1."""
+    with tf.init_scope():
+        return tf.Variable(1.0, trainable=False, dtype=tf.float64, name="tnt_one")
 
 
 @functools.cache

@@ -1,8 +1,9 @@
-"""The input of `fit`, `evaluate` and `predict` as the user gave it, checked."""
+"""The arguments of `fit`, `evaluate` and `predict` that describe one input."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -13,23 +14,96 @@ from tnt_keras.inputs.arrays import is_array, split_off_last
 from tnt_keras.inputs.py_dataset import makes_batches
 from tnt_keras.process.rank import get_size
 
+_DEFAULT_BATCH_SIZE = 32  # of Keras
+
 
 @dataclasses.dataclass(frozen=True)
-class Samples:
-    """The samples that a user passed, in the forms that Keras allows.
+class Keywords:
+    """What the arguments of one input are called in the user's script.
+
+    Attributes:
+        x: The samples.
+        batch_size: Size of the global batch.
+        micro_batch_size: Samples of each rank in a step.
+        distribute: Whether ranks share the samples.
+        steps: Steps of an epoch.
+    """
+
+    x: str = "x"
+    batch_size: str = "batch_size"
+    micro_batch_size: str = "tnt_micro_batch_size"
+    distribute: str = "tnt_distribute_dataset"
+    steps: str = "steps_per_epoch"
+
+
+TRAINING = Keywords()
+VALIDATION = Keywords(
+    x="validation_data",
+    batch_size="validation_batch_size",
+    micro_batch_size="tnt_validation_micro_batch_size",
+    distribute="tnt_distribute_validation_dataset",
+    steps="validation_steps",
+)
+EVALUATION = Keywords(steps="steps")
+
+
+@dataclasses.dataclass(frozen=True)
+class InputArguments:
+    """One input as the user gave it, for training, validation, evaluation or prediction.
 
     Attributes:
         x: A `tf.data.Dataset`, a `keras.utils.PyDataset`, a generator, or a structure of arrays or
-            tensors of shape `(samples, ...)`.
+            tensors of shape `(samples, ...)`. None where there is no validation.
         y: Targets, likewise; None unless `x` are arrays.
         sample_weight: Weights, likewise; None unless `x` are arrays.
         batch_size: Size of the global batch for arrays, None means 32; None otherwise.
+        micro_batch_size: Samples of each rank in a step, if the user asked for a number.
+        distribute: False if each rank is given samples of its own.
+        steps: Steps of an epoch, None for all there are.
+        verify: Whether ranks compare what they read.
+        needs_equal_steps: Whether ranks with samples of their own need the same number of steps.
+            They do not in `predict`, where no rank waits for another.
+        keywords: What the arguments are called in the user's script.
     """
 
     x: Any
     y: Any = None
     sample_weight: Any = None
     batch_size: int | None = None
+    micro_batch_size: int | None = None
+    distribute: bool = True
+    steps: int | None = None
+    verify: bool = False
+    needs_equal_steps: bool = True
+    keywords: Keywords = TRAINING
+
+    @classmethod
+    def of_call(
+        cls, given: Mapping[str, Any], keywords: Keywords, *, needs_equal_steps: bool = True
+    ) -> InputArguments:
+        """Take the arguments of one input out of those of a call. Local.
+
+        Args:
+            given: All arguments of `fit`, `evaluate` or `predict`.
+            keywords: Those of the input.
+            needs_equal_steps: As above.
+        """
+        if keywords is VALIDATION:
+            x, y, weight = keras.utils.unpack_x_y_sample_weight(given["validation_data"])
+        else:
+            x, y, weight = given["x"], given.get("y"), given.get("sample_weight")
+        return cls(
+            x,
+            y,
+            weight,
+            batch_size=given[keywords.batch_size],
+            micro_batch_size=given[keywords.micro_batch_size],
+            distribute=given[keywords.distribute],
+            steps=given[keywords.steps],
+            verify=given["verify_inputs"],
+            needs_equal_steps=needs_equal_steps,
+            keywords=keywords,
+        )
 
     @property
     def is_dataset(self) -> bool:
@@ -37,8 +111,8 @@ class Samples:
         return isinstance(self.x, tf.data.Dataset)
 
     @property
-    def is_shared(self) -> bool:
-        """Whether `x` is a dataset that the user has shared by tnt-data."""
+    def has_micro_batches(self) -> bool:
+        """Whether `x` is a dataset of one rank's micro-batches, made by tnt-data."""
         return self.is_dataset and isinstance(self.x.element_spec, tnt_data.MicroBatch)
 
     @property
@@ -52,131 +126,57 @@ class Samples:
         leaves = keras.tree.flatten((self.x, self.y, self.sample_weight))
         return all(leaf is None or is_array(leaf) for leaf in leaves)
 
-
-@dataclasses.dataclass(frozen=True)
-class Sharing:
-    """How ranks share samples.
-
-    Attributes:
-        micro_batch_size: Samples of each rank in a step, if the user asked for a number.
-        distribute: False if each rank is given samples of its own.
-        verify: Whether ranks compare what they read.
-        steps: Steps of an epoch, None for all there are.
-        apart: Whether ranks use samples of their own without the others, as `predict` does.
-    """
-
-    micro_batch_size: int | None = None
-    distribute: bool = True
-    verify: bool = False
-    steps: int | None = None
-    apart: bool = False
+    @property
+    def array_batch_size(self) -> int:
+        """Size of the global batch, if the samples are in arrays."""
+        if self.micro_batch_size is not None:
+            return self.micro_batch_size * get_size()
+        return self.batch_size or _DEFAULT_BATCH_SIZE
 
 
-def checked(samples: Samples, sharing: Sharing) -> Samples:
-    """Refuses what cannot be distributed, before anything else happens. Local.
+def is_left_to_keras(*inputs: InputArguments) -> bool:
+    """Return whether an input, on one rank, is of a kind that only Keras can read. Local.
 
     Args:
-        samples: What the user passed.
-        sharing: How ranks are to share them.
+        *inputs: All inputs of one call, for training and for validation.
+    """
+    return get_size() == 1 and not all(one.is_dataset or one.is_from_arrays for one in inputs)
+
+
+def complete_validation(
+    training: InputArguments, validation: InputArguments, fraction: float
+) -> tuple[InputArguments, InputArguments]:
+    """Give arrays for validation what Keras takes from those for training. Local.
+
+    Args:
+        training: The samples for training.
+        validation: Those for validation, if the user passed some.
+        fraction: The last part of the arrays for training that is for validation, in (0, 1), or 0.
 
     Returns:
-        The samples; arrays with the size of the global batch.
+        The samples for training that are left, and those for validation, with a batch size.
 
     Raises:
-        ValueError: If arguments contradict each other; says which and what to do.
-        TypeError: If `x` is of a kind that cannot be distributed.
+        ValueError: If samples cannot be split off, or a part would be empty.
     """
-    if not sharing.distribute and sharing.micro_batch_size is not None:
-        raise ValueError(
-            "A micro-batch size says how a global batch is shared, but this input is not "
-            f"distributed. Received: {sharing.micro_batch_size}. Batch each rank's own samples."
-        )
-    if samples.is_shared and sharing.distribute:
-        raise ValueError(
-            "This dataset yields micro-batches: it has been shared between ranks already. Give the "
-            "dataset itself, or say `tnt_distribute_dataset=False`."
-        )
-    if samples.is_dataset or samples.is_from_python:
-        return _checked_batches(samples, sharing)
-    if not samples.is_from_arrays:
-        raise TypeError(
-            "On several ranks, `x` must be a `tf.data.Dataset`, a `keras.utils.PyDataset`, a "
-            "generator, or (a structure of) arrays or tensors. Received: "
-            f"{type(samples.x).__name__}. Make a dataset of it, for instance with "
-            "`tf.data.Dataset.from_generator(...).batch(global_batch_size)`."
-        )
-    if sharing.micro_batch_size is None:
-        return samples
-    if samples.batch_size is not None:
-        raise ValueError(
-            "`batch_size` is that of the global batch and `tnt_micro_batch_size` that of one rank: "
-            f"give one of them. Received: {samples.batch_size} and {sharing.micro_batch_size}."
-        )
-    return dataclasses.replace(samples, batch_size=sharing.micro_batch_size * get_size())
+    if fraction and validation.x is None:
+        training, validation = _split_off_validation(training, validation, fraction)
+    if validation.is_dataset or validation.is_from_python:
+        # As in Keras, which has no use for a batch size here.
+        return training, dataclasses.replace(validation, batch_size=None)
+    if validation.batch_size is None and validation.micro_batch_size is None:
+        validation = dataclasses.replace(validation, batch_size=training.array_batch_size)
+    return training, validation
 
 
-def split_off_validation(samples: Samples, fraction: float) -> tuple[Samples, Samples]:
-    """Splits arrays into samples for training and the last ones for validation, as Keras does.
-
-    Args:
-        samples: Arrays.
-        fraction: Part for validation, in (0, 1).
-
-    Raises:
-        ValueError: If the samples are not in arrays, or a part would be empty.
-    """
-    if not samples.is_from_arrays:
+def _split_off_validation(
+    training: InputArguments, validation: InputArguments, fraction: float
+) -> tuple[InputArguments, InputArguments]:
+    if not training.is_from_arrays:
         raise ValueError("`validation_split` needs arrays. With a dataset, pass `validation_data`.")
-    parts = split_off_last((samples.x, samples.y, samples.sample_weight), fraction)
-    first, last = (
-        dataclasses.replace(samples, x=x, y=y, sample_weight=weight) for x, y, weight in parts
+    samples = (training.x, training.y, training.sample_weight)
+    (x, y, weight), (last_x, last_y, last_weight) = split_off_last(samples, fraction)
+    return (
+        dataclasses.replace(training, x=x, y=y, sample_weight=weight),
+        dataclasses.replace(validation, x=last_x, y=last_y, sample_weight=last_weight),
     )
-    return first, last
-
-
-def validation_samples(validation_data: Any, batch_size: int | None) -> Samples | None:
-    """The samples of `validation_data`, None without any. Local.
-
-    Args:
-        validation_data: As for `fit`.
-        batch_size: Size of the global batch for arrays, None means 32.
-    """
-    if validation_data is None:
-        return None
-    samples = Samples(*keras.utils.unpack_x_y_sample_weight(validation_data))
-    if samples.is_dataset or samples.is_from_python:
-        return samples
-    return dataclasses.replace(samples, batch_size=batch_size)
-
-
-def must_be_left_to_keras(*parts: Samples | None) -> bool:
-    """Whether some samples, on one rank, are of a kind that only Keras can read. Local.
-
-    Args:
-        parts: Those for training, validation, and so on.
-    """
-    return get_size() == 1 and not all(
-        part is None or part.is_dataset or part.is_from_arrays for part in parts
-    )
-
-
-def _checked_batches(samples: Samples, sharing: Sharing) -> Samples:
-    kind = type(samples.x).__name__ if samples.is_from_python else "tf.data.Dataset"
-    for name in ("y", "sample_weight", "batch_size"):
-        if getattr(samples, name) is not None:
-            raise ValueError(
-                f"`{name}` must not be given when `x` is a `{kind}`: it yields (inputs, targets) "
-                "or (inputs, targets, sample_weights), batched with the global batch size. "
-                f"Received: {name}={_brief(getattr(samples, name))}."
-            )
-    if samples.is_from_python and sharing.micro_batch_size is not None:
-        raise ValueError(
-            f"A `{kind}` makes whole batches, so a micro-batch size has no meaning. Received: "
-            f"{sharing.micro_batch_size}. Leave it out: every rank takes its part of each batch."
-        )
-    return samples
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{type(value).__name__}"

@@ -14,10 +14,11 @@ import tnt_data
 
 
 @dataclasses.dataclass(frozen=True)
-class ArraySamples:
+class Arrays:
     """Samples in arrays, with a dataset of their positions.
 
-    To share positions instead of samples costs a rank next to nothing for the rows of others.
+    Ranks share positions instead of samples, since a rank then pays next to nothing for the rows of
+    others.
 
     Attributes:
         arrays: Structure of tensors of shape `(samples, ...)`, as a step receives batches of it.
@@ -26,8 +27,8 @@ class ArraySamples:
     arrays: Any
 
     @classmethod
-    def pack(cls, x: Any, y: Any, sample_weight: Any) -> ArraySamples:
-        """Packs what Keras' methods are given.
+    def pack(cls, x: Any, y: Any, sample_weight: Any) -> Arrays:
+        """Pack what Keras' methods are given.
 
         Args:
             x: Structure of arrays or tensors of shape `(samples, ...)`.
@@ -53,7 +54,7 @@ class ArraySamples:
         return _length(_leaves(self.arrays)[0])
 
     def positions(self, batch_size: int, *, shuffle: bool) -> tf.data.Dataset:
-        """Batches of positions, in the order of the serial run. Local.
+        """Return batches of positions, in the order of the serial run. Local.
 
         Args:
             batch_size: Samples in a global batch.
@@ -64,8 +65,8 @@ class ArraySamples:
             positions = positions.shuffle(max(1, self.num_samples))
         return positions.batch(batch_size)
 
-    def take(self, positions: tf.Tensor) -> Any:
-        """The samples at some positions. Local.
+    def rows_at(self, positions: tf.Tensor) -> Any:
+        """Return the samples at some positions. Local.
 
         Args:
             positions: int64 tensor of shape `(rows,)`.
@@ -75,7 +76,7 @@ class ArraySamples:
         )
 
     def fingerprint(self, num_rows: int | None = None) -> int:
-        """A number by which ranks can compare their arrays. Local.
+        """Return a number by which ranks can compare their arrays. Local.
 
         Args:
             num_rows: How many samples to look at, spread over all; None for all.
@@ -83,16 +84,16 @@ class ArraySamples:
         if num_rows is None or num_rows >= self.num_samples:
             return int(tnt_data.fingerprint_of(self.arrays))
         positions = np.linspace(0, self.num_samples - 1, num_rows).astype(np.int64)
-        return int(tnt_data.fingerprint_of(self.take(tf.constant(positions))))
+        return int(tnt_data.fingerprint_of(self.rows_at(tf.constant(positions))))
 
     @property
     def batch_spec(self) -> Any:
         """Specs of a batch."""
-        return tf.data.Dataset.range(1).batch(1).map(self.take).element_spec
+        return tf.data.Dataset.range(1).batch(1).map(self.rows_at).element_spec
 
 
 def split_off_last(arrays: Any, fraction: float) -> tuple[Any, Any]:
-    """Splits samples into those for training and the last ones for validation, as Keras does.
+    """Split samples into those for training and the last ones for validation, as Keras does.
 
     Args:
         arrays: Structure of arrays of shape `(samples, ...)`; leaves may be None.
@@ -115,12 +116,12 @@ def split_off_last(arrays: Any, fraction: float) -> tuple[Any, Any]:
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether something is an array or tensor of samples. Local."""
+    """Return whether something is an array or tensor of samples. Local."""
     return isinstance(leaf, tf.RaggedTensor) or (hasattr(leaf, "__array__") and len(leaf.shape) > 0)
 
 
 def _as_tensor(leaf: Any) -> Any:
-    """The leaf as Keras takes it: floating-point arrays (float64, mostly) become its default."""
+    """Convert a leaf as Keras does: floating-point arrays get its default dtype."""
     if leaf is None or tf.is_tensor(leaf):
         return leaf
     array = np.asarray(leaf)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+ClassWeight = dict[int, float] | None
+"""Weights by class, as for `fit`."""
 
-def weighing(class_weight: Mapping[int, float]) -> Callable[[Any], Any]:
-    """Returns a function that gives samples the weights of their classes. Local.
+
+def class_weight_function(class_weight: dict[int, float]) -> Callable[[Any], Any]:
+    """Return a function that gives samples the weights of their classes. Local.
 
     Args:
         class_weight: Weights by class, as for `fit`; 1 for others.

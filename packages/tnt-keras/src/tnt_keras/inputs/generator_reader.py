@@ -1,4 +1,4 @@
-"""Reads the next batches of a generator while a step runs, and none in vain.
+"""Reading a generator ahead while a step runs, but never further than it is needed.
 
 A generator goes on from one epoch, or call of `fit`, to the next. What tf.data has read ahead is
 lost with its iterator, and how much that is depends on chance, so ranks would get out of step.
@@ -36,11 +36,11 @@ class GeneratorReader:
         self._wanted: float = 0  # how many more batches the epoch needs
 
     def begin_use(self) -> None:
-        """Nothing is read ahead until an epoch begins. Local."""
+        """Stop reading ahead until an epoch begins. Local."""
         self._has_epoch, self._spare, self._wanted = False, 0, 0
 
     def begin_epoch(self, steps: int | None) -> None:
-        """Says how many batches are needed next. Local.
+        """Say how many batches are needed next, and read the first ones. Local.
 
         Args:
             steps: Steps of the epoch, None for all there are.
@@ -52,7 +52,7 @@ class GeneratorReader:
         self._read_ahead()
 
     def next_batch(self) -> Any:
-        """Returns the next batch, or `END` after the last one. Local; not from several threads.
+        """Return the next batch, or `END` after the last one. Local; not from several threads.
 
         Raises:
             Exception: What the generator raises.
@@ -83,7 +83,7 @@ _READERS: weakref.WeakKeyDictionary[Generator[Any, None, None], GeneratorReader]
 
 
 def reader_of(generator: Generator[Any, None, None]) -> GeneratorReader:
-    """Returns the only reader of a generator, at the beginning of another use. Local."""
+    """Return the only reader of a generator, prepared for another use of it. Local."""
     reader = _READERS.setdefault(generator, GeneratorReader(generator))
     reader.begin_use()
     return reader
@@ -92,7 +92,7 @@ def reader_of(generator: Generator[Any, None, None]) -> GeneratorReader:
 def batches_of(
     generator: Generator[Any, None, None], reader: GeneratorReader
 ) -> Generator[Any, None, None]:
-    """The batches of a generator, read ahead. Local.
+    """Yield the batches of a generator, read ahead. Local.
 
     Args:
         generator: Lives as long as the result.

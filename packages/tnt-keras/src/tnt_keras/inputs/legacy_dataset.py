@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 import tnt_data
+from tnt_keras.inputs.check import errors_name
 from tnt_keras.process.rank import get_rank, get_size
 
 
@@ -45,7 +46,7 @@ class Dataset:
         is_training: bool = True,
         apply_batch: bool = True,
     ) -> tf.data.Dataset:
-        """Returns this rank's part: the rows `batch[rank::num_ranks]` of every batch. Local.
+        """Return this rank's part: the rows `batch[rank::num_ranks]` of every batch. Local.
 
         A rank without samples in a short last batch gets one row, a duplicate of the first sample,
         which must not count. `tnt_data.distribute` says which rows these are; here they cannot be
@@ -60,18 +61,18 @@ class Dataset:
             ValueError: If the dataset is not batched and no micro-batch size is given, or if the
                 two contradict each other.
         """
-        local = tnt_data.distribute(
-            self.base_dataset,
-            self.rank,
-            self.num_ranks,
-            micro_batch_size=user_micro_batch_size,
-            seed=self.shuffle_seed,
-        )
+        with errors_name("dataset", "user_micro_batch_size"):
+            pipeline = tnt_data.Pipeline(self.base_dataset)
+            local = pipeline.distribute(
+                self.rank,
+                self.num_ranks,
+                micro_batch_size=user_micro_batch_size,
+                seed=self.shuffle_seed,
+            )
         self._micro_batch_size = user_micro_batch_size
-        batch_size = tnt_data.global_batch_size(self.base_dataset)
-        if batch_size is not None:
+        if pipeline.batch_size is not None:
             self._micro_batch_size = tnt_data.micro_batch_size(
-                batch_size, self.rank, self.num_ranks
+                pipeline.batch_size, self.rank, self.num_ranks
             )
         self._is_distributed = True
         if not apply_batch:
@@ -99,7 +100,7 @@ class Dataset:
 
     @classmethod
     def get_number_samples(cls, dataset: tf.data.Dataset) -> int:
-        """Returns the number of samples in one pass over a dataset. Local.
+        """Return the number of samples in one pass over a dataset. Local.
 
         Args:
             dataset: Batched or unbatched.
@@ -115,12 +116,12 @@ class Dataset:
         return int(parts.reduce(tf.constant(0, tf.int64), lambda n, part: n + part.num_global))
 
     def get_gradient_scaling_callback(self) -> keras.callbacks.Callback | None:
-        """Returns None: every step knows how many samples each rank has, so nothing is scaled."""
+        """Return None: every step knows how many samples each rank has, so nothing is scaled."""
         return None
 
     @staticmethod
     def shuffle_with_seed(dataset: tf.data.Dataset, buffer_size: int, seed: int = 42) -> Any:
-        """Returns a dataset that is shuffled in the same order on all ranks. Local.
+        """Return a dataset that is shuffled in the same order on all ranks. Local.
 
         Args:
             dataset: Any dataset.
@@ -132,7 +133,7 @@ class Dataset:
     def distributed_batch(
         self, dataset: tf.data.Dataset, batch_size: int, drop_remainder: bool = False
     ) -> tf.data.Dataset:
-        """Returns this rank's rows of the batches that samples are joined to. Local.
+        """Return this rank's rows of the batches that samples are joined to. Local.
 
         Args:
             dataset: Yields samples.

@@ -1,4 +1,4 @@
-"""Batches that Python code makes: `keras.utils.PyDataset` and generators."""
+"""`keras.utils.PyDataset` and generators: what kind they are, and one order on all ranks."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ SEED = 42
 
 
 def makes_batches(data: Any) -> bool:
-    """Whether `data` makes batches by Python code, in a way that Keras can read. Local."""
+    """Return whether `data` makes batches by Python code, in a way that Keras can read. Local."""
     return isinstance(data, (keras.utils.PyDataset, types.GeneratorType))
 
 
 def makes_rows(data: Any) -> bool:
-    """Whether `data` can make some rows of a batch without the others. Local."""
+    """Return whether `data` can make some rows of a batch without the others. Local."""
     return callable(getattr(data, "get_rows", None)) and callable(
         getattr(data, "num_samples", None)
     )
 
 
 def draws_random_numbers(data: Any) -> bool:
-    """Whether the code of `data` draws random numbers that nothing in it seeds. Local.
+    """Return whether the code of `data` draws random numbers that nothing in it seeds. Local.
 
     Args:
         data: A `PyDataset`, whose methods are looked at, or a generator.
@@ -39,21 +39,21 @@ def draws_random_numbers(data: Any) -> bool:
     return tnt_data.draws_random_numbers(*methods)
 
 
-def in_common_order(data: Any, shuffle: Any, seed: int = SEED) -> Any:
-    """A `PyDataset` whose batches are shuffled as on several ranks; anything else as it is. Local.
+def with_same_order(data: Any, shuffle: Any, seed: int = SEED) -> Any:
+    """Return a `PyDataset` in the order that it has on several ranks. Local.
 
     Args:
-        data: Any input.
+        data: Any input; what is no `PyDataset` is returned as it is.
         shuffle: As for `fit`.
         seed: Decides the order.
     """
     if not isinstance(data, keras.utils.PyDataset):
         return data
-    return CommonOrder(data, bool(shuffle), seed)
+    return SameOrderPyDataset(data, bool(shuffle), seed)
 
 
-class CommonOrder(keras.utils.PyDataset):
-    """The batches of a `PyDataset` in an order that is the same on all ranks.
+class SameOrderPyDataset(keras.utils.PyDataset):
+    """A `PyDataset` whose batches come in the same order on all ranks.
 
     Keras shuffles the batches of a `PyDataset` by the random numbers of Python, which differ from
     process to process. Workers and their processes are those of the original.
@@ -81,20 +81,20 @@ class CommonOrder(keras.utils.PyDataset):
         return self._batches.num_batches
 
     def __getitem__(self, index: int) -> Any:
-        """Batch number `index` of the epoch."""
-        return self._get(self._batches, int(self._order[index]) if self._shuffle else index)
+        """Return batch number `index` of the epoch."""
+        return self._make(self._batches, int(self._order[index]) if self._shuffle else index)
 
     def on_epoch_begin(self) -> None:
-        """Tells the original."""
+        """Pass the call on to the original."""
         self._batches.on_epoch_begin()
 
     def on_epoch_end(self) -> None:
-        """Tells the original, and makes the order of the next epoch."""
+        """Pass the call on to the original, and draw the order of the next epoch."""
         self._batches.on_epoch_end()
         self._epoch += 1
         self._order = self._new_order()
 
-    def _get(self, batches: Any, index: int) -> Any:
+    def _make(self, batches: Any, index: int) -> Any:
         return batches[index]
 
     def _new_order(self) -> np.ndarray:
@@ -103,30 +103,32 @@ class CommonOrder(keras.utils.PyDataset):
         return np.random.default_rng([self._seed, self._epoch]).permutation(self.num_batches or 0)
 
 
-class NumberedBatches(CommonOrder):
-    """Batches that come with their numbers, for `separate`: ranks compare which one they have.
+class NumberedPyDataset(SameOrderPyDataset):
+    """A `PyDataset` whose batches come with their numbers, so that ranks can compare them.
+
+    `split_numbers` takes batch and number apart.
 
     Args:
         batches: The user's.
-        shuffle: As for `CommonOrder`.
-        seed: As for `CommonOrder`.
+        shuffle: As for `SameOrderPyDataset`.
+        seed: As for `SameOrderPyDataset`.
     """
 
-    def _get(self, batches: Any, index: int) -> Any:
-        return _join(batches[index], [index + 1])
+    def _make(self, batches: Any, index: int) -> Any:
+        return _with_numbers(batches[index], [index + 1])
 
 
-class RowsOfRank(CommonOrder):
-    """Only one rank's rows of each batch, made without the others.
+class RankRowsPyDataset(SameOrderPyDataset):
+    """A `PyDataset` of one rank's rows of each batch, which are made without the other rows.
 
-    They come with three numbers, for `separate`: that of the batch, and the samples of this rank
-    and of the whole batch.
+    They come with three numbers: that of the batch, the samples of this rank, and those of the
+    whole batch. `split_numbers` takes rows and numbers apart.
 
     Args:
         batches: The user's, with two methods more: `num_samples(index)` gives the samples in a
             batch, and `get_rows(index, rows)` the rows `batch[rows]` for a slice `rows`.
-        shuffle: As for `CommonOrder`.
-        seed: As for `CommonOrder`.
+        shuffle: As for `SameOrderPyDataset`.
+        seed: As for `SameOrderPyDataset`.
         rank: Rank of the caller.
         size: Number of ranks.
     """
@@ -135,16 +137,16 @@ class RowsOfRank(CommonOrder):
         super().__init__(batches, shuffle, seed)
         self._rank, self._size = rank, size
 
-    def _get(self, batches: Any, index: int) -> Any:
+    def _make(self, batches: Any, index: int) -> Any:
         num_global = batches.num_samples(index)
         num_local = len(range(self._rank, num_global, self._size))
         rows = slice(self._rank if num_local else 0, None, self._size)
         batch = batches.get_rows(index, rows if num_local else slice(0, 1))
-        return _join(batch, [index + 1, num_local, num_global])
+        return _with_numbers(batch, [index + 1, num_local, num_global])
 
 
-def separate(element: Any) -> tuple[Any, Any]:
-    """Takes apart what `NumberedBatches` and `RowsOfRank` make. Local.
+def split_numbers(element: Any) -> tuple[Any, Any]:
+    """Split an element of a `NumberedPyDataset` or `RankRowsPyDataset`. Local.
 
     Args:
         element: Of the dataset that Keras makes of them.
@@ -158,10 +160,10 @@ def separate(element: Any) -> tuple[Any, Any]:
     return (inputs, *others), numbers
 
 
-def _join(batch: Any, numbers: list[int]) -> Any:
-    """The user's batch and numbers, in a form that Keras takes for a batch.
+def _with_numbers(batch: Any, numbers: list[int]) -> Any:
+    """Return the user's batch and numbers in a form that Keras takes for a batch.
 
-    It passes dictionaries on as they are, and makes a tuple of anything else.
+    Keras passes dictionaries on as they are, and makes a tuple of anything else.
     """
     row = np.array([numbers], np.int64)
     if isinstance(batch, dict):

@@ -13,16 +13,18 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.inputs.adapted import ClassWeight, Feed, changed, marked_as_own
-from tnt_keras.inputs.arguments import Sharing
+from tnt_keras.inputs.arguments import InputArguments
+from tnt_keras.inputs.class_weights import ClassWeight
+from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.inputs.generator_reader import batches_of, reader_of
+from tnt_keras.inputs.map_batches import map_batches, mark_as_local
 from tnt_keras.inputs.py_dataset import (
-    CommonOrder,
-    NumberedBatches,
-    RowsOfRank,
+    NumberedPyDataset,
+    RankRowsPyDataset,
+    SameOrderPyDataset,
     draws_random_numbers,
     makes_rows,
-    separate,
+    split_numbers,
 )
 from tnt_keras.keras_hooks.private import ChangedInput
 from tnt_keras.process.log import logger
@@ -32,47 +34,66 @@ from tnt_keras.step.local_batch import CheckedBatch
 _FACTOR = 31
 
 
-def feed_from_python(
-    batches: Any, sharing: Sharing, shuffle: bool, class_weight: ClassWeight, seed: int
-) -> Feed:
-    """Prepares batches that Python code makes. Only for several ranks. Local.
+def distribute_python_input(
+    given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
+) -> DistributedInput:
+    """Give this rank its part of the batches that Python code makes. Local.
+
+    Only for several ranks: on one rank, Keras reads such input itself.
 
     Args:
-        batches: A `PyDataset` or generator.
-        sharing: How ranks share them.
+        given: `x` is a `PyDataset` or generator.
         shuffle: Whether the batches of a `PyDataset` are shuffled.
         class_weight: As for `fit`.
         seed: Decides the order of the batches of a `PyDataset`, if they are shuffled.
     """
-    is_generator = not hasattr(batches, "num_batches")
-    if not sharing.distribute:
-        own = batches if is_generator else CommonOrder(batches, shuffle, seed)
-        data = ChangedInput(own, class_weight, marked_as_own)
-        return Feed(data, data.get_tf_dataset().element_spec.data, None, not sharing.apart)
-    _warn(batches, sharing.verify)
-    rank, size = get_rank(), get_size()
+    is_generator = not hasattr(given.x, "num_batches")
+    if not given.distribute:
+        own = given.x if is_generator else SameOrderPyDataset(given.x, shuffle, seed)
+        data = ChangedInput(own, class_weight, mark_as_local)
+        spec = data.get_tf_dataset().element_spec.data
+        return DistributedInput(data, spec, None, given.needs_equal_steps)
+    _warn(given.x, given.verify)
     if is_generator:
-        reader = reader_of(batches)
-        data = ChangedInput(
-            batches_of(batches, reader),
-            class_weight,
-            lambda whole: _slice_generated(whole, rank, size, sharing.verify),
-            lambda: reader.begin_epoch(sharing.steps),
-        )
-    elif makes_rows(batches):
-        rows = RowsOfRank(batches, shuffle, seed, rank, size)
-        data = ChangedInput(rows, class_weight, _with_counts)
+        data = _share_generator(given, class_weight)
     else:
-        data = ChangedInput(
-            NumberedBatches(batches, shuffle, seed),
-            class_weight,
-            lambda whole: _slice_numbered(whole, rank, size, sharing.verify),
-        )
-    return Feed(data, data.get_tf_dataset().element_spec.micro_batch.data, None, True)
+        data = _share_py_dataset(given, shuffle, class_weight, seed)
+    spec = data.get_tf_dataset().element_spec.micro_batch.data
+    return DistributedInput(data, spec, None, is_compared=True)
+
+
+def _share_generator(given: InputArguments, class_weight: ClassWeight) -> ChangedInput:
+    reader = reader_of(given.x)
+
+    def micro_batches(whole: tf.data.Dataset) -> tf.data.Dataset:
+        whole = tnt_data.without_prefetch(whole)  # the reader reads ahead
+        parts = tnt_data.slice_batches(whole, get_rank(), get_size(), given.verify)
+        return map_batches(parts, [CheckedBatch])
+
+    return ChangedInput(
+        batches_of(given.x, reader),
+        class_weight,
+        micro_batches,
+        lambda: reader.begin_epoch(given.steps),
+    )
+
+
+def _share_py_dataset(
+    given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
+) -> ChangedInput:
+    rank, size = get_rank(), get_size()
+    if makes_rows(given.x):
+        rows = RankRowsPyDataset(given.x, shuffle, seed, rank, size)
+        return ChangedInput(rows, class_weight, _rows_to_micro_batches)
+    return ChangedInput(
+        NumberedPyDataset(given.x, shuffle, seed),
+        class_weight,
+        lambda whole: _slice_numbered(whole, rank, size, given.verify),
+    )
 
 
 def _warn(batches: Any, verify: bool) -> None:
-    """Says what may make ranks differ and is not compared."""
+    """Say what may make ranks differ and is not compared."""
     name = getattr(batches, "__name__", type(batches).__name__)
     if verify and makes_rows(batches):
         logger.warning(
@@ -91,38 +112,30 @@ def _warn(batches: Any, verify: bool) -> None:
         )
 
 
-def _with_counts(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """From what `RowsOfRank` makes to micro-batches."""
+def _rows_to_micro_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """From what a `RankRowsPyDataset` makes to micro-batches."""
 
     def micro_batch(element: Any) -> CheckedBatch:
-        rows, numbers = separate(element)
+        rows, numbers = split_numbers(element)
         number, num_local, num_global = tf.unstack(numbers[0], 3)
         return CheckedBatch(tnt_data.MicroBatch(rows, num_local, num_global, number))
 
-    return changed(dataset, [micro_batch])
-
-
-def _slice_generated(
-    dataset: tf.data.Dataset, rank: int, size: int, verify: bool
-) -> tf.data.Dataset:
-    """Micro-batches of what a generator makes, which is read ahead already."""
-    whole = tnt_data.without_prefetch(dataset)
-    return changed(tnt_data.slice_batches(whole, rank, size, verify), [CheckedBatch])
+    return map_batches(dataset, [micro_batch])
 
 
 def _slice_numbered(
     dataset: tf.data.Dataset, rank: int, size: int, verify: bool
 ) -> tf.data.Dataset:
-    """From what `NumberedBatches` makes to micro-batches."""
+    """From what a `NumberedPyDataset` makes to micro-batches."""
 
     def with_number(element: Any) -> dict[str, Any]:
-        batch, numbers = separate(element)
+        batch, numbers = split_numbers(element)
         return {"batch": batch, "number": numbers[0, 0]}
 
     def without_number(part: tnt_data.MicroBatch) -> CheckedBatch:
         fingerprint = part.fingerprint * _FACTOR + part.data["number"]
         return CheckedBatch(part._replace(data=part.data["batch"], fingerprint=fingerprint))
 
-    numbered = changed(dataset, [with_number])
+    numbered = map_batches(dataset, [with_number])
     parts = tnt_data.slice_batches(numbered, rank, size, verify)
-    return changed(parts, [without_number])
+    return map_batches(parts, [without_number])

@@ -1,4 +1,4 @@
-"""Giving an existing object more behaviour by exchanging its class in place.
+"""Give an existing object more behaviour by exchanging its class in place.
 
 The object stays the same object: whoever holds it sees the new behaviour, and its variables,
 attributes and `isinstance` relations are untouched. Names and module of the new class are those of
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def add_mixin(instance: Any, mixin: type) -> None:
-    """Puts `mixin` in front of the classes of `instance`; nothing happens if it is there.
+    """Put `mixin` in front of the classes of `instance`; nothing happens if it is there.
 
     Args:
         instance: Any object whose class allows the exchange.
@@ -24,7 +24,7 @@ def add_mixin(instance: Any, mixin: type) -> None:
 
 
 def plain_class(cls: type) -> type:
-    """Returns the class that `add_mixin` replaced, or `cls` itself."""
+    """Return the class that `add_mixin` replaced, or `cls` itself."""
     plain = cls.__dict__.get("_tnt_plain_class", cls)
     assert isinstance(plain, type)
     return plain
@@ -32,7 +32,7 @@ def plain_class(cls: type) -> type:
 
 @contextlib.contextmanager
 def without_mixins(*instances: Any) -> Iterator[None]:
-    """Restores the objects' own classes inside a with-block, so that files hold plain objects.
+    """Restore the objects' own classes inside a with-block, so that files hold plain objects.
 
     Args:
         *instances: Objects with or without mixin; None is allowed.

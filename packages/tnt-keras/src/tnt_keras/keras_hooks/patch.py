@@ -1,4 +1,4 @@
-"""Replacing an attribute for the time of a with-block."""
+"""Replace an attribute for the time of a with-block."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ABSENT = object()
 
 @contextlib.contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Gives `owner` the attribute `name` inside a with-block and restores what it had. Local.
+    """Give `owner` the attribute `name` inside a with-block and restore what it had. Local.
 
     For a class this changes all its instances; for an instance it hides the class' attribute. The
     instance's own `__setattr__` is not asked, so that Keras does not track the value.

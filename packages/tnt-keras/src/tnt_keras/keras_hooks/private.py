@@ -1,41 +1,119 @@
 """The one place that uses what Keras does not document.
 
-- The mask of a tensor: Keras hands the mask of a layer's or loss' output on as an attribute of the
-  tensor, and there is no public way to read it.
+- The mask of a tensor: Keras hands the mask of a layer's or loss' output on with the tensor, and
+  there is no public way to read it.
 - The layers of a model at any depth: `model.layers` lists one level only, and not those that a
   layer keeps for itself.
 - The adapters by which Keras reads its inputs: they start and stop the workers of a `PyDataset`.
+
+A version of Keras that is not known is used with a warning if it has these names, and refused if
+not. That is found out when the first of them is needed, or by `check_version`: importing this
+module neither fails nor logs.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
-from keras.src.trainers.data_adapters import data_adapter, get_data_adapter
+
+from tnt_keras.process.log import logger
+
+OLDEST, NEWEST = (3, 8), (3, 15)
+"""The first and the last minor version of Keras that the names were tested with."""
+
+_missing: list[str] = []
+
+
+def _private(module: str, *names: str) -> Any:
+    """Return an object that Keras keeps in a private module, None if this version has none."""
+    try:
+        found: Any = importlib.import_module(module)
+        for name in names:
+            found = getattr(found, name)
+    except (ImportError, AttributeError):
+        _missing.append(".".join((module, *names)))
+        return None
+    return found
+
+
+_get_keras_mask = _private("keras.src.backend.common.masking", "get_keras_mask")
+_get_data_adapter = _private("keras.src.trainers.data_adapters", "get_data_adapter")
+_flatten_layers = _private("keras.src.layers.layer", "Layer", "_flatten_layers")
+_DataAdapter: Any = (
+    _private("keras.src.trainers.data_adapters.data_adapter", "DataAdapter") or object
+)
+
+
+@functools.cache
+def check_version() -> None:
+    """Make sure that this version of Keras can be used; nothing happens the second time. Local.
+
+    Raises:
+        ImportError: If it is older or newer than all that are supported, or lacks a name.
+    """
+    check(keras.__version__, _missing)
+
+
+def check(version: str, missing: list[str]) -> None:
+    """Do what `check_version` does, for any version. Logs a warning for one that is not known.
+
+    Args:
+        version: Of Keras, such as "3.15.1".
+        missing: The private names that it lacks.
+
+    Raises:
+        ImportError: As `check_version`.
+    """
+    tested = f"{_dotted(OLDEST)} to {_dotted(NEWEST)}"
+    major, minor = (int(number) for number in version.split(".")[:2])
+    if not OLDEST <= (major, minor) < (OLDEST[0] + 1, 0):
+        raise ImportError(
+            f"Keras {version} is not supported by tnt-keras, which was tested with Keras {tested}. "
+            f"Install one of these: `pip install 'keras>={_dotted(OLDEST)},<{OLDEST[0] + 1}'`."
+        )
+    if missing:
+        raise ImportError(
+            f"Keras {version} lacks {', '.join(missing)}, which tnt-keras needs. It was tested "
+            f"with Keras {tested}: install one of these, or a newer tnt-keras."
+        )
+    if (major, minor) > NEWEST:
+        logger.warning(
+            "Keras %s is newer than all versions that tnt-keras was tested with (%s).",
+            version,
+            tested,
+        )
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
 
 
 def mask_of(tensor: tf.Tensor) -> tf.Tensor | None:
-    """Returns the mask that Keras attached to `tensor`, None if there is none.
+    """Return the mask that Keras attached to `tensor`, None if there is none. Local.
 
     Args:
         tensor: Output of a layer, a model or a loss' `call`.
     """
-    return getattr(tensor, "_keras_mask", None)
+    check_version()
+    return _get_keras_mask(tensor)
 
 
 def all_layers(model: keras.Model) -> list[Any]:
-    """Returns the model and all layers below it, each once.
+    """Return the model and all layers below it, each once. Local.
 
     Args:
         model: Any model.
     """
-    return list(model._flatten_layers())
+    check_version()
+    return list(_flatten_layers(model))
 
 
-class ChangedInput(data_adapter.DataAdapter):
+class ChangedInput(_DataAdapter):
     """What Keras reads from an input, changed on the way; can be given to `fit` instead of it.
 
     Args:
@@ -52,12 +130,13 @@ class ChangedInput(data_adapter.DataAdapter):
         change: Callable[[tf.data.Dataset], tf.data.Dataset],
         begin_epoch: Callable[[], None] = lambda: None,
     ) -> None:
-        self._adapter = get_data_adapter(data, class_weight=class_weight)
+        check_version()
+        self._adapter = _get_data_adapter(data, class_weight=class_weight)
         self._change = change
         self._begin_epoch = begin_epoch
 
     def get_tf_dataset(self) -> tf.data.Dataset:
-        """The changed dataset of one epoch."""
+        """Return the changed dataset of one epoch."""
         return self._change(self._adapter.get_tf_dataset())
 
     @property
@@ -71,10 +150,10 @@ class ChangedInput(data_adapter.DataAdapter):
         return self._adapter.batch_size
 
     def on_epoch_begin(self) -> None:
-        """Starts workers."""
+        """Start workers."""
         self._begin_epoch()
         self._adapter.on_epoch_begin()
 
     def on_epoch_end(self) -> None:
-        """Stops workers."""
+        """Stop workers."""
         self._adapter.on_epoch_end()

@@ -8,8 +8,8 @@ import shutil
 import tempfile
 from collections.abc import Callable
 
-from tnt_keras.collectives.messages import exchange
-from tnt_keras.process.rank import get_rank, is_master_rank
+from tnt_keras.model.file_on_all_ranks import run_together
+from tnt_keras.process.rank import is_master_rank
 
 
 def write(
@@ -19,7 +19,7 @@ def write(
     overwrite: bool,
     on_all_ranks: bool,
 ) -> None:
-    """Writes a file on the master rank while the others wait. Collective.
+    """Write a file on the master rank while the others wait. Collective.
 
     The file is written under another name beside its place and then moved there, so that a reader
     (or a run that is killed) never sees half a file.
@@ -36,18 +36,12 @@ def write(
         OSError: On all ranks, if a rank cannot write; says which and why.
     """
     path = pathlib.Path(path)
-    error = ""
-    if on_all_ranks or is_master_rank():
-        try:
+
+    def write_here() -> None:
+        if on_all_ranks or is_master_rank():
             _write_here(path, write_to, overwrite)
-        except Exception as failure:  # every kind must reach the other ranks, who wait for us
-            error = f"{type(failure).__name__}: {failure}"
-            own_failure: Exception | None = failure
-        else:
-            own_failure = None
-    else:
-        own_failure = None
-    _raise_anywhere(error, own_failure, path)
+
+    run_together("write", path, write_here)
 
 
 def _write_here(
@@ -63,14 +57,3 @@ def _write_here(
             if target.is_dir():
                 shutil.rmtree(target)
             os.replace(source, target)
-
-
-def _raise_anywhere(error: str, own_failure: Exception | None, path: pathlib.Path) -> None:
-    errors = [message.decode() for message in exchange(error.encode())]
-    if own_failure is not None:
-        raise own_failure
-    for rank, text in enumerate(errors):
-        if text:
-            message = f"Rank {get_rank()}: {path} was not written by rank {rank}: "
-            kind = FileExistsError if text.startswith("FileExistsError") else OSError
-            raise kind(message + text)

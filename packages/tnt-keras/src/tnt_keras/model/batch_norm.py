@@ -13,7 +13,7 @@ LEAST_SAMPLES = 16
 
 
 def warn_about_batch_statistics(model: keras.Model, global_batch_size: int | None) -> None:
-    """Warns where batch normalisation does not do what the serial run does. Local.
+    """Warn where batch normalisation does not do what the serial run does. Local.
 
     Its statistics are those of each rank's micro-batch, of B / n samples.
 

@@ -1,4 +1,4 @@
-"""Creating all variables of a model before its first step."""
+"""Create all variables of a model before its first step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tnt_keras.step.context import Building, step_scope
 
 
 def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> None:
-    """Creates the variables that a step creates when it is traced for the first time. Local.
+    """Create the variables that a step creates when it is traced for the first time. Local.
 
     Keras makes weights of unbuilt models, metrics and optimizer states while it traces the first
     step. For a distributed model they must exist before: weights are broadcast first, and a step

@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from tnt_keras.callbacks.select import for_this_rank
-from tnt_keras.inputs.arguments import Samples, Sharing, checked, must_be_left_to_keras
-from tnt_keras.inputs.distribute import make_feed
-from tnt_keras.model.first_step import PreparedSteps
+from tnt_keras.collectives.collective_call import collective_call
+from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_keras
+from tnt_keras.inputs.distribute import distribute_input
+from tnt_keras.model.first_step import check_compiled, compare_ends, prepare_steps
 from tnt_keras.process.verbosity import verbosity
 
+# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
+_Base: Any = object
 
-class Evaluating(PreparedSteps):
+
+class Evaluating(_Base):
     """Mixin for a Keras model: evaluates and predicts on all ranks."""
 
+    @collective_call("evaluate")
     def evaluate(
         self,
         x: Any = None,
@@ -30,7 +35,7 @@ class Evaluating(PreparedSteps):
         verify_inputs: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """As `keras.Model.evaluate`, on all ranks together. Collective.
+        """Evaluate on all ranks together, otherwise as `keras.Model.evaluate`. Collective.
 
         Args:
             x: As for `fit`.
@@ -52,28 +57,30 @@ class Evaluating(PreparedSteps):
         Raises:
             ValueError: As `fit` does.
         """
+        of_keras = {
+            "x": x,
+            "y": y,
+            "batch_size": batch_size,
+            "verbose": verbose,
+            "sample_weight": sample_weight,
+            "steps": steps,
+            "callbacks": callbacks,
+            "return_dict": return_dict,
+            **kwargs,
+        }
         if kwargs:  # `fit` validates, with data that it has distributed
-            return super().evaluate(
-                x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict, **kwargs
-            )
-        self._check_compiled("evaluate")
-        samples = Samples(x, y, sample_weight, batch_size)
-        if must_be_left_to_keras(samples):
-            return super().evaluate(
-                x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict
-            )
-        sharing = Sharing(tnt_micro_batch_size, tnt_distribute_dataset, verify_inputs, steps)
-        feed = make_feed(checked(samples, sharing), sharing)
-        self._prepare("test_step", feed)
-        end = self._end_of_data(testing=feed)
+            return super().evaluate(**of_keras)
+        check_compiled(self, "evaluate")
+        of_tarantella = {
+            "tnt_micro_batch_size": tnt_micro_batch_size,
+            "tnt_distribute_dataset": tnt_distribute_dataset,
+            "verify_inputs": verify_inputs,
+        }
         return super().evaluate(
-            feed.data,
-            verbose=verbosity(verbose),
-            steps=steps,
-            callbacks=for_this_rank(callbacks, training=False, first=end),
-            return_dict=return_dict,
+            **of_keras | _replacements(self, "test_step", of_keras | of_tarantella)
         )
 
+    @collective_call("predict")
     def predict(
         self,
         x: Any,
@@ -86,7 +93,7 @@ class Evaluating(PreparedSteps):
         tnt_distribute_dataset: bool = True,
         verify_inputs: bool = False,
     ) -> Any:
-        """As `keras.Model.predict`, on all ranks together. Collective.
+        """Predict on all ranks together, otherwise as `keras.Model.predict`. Collective.
 
         Args:
             x: As for `fit`.
@@ -105,18 +112,43 @@ class Evaluating(PreparedSteps):
         Raises:
             ValueError: As `fit` does.
         """
-        samples = Samples(x, batch_size=batch_size)
-        if must_be_left_to_keras(samples):
-            return super().predict(x, batch_size, verbose, steps, callbacks)
-        sharing = Sharing(
-            tnt_micro_batch_size, tnt_distribute_dataset, verify_inputs, steps, apart=True
-        )
-        feed = make_feed(checked(samples, sharing), sharing)
-        self._prepare("predict_step", feed)
-        end = self._end_of_data(predicting=feed)
-        return super().predict(
-            feed.data,
-            verbose=verbosity(verbose),
-            steps=steps,
-            callbacks=for_this_rank(callbacks, training=False, first=end),
-        )
+        of_keras = {
+            "x": x,
+            "batch_size": batch_size,
+            "verbose": verbose,
+            "steps": steps,
+            "callbacks": callbacks,
+        }
+        of_tarantella = {
+            "tnt_micro_batch_size": tnt_micro_batch_size,
+            "tnt_distribute_dataset": tnt_distribute_dataset,
+            "verify_inputs": verify_inputs,
+        }
+        given = of_keras | of_tarantella
+        return super().predict(**of_keras | _replacements(self, "predict_step", given))
+
+
+def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return what Keras' method is given on this rank instead of the user's. Collective."""
+    is_prediction = step_name == "predict_step"
+    own = InputArguments.of_call(given, EVALUATION, needs_equal_steps=not is_prediction)
+    if is_left_to_keras(own):
+        return {}
+    part = distribute_input(own)
+    prepare_steps(model, step_name, part.batch_spec)
+    if is_prediction:
+        ends = compare_ends(model, predicting=part)
+    else:
+        ends = compare_ends(model, testing=part)
+    return {
+        "x": part.data,
+        **({} if is_prediction else {"y": None, "sample_weight": None}),
+        "batch_size": None,
+        "verbose": verbosity(given["verbose"]),
+        "callbacks": for_this_rank(
+            given["callbacks"],
+            training=False,
+            first=ends,
+            lockstep=own.distribute or part.is_compared,
+        ),
+    }

@@ -1,65 +1,118 @@
-"""What a model needs before its steps can run on all ranks: variables, equal weights, an end."""
+"""What a model needs before its first step on several ranks: all variables, and equal weights."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.callbacks.select import EndOfData
-from tnt_keras.inputs.adapted import Feed
+from tnt_keras.callbacks.end_of_data import EndOfData
+from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.model.build import build_by_tracing
 from tnt_keras.process.rank import get_size
-from tnt_keras.step.model_steps import DistributedSteps
 from tnt_keras.step.variables import synchronize
 
 
-class PreparedSteps(DistributedSteps):
-    """Mixin for a Keras model: its steps, and what comes before the first of them."""
+@dataclasses.dataclass
+class Preparation:
+    """What has been done so far for the steps of one model.
 
-    _tnt_built_steps: set[str]
-    _tnt_synchronized: bool
-    _tnt_num_fits: int
+    Attributes:
+        built_steps: Names of the steps whose variables exist, such as `"train_step"`.
+        is_synchronized: Whether ranks got the master's weights, and nothing changed them since but
+            steps of all ranks.
+        num_fits: How often `fit` was called.
+    """
 
-    def _check_compiled(self, method: str) -> None:
-        if not self.compiled:
-            raise ValueError(f"Call `compile()` before `{method}()`: the model has no loss yet.")
+    built_steps: set[str] = dataclasses.field(default_factory=set)
+    is_synchronized: bool = False
+    num_fits: int = 0
 
-    def _prepare(self, step_name: str, feed: Feed) -> None:
-        """Builds the model and gives all ranks the master's weights."""
-        if get_size() > 1:
-            self._build(step_name, feed.batch_spec)
-            synchronize(self)
-            self._tnt_synchronized = True
+    def start_again(self) -> None:
+        """Forget the steps: the model was compiled anew. Local."""
+        self.built_steps.clear()
+        self.is_synchronized = False
 
-    def _end_of_data(
-        self,
-        training: Feed | None = None,
-        testing: Feed | None = None,
-        predicting: Feed | None = None,
-    ) -> EndOfData | None:
-        """What compares where the data of ranks end; None if that follows from the data."""
-        compared = [
-            feed is not None and feed.is_compared for feed in (training, testing, predicting)
-        ]
-        if not any(compared):
-            return None
-        exchange = self._tnt_communication.make_exchange()
-        return EndOfData(
-            exchange, training=compared[0], testing=compared[1], predicting=compared[2]
-        )
 
-    def _prepare_on_batch(self, step_name: str, batch: Any) -> None:
-        if get_size() > 1:
-            self._build(step_name, tf.nest.map_structure(_spec, batch))
-            if not self._tnt_synchronized:
-                synchronize(self)
-                self._tnt_synchronized = True
+def check_compiled(model: Any, method: str) -> None:
+    """Check that a model is compiled. Local.
 
-    def _build(self, step_name: str, element_spec: Any) -> None:
-        if step_name not in self._tnt_built_steps:
-            build_by_tracing(self, step_name, element_spec)
-            self._tnt_built_steps.add(step_name)
+    Args:
+        model: A distributed model.
+        method: The method that needs it, for the message.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if not model.compiled:
+        raise ValueError(f"Call `compile()` before `{method}()`: the model has no loss yet.")
+
+
+def prepare_steps(model: Any, step_name: str, batch_spec: Any) -> None:
+    """Build a model and give all ranks the master's weights, before steps. Collective.
+
+    Args:
+        model: A distributed model.
+        step_name: "train_step", "test_step" or "predict_step".
+        batch_spec: Specs of the batches that the model's own step receives.
+    """
+    if get_size() == 1:
+        return
+    _build(model, step_name, batch_spec)
+    synchronize(model)
+    model._tnt_preparation.is_synchronized = True
+
+
+def prepare_single_step(model: Any, step_name: str, batch: Any) -> None:
+    """Build a model and give all ranks the master's weights, unless it was done. Collective.
+
+    Args:
+        model: A distributed model.
+        step_name: As for `prepare_steps`.
+        batch: A global batch, the same on all ranks.
+    """
+    if get_size() == 1:
+        return
+    _build(model, step_name, tf.nest.map_structure(_spec, batch))
+    if not model._tnt_preparation.is_synchronized:
+        synchronize(model)
+        model._tnt_preparation.is_synchronized = True
+
+
+def compare_ends(
+    model: Any,
+    training: DistributedInput | None = None,
+    testing: DistributedInput | None = None,
+    predicting: DistributedInput | None = None,
+) -> EndOfData | None:
+    """Return the callback that compares where the data of ranks end. Collective for the first time.
+
+    Args:
+        model: A distributed model.
+        training: Input of its training steps, if any.
+        testing: Likewise for `evaluate`, also within `fit`.
+        predicting: Likewise for `predict`.
+
+    Returns:
+        The callback; None if all ranks have equally many steps by the way they share the data.
+    """
+    is_compared = [
+        part is not None and part.is_compared for part in (training, testing, predicting)
+    ]
+    if not any(is_compared):
+        return None
+    data_check = model._tnt_communication.make_data_check()
+    return EndOfData(
+        data_check, training=is_compared[0], testing=is_compared[1], predicting=is_compared[2]
+    )
+
+
+def _build(model: Any, step_name: str, batch_spec: Any) -> None:
+    built_steps = model._tnt_preparation.built_steps
+    if step_name not in built_steps:
+        build_by_tracing(model, step_name, batch_spec)
+        built_steps.add(step_name)
 
 
 def _spec(value: Any) -> Any:

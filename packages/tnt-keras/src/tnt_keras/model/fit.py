@@ -7,24 +7,28 @@ from typing import Any
 import keras
 
 from tnt_keras.callbacks.select import for_this_rank
+from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.inputs.arguments import (
-    Samples,
-    Sharing,
-    checked,
-    must_be_left_to_keras,
-    split_off_validation,
-    validation_samples,
+    TRAINING,
+    VALIDATION,
+    InputArguments,
+    complete_validation,
+    is_left_to_keras,
 )
-from tnt_keras.inputs.distribute import make_feed
-from tnt_keras.inputs.py_dataset import SEED, in_common_order
+from tnt_keras.inputs.distribute import distribute_input
+from tnt_keras.inputs.py_dataset import SEED, with_same_order
 from tnt_keras.model.batch_norm import warn_about_batch_statistics
-from tnt_keras.model.first_step import PreparedSteps
+from tnt_keras.model.first_step import check_compiled, compare_ends, prepare_steps
 from tnt_keras.process.verbosity import verbosity
 
+# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
+_Base: Any = object
 
-class Fitting(PreparedSteps):
+
+class Fitting(_Base):
     """Mixin for a Keras model: trains on all ranks."""
 
+    @collective_call("fit")
     def fit(
         self,
         x: Any = None,
@@ -50,7 +54,7 @@ class Fitting(PreparedSteps):
         tnt_distribute_validation_dataset: bool = True,
         verify_inputs: bool = False,
     ) -> keras.callbacks.History:
-        """As `keras.Model.fit`, on all ranks together. Collective.
+        """Train on all ranks together, otherwise as `keras.Model.fit`. Collective.
 
         Args:
             x: A `tf.data.Dataset`, batched with the global batch size or unbatched; arrays; a
@@ -86,64 +90,68 @@ class Fitting(PreparedSteps):
         Raises:
             ValueError: If the model is not compiled, arguments contradict each other, or the
                 dataset is not batched and no micro-batch size is given; if ranks have different
-                numbers of steps.
-            tf.errors.InvalidArgumentError: If ranks have read different data.
+                numbers of steps or have read different data.
+            tnt_comm.CommError: If another rank is lost, late, or in another call.
         """
-        self._check_compiled("fit")
-        # Another order in each call, like that of epochs, and the same on all ranks.
-        seed = SEED + self._tnt_num_fits
-        object.__setattr__(self, "_tnt_num_fits", self._tnt_num_fits + 1)
-        samples = Samples(x, y, sample_weight, batch_size)
-        if tnt_validation_micro_batch_size is None:  # it says the size of these batches instead
-            validation_batch_size = validation_batch_size or batch_size
-        validation = validation_samples(validation_data, validation_batch_size)
-        if must_be_left_to_keras(samples, validation):
-            return super().fit(
-                in_common_order(x, shuffle, seed),
-                y,
-                batch_size=batch_size,
-                epochs=epochs,
-                verbose=verbose,
-                callbacks=callbacks,
-                validation_split=validation_split,
-                validation_data=validation_data,
-                shuffle=shuffle if samples.is_from_arrays else False,
-                class_weight=class_weight,
-                sample_weight=sample_weight,
-                initial_epoch=initial_epoch,
-                steps_per_epoch=steps_per_epoch,
-                validation_steps=validation_steps,
-                validation_batch_size=validation_batch_size,
-                validation_freq=validation_freq,
-            )
-        sharing = Sharing(
-            tnt_micro_batch_size, tnt_distribute_dataset, verify_inputs, steps_per_epoch
-        )
-        samples = checked(samples, sharing)
-        if validation_split and validation is None:
-            samples, validation = split_off_validation(samples, validation_split)
-        validation_feed = None
-        if validation is not None:
-            validation_sharing = Sharing(
-                tnt_validation_micro_batch_size,
-                tnt_distribute_validation_dataset,
-                verify_inputs,
-                validation_steps,
-            )
-            validation_feed = make_feed(checked(validation, validation_sharing), validation_sharing)
-        feed = make_feed(samples, sharing, shuffle=shuffle, class_weight=class_weight, seed=seed)
-        self._prepare("train_step", feed)
-        warn_about_batch_statistics(self, feed.batch_size)
-        end = self._end_of_data(training=feed, testing=validation_feed)
-        return super().fit(
-            feed.data,
-            epochs=epochs,
-            verbose=verbosity(verbose),
-            callbacks=for_this_rank(callbacks, training=True, first=end),
-            validation_data=None if validation_feed is None else validation_feed.data,
-            shuffle=False,  # the dataset shuffles
-            initial_epoch=initial_epoch,
-            steps_per_epoch=steps_per_epoch,
-            validation_steps=validation_steps,
-            validation_freq=validation_freq,
-        )
+        check_compiled(self, "fit")
+        of_keras = {
+            "x": x,
+            "y": y,
+            "batch_size": batch_size,
+            "epochs": epochs,
+            "verbose": verbose,
+            "callbacks": callbacks,
+            "validation_split": validation_split,
+            "validation_data": validation_data,
+            "shuffle": shuffle,
+            "class_weight": class_weight,
+            "sample_weight": sample_weight,
+            "initial_epoch": initial_epoch,
+            "steps_per_epoch": steps_per_epoch,
+            "validation_steps": validation_steps,
+            "validation_batch_size": validation_batch_size,
+            "validation_freq": validation_freq,
+        }
+        of_tarantella = {
+            "tnt_micro_batch_size": tnt_micro_batch_size,
+            "tnt_validation_micro_batch_size": tnt_validation_micro_batch_size,
+            "tnt_distribute_dataset": tnt_distribute_dataset,
+            "tnt_distribute_validation_dataset": tnt_distribute_validation_dataset,
+            "verify_inputs": verify_inputs,
+        }
+        return super().fit(**of_keras | _replacements(self, of_keras | of_tarantella))
+
+
+def _replacements(model: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Return what Keras' `fit` is given on this rank instead of the user's. Collective."""
+    training = InputArguments.of_call(given, TRAINING)
+    validation = InputArguments.of_call(given, VALIDATION)
+    # Another order in each call, like that of epochs, and the same on all ranks.
+    seed = SEED + model._tnt_preparation.num_fits
+    model._tnt_preparation.num_fits += 1
+    if is_left_to_keras(training, validation):
+        return {
+            "x": with_same_order(given["x"], given["shuffle"], seed),
+            "shuffle": given["shuffle"] if training.is_from_arrays else False,
+        }
+    training, validation = complete_validation(training, validation, given["validation_split"])
+    train_input = distribute_input(
+        training, shuffle=given["shuffle"], class_weight=given["class_weight"], seed=seed
+    )
+    test_input = None if validation.x is None else distribute_input(validation)
+    prepare_steps(model, "train_step", train_input.batch_spec)
+    warn_about_batch_statistics(model, train_input.batch_size)
+    ends = compare_ends(model, training=train_input, testing=test_input)
+    return {
+        "x": train_input.data,
+        "y": None,
+        "sample_weight": None,
+        "batch_size": None,
+        "class_weight": None,  # these weights are in the data now
+        "shuffle": False,  # the data are shuffled already
+        "validation_split": 0.0,
+        "validation_data": None if test_input is None else test_input.data,
+        "validation_batch_size": None,
+        "verbose": verbosity(given["verbose"]),
+        "callbacks": for_this_rank(given["callbacks"], training=True, first=ends),
+    }

@@ -8,19 +8,21 @@ import keras
 
 from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class
 from tnt_keras.model.evaluate import Evaluating
+from tnt_keras.model.first_step import Preparation
 from tnt_keras.model.fit import Fitting
 from tnt_keras.model.on_batch import SingleBatches
-from tnt_keras.model.save import PlainFiles
+from tnt_keras.model.save import Saving
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_size
+from tnt_keras.process.start import start
 from tnt_keras.process.verbosity import is_shown
 from tnt_keras.step.losses import check_reductions
-from tnt_keras.step.model_steps import StepCommunication
+from tnt_keras.step.model_steps import DistributedSteps, StepCommunication
 from tnt_keras.step.optimizer import distribute_optimizer
 
 
-class Model(Fitting, Evaluating, SingleBatches, PlainFiles):
-    """Makes a Keras model train, evaluate and predict on all ranks.
+class Model(Fitting, Evaluating, SingleBatches, Saving, DistributedSteps):
+    """Make a Keras model train, evaluate and predict on all ranks.
 
         model = tnt.Model(model)
 
@@ -29,9 +31,10 @@ class Model(Fitting, Evaluating, SingleBatches, PlainFiles):
     `batch_size` are those of the serial script: batches are global, every rank computes its part of
     each, and results are those of the serial run on every rank.
 
-    All ranks must call the methods that compute or write: `fit`, `evaluate`, `predict`, the
-    `*_on_batch` methods, `save` and `save_weights`. On one rank everything is plain Keras, except
-    that shuffles without a seed get the one that they have on several ranks.
+    All ranks must call the methods that compute, or write or read files: `fit`, `evaluate`,
+    `predict`, the `*_on_batch` methods, `save`, `save_weights`, `export` and `load_weights`. On one
+    rank everything is plain Keras, except that shuffles without a seed get the one that they have
+    on several ranks.
 
     Args:
         model: Any Keras model.
@@ -41,6 +44,7 @@ class Model(Fitting, Evaluating, SingleBatches, PlainFiles):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Distribute the given model; what Keras makes of a distributed one's class is plain."""
         if cls is not Model:
             # A distributed class is asked for an instance when Keras copies the model from its
             # configuration. Copies are plain Keras models.
@@ -48,10 +52,10 @@ class Model(Fitting, Evaluating, SingleBatches, PlainFiles):
         return _distribute(*args, **kwargs)
 
     def __init__(self, model: keras.Model) -> None:
-        """Does nothing: `model` is this object, and it is initialised already."""
+        """Leave the object alone: it is `model`, which is initialised already."""
 
     def compile(self, optimizer: Any = "rmsprop", loss: Any = None, **kwargs: Any) -> None:
-        """As `keras.Model.compile`. Local.
+        """Compile the model as `keras.Model.compile` does. Local.
 
         XLA cannot compile communication, so that on several ranks `jit_compile` is False.
 
@@ -69,7 +73,7 @@ class Model(Fitting, Evaluating, SingleBatches, PlainFiles):
         _distribute_compiled(self, asked_for_jit=kwargs.get("jit_compile") is True)
 
     def summary(self, *args: Any, **kwargs: Any) -> None:
-        """As `keras.Model.summary`, shown by the master rank. Local."""
+        """Show on the master rank what `keras.Model.summary` shows. Local."""
         if is_shown():
             super().summary(*args, **kwargs)
 
@@ -79,20 +83,18 @@ def _distribute(model: keras.Model) -> keras.Model:
         raise TypeError(f"`tnt.Model` takes a `keras.Model`. Received: {type(model).__name__}.")
     if isinstance(model, Model):
         return model
+    start()
     add_mixin(model, Model)
     # Past Keras' own __setattr__, which would track what it does not know.
     object.__setattr__(model, "_tnt_communication", StepCommunication())
-    object.__setattr__(model, "_tnt_built_steps", set())
-    object.__setattr__(model, "_tnt_synchronized", False)
-    object.__setattr__(model, "_tnt_num_fits", 0)
+    object.__setattr__(model, "_tnt_preparation", Preparation())
     if model.compiled:
         _distribute_compiled(model, asked_for_jit=False)
     return model
 
 
 def _distribute_compiled(model: Any, *, asked_for_jit: bool) -> None:
-    model._tnt_built_steps.clear()
-    object.__setattr__(model, "_tnt_synchronized", False)
+    model._tnt_preparation.start_again()
     if get_size() == 1:
         return
     if asked_for_jit:

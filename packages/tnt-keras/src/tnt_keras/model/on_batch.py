@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from tnt_keras.model.first_step import PreparedSteps
+from tnt_keras.collectives.collective_call import collective_call
+from tnt_keras.model.first_step import check_compiled, prepare_single_step
+
+# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
+_Base: Any = object
 
 
-class SingleBatches(PreparedSteps):
+class SingleBatches(_Base):
     """Mixin for a Keras model: one step at a time, on a global batch that all ranks have."""
 
+    @collective_call("train_on_batch")
     def train_on_batch(self, x: Any, y: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """As `keras.Model.train_on_batch`, for a global batch equal on all ranks. Collective."""
-        self._check_compiled("train_on_batch")
-        self._prepare_on_batch("train_step", (x, y))
+        """Train on a global batch that all ranks have, as in Keras otherwise. Collective."""
+        check_compiled(self, "train_on_batch")
+        prepare_single_step(self, "train_step", (x, y))
         return super().train_on_batch(x, y, *args, **kwargs)
 
+    @collective_call("test_on_batch")
     def test_on_batch(self, x: Any, y: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """As `keras.Model.test_on_batch`, for a global batch equal on all ranks. Collective."""
-        self._check_compiled("test_on_batch")
-        self._prepare_on_batch("test_step", (x, y))
+        """Evaluate a global batch that all ranks have, as in Keras otherwise. Collective."""
+        check_compiled(self, "test_on_batch")
+        prepare_single_step(self, "test_step", (x, y))
         return super().test_on_batch(x, y, *args, **kwargs)
 
+    @collective_call("predict_on_batch")
     def predict_on_batch(self, x: Any) -> Any:
-        """As `keras.Model.predict_on_batch`, for a global batch equal on all ranks. Collective."""
-        self._prepare_on_batch("predict_step", (x,))
+        """Predict for a global batch that all ranks have, as in Keras otherwise. Collective."""
+        prepare_single_step(self, "predict_step", (x,))
         return super().predict_on_batch(x)

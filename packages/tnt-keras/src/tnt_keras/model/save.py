@@ -8,20 +8,24 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
+from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.keras_hooks.class_swap import without_mixins
 from tnt_keras.model.atomic_write import write
+from tnt_keras.model.file_on_all_ranks import run_together
+from tnt_keras.model.first_step import Preparation
 from tnt_keras.step.model_steps import StepCommunication
 
 # For type checkers: the methods that `super()` finds are those of the Keras class beside it.
 _Base: Any = object
 
 
-class PlainFiles(_Base):
+class Saving(_Base):
     """Mixin for a Keras model: reads and writes files that know nothing of Tarantella."""
 
     _tnt_communication: StepCommunication
-    _tnt_synchronized: bool
+    _tnt_preparation: Preparation
 
+    @collective_call("save")
     def save(
         self,
         filepath: str | os.PathLike[str],
@@ -31,7 +35,7 @@ class PlainFiles(_Base):
         tnt_save_all_devices: bool = False,
         **kwargs: Any,
     ) -> None:
-        """Writes the model as a plain Keras model, with the optimizer's state. Collective.
+        """Write the model as a plain Keras model, with the optimizer's state. Collective.
 
         The master rank writes, to another name first, so that the file is whole or absent; all
         ranks wait for it.
@@ -49,11 +53,12 @@ class PlainFiles(_Base):
         """
 
         def write_to(path: pathlib.Path) -> None:
-            with self._as_plain_keras():
+            with _as_plain_keras(self):
                 self.save(path, zipped=zipped, **kwargs)
 
         write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
+    @collective_call("save_weights")
     def save_weights(
         self,
         filepath: str | os.PathLike[str],
@@ -62,7 +67,7 @@ class PlainFiles(_Base):
         tnt_save_all_devices: bool = False,
         **kwargs: Any,
     ) -> None:
-        """Writes the weights. Collective.
+        """Write the weights. Collective.
 
         Args:
             filepath: As in Keras.
@@ -76,11 +81,12 @@ class PlainFiles(_Base):
         """
 
         def write_to(path: pathlib.Path) -> None:
-            with self._as_plain_keras():
+            with _as_plain_keras(self):
                 self.save_weights(path, **kwargs)
 
         write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
+    @collective_call("export")
     def export(
         self,
         filepath: str | os.PathLike[str],
@@ -88,7 +94,7 @@ class PlainFiles(_Base):
         tnt_save_all_devices: bool = False,
         **kwargs: Any,
     ) -> None:
-        """As `keras.Model.export`, written once as `save` does. Collective.
+        """Export the model as `keras.Model.export` does, written once like `save`. Collective.
 
         Args:
             filepath: As in Keras; what is there is replaced.
@@ -101,35 +107,54 @@ class PlainFiles(_Base):
         """
 
         def write_to(path: pathlib.Path) -> None:
-            with self._as_plain_keras():
+            with _as_plain_keras(self):
                 self.export(path, *args, **kwargs)
 
         write(filepath, write_to, overwrite=True, on_all_ranks=tnt_save_all_devices)
 
+    @collective_call("load_weights")
     def load_weights(self, filepath: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
-        """As `keras.Model.load_weights`. Local: every rank reads the file.
+        """Read the weights on every rank, as `keras.Model.load_weights` does. Collective.
 
-        The next step that all ranks take begins with the weights of the master rank.
+        It returns when all ranks have read the file, so that any of them may remove it then. The
+        next step that all ranks take begins with the weights of the master rank.
+
+        Args:
+            filepath: As in Keras; every rank must be able to read it.
+            *args: As in Keras.
+            **kwargs: As in Keras.
+
+        Raises:
+            OSError: On all ranks, if a rank cannot read the file; says which and why.
+            ValueError: Likewise, if the weights do not fit to the model.
         """
-        self._tnt_synchronized = False
-        super().load_weights(filepath, *args, **kwargs)
+        self._tnt_preparation.is_synchronized = False
+        load = super().load_weights
+        run_together("read", filepath, lambda: load(filepath, *args, **kwargs))
 
     def set_weights(self, weights: list[Any]) -> None:
-        """As `keras.Model.set_weights`. Local; the master rank's count, as for `load_weights`."""
-        self._tnt_synchronized = False
+        """Set the weights of this rank, as `keras.Model.set_weights` does. Local.
+
+        The next step that all ranks take begins with the weights of the master rank.
+
+        Args:
+            weights: As in Keras.
+        """
+        self._tnt_preparation.is_synchronized = False
         super().set_weights(weights)
 
     def to_json(self, **kwargs: Any) -> str:
-        """As `keras.Model.to_json`: describes a plain Keras model. Local."""
-        with self._as_plain_keras():
+        """Describe a plain Keras model, as `keras.Model.to_json` does. Local."""
+        with _as_plain_keras(self):
             return str(self.to_json(**kwargs))
 
     def __reduce__(self) -> Any:
-        """Copies and pickles as a plain Keras model. Local."""
-        with self._as_plain_keras():
+        """Copy and pickle as a plain Keras model. Local."""
+        with _as_plain_keras(self):
             return self.__reduce__()
 
-    @contextlib.contextmanager
-    def _as_plain_keras(self) -> Iterator[None]:
-        with without_mixins(self, *self._tnt_communication.optimizers):
-            yield
+
+@contextlib.contextmanager
+def _as_plain_keras(model: Saving) -> Iterator[None]:
+    with without_mixins(model, *model._tnt_communication.optimizers):
+        yield

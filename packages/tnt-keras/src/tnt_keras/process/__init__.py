@@ -1,1 +1,1 @@
-"""This process among the ranks: number, settings, log and output."""
+"""This process among the ranks: its number, its settings, its log and what it shows."""

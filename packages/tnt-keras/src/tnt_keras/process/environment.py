@@ -1,7 +1,7 @@
 """The variables of the environment that this package reads; no other module reads any.
 
-The launcher writes them; without the launcher the defaults hold. The full list of variables of the
-project is on the reference page "Environment".
+The launcher writes them; without the launcher the defaults hold. The grammar of values is the one
+of all packages, and the full list of variables is on the reference page "Environment".
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+BLANKS = " \t\n\r\v\f"
+"""What is ignored around a value."""
+
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 _AUTO = -1  # a fusion threshold that is to be measured
+_DEFAULT_THRESHOLD_KB = 32
 _WIRE_DTYPES = {"none": None, "bfloat16": "bfloat16", "float16": "float16"}
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
@@ -29,8 +33,7 @@ class Settings:
         log_level: Least level of the messages that are shown: DEBUG, INFO, WARNING or ERROR.
         log_on_all_ranks: Whether ranks other than the master log too.
         output_on_all_ranks: Whether ranks other than the master show progress bars and summaries.
-        num_threads: Threads for TensorFlow's two pools each, or None to keep its default.
-        gpus_per_node: GPUs that the ranks of a host share: 0 hides all, None means all present.
+        gpus_per_node: GPUs that the ranks of a host are to use, or None if nobody says.
         fusion_threshold_bytes: Gradients are fused into buckets of at least this size; 0 turns
             fusion off, and None means that the size is measured.
         wire_dtype: What float32 gradients are rounded to while they travel, or None.
@@ -39,14 +42,13 @@ class Settings:
     log_level: str = "WARNING"
     log_on_all_ranks: bool = False
     output_on_all_ranks: bool = False
-    num_threads: int | None = None
     gpus_per_node: int | None = None
-    fusion_threshold_bytes: int | None = 32 * 1024
+    fusion_threshold_bytes: int | None = 1024 * _DEFAULT_THRESHOLD_KB
     wire_dtype: str | None = None
 
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
-    """Reads the settings of this process.
+    """Return what an environment says. Local.
 
     Args:
         environment: The variables; a parameter for tests.
@@ -57,22 +59,11 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     Raises:
         ValueError: If a variable is set but malformed; names the variable and its value.
     """
-    threshold_kb = _read(environment, "TNT_FUSION_THRESHOLD_KB", _threshold, None)
-    original_threshold_kb = _read(environment, "TNT_FUSION_THRESHOLD", _threshold, None)
-    if None not in (threshold_kb, original_threshold_kb) and threshold_kb != original_threshold_kb:
-        raise ValueError(
-            "TNT_FUSION_THRESHOLD_KB and TNT_FUSION_THRESHOLD are two names of one setting. "
-            f"Received: {threshold_kb} and {original_threshold_kb}. Set one of them."
-        )
-    if threshold_kb is None:
-        threshold_kb = original_threshold_kb
-    if threshold_kb is None:
-        threshold_kb = 32
+    threshold_kb = _threshold_kb(environment)
     return Settings(
         log_level=_read(environment, "TNT_LOG_LEVEL", _log_level, "WARNING"),
         log_on_all_ranks=_read(environment, "TNT_LOG_ON_ALL_DEVICES", _boolean, False),
         output_on_all_ranks=_read(environment, "TNT_OUTPUT_ON_ALL_DEVICES", _boolean, False),
-        num_threads=_read(environment, "TNT_NUM_THREADS", _positive, None),
         gpus_per_node=_read(environment, "TNT_GPUS_PER_NODE", _natural, None),
         fusion_threshold_bytes=None if threshold_kb == _AUTO else 1024 * threshold_kb,
         wire_dtype=_read(environment, "TNT_WIRE_DTYPE", _wire_dtype, None),
@@ -81,7 +72,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
 
 @functools.cache
 def settings() -> Settings:
-    """Returns the settings of this process, read once. Local.
+    """Return the settings of this process, read when they are asked for first. Local.
 
     Raises:
         ValueError: As `read_settings` does.
@@ -89,12 +80,28 @@ def settings() -> Settings:
     return read_settings()
 
 
+def _threshold_kb(environment: Mapping[str, str]) -> int:
+    """Return the threshold, under either of its two names; `_AUTO` if it is to be measured."""
+    own = _read(environment, "TNT_FUSION_THRESHOLD_KB", _threshold, None)
+    original = _read(environment, "TNT_FUSION_THRESHOLD", _threshold, None)
+    if own is not None and original is not None and own != original:
+        names = {_AUTO: "auto"}
+        raise ValueError(
+            "TNT_FUSION_THRESHOLD_KB and TNT_FUSION_THRESHOLD are two names of one setting. "
+            f"Received: {names.get(own, own)} and {names.get(original, original)}. "
+            "Set one of them."
+        )
+    if own is not None:
+        return own
+    return _DEFAULT_THRESHOLD_KB if original is None else original
+
+
 def _read(environment: Mapping[str, str], name: str, parse: Callable[[str], _T], default: _T) -> _T:
     text = environment.get(name)
     if text is None:
         return default
     try:
-        return parse(text.strip())
+        return parse(text.strip(BLANKS))
     except ValueError as error:
         raise ValueError(
             f"The environment variable {name} must be {error}. Received: {text!r}."
@@ -114,7 +121,7 @@ def _log_level(text: str) -> str:
 
 
 def _natural(text: str) -> int | None:
-    if text.isdecimal():
+    if text.isascii() and text.isdigit():  # `int` also takes signs, underscores, other digits
         return int(text)
     raise ValueError("a whole number that is not negative")
 
@@ -122,7 +129,7 @@ def _natural(text: str) -> int | None:
 def _threshold(text: str) -> int | None:
     if text.lower() == "auto":
         return _AUTO
-    if text.isdecimal():
+    if text.isascii() and text.isdigit():
         return int(text)
     raise ValueError("a whole number that is not negative, or auto")
 
@@ -131,9 +138,3 @@ def _wire_dtype(text: str) -> str | None:
     if text.lower() in _WIRE_DTYPES:
         return _WIRE_DTYPES[text.lower()]
     raise ValueError("one of " + ", ".join(_WIRE_DTYPES))
-
-
-def _positive(text: str) -> int | None:
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise ValueError("a whole number greater than 0")

@@ -12,23 +12,25 @@ _DATA_LOGGER = "tnt_data"  # it knows nothing of ranks, and says the same on all
 
 
 def set_up_logging(settings: Settings) -> None:
-    """Gives the loggers of this package and of tnt-data their handler and level.
+    """Give the loggers of this package and of tnt-data a handler and a level. Local.
 
     Messages go to stderr. Ranks other than the master only log errors, unless
-    `settings.log_on_all_ranks` is set. Local; idempotent.
+    `settings.log_on_all_ranks` is set. A level or a handler that the user has given to one of
+    these loggers is kept, and the root logger is left alone.
 
     Args:
         settings: Level and switch are taken from here.
     """
-    level = logging.getLevelName(settings.log_level)
+    level = settings.log_level
     if not (is_master_rank() or settings.log_on_all_ranks):
-        level = logging.ERROR
+        level = "ERROR"
     handler = logging.StreamHandler()
     handler.setFormatter(
         logging.Formatter(f"[rank {get_rank()}] %(levelname)s %(name)s: %(message)s")
     )
     for one in (logger, logging.getLogger(_DATA_LOGGER)):
-        one.setLevel(level)
+        if one.level == logging.NOTSET:
+            one.setLevel(level)
         if not one.handlers:
             one.addHandler(handler)
             one.propagate = False

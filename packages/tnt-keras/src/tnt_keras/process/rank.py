@@ -1,4 +1,4 @@
-"""Who this process is among the ranks."""
+"""Who this process is among the ranks. The environment says it; no other rank is asked."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ MASTER_RANK = 0
 
 
 def get_rank() -> int:
-    """Returns the number of this process, `0 <= rank < get_size()`. Local."""
+    """Return the number of this process, `0 <= rank < get_size()`. Local."""
     return tnt_comm.get_rank()
 
 
 def get_size() -> int:
-    """Returns the number of ranks; 1 without the launcher. Local."""
+    """Return the number of ranks; 1 without the launcher. Local."""
     return tnt_comm.get_size()
 
 
 def get_local_rank() -> int:
-    """Returns the number of this process among the ranks of its host. Local."""
+    """Return the number of this process among the ranks of its host. Local."""
     return tnt_comm.get_local_rank()
 
 
 def get_local_size() -> int:
-    """Returns the number of ranks on this host. Local."""
+    """Return the number of ranks on this host. Local."""
     return tnt_comm.get_local_size()
 
 
 def get_master_rank() -> int:
-    """Returns the rank that writes files and output: 0, on the launching host. Local."""
+    """Return the rank that writes files and output: 0, on the launching host. Local."""
     return MASTER_RANK
 
 
 def is_master_rank() -> bool:
-    """Returns whether this process is the master rank. Local.
+    """Return whether this process is the master rank. Local.
 
     Code that only one rank must run (writing a file of one's own, say) is guarded with it. Calls
     of a distributed model's methods must *not* be guarded: all ranks take part in them.

@@ -9,12 +9,12 @@ from tnt_keras.process.rank import is_master_rank
 
 
 def is_shown() -> bool:
-    """Whether what all ranks know alike is shown by this one. Local."""
+    """Return whether this rank shows what all ranks know alike. Local."""
     return is_master_rank() or settings().output_on_all_ranks
 
 
 def verbosity(verbose: Any) -> Any:
-    """The `verbose` of a method of Keras on this rank. Local.
+    """Return the `verbose` of a method of Keras on this rank. Local.
 
     Args:
         verbose: What the user asked for.

@@ -20,10 +20,11 @@ import tensorflow as tf
 from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.process.rank import is_master_rank
 from tnt_keras.step.context import Step
+from tnt_keras.step.increment import Increment
 
 
 def statistics_variables(model: keras.Model) -> list[Any]:
-    """Returns the variables that layers may change on their own in a training step. Local.
+    """Return the variables that layers may change on their own in a training step. Local.
 
     These are floating-point, not trainable, and belong to no frozen layer: frozen layers leave
     theirs alone, and frozen weights would be a waste to send in each step.
@@ -49,37 +50,26 @@ class StatisticsStates:
 
     Args:
         model: A built model.
+        step: The current step.
     """
 
-    def __init__(self, model: keras.Model) -> None:
-        self.variables = statistics_variables(model)
-        self.before = [tf.identity(variable.value) for variable in self.variables]
+    def __init__(self, model: keras.Model, step: Step) -> None:
+        self._step = step
+        self._variables = statistics_variables(model)
+        self._before = [tf.identity(variable.value) for variable in self._variables]
 
-    def increments(self) -> list[tf.Tensor]:
-        """Returns by how much this rank's samples moved the variables."""
+    def increments(self) -> list[Increment]:
+        """Return by how much this rank's samples moved the variables."""
         return [
-            variable.value - before
-            for variable, before in zip(self.variables, self.before, strict=True)
+            Increment.of_variable(variable, before, variable.value - before, self._scale(variable))
+            for variable, before in zip(self._variables, self._before, strict=True)
         ]
 
-    def scales(self, step: Step) -> list[tf.Tensor]:
-        """Returns what the increments are multiplied by before they are added up.
-
-        Args:
-            step: The current step.
-        """
-        of_master = step.presence if is_master_rank() else 0.0 * step.presence
-        special = {"sum": step.presence, "only_first_replica": of_master}
-        return [
-            special.get(getattr(variable, "aggregation", "none"), step.share)
-            for variable in self.variables
-        ]
-
-    def add(self, totals: list[tf.Tensor]) -> None:
-        """Sets the variables to their global values.
-
-        Args:
-            totals: The increments, weighted and summed over ranks.
-        """
-        for variable, before, total in zip(self.variables, self.before, totals, strict=True):
-            variable.assign(before + total)
+    def _scale(self, variable: Any) -> tf.Tensor:
+        """Return what a move is multiplied by before the moves of all ranks are added up."""
+        aggregation = getattr(variable, "aggregation", "none")
+        if aggregation == "sum":
+            return self._step.presence
+        if aggregation == "only_first_replica":
+            return self._step.presence if is_master_rank() else 0.0 * self._step.presence
+        return self._step.share

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tnt_data import MicroBatch
+from tnt_keras.collectives.exchange import ExchangeSequence
 from tnt_keras.step.context import Step
-from tnt_keras.step.data_check import StepExchange
+from tnt_keras.step.data_check import DataCheck
 
 
 class CheckedBatch(NamedTuple):
@@ -35,10 +36,10 @@ def split(
     data: Any,
     rank: int,
     size: int,
-    exchange: StepExchange | None = None,
-    last_group: tf.Tensor | None = None,
+    data_check: DataCheck | None = None,
+    exchanges: ExchangeSequence | None = None,
 ) -> tuple[Any, Step]:
-    """Returns this rank's rows of an element, and the step that describes them. Local.
+    """Return this rank's rows of an element, and the step that describes them. Local.
 
     `fit`, `evaluate` and `predict` feed micro-batches, marked batches included. Anything else, such
     as the arguments of `train_on_batch`, is a global batch, the same on all ranks, of which rank r
@@ -49,20 +50,21 @@ def split(
             `(batch, ...)`.
         rank: Rank of the caller.
         size: Number of ranks.
-        exchange: By which ranks compare what they read; needed for batches that are marked.
-        last_group: Token of the last group of the step before in the same graph, if any.
+        data_check: By which ranks compare what they read; needed for batches that are marked.
+        exchanges: The exchanges of the graph so far, by default none.
 
     Returns:
         The rows, in the structure of the element, and the step.
     """
+    exchanges = ExchangeSequence() if exchanges is None else exchanges
     if isinstance(data, MicroBatch):
-        return data.data, Step(data.num_local, data.num_global, last_group)
+        return data.data, Step(data.num_local, data.num_global, exchanges)
     if isinstance(data, CheckedBatch):
-        assert exchange is not None
-        return data.micro_batch.data, exchange.same_batch(data.micro_batch, last_group)
+        assert data_check is not None
+        return data.micro_batch.data, data_check.same_batch(data.micro_batch, exchanges)
     if isinstance(data, LocalBatch):
-        assert exchange is not None
-        return data.data, exchange.total_samples(_num_rows(data.data), last_group)
+        assert data_check is not None
+        return data.data, data_check.total_samples(_num_rows(data.data), exchanges)
     num_global = _num_rows(data)
     rows = tf.range(tf.constant(rank, tf.int64), num_global, size)
     num_local = tf.size(rows, out_type=tf.int64)
@@ -70,7 +72,7 @@ def split(
     local = tf.nest.map_structure(
         lambda leaf: None if leaf is None else tf.gather(leaf, rows), data
     )
-    return local, Step(num_local, num_global, last_group)
+    return local, Step(num_local, num_global, exchanges)
 
 
 def _num_rows(batch: Any) -> tf.Tensor:

@@ -26,17 +26,17 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tnt_keras.collectives.reduction import ReductionCache
+from tnt_keras.collectives.channel import Allreduce, Channel
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.keras_hooks.private import mask_of
 from tnt_keras.process.log import logger
-from tnt_keras.step.context import Step
+from tnt_keras.step.context import Step, current_step
 
 _MEANS = ("sum_over_batch_size", "mean")
 
 
 def check_reductions(losses: Any) -> None:
-    """Refuses losses for `compile` that have no sum over ranks. Local.
+    """Refuse losses for `compile` that have no sum over ranks. Local.
 
     Args:
         losses: The structure of losses given to `compile`.
@@ -54,22 +54,24 @@ def check_reductions(losses: Any) -> None:
 
 
 @contextlib.contextmanager
-def corrected_losses(step: Step, reductions: ReductionCache) -> Iterator[None]:
-    """Corrects every Keras loss that is computed inside a with-block.
+def corrected_losses(step: Step, channel: Channel) -> Iterator[None]:
+    """Correct every Keras loss that is computed inside a with-block.
 
     It covers the losses given to `compile` as well as those that a user's `train_step` calls.
 
     Args:
         step: The current step.
-        reductions: Sums the denominators.
+        channel: Sums the denominators.
     """
     keras_call = keras.losses.Loss.__call__
 
     def call(loss: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        if current_step() is not step:  # another thread, or a step inside of this one
+            return keras_call(loss, y_true, y_pred, sample_weight)
         with _recorded_mask(loss) as output_masks:
             value = keras_call(loss, y_true, y_pred, sample_weight)
         masks = [mask_of(y_pred) if tf.is_tensor(y_pred) else None, *output_masks]
-        correction = _correction(loss, sample_weight, masks, step, reductions)
+        correction = _correction(loss, sample_weight, masks, step, channel)
         return value if correction is None else value * tf.cast(correction, value.dtype)
 
     with replaced(keras.losses.Loss, "__call__", call):
@@ -78,7 +80,7 @@ def corrected_losses(step: Step, reductions: ReductionCache) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _recorded_mask(loss: Any) -> Iterator[list[Any]]:
-    """Collects the mask that `loss.call` attaches to its values (`ignore_class`, say)."""
+    """Collect the mask that `loss.call` attaches to its values (`ignore_class`, say)."""
     masks: list[Any] = []
     plain_call = loss.call
 
@@ -103,7 +105,7 @@ def _correction(
     sample_weight: Any,
     masks: list[Any],
     step: Step,
-    reductions: ReductionCache,
+    channel: Channel,
 ) -> tf.Tensor | None:
     if loss.reduction == "sum":
         return _divide(tf.ones([], tf.float64), step.share)
@@ -115,7 +117,8 @@ def _correction(
     denominator = _denominator(sample_weight, mask)
     if denominator is None:
         return None
-    total = _sum_over_ranks(denominator, f"{loss.name}/denominator", step, reductions)
+    summand = Allreduce(f"{loss.name}/denominator", denominator, step.presence)
+    [total] = step.exchange(channel, [summand])
     return _divide(_divide(denominator, total), step.share)
 
 
@@ -127,7 +130,7 @@ def _combined_mask(masks: list[Any]) -> tf.Tensor | None:
 
 
 def _denominator(sample_weight: Any, mask: tf.Tensor | None) -> tf.Tensor | None:
-    """What this rank's loss is divided by, None if that is the number of samples."""
+    """Return what this rank's loss is divided by, None if that is the number of samples."""
     if mask is None and sample_weight is None:
         return None
     if mask is None:
@@ -140,7 +143,7 @@ def _denominator(sample_weight: Any, mask: tf.Tensor | None) -> tf.Tensor | None
 
 
 def _of_equal_rank(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Drops or adds a last dimension of size 1, as Keras does for masks and sample weights."""
+    """Drop or add a last dimension of size 1, as Keras does for masks and sample weights."""
     if a.shape.rank == b.shape.rank + 1:
         return (tf.squeeze(a, -1), b) if a.shape[-1] == 1 else (a, b)
     if b.shape.rank == a.shape.rank + 1:
@@ -148,19 +151,6 @@ def _of_equal_rank(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return a, b
 
 
-def _sum_over_ranks(
-    value: tf.Tensor, name: str, step: Step, reductions: ReductionCache
-) -> tf.Tensor:
-    # The start waits for the previous group as well, since a later start of the same group of one
-    # could otherwise be held up by this finish.
-    [value] = step.after_last_group([value])
-    reduction = reductions.get([name], [value])
-    tokens, pending = reduction.start([value], [step.presence])
-    [total] = reduction.finish(pending, step.barrier(tokens))
-    step.close_group([total])
-    return total
-
-
 def _divide(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-    """a / b, and 0 where b is 0: a rank without samples contributes nothing in any case."""
+    """Return a / b, and 0 where b is 0: a rank without samples contributes nothing in any case."""
     return tf.math.divide_no_nan(a, b)

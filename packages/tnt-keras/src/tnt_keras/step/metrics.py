@@ -20,11 +20,12 @@ import keras
 import tensorflow as tf
 
 from tnt_keras.keras_hooks.patch import replaced
-from tnt_keras.step.context import Step
+from tnt_keras.step.context import Step, current_step
+from tnt_keras.step.increment import Increment
 
 
 def all_metrics(model: keras.Model) -> list[Any]:
-    """Returns the metrics of a model, also those that a `metrics` property of its own leaves out.
+    """Return the metrics of a model, also those that a `metrics` property of its own leaves out.
 
     Args:
         model: A built model.
@@ -45,7 +46,8 @@ class MetricStates:
     """
 
     def __init__(self, metrics: list[Any], step: Step) -> None:
-        self.variables: list[Any] = []
+        self._step = step
+        self._variables: list[Any] = []
         for metric in metrics:
             for variable in metric.variables:
                 if getattr(variable, "aggregation", "sum") != "sum":
@@ -54,38 +56,34 @@ class MetricStates:
                         f"aggregation={variable.aggregation!r}. Only sums can be combined over "
                         "ranks: express the metric by sums, with aggregation='sum'."
                     )
-                if all(variable is not known for known in self.variables):
-                    self.variables.append(variable)
+                if all(variable is not known for known in self._variables):
+                    self._variables.append(variable)
         # Keras finds the end of a dataset of unknown length by a step that gets no data. What does
         # not need any would run in it as well, and leave zeros behind.
         with tf.control_dependencies([step.share]):
-            self.before = [tf.identity(variable.value) for variable in self.variables]
-            for variable in self.variables:
+            self._before = [tf.identity(variable.value) for variable in self._variables]
+            for variable in self._variables:
                 variable.assign(tf.zeros_like(variable.value))
 
-    def increments(self) -> list[tf.Tensor]:
-        """Returns what this rank's samples added to the variables so far."""
-        return [tf.identity(variable.value) for variable in self.variables]
-
-    def add(self, totals: list[tf.Tensor]) -> None:
-        """Sets the variables to their global state.
-
-        Args:
-            totals: The increments, summed over ranks.
-        """
-        for variable, before, total in zip(self.variables, self.before, totals, strict=True):
-            variable.assign(before + total)
+    def increments(self) -> list[Increment]:
+        """Return what this rank's samples have added to the variables so far."""
+        return [
+            Increment.of_variable(
+                variable, before, tf.identity(variable.value), self._step.presence
+            )
+            for variable, before in zip(self._variables, self._before, strict=True)
+        ]
 
 
 class RecordedResults:
-    """Remembers which tensor is the result of which metric, to compute it again later."""
+    """Remember which tensor is the result of which metric, to compute it again later."""
 
     def __init__(self) -> None:
         self._results: list[tuple[tf.Tensor, Callable[[], tf.Tensor]]] = []
 
     @contextlib.contextmanager
     def recording(self, metrics: list[Any]) -> Iterator[None]:
-        """Records all calls of `metric.result()` inside a with-block.
+        """Record all calls of `metric.result()` inside a with-block.
 
         Args:
             metrics: The metrics to watch.
@@ -96,7 +94,7 @@ class RecordedResults:
             yield
 
     def recompute(self, value: Any) -> Callable[[], tf.Tensor] | None:
-        """Returns a function that computes anew the result that `value` is, None if it is none.
+        """Return a function that computes anew the result that `value` is, None if it is none.
 
         Args:
             value: Anything that the user's step returned.
@@ -107,7 +105,7 @@ class RecordedResults:
         return None
 
     def is_derived(self, value: tf.Tensor) -> bool:
-        """Returns whether a tensor of the graph that is being traced was computed from a result.
+        """Return whether a tensor of the graph that is being traced was computed from a result.
 
         Args:
             value: Any tensor; of eager ones nothing is known.
@@ -144,7 +142,7 @@ def _item_of(plain_result: Callable[[], Any], key: str) -> Callable[[], tf.Tenso
 
 @contextlib.contextmanager
 def weighted_scalars(step: Step) -> Iterator[None]:
-    """Weights scalars that are handed to `Mean` metrics inside a with-block.
+    """Weight scalars that are handed to `Mean` metrics inside a with-block.
 
     `loss_tracker.update_state(loss)` counts as one value, not as one per sample. The value of the
     serial step is sum_r (n_r / n) * value_r, so each rank's scalar gets the weight n_r / n; the
@@ -157,7 +155,8 @@ def weighted_scalars(step: Step) -> Iterator[None]:
     plain_update = keras.metrics.Mean.update_state
 
     def update_state(metric: Any, values: Any, sample_weight: Any = None) -> Any:
-        if sample_weight is None and keras.ops.ndim(values) == 0:
+        is_in_step = current_step() is step  # not another thread's
+        if is_in_step and sample_weight is None and keras.ops.ndim(values) == 0:
             sample_weight = tf.cast(step.share, metric.dtype)
         return plain_update(metric, values, sample_weight)
 

@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import tensorflow as tf
-
-from tnt_keras.collectives.reduction import ReductionCache
+from tnt_keras.collectives.channel import Channel
+from tnt_keras.collectives.exchange import ExchangeSequence
+from tnt_keras.keras_hooks.private import check_version
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.context import Step, current_graph, is_building, step_scope
-from tnt_keras.step.data_check import StepExchange
+from tnt_keras.step.context import Step, current_tracing, is_building, step_scope
+from tnt_keras.step.data_check import DataCheck
 from tnt_keras.step.local_batch import LocalBatch, split
 from tnt_keras.step.losses import corrected_losses
 from tnt_keras.step.optimizer import hooked_optimizers
@@ -23,43 +23,43 @@ _Base: Any = object
 
 
 class StepCommunication:
-    """What the steps of one model keep between steps: their reductions and gatherers.
+    """What the steps of one model keep between steps: their channels, optimizers and order.
 
     Attributes:
         optimizers: The compiled optimizer, and others that a step was seen to use.
         denominators: Of losses.
         state: Of metrics, statistics and logs.
         predictions: Collects what ranks predict.
-        exchange: Compares what ranks read; None if there never was a need.
-        previous: The step that was traced or run last.
+        data_check: Compares what ranks read; None if there never was a need.
     """
 
     def __init__(self) -> None:
+        check_version()
         self.optimizers: list[Any] = []
-        self.denominators = ReductionCache("loss denominators")
-        self.state = ReductionCache("metrics and statistics")
+        self.denominators = Channel("loss denominators")
+        self.state = Channel("metrics and statistics")
         self.predictions = PredictionGather(get_size())
-        self.exchange: StepExchange | None = None
-        self.previous: Step | None = None
+        self.data_check: DataCheck | None = None
+        self._exchanges: ExchangeSequence | None = None
 
-    def make_exchange(self) -> StepExchange:
-        """Returns the exchange, which is made when it is asked for first. Collective then."""
-        if self.exchange is None:
-            self.exchange = StepExchange()
-        return self.exchange
+    def make_data_check(self) -> DataCheck:
+        """Return the data check, which is made when it is asked for first. Collective then."""
+        if self.data_check is None:
+            self.data_check = DataCheck()
+        return self.data_check
 
-    def last_group(self) -> tf.Tensor | None:
-        """Returns the token of the last group of the step before, if it is in the same graph.
+    def exchanges(self) -> ExchangeSequence:
+        """Return the exchanges of the graph that is being traced. Local.
 
-        With `steps_per_execution` one graph may hold several steps. Local.
+        With `steps_per_execution` one graph may hold several steps, whose exchanges come one after
+        the other.
         """
-        graph = current_graph()
-        if self.previous is None or graph is None or self.previous.graph is not graph:
-            return None
-        return self.previous.last_group
+        if self._exchanges is None or not self._exchanges.is_of_current_graph():
+            self._exchanges = ExchangeSequence()
+        return self._exchanges
 
     def add_optimizer(self, optimizer: Any) -> None:
-        """Adds an optimizer to the list, unless it is there. Local."""
+        """Add an optimizer to the list, unless it is there. Local."""
         if not any(optimizer is known for known in self.optimizers):
             self.optimizers.append(optimizer)
 
@@ -74,7 +74,7 @@ class DistributedSteps(_Base):
     _tnt_communication: StepCommunication
 
     def train_step(self, data: Any) -> Any:
-        """Trains on one global batch. Collective.
+        """Train on one global batch. Collective.
 
         Args:
             data: A `tnt_data.MicroBatch`, or a global batch that is the same on all ranks.
@@ -86,7 +86,7 @@ class DistributedSteps(_Base):
             return super().train_step(data)
         if is_building():
             # All optimizers are to be known before the first step: their state is broadcast.
-            with hooked_optimizers(self._tnt_communication.add_optimizer):
+            with self._hooked_optimizers():
                 return super().train_step(data)
         rows, step = self._split(data)
         state = StepState(self, step, self._tnt_communication.state, training=True)
@@ -95,7 +95,7 @@ class DistributedSteps(_Base):
         return state.global_logs(logs)
 
     def test_step(self, data: Any) -> Any:
-        """Evaluates one global batch. Collective.
+        """Evaluate one global batch. Collective.
 
         Args:
             data: As for `train_step`.
@@ -112,7 +112,7 @@ class DistributedSteps(_Base):
         return state.global_logs(logs)
 
     def predict_step(self, data: Any) -> Any:
-        """Predicts one global batch. Collective.
+        """Predict one global batch. Collective.
 
         Args:
             data: As for `train_step`.
@@ -131,21 +131,29 @@ class DistributedSteps(_Base):
 
     def _split(self, data: Any) -> tuple[Any, Step]:
         communication = self._tnt_communication
-        rows, step = split(
-            data, get_rank(), get_size(), communication.exchange, communication.last_group()
+        return split(
+            data, get_rank(), get_size(), communication.data_check, communication.exchanges()
         )
-        communication.previous = step
-        return rows, step
 
     @contextlib.contextmanager
     def _inside(self, step: Step) -> Iterator[None]:
-        communication = self._tnt_communication
         with (
             step_scope(step),
-            corrected_losses(step, communication.denominators),
-            hooked_optimizers(communication.add_optimizer),
+            corrected_losses(step, self._tnt_communication.denominators),
+            self._hooked_optimizers(),
         ):
             yield
+
+    @contextlib.contextmanager
+    def _hooked_optimizers(self) -> Iterator[None]:
+        tracing = current_tracing()
+        assert tracing is not None
+        try:
+            with hooked_optimizers():
+                yield
+        finally:
+            for optimizer in tracing.optimizers:
+                self._tnt_communication.add_optimizer(optimizer)
 
 
 def _runs_plain() -> bool:

@@ -1,22 +1,32 @@
-"""The hook through which gradients of all ranks reach the user's optimizer."""
+"""The hook through which gradients of all ranks reach the user's optimizers.
+
+There is one: a mixin that comes before the class of an optimizer. The compiled optimizer gets it at
+`compile`; any other one when a model's step applies it for the first time. For that,
+`hooked_optimizers` replaces `apply` of all optimizer classes while a step is traced.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import contextvars
+import functools
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class
+from tnt_keras.collectives.channel import Channel
+from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, without_mixins
 from tnt_keras.keras_hooks.patch import replaced
-from tnt_keras.step.context import Step, current_step, is_building
-from tnt_keras.step.gradients import Gradient, GradientExchange
+from tnt_keras.step.context import Step, current_step, current_tracing
+from tnt_keras.step.gradients import Gradient, global_gradients, gradient_channel
 
 # For type checkers: the methods that `super()` finds are those of the Keras class beside it.
 _Base: Any = object
+
+# Not attributes of the optimizers, whose copies and files would contain them.
+_channels: weakref.WeakKeyDictionary[Any, Channel] = weakref.WeakKeyDictionary()
 
 
 class DistributedOptimizer(_Base):
@@ -27,15 +37,17 @@ class DistributedOptimizer(_Base):
     accumulation, works on the reduced gradients as it does in the serial run.
     """
 
-    _tnt_exchange: GradientExchange
-    _tnt_step_of_scaled_loss: Step | None
-
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        # Asked for by `from_config`. Copies are plain optimizers.
+        """Make a plain optimizer: `from_config` and copies ask for one of the hooked class."""
         return plain_class(cls)(*args, **kwargs)
 
+    def __reduce__(self) -> Any:
+        """Copy and pickle as a plain Keras optimizer. Local."""
+        with without_mixins(self):
+            return self.__reduce__()
+
     def scale_loss(self, loss: tf.Tensor) -> tf.Tensor:
-        """Weights the loss with this rank's share, besides what the optimizer does. Local.
+        """Weight the loss with this rank's share, besides what the optimizer does. Local.
 
         Keras' own `train_step` calls it before backpropagation. Every sample then has the same
         influence on gradients as in the serial run, so that float16 overflows where it does there.
@@ -50,11 +62,11 @@ class DistributedOptimizer(_Base):
         step = current_step()
         if step is None:
             return loss
-        object.__setattr__(self, "_tnt_step_of_scaled_loss", step)
+        step.scaled_losses.append(self)
         return loss * tf.cast(step.share, loss.dtype)
 
     def apply(self, grads: Sequence[Gradient], trainable_variables: Any = None) -> Any:
-        """Applies the gradients of the global batch. Collective.
+        """Apply the gradients of the global batch. Collective.
 
         Args:
             grads: Gradients of this rank's mean loss, or of what `scale_loss` made of it.
@@ -67,89 +79,81 @@ class DistributedOptimizer(_Base):
             RuntimeError: Outside of the model's `train_step`, where it is not known which part of
                 the global batch a gradient stands for.
         """
-        _user.get()(self)
-        if is_building():
-            with _applying():
-                return super().apply(grads, trainable_variables)
-        step = current_step()
-        if step is None:
+        tracing = current_tracing()
+        if tracing is None:
             raise RuntimeError(
                 "The optimizer of a distributed model was called outside of the model's "
                 "`train_step`, where the weight of this rank's gradients is not known. Write the "
                 "custom step as `train_step` of a `keras.Model` and call `fit` or "
                 "`train_on_batch`."
             )
-        if trainable_variables is None:
-            names = [f"gradient_{index}" for index in range(len(grads))]
-        else:
+        if tracing.is_applying:  # by an optimizer around this one, which has reduced them
+            return super().apply(grads, trainable_variables)
+        if trainable_variables is not None:
             trainable_variables = list(trainable_variables)
-            names = [variable.path for variable in trainable_variables]
-            for gradient, variable in zip(grads, trainable_variables, strict=True):
-                if gradient is not None and not isinstance(gradient, tf.IndexedSlices):
-                    # TensorFlow does not always know the shape, but it is the variable's.
-                    gradient.set_shape(variable.shape)
-        # A `train_step` of the user's own may well not call `scale_loss`.
-        is_weighted = self._tnt_step_of_scaled_loss is step
-        weight = step.presence if is_weighted else step.share
-        reduced = self._tnt_exchange.exchange(grads, names, weight, step)
-        with _applying():
-            return super().apply(reduced, trainable_variables)
+        if isinstance(tracing, Step):
+            grads = _reduced(self, grads, trainable_variables, tracing)
+        with tracing.applying(self):
+            return super().apply(grads, trainable_variables)
 
 
 def distribute_optimizer(optimizer: Any) -> None:
-    """Hooks `optimizer` in place; nothing happens if it is hooked. Local.
+    """Add the hook to `optimizer` in place; nothing happens if it is there. Local.
 
     Args:
         optimizer: The outermost optimizer of some variables.
     """
-    if not isinstance(optimizer, DistributedOptimizer):
-        add_mixin(optimizer, DistributedOptimizer)
-        # Past Keras' own __setattr__, which would track what it does not know.
-        object.__setattr__(optimizer, "_tnt_exchange", GradientExchange())
-        object.__setattr__(optimizer, "_tnt_step_of_scaled_loss", None)
+    add_mixin(optimizer, DistributedOptimizer)
 
 
 @contextlib.contextmanager
-def hooked_optimizers(use: Callable[[Any], None]) -> Iterator[None]:
-    """Hooks every Keras optimizer that is used inside a with-block.
+def hooked_optimizers() -> Iterator[None]:
+    """Add the hook to every Keras optimizer that this thread's step applies in a with-block.
 
     A model may have other optimizers than the one given to `compile`: one for the generator and one
-    for the discriminator, say.
-
-    Args:
-        use: Called with every optimizer that is applied in the block, each time.
+    for the discriminator, say, or one that the step itself makes.
     """
     with contextlib.ExitStack() as stack:
-        for cls in (keras.optimizers.Optimizer, keras.optimizers.LossScaleOptimizer):
-            stack.enter_context(replaced(cls, "apply", _hooking_apply(cls.apply)))
-        token = _user.set(use)
-        try:
-            yield
-        finally:
-            _user.reset(token)
+        for cls in _classes_with_apply(keras.optimizers.Optimizer):
+            stack.enter_context(replaced(cls, "apply", _hooking(cls.apply)))
+        yield
 
 
-def _hooking_apply(plain_apply: Callable[..., Any]) -> Callable[..., Any]:
-    def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
-        if _is_applying.get():  # the optimizer inside of a hooked one
-            return plain_apply(optimizer, grads, trainable_variables)
+def _hooking(plain_apply: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain_apply)
+    def apply(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        tracing = current_tracing()
+        if tracing is None or tracing.is_applying:  # another thread, or the hook calls it
+            return plain_apply(optimizer, *args, **kwargs)
         distribute_optimizer(optimizer)
-        return optimizer.apply(grads, trainable_variables)
+        return optimizer.apply(*args, **kwargs)
 
     return apply
 
 
-# Who wants to know which optimizers are applied.
-_user: contextvars.ContextVar[Callable[[Any], None]] = contextvars.ContextVar(
-    "tnt_optimizer_user", default=lambda optimizer: None
-)
-_is_applying: contextvars.ContextVar[bool] = contextvars.ContextVar("tnt_applying", default=False)
+def _classes_with_apply(cls: Any) -> Iterator[Any]:
+    """Yield the class and those below it that have an `apply` of their own, each once."""
+    below, to_visit = [cls], [cls]
+    while to_visit:
+        new = [sub for sub in to_visit.pop().__subclasses__() if sub not in below]
+        below += new
+        to_visit += new
+    yield from (each for each in below if each is cls or "apply" in vars(each))
 
 
-@contextlib.contextmanager
-def _applying() -> Iterator[None]:
-    token = _is_applying.set(True)
-    try:
-        yield
-    finally:
-        _is_applying.reset(token)
+def _reduced(
+    optimizer: Any, grads: Sequence[Gradient], trainable_variables: Any, step: Step
+) -> list[Gradient]:
+    if trainable_variables is None:
+        names = [f"gradient_{index}" for index in range(len(grads))]
+    else:
+        names = [variable.path for variable in trainable_variables]
+        for gradient, variable in zip(grads, trainable_variables, strict=True):
+            if gradient is not None and not isinstance(gradient, tf.IndexedSlices):
+                # TensorFlow does not always know the shape, but it is the variable's.
+                gradient.set_shape(variable.shape)
+    # A `train_step` of the user's own may well not call `scale_loss`.
+    is_weighted = any(optimizer is each for each in step.scaled_losses)
+    weight = step.presence if is_weighted else step.share
+    channel = _channels.setdefault(optimizer, gradient_channel())
+    return global_gradients(grads, names, weight, step, channel)

@@ -7,13 +7,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-import tnt_comm
-from tnt_keras.collectives import ops
+from tnt_keras.collectives.channel import Allgather, Channel
+from tnt_keras.collectives.checks import require
 from tnt_keras.step.context import Step
 
 
 class PredictionGather:
-    """Collects the predictions of all ranks, step by step.
+    """Collect the predictions of all ranks, step by step.
 
     Rank r predicts rows r, r + n, ... of a global batch of B rows on n ranks. In the concatenation
     by rank, row p of the batch is the row p // n of rank p mod n, and the first row of rank r is
@@ -28,10 +28,10 @@ class PredictionGather:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._gatherers: list[tnt_comm.Gatherer] = []
+        self._channel = Channel("predictions")
 
     def gather(self, outputs: Any, step: Step) -> Any:
-        """Returns the predictions for the global batch. Collective.
+        """Return the predictions for the global batch. Collective.
 
         Args:
             outputs: Structure of tensors of shape `(k * samples of this rank, ...)`, the other
@@ -43,7 +43,7 @@ class PredictionGather:
 
         Raises:
             TypeError: If an output is not a dense numeric tensor.
-            tf.errors.InvalidArgumentError: When the step runs, if outputs have other shapes.
+            ValueError: When the step runs, if outputs have other shapes; see `require`.
         """
         leaves = keras.tree.flatten(outputs)
         for leaf in leaves:
@@ -52,17 +52,15 @@ class PredictionGather:
                     "Only dense numeric predictions can be collected over ranks. "
                     f"Received: {leaf!r}."
                 )
-        while len(self._gatherers) < len(leaves):
-            self._gatherers.append(tnt_comm.Gatherer(f"predictions {len(self._gatherers)}"))
         rows_per_sample = [_rows_per_sample(leaf, step) for leaf in leaves]
-        # With several steps in one graph, the gatherers are free when the step before is done.
-        pairs = list(zip(step.after_last_group(leaves), self._gatherers, strict=False))
         # A rank without samples has predicted for a stand-in, and sends nothing.
-        barrier = step.barrier(
-            [ops.start_gather(rows, step.presence, gatherer) for rows, gatherer in pairs]
+        by_rank = step.exchange(
+            self._channel,
+            [
+                Allgather(f"predictions {index}", leaf, step.presence)
+                for index, leaf in enumerate(leaves)
+            ],
         )
-        by_rank = [ops.finish_gather(tensor, barrier, gatherer) for tensor, gatherer in pairs]
-        step.close_group(by_rank)
         order = batch_order(step.num_global, self._size)
         ordered = [
             _in_order(leaf, k, order) for leaf, k in zip(by_rank, rows_per_sample, strict=True)
@@ -73,10 +71,9 @@ class PredictionGather:
 def _rows_per_sample(output: tf.Tensor, step: Step) -> tf.Tensor:
     num_rows = tf.shape(output, tf.int64)[0]
     num_samples = tf.maximum(step.num_local, 1)
-    tf.debugging.assert_equal(
-        num_rows % num_samples,
-        tf.zeros([], tf.int64),
-        message="The first dimension of a prediction must be a multiple of the number of samples: "
+    require(
+        num_rows % num_samples == 0,
+        "The first dimension of a prediction must be a multiple of the number of samples: "
         "otherwise it is not known which rows belong to which sample, and ranks' predictions "
         "cannot be put in order.",
     )
@@ -85,10 +82,9 @@ def _rows_per_sample(output: tf.Tensor, step: Step) -> tf.Tensor:
 
 def _in_order(by_rank: tf.Tensor, rows_per_sample: tf.Tensor, order: tf.Tensor) -> tf.Tensor:
     num_rows = tf.shape(by_rank, tf.int64)[0]
-    tf.debugging.assert_equal(
-        num_rows,
-        rows_per_sample * tf.size(order, tf.int64),
-        message="The predictions of the ranks have different shapes, apart from the first "
+    require(
+        num_rows == rows_per_sample * tf.size(order, tf.int64),
+        "The predictions of the ranks have different shapes, apart from the first "
         "dimension: they cannot be put together. Pad them to a fixed size.",
     )
     rest = tf.shape(by_rank, tf.int64)[1:]
@@ -99,7 +95,7 @@ def _in_order(by_rank: tf.Tensor, rows_per_sample: tf.Tensor, order: tf.Tensor) 
 
 
 def batch_order(num_rows: tf.Tensor, size: int) -> tf.Tensor:
-    """Where the rows of a batch are in the concatenation of `batch[r::size]` for all r. Local.
+    """Return the places of a batch's rows in the concatenation of all `batch[r::size]`. Local.
 
     Args:
         num_rows: int64 scalar, rows of the batch.

@@ -1,0 +1,69 @@
+"""The public call that is running on this rank, such as `fit`, and the user's line that made it.
+
+All messages of a call carry its name, so that ranks in different calls do not take each other's
+messages for their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+from collections.abc import Iterator
+
+from tnt_keras.collectives.user_frames import user_line
+
+
+@dataclasses.dataclass
+class Call:
+    """A public call of a distributed model.
+
+    Attributes:
+        name: The method, after those in which it was called: "fit", "fit > evaluate".
+        caller: The user's line, such as "train.py:31".
+        outer: The call in which this one was made, None for the outermost.
+        told: The error that a call inside of this one has told in full already.
+    """
+
+    name: str
+    caller: str
+    outer: Call | None = None
+    told: Exception | None = None
+    _labels: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def label(self, exchange: str) -> str:
+        """Return the label of an exchange of this call, such as "fit: end of training step".
+
+        Local; a label is composed once, since steps exchange messages all the time.
+
+        Args:
+            exchange: What the exchange is for.
+        """
+        label = self._labels.get(exchange)
+        if label is None:
+            label = self._labels[exchange] = f"{self.name}: {exchange}"
+        return label
+
+
+_current: contextvars.ContextVar[Call | None] = contextvars.ContextVar("tnt_call", default=None)
+
+
+def current_call() -> Call | None:
+    """Return the innermost call that is running, None outside of all. Local."""
+    return _current.get()
+
+
+@contextlib.contextmanager
+def running(method: str) -> Iterator[Call]:
+    """Make a call the current one inside a with-block. Local.
+
+    Args:
+        method: Its name, such as "fit".
+    """
+    outer = _current.get()
+    call = Call(method if outer is None else f"{outer.name} > {method}", user_line(), outer)
+    token = _current.set(call)
+    try:
+        yield call
+    finally:
+        _current.reset(token)

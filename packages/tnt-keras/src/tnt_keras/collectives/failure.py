@@ -1,0 +1,46 @@
+"""How a failure of communication, or of the ranks' data, is told to the user.
+
+TensorFlow wraps the cause into the description of a graph and changes its class. Here the cause is
+found again, and becomes an error of its own class that begins with the user's line.
+"""
+
+from __future__ import annotations
+
+import re
+
+import tensorflow as tf
+
+import tnt_comm
+from tnt_keras.collectives.checks import failed_check
+
+# The names that `kernel.cpp` writes before the text of tnt-comm.
+_KINDS: dict[str, type[Exception]] = {
+    "UsageError": ValueError,
+    "CommError": tnt_comm.CommError,
+    "CommTimeoutError": tnt_comm.CommTimeoutError,
+    "PeerLostError": tnt_comm.PeerLostError,
+    "MismatchError": tnt_comm.MismatchError,
+}
+_CAUSE = re.compile(rf"(?:^|[\s:])({'|'.join(_KINDS)}): (.*?)(?=\n?\s*\[\[|\n\t|\Z)", re.DOTALL)
+
+
+def cause_of(error: Exception) -> Exception | None:
+    """Return the cause of an error as an error of tnt-comm or a `ValueError`. Pure.
+
+    Args:
+        error: What a collective call raised.
+
+    Returns:
+        The cause; None if the error has nothing to do with other ranks, such as one that the user's
+        own code raised.
+    """
+    if isinstance(error, tnt_comm.CommError):
+        return error
+    check = failed_check(error)
+    if check is not None:
+        return ValueError(check)
+    found = _CAUSE.search(str(error)) if isinstance(error, tf.errors.OpError) else None
+    if found is None:
+        return None
+    name, text = found.groups()
+    return _KINDS[name](text.strip())

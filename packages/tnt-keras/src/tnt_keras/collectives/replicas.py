@@ -1,0 +1,81 @@
+"""Values that every rank holds: made equal, and compared."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tnt_keras.collectives.messages import broadcast, exchange
+from tnt_keras.process.rank import MASTER_RANK
+
+_DIGEST_BYTES = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """The first place at which lists of ranks differ.
+
+    Attributes:
+        index: Of the place in the lists.
+        ranks: The ranks whose entry is not that of the master rank; at least one.
+    """
+
+    index: int
+    ranks: list[int]
+
+
+def of_master(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the array of the master rank. Collective.
+
+    Args:
+        name: What the array is, the same on all ranks.
+        array: Of any dtype that a variable can have; shape and dtype are those of all ranks.
+    """
+    # As bytes, since not every dtype of TensorFlow can be sent.
+    raw = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+    received = broadcast(name, raw)
+    return np.frombuffer(received.tobytes(), array.dtype).reshape(array.shape)
+
+
+def compare_arrays(name: str, arrays: Iterable[np.ndarray[Any, Any]]) -> Difference | None:
+    """Compare lists of arrays bit by bit, through checksums. Collective.
+
+    Args:
+        name: What the arrays are, the same on all ranks.
+        arrays: The list of this rank; all have equally many.
+
+    Returns:
+        The first difference, None if the lists of all ranks are the same.
+    """
+    digests = b"".join(_digest(array) for array in arrays)
+    return first_difference(
+        [
+            [message[i : i + _DIGEST_BYTES] for i in range(0, len(message), _DIGEST_BYTES)]
+            for message in exchange(name, digests)
+        ]
+    )
+
+
+def first_difference(of_ranks: Sequence[Sequence[Any]]) -> Difference | None:
+    """Return where lists of ranks first differ from that of the master rank. Pure.
+
+    Args:
+        of_ranks: The lists, in rank order. They may be of different lengths.
+
+    Returns:
+        None if all are equal.
+    """
+    for index, entries in enumerate(itertools.zip_longest(*of_ranks)):
+        ranks = [rank for rank, entry in enumerate(entries) if entry != entries[MASTER_RANK]]
+        if ranks:
+            return Difference(index, ranks)
+    return None
+
+
+def _digest(array: np.ndarray[Any, Any]) -> bytes:
+    return hashlib.blake2b(array.tobytes(), digest_size=_DIGEST_BYTES).digest()

@@ -1,0 +1,53 @@
+"""Which frames of a stack belong to the user, and which to Keras, TensorFlow and us."""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+
+_NOT_THE_USER = {
+    *("tarantella", "tnt_comm", "tnt_data", "tnt_keras"),
+    *("keras", "tensorflow"),
+    *("contextlib", "functools"),
+}
+"""Top-level packages whose frames may lie between the user's line and us."""
+
+
+def user_line() -> str:
+    """Return file and line of the user's code that called us, such as "train.py:31". Local.
+
+    Returns:
+        The nearest such line, or "" in a thread that the user has not started.
+    """
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if _package(frame) not in _NOT_THE_USER:
+            return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def user_frames_of(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """Return a traceback without the frames of Keras, TensorFlow and ours. Local.
+
+    Args:
+        traceback: Of an error whose text says all that those frames could say.
+    """
+    kept = None
+    for entry in reversed(_entries(traceback)):
+        if _package(entry.tb_frame) not in _NOT_THE_USER:
+            kept = types.TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return kept
+
+
+def _entries(traceback: types.TracebackType | None) -> list[types.TracebackType]:
+    entries = []
+    while traceback is not None:
+        entries.append(traceback)
+        traceback = traceback.tb_next
+    return entries
+
+
+def _package(frame: types.FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -1,0 +1,106 @@
+"""What ranks compare of their inputs before a run: pipelines, arrays, numbers of steps."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+import tnt_data
+from tnt_keras.collectives.messages import exchange, require_same
+from tnt_keras.inputs.arguments import Keywords
+from tnt_keras.inputs.arrays import Arrays
+from tnt_keras.process.log import logger
+from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
+
+_COMPARED_ROWS = 256  # of arrays: enough to notice another order, and next to nothing to read
+
+
+def require_same_pipeline(
+    pipeline: tnt_data.Pipeline, elements: str, batch_size: int | None, keywords: Keywords
+) -> None:
+    """Compare what is cheap to tell of a dataset and decides which samples come when. Collective.
+
+    Args:
+        pipeline: The dataset of global batches or samples.
+        elements: Describes its elements.
+        batch_size: Size of the global batch, None if it is not known.
+        keywords: For messages.
+
+    Raises:
+        ValueError: On all ranks, if they differ; shows two of the descriptions.
+    """
+    description = f"of {_length(pipeline.dataset)} elements {elements}, in batches of {batch_size}"
+    if pipeline.order:
+        description += f", made by {pipeline.order}"
+    require_same(
+        "the dataset",
+        description,
+        remedy=f"`{keywords.x}`: Build it alike on all ranks, with the same seeds, and leave it to "
+        "Tarantella to share it. If each rank has samples of its own, say "
+        f"`{keywords.distribute}=False`.",
+    )
+
+
+def compare_arrays(arrays: Arrays, verify: bool) -> None:
+    """Compare what ranks hold in memory: some of it, or all if the user wants it. Collective.
+
+    Args:
+        arrays: Those of this rank.
+        verify: Whether to compare all rows, and to raise if they differ.
+
+    Raises:
+        ValueError: On all ranks, if `verify` and the arrays differ; otherwise there is a warning.
+    """
+    own = arrays.fingerprint(None if verify else _COMPARED_ROWS)
+    of_ranks = exchange("samples of arrays", str(own).encode())
+    others = [rank for rank, number in enumerate(of_ranks) if number != of_ranks[MASTER_RANK]]
+    if not others:
+        return
+    text = (
+        f"Rank {get_rank()}: the arrays of ranks {others} differ from those of rank {MASTER_RANK}, "
+        "so that some samples are used twice and others not at all. Make them alike on all ranks, "
+        "with seeds for all that is random."
+    )
+    if verify:
+        raise ValueError(text)
+    logger.warning(text)
+
+
+def require_same_number_of_steps(
+    dataset: tf.data.Dataset, steps: int | None, keywords: Keywords
+) -> None:
+    """Compare the numbers of steps of all ranks, where they are known. Collective.
+
+    Args:
+        dataset: This rank's own.
+        steps: Steps of an epoch, None for all there are.
+        keywords: For messages.
+
+    Raises:
+        ValueError: On all ranks, if known numbers differ.
+    """
+    num_steps = _num_steps(dataset, steps)
+    messages = exchange("number of steps", str(num_steps or "").encode())
+    of_ranks = [message.decode() for message in messages]
+    known = {number for number in of_ranks if number}
+    if len(known) > 1:
+        raise ValueError(
+            f"Rank {get_rank()}: all ranks must have the same number of steps, but for "
+            f"`{keywords.x}` ranks 0 to {get_size() - 1} have "
+            f"{', '.join(number or '?' for number in of_ranks)}. Give all ranks equally many "
+            f"batches, or limit them by `{keywords.steps}`."
+        )
+
+
+def _num_steps(dataset: tf.data.Dataset, steps: int | None) -> int | None:
+    cardinality = int(dataset.cardinality())
+    if cardinality == tf.data.INFINITE_CARDINALITY:
+        return steps
+    if cardinality == tf.data.UNKNOWN_CARDINALITY:
+        return None
+    return min(cardinality, steps) if steps else cardinality
+
+
+def _length(dataset: tf.data.Dataset) -> int | str:
+    cardinality = int(dataset.cardinality())
+    names = {tf.data.UNKNOWN_CARDINALITY: "unknown", tf.data.INFINITE_CARDINALITY: "infinite"}
+    return names.get(cardinality, cardinality)

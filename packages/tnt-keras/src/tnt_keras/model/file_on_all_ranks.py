@@ -1,0 +1,47 @@
+"""Work on files that all ranks end together: an error of one rank is an error of all."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from collections.abc import Callable
+
+from tnt_keras.collectives.messages import exchange
+from tnt_keras.process.rank import get_rank, get_size
+
+
+def run_together(verb: str, path: str | os.PathLike[str], action: Callable[[], None]) -> None:
+    """Work on a file on this rank, and wait until every rank has done so. Collective.
+
+    Args:
+        verb: What is done with the file, the same on all ranks: "read", "write".
+        path: The file, which may be another one on each rank; for messages.
+        action: What this rank does; may be nothing. It must not wait for other ranks.
+
+    Raises:
+        Exception: Where the action failed, its own error. On the other ranks one that says which
+            rank failed and why, of the same class if that is an error of Python itself that takes a
+            message (`FileNotFoundError`, `ValueError`, ...), else an `OSError`.
+    """
+    if get_size() == 1:
+        action()
+        return
+    error: Exception | None = None
+    try:
+        action()
+    except Exception as failure:  # every kind must reach the other ranks, who wait for this one
+        error = failure
+    message = f"{type(error).__name__}: {error}" if error else ""
+    of_ranks = [text.decode() for text in exchange(f"end of {verb}", message.encode())]
+    if error is not None:
+        raise error
+    for rank, text in enumerate(of_ranks):
+        if text:
+            raise _class_of(text)(f"Rank {get_rank()}: rank {rank} could not {verb} {path}: {text}")
+
+
+def _class_of(text: str) -> type[Exception]:
+    """Return the class of an error that another rank describes by its class and message."""
+    named = getattr(builtins, text.partition(":")[0], OSError)
+    is_made_of_text = isinstance(named, type) and issubclass(named, (OSError, ValueError))
+    return named if is_made_of_text and not issubclass(named, UnicodeError) else OSError

@@ -1,0 +1,27 @@
+"""What happens once, when a process first does something distributed; nothing does at import."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from tnt_keras.process.devices import check_devices
+from tnt_keras.process.environment import settings
+from tnt_keras.process.log import set_up_logging
+from tnt_keras.process.variable_names import warn_of_unknown_names
+
+_SET_BY_LAUNCHER = "TNT_RANK"
+
+
+@functools.cache
+def start() -> None:
+    """Read the settings, set up logging and check the devices; once. Local.
+
+    Raises:
+        ValueError: If a variable of the environment is malformed; names it.
+        RuntimeError: If a GPU is missing.
+    """
+    set_up_logging(settings())
+    if _SET_BY_LAUNCHER not in os.environ:  # the launcher has warned already
+        warn_of_unknown_names(os.environ)
+    check_devices(settings())

@@ -1,0 +1,53 @@
+"""The names of all variables of the project, so that a misspelt one is noticed.
+
+The launcher warns of unknown names itself; this is for scripts that are started without it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from tnt_keras.process.log import logger
+
+PREFIX = "TNT_"
+KNOWN_NAMES = (
+    "TNT_RANK",
+    "TNT_SIZE",
+    "TNT_LOCAL_RANK",
+    "TNT_LOCAL_SIZE",
+    "TNT_NODE_RANK",
+    "TNT_NUM_NODES",
+    "TNT_JOB_ID",
+    "TNT_TRANSPORT",
+    "TNT_TIMEOUT_S",
+    "TNT_STALL_REPORT_S",
+    "TNT_ALLREDUCE_ALGORITHM",
+    "TNT_GPI2_LIBRARY",
+    "TNT_GPI2_PORT",
+    "TNT_FUSION_THRESHOLD_KB",
+    "TNT_FUSION_THRESHOLD",
+    "TNT_WIRE_DTYPE",
+    "TNT_TIMELINE",
+    "TNT_LOG_LEVEL",
+    "TNT_LOG_ON_ALL_DEVICES",
+    "TNT_OUTPUT_ON_ALL_DEVICES",
+    "TNT_TENSORBOARD_ON_ALL_DEVICES",
+    "TNT_GPUS_PER_NODE",
+    "TNT_NUM_THREADS",
+)
+
+
+def warn_of_unknown_names(names: Iterable[str]) -> None:
+    """Warn of each `TNT_*` name that nothing reads, and say which one is meant. Local.
+
+    Args:
+        names: The names of an environment.
+    """
+    for name in sorted(names):
+        if name.startswith(PREFIX) and name not in KNOWN_NAMES:
+            # Without the prefix, which makes all names alike.
+            rests = [known.removeprefix(PREFIX) for known in KNOWN_NAMES]
+            nearest = difflib.get_close_matches(name.removeprefix(PREFIX), rests, n=1)
+            hint = f" Did you mean {PREFIX}{nearest[0]}?" if nearest else ""
+            logger.warning("The environment variable %s is not known.%s", name, hint)

@@ -1,0 +1,218 @@
+"""Ranks that make different calls, or leave a call in their own way; each returns plain values."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from behaviours import batches_of
+from features import classifier, samples
+
+import tnt_comm
+import tnt_keras
+
+
+def line_of(text: str) -> str:
+    """File and line of the one line of this module that ends with the comment `# text`."""
+    lines, first = inspect.getsourcelines(inspect.getmodule(line_of))  # type: ignore[arg-type]
+    [number] = [i for i, line in enumerate(lines, max(first, 1)) if line.endswith(f"# {text}\n")]
+    return f"calls.py:{number}"
+
+
+def error_of(name: str) -> dict[str, Any]:
+    """Makes one mistake; returns type and text of the error, its traceback, and the seconds."""
+    return _error_of(DIFFERING[name])
+
+
+def _error_of(function: Callable[[], Any]) -> dict[str, Any]:
+    begin = time.monotonic()
+    try:
+        function()
+    except Exception as error:  # the kind is what the test looks at
+        return {
+            "kind": type(error).__name__,
+            "text": str(error),
+            "traceback": "".join(traceback.format_exception(error)),
+            "seconds": time.monotonic() - begin,
+        }
+    return {"kind": "", "text": "no error", "traceback": "", "seconds": 0.0}
+
+
+class OnMaster(keras.callbacks.Callback):
+    """Calls something on the master rank alone, in the method of a callback that is named."""
+
+    def __init__(self, method: str, function: Callable[[Any], None]) -> None:
+        super().__init__()
+        setattr(self, method, self._call)
+        self._function = function
+
+    def _call(self, *args: Any, **kwargs: Any) -> None:
+        if tnt_keras.is_master_rank():
+            self._function(self.model)
+
+
+def _predict_between_fits() -> None:
+    model = classifier(True)
+    model.fit(batches_of(), verbose=0)
+    if tnt_keras.is_master_rank():
+        model.predict(samples()[0], verbose=0)  # predict alone
+    model.fit(batches_of(), verbose=0)  # second fit
+
+
+def _evaluate_during_fit() -> None:
+    model = classifier(True)
+    if tnt_keras.is_master_rank():
+        model.evaluate(batches_of(), verbose=0)  # evaluate alone
+    else:
+        model.fit(batches_of(), verbose=0)  # fit alone
+
+
+def _save_before_evaluate() -> None:
+    model = classifier(True)
+    if tnt_keras.is_master_rank():
+        model.save("never-written.keras")  # save alone
+    model.evaluate(batches_of(), verbose=0)  # evaluate after save
+
+
+def _logger_that_evaluates() -> None:
+    class Evaluating(keras.callbacks.CSVLogger):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            self.model.evaluate(batches_of(), verbose=0)  # evaluate in logger
+
+    callbacks = [Evaluating("/dev/null")]
+    classifier(True).fit(batches_of(), verbose=0, callbacks=callbacks)  # fit with logger
+
+
+def _evaluate_at_batch_begin() -> None:
+    def evaluate(model: Any) -> None:
+        model.evaluate(batches_of(), verbose=0)  # evaluate at batch begin
+
+    callbacks = [OnMaster("on_train_batch_begin", evaluate)]
+    classifier(True).fit(batches_of(), verbose=0, callbacks=callbacks)  # fit with callback
+
+
+def _own_collective_in_callback() -> None:
+    def gather(model: Any) -> None:
+        tnt_comm.allgather(np.zeros(1, np.uint8))  # own allgather
+
+    callbacks = [OnMaster("on_train_batch_end", gather)]
+    classifier(True).fit(batches_of(), verbose=0, callbacks=callbacks)  # fit with allgather
+
+
+DIFFERING = {
+    "predict between fits": _predict_between_fits,
+    "evaluate during fit": _evaluate_during_fit,
+    "save before evaluate": _save_before_evaluate,
+    "logger that evaluates": _logger_that_evaluates,
+    "evaluate at batch begin": _evaluate_at_batch_begin,
+    "own collective": _own_collective_in_callback,
+}
+
+
+def stopped_steps(kind: str) -> int:
+    """Number of steps when rank 1 alone wants to stop an evaluation or a prediction after two."""
+    steps = []
+
+    class StopAfterSecond(keras.callbacks.Callback):
+        def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+            self._stop_at(batch, "stop_evaluating")
+
+        def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+            self._stop_at(batch, "stop_predicting")
+
+        def _stop_at(self, batch: int, wish: str) -> None:
+            steps.append(batch)
+            if batch == 1 and tnt_keras.get_rank() == 1:
+                setattr(self.model, wish, True)
+
+    model, callbacks = classifier(True), [StopAfterSecond()]
+    if kind == "evaluate":
+        model.evaluate(batches_of(), verbose=0, callbacks=callbacks)
+    elif kind == "evaluate with a CallbackList":
+        callback_list = keras.callbacks.CallbackList(callbacks, model=model)
+        model.evaluate(batches_of(), verbose=0, callbacks=callback_list)
+    elif kind == "validate":
+        model.fit(batches_of(22), validation_data=batches_of(), verbose=0, callbacks=callbacks)
+    else:
+        data = batches_of().map(lambda x, y: x)
+        model.predict(data, verbose=0, callbacks=callbacks)
+    return len(steps)
+
+
+def each_with_its_own_samples() -> tuple[int, int]:
+    """Predicts for other numbers of batches on each rank, then fits; returns rows and epochs."""
+    model = classifier(True)
+    x = samples(5 * (1 + 2 * tnt_keras.get_rank()))[0]
+    rows = model.predict(x, batch_size=5, tnt_distribute_dataset=False, verbose=0)
+    history = model.fit(batches_of(), verbose=0)
+    return len(rows), len(history.history["loss"])
+
+
+def error_in_own_callback() -> str:
+    """The error that a user's own callback raises on all ranks, as it arrives at the user."""
+
+    class Raising(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            raise KeyError("mine")
+
+    try:
+        classifier(True).fit(batches_of(), verbose=0, callbacks=[Raising()])
+    except KeyError as error:
+        return str(error)
+    return "no error"
+
+
+def lost_in_step() -> dict[str, Any]:
+    """What a rank raises when another one cannot read its data and leaves."""
+
+    def read(number: Any) -> Any:
+        if number == 6 and tnt_keras.get_rank() == 1:
+            raise OSError("disk")
+        return np.full(10, number, np.float32)
+
+    def sample(number: Any) -> Any:
+        x = tf.ensure_shape(tf.numpy_function(read, [number], tf.float32), (10,))
+        return x, number % 3
+
+    def fit() -> None:
+        classifier(True).fit(data, verbose=0)  # fit with disk
+
+    data = tf.data.Dataset.range(12).map(sample).batch(2)
+    result = _error_of(fit)
+    if tnt_keras.get_rank() == 1:
+        tnt_comm.finalize()
+    return result
+
+
+def error_in_own_step() -> dict[str, Any]:
+    """The error of an assertion in a user's own step, on all ranks."""
+
+    class Asserting(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = keras.layers.Dense(3)
+
+        def call(self, inputs: Any) -> Any:
+            tf.debugging.assert_less(inputs, -1e9, message="mine")
+            return self.dense(inputs)
+
+    model = tnt_keras.Model(Asserting())
+    return _error_of(lambda: model.predict(samples()[0], verbose=0))
+
+
+def microseconds_per_exchange(count: int) -> float:
+    """Mean time of the exchange at the end of a step."""
+    from tnt_keras.collectives.messages import any_rank
+
+    for _ in range(count):
+        any_rank("end of step", False)
+    begin = time.perf_counter()
+    for _ in range(count):
+        any_rank("end of step", False)
+    return 1e6 * (time.perf_counter() - begin) / count

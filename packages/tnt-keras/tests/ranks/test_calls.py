@@ -1,0 +1,99 @@
+"""Ranks in different calls never take each other's messages; errors begin with the user's line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import calls
+import pytest
+from rank_pools import ENVIRONMENT
+
+from tnt_comm.testing import observe_ranks
+
+FAR_BELOW_THE_DEADLINE_S = 60.0
+"""A call that differs is noticed at once, not after the 600 s of `TNT_TIMEOUT_S`."""
+
+
+def _values(function: Any, *args: Any) -> list[dict[str, Any]]:
+    """What each of two fresh ranks returned: after such an error they cannot go on together."""
+    reports = observe_ranks(function, 2, *args, env=ENVIRONMENT, timeout_s=2 * 60.0)
+    assert all(report.outcome == "returned" for report in reports), reports
+    return [report.value for report in reports]
+
+
+@pytest.mark.parametrize(
+    ("name", "of_ranks", "lines"),
+    [
+        (
+            "predict between fits",
+            ("predict: begin", "fit: begin"),
+            ("predict alone", "second fit"),
+        ),
+        ("evaluate during fit", ("evaluate: begin", "fit: begin"), ("evaluate alone", "fit alone")),
+        (
+            "save before evaluate",
+            ("save: begin", "evaluate: begin"),
+            ("save alone", "evaluate after save"),
+        ),
+        (
+            "logger that evaluates",
+            ("fit > evaluate: begin", "fit: checksums of weights"),
+            ("evaluate in logger", "fit with logger"),
+        ),
+        (
+            "evaluate at batch begin",
+            ("fit > evaluate: begin", "fit: begin of training step"),
+            ("evaluate at batch begin", "fit with callback"),
+        ),
+    ],
+)
+def test_ranks_in_different_calls_are_told_both(
+    name: str, of_ranks: tuple[str, str], lines: tuple[str, str]
+) -> None:
+    for rank, result in enumerate(_values(calls.error_of, name)):
+        own_line = calls.line_of(lines[rank])
+        own_call = of_ranks[rank].partition(":")[0]
+        assert result["kind"] == "MismatchError", result
+        assert result["text"].startswith(f"{own_line}: {own_call}: "), result
+        for label, line in zip(of_ranks, lines, strict=True):
+            assert label in result["text"]
+            assert calls.line_of(line) in result["text"]
+        assert result["seconds"] < FAR_BELOW_THE_DEADLINE_S
+
+
+def test_own_collective_of_a_user_does_not_match_a_step() -> None:
+    for result in _values(calls.error_of, "own collective"):
+        assert result["kind"] == "MismatchError", result
+        assert "fit: end of training step" in result["text"]
+        assert calls.line_of("fit with allgather") in result["text"]
+        assert result["seconds"] < FAR_BELOW_THE_DEADLINE_S
+
+
+def test_cause_is_the_last_line_and_the_traceback_that_of_the_user() -> None:
+    remaining, leaving = _values(calls.lost_in_step)
+    last_line = remaining["traceback"].splitlines()[-1]
+    begin = f"{calls.line_of('fit with disk')}: fit: rank 0: "
+    assert last_line.startswith(f"tnt_comm.errors.PeerLostError: {begin}"), remaining
+    assert "rank 1" in last_line
+    assert "Detected at node" not in remaining["traceback"]
+    assert "site-packages" not in remaining["traceback"]
+    assert remaining["seconds"] < FAR_BELOW_THE_DEADLINE_S
+    assert "OSError: disk" in leaving["text"]  # the user's own error is left as it is
+
+
+def test_errors_of_own_code_are_left_as_they_are(pool_of: Any) -> None:
+    assert pool_of(2).run(calls.error_in_own_callback) == ["'mine'"] * 2
+    for result in pool_of(2).run(calls.error_in_own_step):
+        assert result["kind"] == "InvalidArgumentError"
+        assert "mine" in result["text"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["evaluate", "evaluate with a CallbackList", "validate", "predict"]
+)
+def test_one_rank_that_stops_steps_stops_all_at_that_step(kind: str, pool_of: Any) -> None:
+    assert pool_of(2).run(calls.stopped_steps, kind) == [2, 2]
+
+
+def test_ranks_that_predict_apart_need_not_take_the_same_steps(pool_of: Any) -> None:
+    assert pool_of(2).run(calls.each_with_its_own_samples) == [(5, 1), (15, 1)]

@@ -1,0 +1,81 @@
+"""What a process does when it first does something distributed: settings, log, devices."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+import tensorflow as tf
+
+from tnt_keras.process import log
+from tnt_keras.process.devices import check_devices
+from tnt_keras.process.environment import Settings
+from tnt_keras.process.log import set_up_logging
+from tnt_keras.process.variable_names import KNOWN_NAMES, warn_of_unknown_names
+
+
+@pytest.fixture
+def loggers() -> Iterator[list[logging.Logger]]:
+    """The loggers of tnt_keras and tnt_data, as if nobody had set them up; restored afterwards."""
+    both = [logging.getLogger("tnt_keras"), logging.getLogger("tnt_data")]
+    before = [(one.level, one.handlers[:], one.propagate) for one in both]
+    for one in both:
+        one.setLevel(logging.NOTSET)
+        one.handlers.clear()
+        one.propagate = True
+    yield both
+    for one, (level, handlers, propagate) in zip(both, before, strict=True):
+        one.setLevel(level)
+        one.handlers[:] = handlers
+        one.propagate = propagate
+
+
+def test_loggers_get_a_level_and_one_handler(loggers: list[logging.Logger]) -> None:
+    for _ in range(2):
+        set_up_logging(Settings(log_level="INFO"))
+    for logger in loggers:
+        assert (logger.level, len(logger.handlers), logger.propagate) == (logging.INFO, 1, False)
+
+
+def test_other_ranks_log_errors_only(
+    loggers: list[logging.Logger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "is_master_rank", lambda: False)
+    set_up_logging(Settings(log_level="DEBUG"))
+    assert [logger.level for logger in loggers] == [logging.ERROR] * 2
+
+
+def test_level_and_handler_of_a_user_are_kept(loggers: list[logging.Logger]) -> None:
+    handler = logging.NullHandler()
+    loggers[0].addHandler(handler)
+    loggers[0].setLevel(logging.CRITICAL)
+    set_up_logging(Settings(log_level="DEBUG"))
+    assert loggers[0].handlers == [handler]
+    assert loggers[0].propagate
+    assert loggers[0].level == logging.CRITICAL
+
+
+def test_root_logger_is_left_alone(loggers: list[logging.Logger]) -> None:
+    root = logging.getLogger()
+    before = (root.level, root.handlers[:])
+    set_up_logging(Settings(log_level="DEBUG"))
+    assert (root.level, root.handlers) == before
+
+
+def test_unknown_name_is_named_with_the_nearest_known_one(
+    loggers: list[logging.Logger], caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_unknown_names(["TNT_TIMEOUT", "TNT_ZZZZ", "PATH", *KNOWN_NAMES])
+    assert caplog.messages == [
+        "The environment variable TNT_TIMEOUT is not known. Did you mean TNT_TIMEOUT_S?",
+        "The environment variable TNT_ZZZZ is not known.",
+    ]
+
+
+def test_missing_gpu_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
+    with pytest.raises(RuntimeError, match=r"TNT_GPUS_PER_NODE=2.*--no-gpu"):
+        check_devices(Settings(gpus_per_node=2))
+    check_devices(Settings(gpus_per_node=0))
+    check_devices(Settings())
