@@ -69,7 +69,7 @@ def _data(num_batches: int) -> Any:
 def train_evaluate_predict() -> list[str]:
     """Trains a deep model, one epoch, validates and predicts; returns what was logged at INFO."""
     # One for the layer that holds, the other for what is left to do.
-    assert tf.config.threading.get_inter_op_parallelism_threads() == 2
+    assert os.environ["TF_NUM_INTEROP_THREADS"] == "2"
     messages: list[str] = []
 
     class Collect(logging.Handler):

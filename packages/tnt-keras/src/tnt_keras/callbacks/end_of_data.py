@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from tnt_keras.step.data_check import StepExchange
+from tnt_keras.step.data_check import DataCheck
 
 
 class EndOfData(keras.callbacks.Callback):
@@ -15,7 +15,7 @@ class EndOfData(keras.callbacks.Callback):
     A rank that has no more data tells the others, who may be in their next step and wait for it.
 
     Args:
-        exchange: By which steps are compared.
+        data_check: By which steps are compared.
         training: Whether training steps are.
         testing: Whether the steps of `evaluate` are, also within `fit`.
         predicting: Whether the steps of `predict` are.
@@ -23,14 +23,14 @@ class EndOfData(keras.callbacks.Callback):
 
     def __init__(
         self,
-        exchange: StepExchange,
+        data_check: DataCheck,
         *,
         training: bool = False,
         testing: bool = False,
         predicting: bool = False,
     ) -> None:
         super().__init__()
-        self._exchange = exchange
+        self._data_check = data_check
         self._training, self._testing, self._predicting = training, testing, predicting
         self._is_training = False
 
@@ -49,14 +49,14 @@ class EndOfData(keras.callbacks.Callback):
     def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
         """End the steps of an evaluation. Collective."""
         if self._testing:
-            self._exchange.end()
+            self._data_check.end()
 
     def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
         """End the steps of a prediction. Collective."""
         if self._predicting:
-            self._exchange.end()
+            self._data_check.end()
 
     def _end_training(self) -> None:
         if self._is_training:
             self._is_training = False
-            self._exchange.end()
+            self._data_check.end()

@@ -102,9 +102,9 @@ def compare_ends(
     ]
     if not any(is_compared):
         return None
-    exchange = model._tnt_communication.make_exchange()
+    data_check = model._tnt_communication.make_data_check()
     return EndOfData(
-        exchange, training=is_compared[0], testing=is_compared[1], predicting=is_compared[2]
+        data_check, training=is_compared[0], testing=is_compared[1], predicting=is_compared[2]
     )
 
 

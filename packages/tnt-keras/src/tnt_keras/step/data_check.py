@@ -40,7 +40,7 @@ _OTHER_DATA = (
 _NAME = "data of a step"
 
 
-class StepExchange:
+class DataCheck:
     """Gather a few numbers of all ranks at the begin of each step. Creation is collective."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tnt_data import MicroBatch
 from tnt_keras.collectives.exchange import ExchangeSequence
 from tnt_keras.step.context import Step
-from tnt_keras.step.data_check import StepExchange
+from tnt_keras.step.data_check import DataCheck
 
 
 class CheckedBatch(NamedTuple):
@@ -36,7 +36,7 @@ def split(
     data: Any,
     rank: int,
     size: int,
-    data_check: StepExchange | None = None,
+    data_check: DataCheck | None = None,
     exchanges: ExchangeSequence | None = None,
 ) -> tuple[Any, Step]:
     """Return this rank's rows of an element, and the step that describes them. Local.

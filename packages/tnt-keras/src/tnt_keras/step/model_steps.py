@@ -11,7 +11,7 @@ from tnt_keras.collectives.exchange import ExchangeSequence
 from tnt_keras.keras_hooks.private import check_version
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.context import Step, current_tracing, is_building, step_scope
-from tnt_keras.step.data_check import StepExchange
+from tnt_keras.step.data_check import DataCheck
 from tnt_keras.step.local_batch import LocalBatch, split
 from tnt_keras.step.losses import corrected_losses
 from tnt_keras.step.optimizer import hooked_optimizers
@@ -30,7 +30,7 @@ class StepCommunication:
         denominators: Of losses.
         state: Of metrics, statistics and logs.
         predictions: Collects what ranks predict.
-        exchange: Compares what ranks read; None if there never was a need.
+        data_check: Compares what ranks read; None if there never was a need.
     """
 
     def __init__(self) -> None:
@@ -39,14 +39,14 @@ class StepCommunication:
         self.denominators = Channel("loss denominators")
         self.state = Channel("metrics and statistics")
         self.predictions = PredictionGather(get_size())
-        self.exchange: StepExchange | None = None
+        self.data_check: DataCheck | None = None
         self._exchanges: ExchangeSequence | None = None
 
-    def make_exchange(self) -> StepExchange:
-        """Return the exchange, which is made when it is asked for first. Collective then."""
-        if self.exchange is None:
-            self.exchange = StepExchange()
-        return self.exchange
+    def make_data_check(self) -> DataCheck:
+        """Return the data check, which is made when it is asked for first. Collective then."""
+        if self.data_check is None:
+            self.data_check = DataCheck()
+        return self.data_check
 
     def exchanges(self) -> ExchangeSequence:
         """Return the exchanges of the graph that is being traced. Local.
@@ -132,7 +132,7 @@ class DistributedSteps(_Base):
     def _split(self, data: Any) -> tuple[Any, Step]:
         communication = self._tnt_communication
         return split(
-            data, get_rank(), get_size(), communication.exchange, communication.exchanges()
+            data, get_rank(), get_size(), communication.data_check, communication.exchanges()
         )
 
     @contextlib.contextmanager
