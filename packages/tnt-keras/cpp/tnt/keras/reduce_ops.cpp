@@ -8,11 +8,10 @@
 //    its memory becomes that of `pending` and of the sum; else `pending` has memory of its own. The
 //    reducer holds on to both tensors until the finish, so that they stay where they are even if
 //    TensorFlow gives up the step.
-//  - Others are copied into the tensor's place in a bucket, and `pending` is the input. Finish
-//  hands
-//    the sum to TensorFlow where it lies, in the bucket's memory; TensorFlow gives it back when the
-//    last user of the tensor is gone. Only if it cannot be had there, since it is small or the
-//    memory is still in use, it is copied.
+//  - Others are copied into the tensor's place in a bucket, and `pending` is the input. The finish
+//    hands the sum to TensorFlow where it lies, in the bucket's memory; TensorFlow gives it back
+//    when the last user of the tensor is gone. Only if it cannot be had there, since it is small or
+//    the memory is still in use, it is copied.
 //
 // Finish blocks a thread of TensorFlow, so it must not run before all Starts on which *other* ranks
 // may wait: its `barrier` input is the sum of the tokens of those Starts. With that, one inter-op

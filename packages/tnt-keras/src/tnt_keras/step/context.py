@@ -137,7 +137,8 @@ def step_scope(step: Step | Building) -> Iterator[None]:
     """Make `step` the current one of this thread inside a with-block. Local.
 
     Calls of a user's own `tf.function`s become part of the step: a function that is traced by
-    itself would keep what it finds in this step for later ones.
+    itself would keep what it finds in this step for later ones. TensorFlow can set this for all
+    threads only; functions that other threads call meanwhile run eagerly, with the same results.
 
     Args:
         step: What is traced or run in the block.
