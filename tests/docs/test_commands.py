@@ -12,7 +12,7 @@ from importlib.metadata import version
 
 import pytest
 from packaging.requirements import Requirement
-from run_command import ROOT, run_command
+from run_command import ROOT, run_command, run_once
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -46,7 +46,7 @@ PROGRAMS = [command for command in COMMANDS if command not in SESSIONS + INSTALL
 
 @pytest.mark.parametrize("command", PROGRAMS)
 def test_a_command_of_the_documentation_succeeds(command):
-    finished = run_command(command)
+    finished = run_once(command)
     where = ", ".join(COMMANDS[command])
     assert finished.status == 0, f"on {where}:\n{finished.output}\n{finished.messages}"
 
