@@ -1,15 +1,16 @@
 """Where other programs find the C library and its header."""
 
-from pathlib import Path
+from importlib.resources import files
 
-_PACKAGE = Path(__file__).resolve().parent
+# Not beside this file in an editable installation: what is compiled has a folder of its own there.
+_PACKAGE = files("tnt_comm")
 
 
 def library_path() -> str:
-    """Path of `libtnt_comm.so`, the library that this process uses. Local."""
+    """Return the path of `libtnt_comm.so`, the library that this process uses. Local."""
     return str(_PACKAGE / "lib" / "libtnt_comm.so")
 
 
 def include_path() -> str:
-    """Folder to compile with: it holds `tnt/comm/tnt_comm.h`. Local."""
+    """Return the folder to compile with: it holds `tnt/comm/tnt_comm.h`. Local."""
     return str(_PACKAGE / "include")
