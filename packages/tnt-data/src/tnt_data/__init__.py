@@ -1,5 +1,15 @@
 """Splits batched `tf.data` pipelines between ranks: every step is exactly one serial batch."""
 
+try:
+    import tensorflow as _tensorflow  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "tensorflow":
+        raise
+    raise ImportError(
+        'tnt_data needs TensorFlow: pip install "tnt-data[tensorflow]", '
+        'or "tnt-data[tensorflow-cpu]".'
+    ) from None
+
 from tnt_data.arithmetic import micro_batch_size
 from tnt_data.distribution import distribute, explain
 from tnt_data.errors import BatchSizeError, DataError, NotBatchedError, UnsupportedElementError

@@ -9,6 +9,16 @@ makes a Keras model train, evaluate and predict on all ranks that the launcher s
 
 from importlib.metadata import version
 
+try:
+    import tensorflow as _tensorflow  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "tensorflow":
+        raise
+    raise ImportError(
+        'tnt_keras needs TensorFlow: pip install "tnt-keras[tensorflow]", '
+        'or "tnt-keras[tensorflow-cpu]".'
+    ) from None
+
 from tnt_keras import data
 from tnt_keras.model.model import Model
 from tnt_keras.process.devices import set_up_devices
