@@ -311,7 +311,10 @@ def dist(session: nox.Session, package: str) -> None:
         session.run("python", "-m", "build", f"packages/{name}", f"--outdir={scratch / 'dist'}")
     session.run("python", "-m", "virtualenv", "--clear", str(scratch / "clean"))
     python = str(scratch / "clean/bin/python")
-    wheels = [str(wheel) for wheel in (scratch / "dist").glob("*.whl")]
+    wheels = [
+        f"{wheel}{extra_of(wheel.name.partition('-')[0].replace('_', '-'))}"
+        for wheel in (scratch / "dist").glob("*.whl")
+    ]
     tools = requirements("test", packages=[package])
     session.run(python, "-m", "pip", "install", "--quiet", *wheels, *tools, external=True)
     session.run(python, "-c", f"import {package.replace('-', '_')}", external=True)
