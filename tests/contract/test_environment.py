@@ -1,18 +1,28 @@
 """The environment is a contract of packages that share no code: written, read, documented."""
 
+import pathlib
 import re
-from pathlib import Path
 
 import pytest
 
-from tnt_launch.environment import WRITTEN_VARIABLES
+from tnt_launch.planning.rank_environment import WRITTEN_VARIABLES
+from tnt_launch.planning.variables import (
+    USER_VARIABLES,
+    Boolean,
+    Integer,
+    IntegerOrAuto,
+    Path,
+    Seconds,
+    Word,
+)
 
-ROOT = Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / "docs/reference/environment.md"
 READERS = {
     "tnt-comm": ROOT / "packages/tnt-comm/cpp/tnt/comm/base/environment.cpp",
     "tnt-keras": ROOT / "packages/tnt-keras/src/tnt_keras/process/environment.py",
 }
+KINDS = {Boolean: "boolean", Path: "path", Seconds: "seconds", IntegerOrAuto: "`auto`"}
 QUOTED = re.compile(r'"(TNT_[A-Z0-9_]+)"')
 ROW = re.compile(r"^\| `(TNT_\w+)` \|.*$", re.MULTILINE)
 
@@ -46,6 +56,20 @@ def test_every_variable_that_is_read_is_written_by_the_launcher(package):
 def test_the_page_names_the_package_that_reads_a_variable(package):
     documented = {name for name, readers in documented_readers().items() if package in readers}
     assert documented == read_by(package)
+
+
+@pytest.mark.parametrize("variable", USER_VARIABLES, ids=lambda variable: variable.name)
+def test_the_page_tells_readers_and_values_of_the_table(variable):
+    assert documented_readers()[variable.name] == set(variable.readers or ["nothing"])
+    (row,) = (row for row in ROW.finditer(PAGE.read_text("utf-8")) if row[1] == variable.name)
+    value = row[0].split("|")[2]
+    if isinstance(variable.kind, Word):
+        assert tuple(re.findall(r"`(\w+)`", value)) == variable.kind.choices
+    elif isinstance(variable.kind, Integer):
+        limits = [variable.kind.minimum, variable.kind.maximum]
+        assert re.findall(r"\d+", value) == [str(limit) for limit in limits if limit is not None]
+    else:
+        assert KINDS[type(variable.kind)] in value
 
 
 def test_every_variable_is_documented_once():

@@ -1,38 +1,37 @@
 """What the launcher writes is what the ranks understand, value by value."""
 
 from tnt_keras.process.environment import Settings, read_settings
-from tnt_launch.environment import RankPlace, rank_environment, user_settings
-from tnt_launch.spec import LaunchSpec
+from tnt_launch.planning import settings as launcher
+from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.plan import make_plan
+from tnt_launch.planning.spec import LaunchSpec
 
-PLACE = RankPlace(rank=1, size=2, local_rank=1, local_size=2, node_rank=0, num_nodes=1)
 
-
-def environment_of_a_rank(spec, inherited=None):
+def environment_of_a_rank(inherited=None, **options):
+    """Variables of rank 1 of two ranks on a host of 8 cores without a GPU."""
     inherited = inherited or {}
-    settings = user_settings(spec, inherited)
-    return {**inherited, **rank_environment(PLACE, "job0job0", 0, 8, settings, inherited)}
+    spec = LaunchSpec(program=("train.py",), ranks_per_node=2, **options)
+    settings = launcher.read_settings(spec, inherited)
+    plan = make_plan(spec, settings, Hardware("alpha", 8), inherited, "job0job0", "/")
+    return {**inherited, **plan.ranks[1].environment}
 
 
 def test_defaults_of_the_launcher_are_defaults_of_the_library_on_cpus():
-    written = environment_of_a_rank(LaunchSpec(program=("train.py",)))
-    assert read_settings(written) == Settings(num_threads=4, gpus_per_node=0)
+    assert read_settings(environment_of_a_rank()) == Settings(gpus_per_node=0)
 
 
 def test_every_option_reaches_the_library():
-    spec = LaunchSpec(
-        program=("train.py",),
+    written = environment_of_a_rank(
         log_level="DEBUG",
         log_on_all_devices=True,
         output_on_all_devices=True,
         fusion_threshold_kb=64,
         wire_dtype="bfloat16",
-        exports=(("TNT_NUM_THREADS", "3"),),
     )
-    assert read_settings(environment_of_a_rank(spec)) == Settings(
+    assert read_settings(written) == Settings(
         log_level="DEBUG",
         log_on_all_ranks=True,
         output_on_all_ranks=True,
-        num_threads=3,
         gpus_per_node=0,
         fusion_threshold_bytes=64 * 1024,
         wire_dtype="bfloat16",
@@ -40,14 +39,15 @@ def test_every_option_reaches_the_library():
 
 
 def test_what_is_automatic_or_none_reaches_the_library_as_such():
-    spec = LaunchSpec(program=("train.py",), fusion_threshold_kb="auto", wire_dtype="none")
-    settings = read_settings(environment_of_a_rank(spec, {"TNT_FUSION_THRESHOLD": "8"}))
+    written = environment_of_a_rank(
+        {"TNT_FUSION_THRESHOLD": "8"}, fusion_threshold_kb="auto", wire_dtype="none"
+    )
+    settings = read_settings(written)
     assert settings.fusion_threshold_bytes is None
     assert settings.wire_dtype is None
 
 
 def test_an_option_wins_over_both_names_of_an_inherited_threshold():
-    spec = LaunchSpec(program=("train.py",), fusion_threshold_kb=64)
     for name in ("TNT_FUSION_THRESHOLD", "TNT_FUSION_THRESHOLD_KB"):
-        written = environment_of_a_rank(spec, {name: "8"})
+        written = environment_of_a_rank({name: "8"}, fusion_threshold_kb=64)
         assert read_settings(written).fusion_threshold_bytes == 64 * 1024

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -14,10 +15,11 @@ from collections.abc import Iterator
 import pytest
 
 SCRIPT = pathlib.Path(__file__).parent / "scripts" / "train_without_end.py"
+LEAVING_SCRIPT = SCRIPT.with_name("leave_before_joining.py")
 LAUNCHER = [sys.executable, "-m", "tnt_launch", "--no-gpu"]
 SIZE = 3
 START_DEADLINE_S = 120
-END_DEADLINE_S = 5
+END_DEADLINE_S = 30  # the launcher takes 3 s; a machine may be slow
 
 
 def listen_to_ctrl_c() -> None:
@@ -67,6 +69,11 @@ def shared_memory(folder: pathlib.Path) -> list[str]:
     return [name for name in os.listdir("/dev/shm") if job in name]
 
 
+def error_line(script: pathlib.Path, text: str) -> int:
+    """The number of the line of a script that holds `text`."""
+    return 1 + [text in line for line in script.read_text().splitlines()].index(True)
+
+
 @pytest.mark.parametrize("victim", [0, 2])
 def test_killed_rank_ends_the_job_and_is_named(victim: int, tmp_path: pathlib.Path) -> None:
     with started_job(tmp_path) as launcher:
@@ -90,10 +97,29 @@ def test_exception_of_one_rank_ends_the_job_with_its_traceback_and_exit_code(
         _, messages = launcher.communicate(timeout=START_DEADLINE_S)
 
     assert launcher.returncode == 1
-    assert "RuntimeError: this rank does not like step 20" in messages
-    report = messages[messages.index("rank 1") :]
-    assert "train_without_end.py" in report
+    report = messages[messages.index("tarantella: rank 1 on ") :].splitlines()
+    line = error_line(SCRIPT, "this rank does not like step 20")
+    cause = "RuntimeError: this rank does not like step 20"
+    path = re.escape(SCRIPT.name)  # below the folder in which the tests run, or from the root
+    assert re.search(rf"failed first: exit code 1: \S*{path}:{line}: {cause}$", report[0])
+    assert report[-1] == cause
     assert shared_memory(tmp_path) == []
+
+
+def test_a_rank_that_leaves_before_it_joins_ends_the_job_with_a_sentence() -> None:
+    """The others would wait for it until their timeout, which is 600 s."""
+    done = subprocess.run(
+        [*LAUNCHER, "-n", "2", "--", LEAVING_SCRIPT],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=START_DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "PeerLostError: rank 0: rank 1 has ended (exit code 0) before it joined" in last
+    assert re.search(r"^rank 1 on .*: left with exit code 0$", done.stderr, re.MULTILINE)
 
 
 def test_ctrl_c_ends_all_ranks(tmp_path: pathlib.Path) -> None:

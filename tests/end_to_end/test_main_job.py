@@ -14,6 +14,7 @@ class Result(NamedTuple):
     """What a run printed: per epoch (accuracy, loss), and the loss and accuracy on test data."""
 
     output: str
+    messages: str
     epochs: list[tuple[float, float]]
     test_loss: float
     test_accuracy: float
@@ -31,20 +32,38 @@ def run_job(command, run=run_command):
         float(re.search(rf"^test {name}: ([\d.]+)$", output, re.MULTILINE).group(1))
         for name in ("loss", "accuracy")
     )
-    return Result(output, epochs, loss, accuracy)
+    return Result(output, CONTROL.sub("", finished.messages), epochs, loss, accuracy)
 
 
 def train_serial(arguments=""):
     return run_job(f"python models/lenet5/train_serial.py {arguments}")
 
 
-def train_on(size, arguments=""):
-    return run_job(f"tarantella -n {size} -- models/lenet5/train.py {arguments}")
+def train_on(size, arguments="", options=""):
+    """Train as on a terminal: what TensorFlow logs is left to the launcher.
+
+    A slow machine must not make ranks report that they wait for each other.
+    """
+    environment = "env -u TF_CPP_MIN_LOG_LEVEL TNT_STALL_REPORT_S=600"
+    launcher = f"{environment} tarantella -n {size} {options}"
+    return run_job(f"{launcher} -- models/lenet5/train.py {arguments}")
 
 
 @pytest.fixture(scope="module")
 def main_job():
     return run_job("tarantella -n 2 -- models/lenet5/train.py", run_once)
+
+
+@pytest.fixture(scope="module")
+def short_jobs_on_cpus():
+    """The same job twice."""
+    return [train_on(2, "--epochs 1 --seed 7", "--no-gpu") for _ in range(2)]
+
+
+@pytest.fixture(scope="module")
+def plain_python():
+    """The script without the launcher, with `TF_CPP_MIN_LOG_LEVEL=3`."""
+    return run_job("python models/lenet5/train.py --epochs 2")
 
 
 @pytest.fixture(scope="module")
@@ -80,11 +99,35 @@ def test_losses_and_accuracies_are_those_of_the_serial_run(size, two_serial_epoc
     assert distributed.test_loss == pytest.approx(two_serial_epochs.test_loss, abs=1e-3)
 
 
-def test_a_job_can_be_repeated_digit_by_digit():
-    first, second = (train_on(2, "--epochs 1 --seed 7") for _ in range(2))
+def test_a_job_can_be_repeated_digit_by_digit(short_jobs_on_cpus):
+    first, second = short_jobs_on_cpus
     assert (first.epochs, first.test_loss) == (second.epochs, second.test_loss)
 
 
-def test_plain_python_runs_the_distributed_script_as_a_world_of_one_rank(two_serial_epochs):
-    alone = run_job("python models/lenet5/train.py --epochs 2")
-    assert alone.epochs == two_serial_epochs.epochs
+def test_plain_python_runs_the_distributed_script_as_a_world_of_one_rank(
+    plain_python, two_serial_epochs
+):
+    assert plain_python.epochs == two_serial_epochs.epochs
+
+
+def lines_of(result):
+    """What was printed, without numbers, times and the length of bars."""
+    text = result.output + result.messages
+    for pattern, replacement in (
+        ("━+", "━"),
+        (r"\d+:\d+(:\d+)?|\d+(ms|us|s)\b", "T"),
+        (r"\d+(\.\d+)?(e[+-]\d+)?", "N"),
+    ):
+        text = re.sub(pattern, replacement, text)
+    return {" ".join(line.split()) for line in text.splitlines()}
+
+
+def test_nothing_is_printed_that_plain_python_does_not_print(
+    main_job, short_jobs_on_cpus, plain_python
+):
+    for job in (main_job, *short_jobs_on_cpus):
+        assert lines_of(job) - lines_of(plain_python) == set()
+
+
+def test_ranks_on_cpus_print_nothing_beside_the_progress_bar(short_jobs_on_cpus):
+    assert [job.messages for job in short_jobs_on_cpus] == ["", ""]

@@ -1,4 +1,4 @@
-"""Starts a script as several ranks, watches them and ends them together: the command `tarantella`.
+"""Start a script as several ranks, watch them and end them together: the command `tarantella`.
 
 The way from a command line to running processes is a chain of values:
 

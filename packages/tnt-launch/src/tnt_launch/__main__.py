@@ -1,4 +1,4 @@
-"""Makes `python -m tnt_launch` the same as `tarantella`."""
+"""Make `python -m tnt_launch` the same as `tarantella`."""
 
 import sys
 

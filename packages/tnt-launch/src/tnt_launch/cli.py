@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Literal
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.spec import LaunchSpec, check_program
-from tnt_launch.variables import LOG_LEVELS, WIRE_DTYPES, parse_threshold
+from tnt_launch.planning.options import make_parser, make_spec, parse_arguments
+from tnt_launch.planning.spec import LaunchSpec, check_program
 
 EXIT_USAGE = 2
-
-_USAGE = "tarantella [options] [--] SCRIPT [arguments of the script]"
-
-_EPILOG = """\
-examples:
-  tarantella -n 4 -- train.py --batch-size 64       four ranks on this host
-  tarantella -n 2 train.py                          -- is needed only before dash options
-  tarantella -n 4 -x SEED=7 "NAME=a b" -- train.py  variables for all ranks
-  tarantella -n 2 --dry-run -- train.py             show the processes, run nothing
-  python train.py                                   the same script as one rank
-
-The exit code is that of the rank that failed first (128 + N for signal N), 130 after Ctrl-C,
-2 if the job could not be started.
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = make_parser()
     try:
-        options = _parse(parser, arguments)
+        options = parse_arguments(parser, arguments)
         if options.version:
             sys.stdout.write(version_text())
             return 0
@@ -54,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_standard_descriptors() -> None:
-    """Fill closed ones of 0, 1, 2, or the next pipe would take such a number and get our output."""
+    """Open 0, 1 and 2 if closed, or the next pipe would get such a number and our output."""
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)
     os.close(fd)
@@ -64,211 +47,38 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     # Imported here: `--help` and a wrong command line need none of this.
     import tempfile
 
-    from tnt_launch.environment import user_settings
-    from tnt_launch.hardware import inspect_host
     from tnt_launch.log import configure_logging
-    from tnt_launch.plan import make_job_id, make_plan
+    from tnt_launch.planning.hardware import inspect_host
+    from tnt_launch.planning.plan import make_job_id, make_plan
+    from tnt_launch.planning.settings import read_settings
+    from tnt_launch.planning.variables import LOG_LEVEL
 
     check_program(spec)
-    settings = user_settings(spec, os.environ)
-    log = configure_logging(settings.get("TNT_LOG_LEVEL", "WARNING").strip().upper())
-    count_gpus = spec.allow_gpus and "TNT_GPUS_PER_NODE" not in settings
-    hardware = inspect_host(os.environ, count_gpus)
+    settings = read_settings(spec, os.environ)
+    log = configure_logging(settings.get(LOG_LEVEL) or "WARNING")
+    hardware = inspect_host(settings, os.environ, spec.allow_gpus)
     folder = tempfile.gettempdir()
-    plan = make_plan(spec, hardware, os.environ, make_job_id(), os.getcwd(), folder)
+    plan = make_plan(
+        spec, settings, hardware, os.environ, make_job_id(), os.getcwd(), temporary_directory=folder
+    )
     for warning in plan.warnings:
         log.warning(warning)
+    for note in plan.notes:
+        log.info(note)
     if is_dry_run:
-        from tnt_launch.render import render_plan
+        from tnt_launch.planning.dry_run import render_plan
 
         sys.stdout.flush()
         sys.stdout.buffer.write(os.fsencode(render_plan(plan)))
         return 0
-    from tnt_launch.execute import execute
+    from tnt_launch.running.execute import execute
 
     log.info("%s, job %s", plan.summary(), plan.job_id)
     return execute(plan)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Build the parser of all options; the script and its arguments stay in `program`. Pure."""
-    parser = argparse.ArgumentParser(
-        prog="tarantella",
-        usage=_USAGE,
-        description="Train a Keras model on several ranks at once: start SCRIPT as N processes, "
-        "watch them, end them together.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    _add_rank_options(parser.add_argument_group("ranks and devices"))
-    _add_output_options(parser.add_argument_group("messages and output"))
-    _add_environment_options(parser.add_argument_group("environment of the ranks"))
-    _add_tuning_options(parser.add_argument_group("communication"))
-    other = parser.add_argument_group("other")
-    other.add_argument(
-        "--dry-run", action="store_true", help="print the processes as shell commands, run nothing"
-    )
-    other.add_argument("--version", action="store_true", help="print version, path and licence")
-    return parser
-
-
-def _add_rank_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "-n",
-        "--n-per-node",
-        "--devices-per-node",
-        "--npernode",
-        dest="ranks_per_node",
-        metavar="N",
-        type=int,
-        action="append",
-        help="ranks on each host (default: one per GPU, or one rank without a GPU)",
-    )
-    group.add_argument(
-        "--no-gpu", "--no-gpus", dest="no_gpu", action="store_true", help="never use GPUs"
-    )
-
-
-def _add_output_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--log-level",
-        choices=LOG_LEVELS,
-        help="level of the messages of tarantella (default: WARNING)",
-    )
-    group.add_argument(
-        "--log-on-all-devices",
-        action="store_true",
-        default=None,
-        help="messages of tarantella from every rank, not only from rank 0",
-    )
-    group.add_argument(
-        "--output-on-all-devices",
-        action="store_true",
-        default=None,
-        help="show the output of every rank, each line with its rank, not only of rank 0",
-    )
-
-
-def _add_environment_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "-x",
-        dest="exports",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="append",
-        default=[],
-        help="set variables in every rank, exactly as given; may be repeated",
-    )
-    group.add_argument(
-        "--python-interpreter",
-        metavar="COMMAND",
-        help="command that runs SCRIPT, may hold options; empty: SCRIPT is the program itself "
-        "(default: the Python of tarantella)",
-    )
-
-
-def _add_tuning_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--fusion-threshold",
-        dest="fusion_threshold_kb",
-        metavar="KB",
-        type=_threshold,
-        help="gradients smaller than this many KiB are sent together (default: 32; 0: never; "
-        "auto: measured at the start)",
-    )
-    group.add_argument(
-        "--wire-dtype",
-        choices=WIRE_DTYPES,
-        help="what float32 gradients are rounded to while they travel (default: none)",
-    )
-    group.add_argument(
-        "--timeout",
-        dest="timeout_s",
-        metavar="SECONDS",
-        type=float,
-        help="longest wait of a collective operation (default: 600)",
-    )
-
-
-def _parse(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
-    """Parse options up to the script; everything behind `--` is left alone."""
-    has_separator = "--" in arguments
-    position = arguments.index("--") if has_separator else len(arguments)
-    options = parser.parse_args(arguments[:position])
-    if has_separator and options.program:
-        parser.error(f"the script comes behind --, but {options.program[0]!r} stands before it")
-    if not has_separator:
-        dashed = [word for word in options.program[1:] if word.startswith("-") and word != "-"]
-        if dashed:
-            parser.error(
-                f"{dashed[0]!r} stands behind the script. If it belongs to the script, write -- "
-                f"before the script: tarantella [options] -- {shlex.join(options.program)}"
-            )
-    options.program += arguments[position + 1 :]
-    if not options.program and not options.version:
-        parser.error("no script given")
-    return options
-
-
-def make_spec(options: argparse.Namespace) -> LaunchSpec:
-    """Turn parsed options into a spec. Pure.
-
-    Raises:
-        LaunchError: If an option's value is malformed or out of range.
-    """
-    counts = set(options.ranks_per_node or [])
-    if len(counts) > 1:
-        raise LaunchError(
-            f"-n, --n-per-node, --devices-per-node and --npernode mean the same. Give one of them. "
-            f"Received: {sorted(counts)}."
-        )
-    return LaunchSpec(
-        program=tuple(options.program),
-        interpreter=_interpreter(options.python_interpreter),
-        ranks_per_node=counts.pop() if counts else None,
-        allow_gpus=not options.no_gpu,
-        log_level=options.log_level,
-        log_on_all_devices=options.log_on_all_devices,
-        output_on_all_devices=options.output_on_all_devices,
-        exports=tuple(_export(item) for items in options.exports for item in items),
-        fusion_threshold_kb=options.fusion_threshold_kb,
-        wire_dtype=options.wire_dtype,
-        timeout_s=options.timeout_s,
-    )
-
-
-def _threshold(text: str) -> int | Literal["auto"]:
-    try:
-        return parse_threshold(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error}. Received: {text!r}") from None
-
-
-def _interpreter(command: str | None) -> tuple[str, ...]:
-    if command is None:
-        return (sys.executable,)
-    try:
-        return tuple(shlex.split(command))
-    except ValueError as error:
-        raise LaunchError(
-            f"--python-interpreter is not a command: {error}. Received: {command!r}."
-        ) from None
-
-
-def _export(item: str) -> tuple[str, str]:
-    name, equals, value = item.partition("=")
-    if not equals:
-        raise LaunchError(
-            f"-x needs KEY=VALUE, several separated by spaces, values with spaces in quotes. "
-            f"Received: {item!r}. If that is the script, write -- before it."
-        )
-    return name, value
-
-
 def version_text() -> str:
-    """Three lines: name and version, path of this package, licence. Local."""
+    """Return three lines: name and version, path of this package, licence. Local."""
     from importlib import metadata
 
     try:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class LaunchHandler(logging.Handler):
-    """Writes each message as one line through `write_line`, which a running job replaces.
+    """Write each message as one line through `write_line`, which a running job replaces.
 
     While ranks run, their lines and ours share one stderr; only the job knows when a line is over.
     """

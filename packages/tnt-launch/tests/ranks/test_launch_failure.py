@@ -63,7 +63,9 @@ raise ConnectionError(f"a consequence in rank {rank}")
     assert exit_code == 1
     assert out == ""
     assert report.startswith("tarantella: rank 1 on ")
-    assert err.count("LookupError: the cause") == 1
+    assert report.splitlines()[0].endswith("exit code 1: script.py:14: LookupError: the cause")
+    assert err.count(", in inner") == 1
+    assert report.splitlines()[-1] == "LookupError: the cause"
     assert ", in inner" in report
     assert "said by rank 1" in report
     assert re.search(r"rank 0 on .*: exit code 1: ConnectionError: a consequence in rank 0", report)
@@ -249,6 +251,27 @@ def test_nohup_is_respected(launch):
 
 def ignore_hangup():
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+NOTE = """
+import glob
+if rank == 1: sys.exit(0)
+wait_for(f"/dev/shm/tnt-{os.environ['TNT_JOB_ID']}-ended-1")
+announce(1, "noted")
+with open("job", "w") as file: file.write(os.environ["TNT_JOB_ID"])
+announce(1, "named")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_notes_of_ended_ranks_do_not_outlive_the_job(launch, number):
+    job = launch(["-n", "2"], NOTE + WAIT)
+    job.pid("named")
+    notes = f"tnt-{(job.folder / 'job').read_text()}-*"
+    assert list(Path("/dev/shm").glob(notes))
+    job.process.send_signal(number)
+    job.end()
+    wait_until(lambda: not list(Path("/dev/shm").glob(notes)))
 
 
 def test_nothing_survives_a_launcher_that_is_killed(launch):

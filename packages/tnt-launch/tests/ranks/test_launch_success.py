@@ -180,12 +180,40 @@ def test_the_job_is_described_at_level_info(launch):
     assert f"INFO: 2 ranks on {os.uname().nodename}, device CPU, threads per rank: " in err
 
 
-def test_without_a_number_and_a_gpu_one_rank_runs_with_a_warning(launch, tmp_path):
-    job = launch([], DUMP, env={"CUDA_VISIBLE_DEVICES": ""}, device="")
+@pytest.mark.parametrize("level", ["WARNING", "INFO"])
+def test_without_a_number_and_a_gpu_one_rank_runs_without_a_warning(launch, tmp_path, level):
+    job = launch(["--log-level", level], DUMP, env={"CUDA_VISIBLE_DEVICES": ""}, device="")
     exit_code, _, err = job.end()
     assert exit_code == 0
-    assert err.startswith("tarantella: WARNING: no GPU found: starting one rank on the CPU.")
+    assert (err == "") == (level == "WARNING")
+    assert ("INFO: no GPU found: one rank runs on the CPU\n" in err) == (level == "INFO")
     assert seen(tmp_path, 0)["environment"]["TNT_SIZE"] == "1"
+
+
+def test_an_unknown_variable_is_warned_about(launch):
+    _, _, err = launch(["-x", "TNT_TIMEOUT=5"], "").end()
+    assert err == (
+        "tarantella: WARNING: TNT_TIMEOUT is not a variable of Tarantella and has no effect on it. "
+        "The nearest known name is TNT_TIMEOUT_S.\n"
+    )
+
+
+NOTE_OF_RANK_1 = """
+note = f"/dev/shm/tnt-{os.environ['TNT_JOB_ID']}-ended-1"
+def announce_note():
+    wait_for(note)
+    announce(open(note).read().split()[-1], "how")
+"""
+
+
+def test_the_end_of_a_rank_is_noted_where_others_find_it(launch):
+    script = NOTE_OF_RANK_1 + "if rank == 1: sys.exit(0)\nannounce_note()\nprint(note)"
+    job = launch(["-n", "2", "--log-level", "INFO"], script)
+    exit_code, out, err = job.end()
+    assert exit_code == 0
+    assert (job.folder / "how").read_text() == "0"
+    assert not os.path.exists(out.strip())
+    assert "left behind" not in err
 
 
 def test_shared_memory_left_behind_is_removed_and_told(launch):
@@ -194,3 +222,24 @@ def test_shared_memory_left_behind_is_removed_and_told(launch):
     assert exit_code == 0
     (path,) = re.findall(r"left behind: (\S+)", err)
     assert not os.path.exists(path)
+
+
+@pytest.mark.parametrize(
+    ("device", "options", "seen_by_ranks"),
+    [
+        ("", [], ["2", "3"]),
+        ("", ["-n", "1"], ["2"]),
+        ("", ["-x", "CUDA_VISIBLE_DEVICES=1,0"], ["1", "0"]),
+        ("--no-gpu", ["-n", "2"], ["-1", "-1"]),
+    ],
+)
+def test_ranks_share_the_gpus_that_the_user_lists(launch, tmp_path, device, options, seen_by_ranks):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\nfor i in 0 1 2 3; do echo GPU $i: A; done\n")
+    tool.chmod(0o700)
+    user = {"CUDA_VISIBLE_DEVICES": "2,3", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    job = launch(options, DUMP, device=device, env=user)
+    assert job.end()[0] == 0
+    found = [seen(tmp_path, rank)["environment"] for rank in range(len(seen_by_ranks))]
+    assert [variables["CUDA_VISIBLE_DEVICES"] for variables in found] == seen_by_ranks
+    assert found[0]["TNT_SIZE"] == str(len(seen_by_ranks))

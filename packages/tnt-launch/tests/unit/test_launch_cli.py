@@ -5,14 +5,15 @@ import sys
 
 import pytest
 
-from tnt_launch.cli import _parse, main, make_parser, make_spec
+from tnt_launch.cli import main
 from tnt_launch.errors import LaunchError
+from tnt_launch.planning.options import make_parser, make_spec, parse_arguments
 
 HEAVY_MODULES = ("tensorflow", "numpy", "logging", "subprocess", "ctypes", "importlib.metadata")
 
 
 def spec_of(*arguments):
-    return make_spec(_parse(make_parser(), list(arguments)))
+    return make_spec(parse_arguments(make_parser(), list(arguments)))
 
 
 def error_of(capsys, *arguments):
@@ -22,7 +23,10 @@ def error_of(capsys, *arguments):
     except SystemExit as error:
         exit_code = error.code
     assert exit_code == 2
-    return capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("tarantella: error: ")
+    assert said.count("\n") == 1
+    return said
 
 
 def test_everything_behind_the_separator_belongs_to_the_script():
@@ -152,6 +156,9 @@ def test_unknown_and_shortened_options_are_refused(capsys, option):
         ("--fusion-threshold", "-1", "at least 0"),
         ("--fusion-threshold", "1.5", "at least 0, or auto"),
         ("--fusion-threshold", "automatic", "at least 0, or auto"),
+        ("--fusion-threshold", "1_0", "at least 0, or auto"),
+        ("--timeout", "1_0", "greater than 0"),
+        ("-n", "1_0", "it must be an integer"),
         ("--wire-dtype", "int8", "invalid choice"),
         ("--timeout", "0", "greater than 0"),
         ("--timeout", "inf", "greater than 0"),
@@ -168,6 +175,19 @@ def test_a_malformed_variable_in_the_environment_is_named(capsys, monkeypatch):
     text = error_of(capsys, "--", __file__)
     assert "TNT_FUSION_THRESHOLD_KB" in text
     assert "'many'" in text
+
+
+@pytest.mark.parametrize("text", ["65000", "20_000", ""])
+def test_a_port_that_ranks_would_refuse_is_refused_in_one_line(capsys, monkeypatch, text):
+    monkeypatch.setenv("TNT_GPI2_PORT", text)
+    assert "from 1024 to 64767" in error_of(capsys, "--", __file__)
+    monkeypatch.delenv("TNT_GPI2_PORT")
+    assert "TNT_GPI2_PORT" in error_of(capsys, "-x", f"TNT_GPI2_PORT={text}", "--", __file__)
+
+
+def test_words_of_options_may_be_written_in_any_case():
+    spec = spec_of("--log-level", "debug", "--wire-dtype", "None", "a.py")
+    assert (spec.log_level, spec.wire_dtype) == ("DEBUG", "none")
 
 
 def test_the_version_is_three_lines(capsys):

@@ -6,11 +6,13 @@ import subprocess
 
 import pytest
 
-from tnt_launch.gaspi import MachineFile, written
-from tnt_launch.hardware import Hardware
-from tnt_launch.plan import make_plan
-from tnt_launch.render import render_plan
-from tnt_launch.spec import LaunchSpec
+from tnt_launch.planning.dry_run import render_plan
+from tnt_launch.planning.gpi2 import MachineFile
+from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.plan import make_plan
+from tnt_launch.planning.settings import read_settings
+from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.running.machine_file import written
 
 JOB = "0123456789abcdef"
 GPI2 = (("TNT_TRANSPORT", "gpi2"),)
@@ -18,7 +20,9 @@ GPI2 = (("TNT_TRANSPORT", "gpi2"),)
 
 def plan_of(size=2, environment=None, folder="/some where", job=JOB, exports=GPI2):
     spec = LaunchSpec(program=("a.py",), ranks_per_node=size, exports=exports)
-    return make_plan(spec, Hardware("alpha", 8, 0), environment or {}, job, "/", folder)
+    environment = environment or {}
+    settings = read_settings(spec, environment)
+    return make_plan(spec, settings, Hardware("alpha", 8), environment, job, "/", folder)
 
 
 @pytest.mark.parametrize("exports", [(), (("TNT_TRANSPORT", "auto"),), (("TNT_TRANSPORT", "shm"),)])

@@ -5,7 +5,9 @@ import stat
 
 import pytest
 
-from tnt_launch import hardware
+from tnt_launch.errors import LaunchError
+from tnt_launch.planning import hardware
+from tnt_launch.planning.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -25,11 +27,11 @@ from tnt_launch import hardware
 )
 def test_visible_gpus_are_those_before_the_first_wrong_entry(listed, count):
     environment = {} if listed is None else {"CUDA_VISIBLE_DEVICES": listed}
-    assert hardware.visible_gpus(4, environment) == count
+    assert len(hardware.visible_gpus(4, environment)) == count
 
 
 def test_without_a_gpu_none_is_visible_whatever_is_listed():
-    assert hardware.visible_gpus(0, {"CUDA_VISIBLE_DEVICES": "GPU-1a2b"}) == 0
+    assert hardware.visible_gpus(0, {"CUDA_VISIBLE_DEVICES": "GPU-1a2b"}) == ()
 
 
 @pytest.mark.parametrize(
@@ -80,5 +82,34 @@ def test_no_driver_means_no_gpu(monkeypatch, tmp_path):
 
 def test_gpus_are_not_looked_for_if_nobody_asks(monkeypatch):
     monkeypatch.setattr(hardware, "installed_gpus", lambda: pytest.fail("looked"))
-    found = hardware.inspect_host({}, count_gpus=False)
-    assert (found.num_gpus, found.host) == (0, os.uname().nodename)
+    found = hardware.inspect_host(Settings({}, {}), {}, allow_gpus=False)
+    assert (found.gpus, found.host) == ((), os.uname().nodename)
+
+
+def test_visible_gpus_are_named_as_the_user_names_them():
+    assert hardware.visible_gpus(2, {}) == ("0", "1")
+    assert hardware.visible_gpus(4, {"CUDA_VISIBLE_DEVICES": "3, 2"}) == ("3", "2")
+    assert hardware.visible_gpus(1, {"CUDA_VISIBLE_DEVICES": "GPU-1a2b"}) == ("GPU-1a2b",)
+
+
+@pytest.mark.parametrize(
+    ("environment", "exports", "gpus"),
+    [
+        ({}, {}, ("0", "1")),
+        ({"CUDA_VISIBLE_DEVICES": "2,3,4"}, {}, ("2", "3")),
+        ({"HIP_VISIBLE_DEVICES": "1,0"}, {}, ("1", "0")),
+        ({"CUDA_VISIBLE_DEVICES": "2"}, {"CUDA_VISIBLE_DEVICES": "5,6"}, ("5", "6")),
+    ],
+)
+def test_a_stated_number_of_gpus_is_taken_from_the_users_list(
+    monkeypatch, environment, exports, gpus
+):
+    monkeypatch.setattr(hardware, "installed_gpus", lambda: pytest.fail("looked"))
+    settings = Settings({"TNT_GPUS_PER_NODE": 2}, exports)
+    assert hardware.inspect_host(settings, environment, allow_gpus=True).gpus == gpus
+    assert hardware.inspect_host(settings, environment, allow_gpus=False).gpus == ()
+
+
+def test_more_gpus_stated_than_listed_is_an_error():
+    with pytest.raises(LaunchError, match=r"TNT_GPUS_PER_NODE=3, but CUDA_VISIBLE_DEVICES=0,1"):
+        hardware.stated_gpus(3, {"CUDA_VISIBLE_DEVICES": "0,1"})

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from tnt_launch.job import GRACE_S, TERMINATE_S, Job
-from tnt_launch.output import OutputRouter
-from tnt_launch.plan import HostPlan, LaunchPlan, RankPlan
-from tnt_launch.signals import SignalInbox
+from tnt_launch.output.router import OutputRouter
+from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
+from tnt_launch.running.job import GRACE_S, TERMINATE_S, Job
+from tnt_launch.running.signals import SignalInbox
 
 
 class FakeAgent:

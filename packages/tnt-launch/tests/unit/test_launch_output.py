@@ -2,8 +2,8 @@
 
 import pytest
 
-from tnt_launch.output import OutputRouter
-from tnt_launch.stream import TRACEBACK_HOLD_S
+from tnt_launch.output.router import OutputRouter
+from tnt_launch.output.stream import TRACEBACK_HOLD_S
 
 T = 100.0
 TRACEBACK = b"Traceback (most recent call last):\nValueError: no\n"

@@ -2,18 +2,23 @@
 
 import pytest
 
-from tnt_launch.environment import WRITTEN_VARIABLES, is_output_on_all
 from tnt_launch.errors import LaunchError
-from tnt_launch.hardware import Hardware
-from tnt_launch.plan import make_job_id, make_plan
-from tnt_launch.spec import LaunchSpec
+from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.plan import make_job_id, make_plan
+from tnt_launch.planning.rank_environment import WRITTEN_VARIABLES
+from tnt_launch.planning.settings import read_settings
+from tnt_launch.planning.spec import LaunchSpec
 
 JOB = "0123456789abcdef"
 
 
 def plan_of(*, environment=None, cores=8, gpus=0, program=("a.py", "x y"), **settings):
     spec = LaunchSpec(program=program, **settings)
-    return make_plan(spec, Hardware("alpha", cores, gpus), environment or {}, JOB, "/work dir")
+    environment = environment or {}
+    hardware = Hardware("alpha", cores, tuple(str(index) for index in range(gpus)))
+    return make_plan(
+        spec, read_settings(spec, environment), hardware, environment, JOB, "/work dir"
+    )
 
 
 def variables_of(**settings):
@@ -85,7 +90,7 @@ def test_threads_set_by_the_user_are_kept():
 
 def test_output_is_unbuffered_and_tensorflow_quiet_unless_the_user_decides():
     found = variables_of()
-    assert (found["PYTHONUNBUFFERED"], found["TF_CPP_MIN_LOG_LEVEL"]) == ("1", "2")
+    assert (found["PYTHONUNBUFFERED"], found["TF_CPP_MIN_LOG_LEVEL"]) == ("1", "3")
     user = {"PYTHONUNBUFFERED": "", "TF_CPP_MIN_LOG_LEVEL": "0"}
     assert not user.keys() & variables_of(environment=user).keys()
     assert variables_of(exports=(("TF_CPP_MIN_LOG_LEVEL", "1"),))["TF_CPP_MIN_LOG_LEVEL"] == "1"
@@ -100,7 +105,8 @@ def test_options_not_given_write_nothing():
 def test_values_of_the_environment_are_kept_if_the_option_is_not_given():
     user = {"TNT_LOG_LEVEL": "DEBUG", "TNT_OUTPUT_ON_ALL_DEVICES": "yes", "TNT_TIMEOUT_S": "9"}
     plan = plan_of(environment=user)
-    assert user.items() <= dict(plan.ranks[0].environment).items()
+    canonical = {**user, "TNT_OUTPUT_ON_ALL_DEVICES": "1"}
+    assert canonical.items() <= dict(plan.ranks[0].environment).items()
     assert plan.shows_all_output
 
 
@@ -118,9 +124,9 @@ def test_the_fusion_option_wins_over_either_name_of_the_variable():
 
 
 def test_flags_are_written_as_booleans():
-    found = variables_of(log_on_all_devices=True, output_on_all_devices=False)
-    assert found["TNT_LOG_ON_ALL_DEVICES"] == "1"
-    assert not is_output_on_all(found)
+    plan = plan_of(log_on_all_devices=True, output_on_all_devices=False)
+    assert plan.ranks[0].environment["TNT_LOG_ON_ALL_DEVICES"] == "1"
+    assert not plan.shows_all_output
 
 
 def test_exports_come_last_and_the_last_one_wins():
@@ -148,13 +154,13 @@ def test_gpus_are_shared_out_as_the_table_says():
 
 
 def test_a_number_of_gpus_set_by_the_user_replaces_the_one_found():
-    assert len(plan_of(gpus=4, environment={"TNT_GPUS_PER_NODE": "2"}).ranks) == 2
-    none = plan_of(gpus=4, environment={"TNT_GPUS_PER_NODE": "0"})
+    assert len(plan_of(gpus=2, environment={"TNT_GPUS_PER_NODE": "2"}).ranks) == 2
+    none = plan_of(gpus=0, environment={"TNT_GPUS_PER_NODE": "0"})
     assert (len(none.ranks), none.gpus_per_node, none.warnings) == (1, 0, ())
 
 
 def test_a_warning_of_the_table_is_part_of_the_plan():
-    assert len(plan_of(ranks_per_node=2).warnings) == 1
+    assert len(plan_of(gpus=1, ranks_per_node=2).warnings) == 1
 
 
 def test_the_summary_states_ranks_host_device_and_threads():
@@ -168,3 +174,83 @@ def test_job_ids_are_random_and_fit_for_names_of_files():
     assert first != second
     assert first.isalnum()
     assert 8 <= len(first) <= 32
+
+
+def devices_of(**settings):
+    """What every rank sees of CUDA's and ROCm's devices, and whether memory grows as needed."""
+    names = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "TF_FORCE_GPU_ALLOW_GROWTH")
+    ranks = plan_of(**settings).ranks
+    return [tuple(rank.environment.get(name) for name in names) for rank in ranks]
+
+
+def test_every_rank_sees_its_own_gpu():
+    assert devices_of(gpus=2) == [("0", "0", "true"), ("1", "1", "true")]
+    assert devices_of(gpus=2, ranks_per_node=1) == [("0", "0", "true")]
+
+
+@pytest.mark.parametrize("user", [{}, {"CUDA_VISIBLE_DEVICES": "0"}])
+def test_ranks_on_cpus_see_no_gpu(user):
+    hidden = [("-1", "-1", None)] * 2
+    assert devices_of(gpus=2, ranks_per_node=2, allow_gpus=False, environment=user) == hidden
+    assert devices_of(gpus=1, ranks_per_node=2, environment=user) == hidden
+    assert devices_of(gpus=0, ranks_per_node=2, exports=tuple(user.items())) == hidden
+
+
+def test_memory_settings_of_the_user_are_kept():
+    user = {"TF_FORCE_GPU_ALLOW_GROWTH": "false"}
+    assert "TF_FORCE_GPU_ALLOW_GROWTH" not in variables_of(gpus=1, environment=user)  # inherited
+    exports = tuple(user.items())
+    assert variables_of(gpus=1, exports=exports)["TF_FORCE_GPU_ALLOW_GROWTH"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("cores", "ranks", "intra", "inter"), [(8, 2, "4", "4"), (4, 4, "1", "2"), (2, 4, "1", "2")]
+)
+def test_tensorflow_gets_the_share_of_cores_and_two_threads_for_operations(
+    cores, ranks, intra, inter
+):
+    found = variables_of(cores=cores, ranks_per_node=ranks)
+    assert found["TF_NUM_INTRAOP_THREADS"] == intra
+    assert found["TF_NUM_INTEROP_THREADS"] == inter
+
+
+def test_threads_of_tensorflow_that_the_user_set_are_kept():
+    names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
+    user = dict.fromkeys(names, "7")
+    assert not set(names) & set(variables_of(ranks_per_node=2, environment=user))
+    found = variables_of(ranks_per_node=2, exports=tuple(user.items()))
+    assert [found[name] for name in names] == ["7"] * 3
+    assert not set(names) & set(variables_of(ranks_per_node=1))
+    found = variables_of(ranks_per_node=1, environment={"TNT_NUM_THREADS": "1"})
+    assert [found[name] for name in names] == ["1", "2", "1"]
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"), [(None, "3"), ("INFO", "3"), ("DEBUG", "0"), ("ERROR", "3")]
+)
+def test_tensorflow_is_heard_at_level_debug_only(level, shown):
+    assert variables_of(log_level=level)["TF_CPP_MIN_LOG_LEVEL"] == shown
+
+
+@pytest.mark.parametrize(
+    ("own", "level"),
+    [({}, 3), ({"TF_CPP_MIN_LOG_LEVEL": "1"}, 1), ({"TF_CPP_MIN_LOG_LEVEL": ""}, 0)],
+)
+def test_the_level_of_tensorflow_that_is_in_effect_is_part_of_the_plan(own, level):
+    assert plan_of(environment=own).tensorflow_log_level == level
+    assert plan_of(exports=tuple(own.items())).tensorflow_log_level == level
+    assert plan_of(log_level="DEBUG").tensorflow_log_level == 0
+
+
+def test_values_reach_ranks_in_canonical_form():
+    user = {"TNT_TIMEOUT_S": " 5", "TNT_LOG_LEVEL": " info", "TNT_FUSION_THRESHOLD": "064"}
+    expected = {"TNT_TIMEOUT_S": "5", "TNT_LOG_LEVEL": "INFO", "TNT_FUSION_THRESHOLD": "64"}
+    assert expected.items() <= dict(variables_of(environment=user)).items()
+    assert expected.items() <= dict(variables_of(exports=tuple(user.items()))).items()
+
+
+def test_no_gpu_is_a_note_of_the_plan_and_an_unknown_variable_a_warning():
+    plan = plan_of(ranks_per_node=2, environment={"TNT_TIMEOUT": "5"})
+    assert plan.notes == ("no GPU found: 2 ranks run on CPUs",)
+    (warning,) = plan.warnings
+    assert warning.startswith("TNT_TIMEOUT is not a variable of Tarantella")

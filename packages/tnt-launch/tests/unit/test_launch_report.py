@@ -4,11 +4,10 @@ import signal
 
 import pytest
 
-from tnt_launch.report import (
+from tnt_launch.output.report import (
     RankEnd,
     exit_text,
     first_failure,
-    last_traceback,
     report_failure,
     shell_exit_code,
 )
@@ -65,12 +64,6 @@ def test_exit_codes_have_words():
     assert exit_text(-40) == "killed by signal 40"
 
 
-def test_the_last_traceback_is_cut_out_with_its_chain():
-    chain = OWN + "\nDuring handling of the above exception, another exception occurred:\n\n" + OWN
-    assert last_traceback("start\n" + OWN + "middle\n" + chain) == chain.rstrip("\n")
-    assert last_traceback("nothing\n") == ""
-
-
 def test_the_report_starts_with_the_rank_to_blame_and_has_a_line_for_each_other():
     cause = end(1, 7, stderr="noise\n" + OWN, stdout="said before\n")
     ends = [
@@ -80,8 +73,8 @@ def test_the_report_starts_with_the_rank_to_blame_and_has_a_line_for_each_other(
         end(0, -15, was_ended=True),
         end(4),
     ]
-    assert report_failure(cause, ends).splitlines() == [
-        "tarantella: rank 1 on alpha (pid 1001) failed first: exit code 7",
+    assert report_failure(cause, ends, script="a.py").splitlines() == [
+        "tarantella: rank 1 on alpha (pid 1001) failed first: exit code 7: a.py: ValueError: no",
         "--- rank 1, last lines of stdout:",
         "said before",
         "--- rank 1, end of stderr:",
@@ -91,6 +84,8 @@ def test_the_report_starts_with_the_rank_to_blame_and_has_a_line_for_each_other(
         "rank 2 on alpha (pid 1002): was stopped (SIGSTOP), ended by tarantella",
         "rank 3 on alpha (pid 1003): exit code 1: tnt_comm.PeerLostError: rank 0: lost rank 1",
         "rank 4 on alpha (pid 1004): left with exit code 0",
+        "--- the cause:",
+        "ValueError: no",
     ]
 
 
@@ -98,3 +93,35 @@ def test_without_a_traceback_the_last_lines_of_stderr_are_told():
     cause = end(0, -11, stderr="".join(f"line {number}\n" for number in range(100)))
     lines = report_failure(cause, [cause]).splitlines()
     assert lines[2:] == [f"line {number}" for number in range(70, 100)]
+
+
+def test_the_report_of_a_rank_without_a_traceback_ends_with_how_it_ended():
+    cause = end(1, -9, stderr="noise\n")
+    lines = report_failure(cause, [cause, end(0, 1, stderr=LOST)]).splitlines()
+    assert lines[0] == "tarantella: rank 1 on alpha (pid 1001) failed first: killed by SIGKILL"
+    assert lines[-1] == "rank 1 on alpha (pid 1001): killed by SIGKILL: noise"
+
+
+@pytest.mark.parametrize("after", ["a note\n", "second line of the message\n\nand more\n"])
+@pytest.mark.parametrize("others", [0, 1])
+def test_the_last_line_is_the_exception_whatever_follows_it(after, others):
+    cause = end(0, 1, stderr=OWN + after)
+    lines = report_failure(cause, [cause, end(1, 1, stderr=LOST)][: 1 + others]).splitlines()
+    assert after.splitlines()[0] in lines
+    assert lines[0].endswith(": ValueError: no")
+    assert lines[-1] == "ValueError: no"
+
+
+def test_a_line_of_another_rank_is_one_line_with_its_exception():
+    other = end(1, 1, stderr=OWN + "a note\nanother\n")
+    cause = end(0, 1, stderr=OWN)
+    assert "rank 1 on alpha (pid 1001): exit code 1: ValueError: no\n--- " in report_failure(
+        cause, [cause, other]
+    )
+
+
+def test_the_first_line_names_the_users_own_line():
+    stderr = HEAD + '  File "/work/a/train.py", line 12, in main\n    f()\nValueError: no\n'
+    cause = end(0, 1, stderr=stderr)
+    (first, *_) = report_failure(cause, [cause], "/work", "a/train.py").splitlines()
+    assert first.endswith("failed first: exit code 1: a/train.py:12: ValueError: no")

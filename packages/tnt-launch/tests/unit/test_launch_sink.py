@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_launch.sink import HOLD_S, LineMixer, Sink, is_same_file
+from tnt_launch.output.sink import HOLD_S, LineMixer, Sink, is_same_file
 
 T = 100.0
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_launch.stream import MAX_LINE, TAIL_LINES, TRACEBACK_HOLD_S, LineSplitter, Tail
-from tnt_launch.stream import TracebackHold as Hold
+from tnt_launch.output.stream import MAX_LINE, TAIL_LINES, TRACEBACK_HOLD_S, LineSplitter, Tail
+from tnt_launch.output.stream import TracebackHold as Hold
 
 T = 100.0
 TRACEBACK = b"Traceback (most recent call last):\n"

@@ -9,6 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tnt_launch.errors import LaunchError
+from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.variables import GPUS_PER_NODE
+
 NVIDIA_PROC = Path("/proc/driver/nvidia/gpus")
 NVIDIA_SMI_TIMEOUT_S = 10.0
 CGROUP_ROOT = Path("/sys/fs/cgroup")
@@ -21,40 +25,74 @@ class Hardware:
     Attributes:
         host: Name of the host.
         num_cores: Cores that this process may use, at least 1.
-        num_gpus: GPUs that a process started here would see.
+        gpus: GPUs that a process started here would see, as `CUDA_VISIBLE_DEVICES` names them.
     """
 
     host: str
     num_cores: int
-    num_gpus: int
+    gpus: tuple[str, ...] = ()
 
 
-def inspect_host(environment: Mapping[str, str], count_gpus: bool) -> Hardware:
-    """Look at this host. Local.
+def inspect_host(settings: Settings, environment: Mapping[str, str], allow_gpus: bool) -> Hardware:
+    """Look at this host. Local; may start `nvidia-smi`.
 
     Args:
-        environment: Where `CUDA_VISIBLE_DEVICES` is looked up.
-        count_gpus: Whether to look for GPUs at all, which may start `nvidia-smi`.
+        settings: A number of GPUs that the user states replaces the one found.
+        environment: Where lists of visible devices are looked up; those of `-x` win.
+        allow_gpus: Whether GPUs may be used; if not, none is looked for.
+
+    Raises:
+        LaunchError: If fewer GPUs are listed as visible than the user states.
     """
-    num_gpus = visible_gpus(installed_gpus(), environment) if count_gpus else 0
-    return Hardware(os.uname().nodename, usable_cores(), num_gpus)
+    stated = settings.get(GPUS_PER_NODE)
+    seen = {**environment, **settings.exports}
+    gpus: tuple[str, ...] = ()
+    if allow_gpus and stated is None:
+        gpus = visible_gpus(installed_gpus(), seen)
+    elif allow_gpus and stated is not None:
+        gpus = stated_gpus(stated, seen)
+    return Hardware(os.uname().nodename, usable_cores(), gpus)
 
 
-def visible_gpus(num_installed: int, environment: Mapping[str, str]) -> int:
-    """Count the GPUs that CUDA would show. Pure.
+def visible_gpus(num_installed: int, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """List the GPUs that CUDA would show. Pure.
 
     CUDA reads `CUDA_VISIBLE_DEVICES` from the left and stops at the first entry that names no GPU.
     """
+    if num_installed == 0:
+        return ()
     listed = environment.get("CUDA_VISIBLE_DEVICES")
     if listed is None:
-        return num_installed
-    count = 0
-    for entry in (word.strip() for word in listed.split(",")):
+        return tuple(str(index) for index in range(num_installed))
+    gpus = []
+    for entry in _entries(listed):
         is_index = entry.isdecimal() and int(entry) < num_installed
         if not (is_index or entry.startswith(("GPU-", "MIG-"))):
             break
-        count += 1
-    return count if num_installed > 0 else 0
+        gpus.append(entry)
+    return tuple(gpus)
+
+
+def stated_gpus(count: int, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """List `count` GPUs whose presence the user vouches for with `TNT_GPUS_PER_NODE`. Pure.
+
+    Raises:
+        LaunchError: If the user's list of visible devices is shorter.
+    """
+    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
+        if name in environment:
+            entries = tuple(_entries(environment[name]))
+            if len(entries) < count:
+                raise LaunchError(
+                    f"TNT_GPUS_PER_NODE={count}, but {name}={environment[name]} lists only "
+                    f"{len(entries)}. Correct one of them."
+                )
+            return entries[:count]
+    return tuple(str(index) for index in range(count))
+
+
+def _entries(listed: str) -> list[str]:
+    return [entry for entry in (word.strip() for word in listed.split(",")) if entry]
 
 
 def installed_gpus() -> int:
@@ -85,7 +123,7 @@ def usable_cores() -> int:
 
 
 def _cgroup_quota() -> float | None:
-    """Lowest CPU quota, in cores, of the control groups around this process (version 2 or 1)."""
+    """Return the lowest CPU quota, in cores, of the control groups around this process."""
     quotas = []
     for line in _read(Path("/proc/self/cgroup")).splitlines():
         hierarchy, controllers, path = line.split(":", 2)

@@ -1,4 +1,4 @@
-"""Writes to stdout and stderr of the launcher: never blocks, never mixes two lines."""
+"""Write to stdout and stderr of the launcher without blocking and without mixing lines."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Sink:
 
 
 class LineMixer:
-    """Lets one stream pass as it is and puts whole lines of others between its lines.
+    """Let one stream pass as it is and put whole lines of others between its lines.
 
     Lines of others wait while the passing stream is in the middle of a line, but at most `HOLD_S`:
     then that line is broken, so that a progress bar does not hide messages.
@@ -118,7 +118,7 @@ class LineMixer:
 
 
 def is_same_file(first: int, second: int) -> bool:
-    """Whether two descriptors write to the same place, as after `2>&1`. Local."""
+    """Return whether two descriptors write to the same place, as after `2>&1`. Local."""
     with contextlib.suppress(OSError):
         return os.path.samestat(os.fstat(first), os.fstat(second))
     return False

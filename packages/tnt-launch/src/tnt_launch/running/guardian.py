@@ -1,4 +1,4 @@
-"""A process that ends the ranks' process groups when the launcher is gone, however it ended."""
+"""A process that ends the ranks and tidies up when the launcher is gone, however it ended."""
 
 from __future__ import annotations
 
@@ -6,22 +6,28 @@ import contextlib
 import os
 import signal
 
+from tnt_launch.running.shared_memory import remove_remains
+
 
 class Guardian:
-    """Remembers process groups in a process of its own, and kills them when this one dies.
+    """Remember process groups in a process of its own, and kill them when this one dies.
 
     The kernel kills the ranks themselves when their parent dies, but not what they started. The
     guardian waits for the end of a pipe whose other end only the launcher holds.
     """
 
-    def __init__(self) -> None:
-        """Start the guardian. Call it while this process has one thread and no ranks. Local."""
+    def __init__(self, job_id: str) -> None:
+        """Start the guardian. Call it while this process has one thread and no ranks. Local.
+
+        Args:
+            job_id: Name of the job whose files in shared memory are removed at the end.
+        """
         read_end, self._write_end = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
             try:
                 os.close(self._write_end)
-                _guard(read_end)
+                _guard(read_end, job_id)
             finally:
                 os._exit(0)
         os.close(read_end)
@@ -46,8 +52,9 @@ class Guardian:
             os.write(self._write_end, line)
 
 
-def _guard(read_end: int) -> None:
-    # A session of its own and deaf ears: whatever ends the launcher must not end the guardian.
+def _guard(read_end: int, job_id: str) -> None:
+    # A session of its own, and no reaction to signals: what ends the launcher must not end the
+    # guardian.
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
@@ -64,3 +71,4 @@ def _guard(read_end: int) -> None:
     for group in groups:
         with contextlib.suppress(OSError):
             os.killpg(group, signal.SIGKILL)
+    remove_remains(job_id)

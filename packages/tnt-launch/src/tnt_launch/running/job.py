@@ -7,13 +7,13 @@ import signal
 import time
 from collections.abc import Sequence
 
-from tnt_launch.agent import Agent
 from tnt_launch.log import LOGGER
-from tnt_launch.output import OutputRouter, Stream
-from tnt_launch.plan import LaunchPlan
-from tnt_launch.report import RankEnd, exit_text, first_failure
-from tnt_launch.signals import ENDING, SignalInbox
-from tnt_launch.sink import Sink
+from tnt_launch.output.report import RankEnd, exit_text, first_failure
+from tnt_launch.output.router import OutputRouter, Stream
+from tnt_launch.output.sink import Sink
+from tnt_launch.planning.plan import LaunchPlan
+from tnt_launch.running.agent import Agent
+from tnt_launch.running.signals import ENDING, SignalInbox
 
 GRACE_S = 1.5
 """Time that the other ranks have after the first failure, to report errors of their own."""
@@ -23,7 +23,7 @@ TERMINATE_S = 1.5
 
 
 class Job:
-    """Watches all ranks of a job and ends them together. Not thread-safe.
+    """Watch all ranks of a job and end them together. Not thread-safe.
 
     After the first failure the other ranks have `GRACE_S`, then get SIGTERM, and `TERMINATE_S`
     later SIGKILL. A signal to the launcher is passed on at once, followed by the same steps; a
@@ -56,7 +56,7 @@ class Job:
 
     @property
     def cause(self) -> RankEnd | None:
-        """The rank to blame for a failure. Local."""
+        """Return the rank to blame for a failure. Local."""
         return first_failure(self.ends)
 
     def run(self, agents: Sequence[Agent]) -> None:
@@ -69,7 +69,7 @@ class Job:
         for agent in agents:
             agent.start()
         while len(self.ends) < len(self._hosts):
-            self._turn()
+            self._handle_next_events()
 
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
         """Pass on what a rank wrote. Local."""
@@ -120,13 +120,13 @@ class Job:
             self.interrupted_by = self.interrupted_by or numbers[0]
 
     def _is_traceback_news(self, end: RankEnd) -> bool:
-        """Whether to show a traceback that was held back; the report tells that of a failure."""
+        """Return whether to show a traceback held back; the report tells that of a failure."""
         if self.interrupted_by is not None:
             return end.rank == 0 and "KeyboardInterrupt" not in end.stderr
         return end.exit_code == 0
 
-    def _turn(self) -> None:
-        """Wait for the next event and deal with it."""
+    def _handle_next_events(self) -> None:
+        """Wait for the next events and deal with them."""
         now = time.monotonic()
         wake_up = self._router.tick(now)
         self.send_due_signals(now)

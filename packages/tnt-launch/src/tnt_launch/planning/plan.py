@@ -6,12 +6,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tnt_launch import gaspi
-from tnt_launch.environment import RankPlace, is_output_on_all, rank_environment, user_settings
-from tnt_launch.gaspi import MachineFile
-from tnt_launch.hardware import Hardware
-from tnt_launch.ranks import RankChoice, choose_ranks
-from tnt_launch.spec import LaunchSpec
+from tnt_launch.planning import gpi2
+from tnt_launch.planning.gpi2 import MachineFile
+from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.number_of_ranks import choose_ranks
+from tnt_launch.planning.rank_environment import RankPlace, rank_environment
+from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.tensorflow_environment import tensorflow_log_level
+from tnt_launch.planning.variables import OUTPUT_ON_ALL_DEVICES
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,11 @@ class LaunchPlan:
         job_id: Random name of the job; its shared memory is `/dev/shm/tnt-<job_id>-...`.
         hosts: One entry per host, in the order of their ranks.
         gpus_per_node: GPUs in use on each host, 0 for ranks on CPUs.
+        script: Script or program that the ranks run.
         shows_all_output: Whether the stdout of every rank is shown instead of rank 0's only.
+        tensorflow_log_level: Lines that TensorFlow logs below this level are not shown.
         warnings: What the user should know before the start.
+        notes: What may interest the user before the start.
         machine_file: What GPI-2 reads, if the ranks talk through it.
     """
 
@@ -63,12 +69,15 @@ class LaunchPlan:
     hosts: tuple[HostPlan, ...]
     gpus_per_node: int
     shows_all_output: bool
+    tensorflow_log_level: int = 0
     warnings: tuple[str, ...] = ()
     machine_file: MachineFile | None = None
+    notes: tuple[str, ...] = ()
+    script: str = ""
 
     @property
     def ranks(self) -> tuple[RankPlan, ...]:
-        """All ranks of the job, ascending. Local."""
+        """Return all ranks of the job, ascending. Local."""
         return tuple(rank for host in self.hosts for rank in host.ranks)
 
     def summary(self) -> str:
@@ -83,6 +92,7 @@ class LaunchPlan:
 
 def make_plan(
     spec: LaunchSpec,
+    settings: Settings,
     hardware: Hardware,
     environment: Mapping[str, str],
     job_id: str,
@@ -93,6 +103,7 @@ def make_plan(
 
     Args:
         spec: What the user asked for.
+        settings: From `read_settings`.
         hardware: What the host has.
         environment: The environment that the ranks inherit.
         job_id: From `make_job_id`.
@@ -100,15 +111,14 @@ def make_plan(
         temporary_directory: Absolute path for a file that the job may need.
 
     Raises:
-        LaunchError: If a variable in `environment` or `spec` is malformed.
+        LaunchError: If the host has more GPUs than it may have ranks.
     """
-    settings = user_settings(spec, environment)
-    choice = _choose_ranks(spec, hardware, settings)
+    choice = choose_ranks(spec.allow_gpus, spec.ranks_per_node, len(hardware.gpus))
     argv = (*spec.interpreter, *spec.program)
     size = choice.per_node
     machine_file = None
-    if gaspi.is_needed(settings):
-        machine_file = gaspi.plan_machine_file(temporary_directory, job_id, ["localhost"] * size)
+    if gpi2.is_needed(settings):
+        machine_file = gpi2.plan_machine_file(temporary_directory, job_id, ["localhost"] * size)
     ranks = tuple(
         RankPlan(
             rank,
@@ -117,7 +127,7 @@ def make_plan(
             rank_environment(
                 RankPlace(rank, size, rank, size, node_rank=0, num_nodes=1),
                 job_id,
-                choice.gpus_per_node,
+                hardware.gpus[: choice.gpus_per_node],
                 hardware.num_cores,
                 settings,
                 environment,
@@ -127,23 +137,18 @@ def make_plan(
         for rank in range(size)
     )
     return LaunchPlan(
-        job_id,
-        (HostPlan(hardware.host, working_directory, ranks),),
-        choice.gpus_per_node,
-        is_output_on_all(settings),
-        (choice.warning,) if choice.warning else (),
-        machine_file,
+        job_id=job_id,
+        hosts=(HostPlan(hardware.host, working_directory, ranks),),
+        gpus_per_node=choice.gpus_per_node,
+        shows_all_output=settings.get(OUTPUT_ON_ALL_DEVICES) or False,
+        tensorflow_log_level=tensorflow_log_level(settings, environment),
+        warnings=(*settings.warnings, *filter(None, [choice.warning])),
+        machine_file=machine_file,
+        notes=tuple(filter(None, [choice.note])),
+        script=spec.script,
     )
 
 
 def make_job_id() -> str:
     """Draw the name of a new job: 16 hexadecimal digits. Local."""
     return os.urandom(8).hex()
-
-
-def _choose_ranks(spec: LaunchSpec, hardware: Hardware, settings: Mapping[str, str]) -> RankChoice:
-    """Like `choose_ranks`; a number of GPUs that the user set replaces the one found."""
-    stated = settings.get("TNT_GPUS_PER_NODE")
-    num_gpus = hardware.num_gpus if stated is None else int(stated)
-    allow_gpus = spec.allow_gpus and stated != "0"
-    return choose_ranks(allow_gpus, spec.ranks_per_node, num_gpus)

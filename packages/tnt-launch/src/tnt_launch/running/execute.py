@@ -1,24 +1,21 @@
-"""Runs a plan: starts the agents, waits, ends the job together, reports."""
+"""Run a plan: start the agents, wait, end the job together, report."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import selectors
 import signal
-from pathlib import Path
 
-from tnt_launch.agent import LocalAgent
-from tnt_launch.gaspi import written
-from tnt_launch.guardian import Guardian
-from tnt_launch.job import Job
 from tnt_launch.log import HANDLER, LOGGER, write_to_stderr
-from tnt_launch.output import OutputRouter
-from tnt_launch.plan import LaunchPlan
-from tnt_launch.report import report_failure, shell_exit_code
-from tnt_launch.signals import SignalInbox
-
-SHARED_MEMORY = Path("/dev/shm")
+from tnt_launch.output.report import report_failure, shell_exit_code
+from tnt_launch.output.router import OutputRouter
+from tnt_launch.planning.plan import LaunchPlan
+from tnt_launch.running.agent import LocalAgent
+from tnt_launch.running.guardian import Guardian
+from tnt_launch.running.job import Job
+from tnt_launch.running.machine_file import written
+from tnt_launch.running.shared_memory import remove_notes, remove_remains
+from tnt_launch.running.signals import SignalInbox
 
 
 def execute(plan: LaunchPlan) -> int:
@@ -36,14 +33,14 @@ def execute(plan: LaunchPlan) -> int:
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(written(plan.machine_file))
-        guardian = Guardian()
+        guardian = Guardian(plan.job_id)
         stack.callback(guardian.close)
         selector = stack.enter_context(selectors.PollSelector())
         inbox = stack.enter_context(SignalInbox())
-        router = OutputRouter(plan.shows_all_output)
+        router = OutputRouter(plan.shows_all_output, plan.tensorflow_log_level)
         job = Job(plan, router, selector, inbox)
         agents = [
-            LocalAgent(host, selector, job, guardian, router.is_rank_0_direct)
+            LocalAgent(host, selector, job, guardian, router.is_rank_0_direct, plan.job_id)
             for host in plan.hosts
         ]
         HANDLER.write_line = job.write_message
@@ -53,16 +50,20 @@ def execute(plan: LaunchPlan) -> int:
         finally:
             for agent in agents:
                 agent.close()
+            remove_notes(plan.job_id)
             job.drain()
-    _remove_shared_memory(plan.job_id)
-    return _tell(job)
+        remains = remove_remains(plan.job_id)
+    for path in remains:
+        LOGGER.info("removed shared memory that was left behind: %s", path)
+    return _tell(job, plan)
 
 
-def _tell(job: Job) -> int:
+def _tell(job: Job, plan: LaunchPlan) -> int:
     """Write the report, if there is something to report, and return the exit code."""
     cause = job.cause
     if cause is not None:  # also if a signal came afterwards: the failure is what matters
-        write_to_stderr(report_failure(cause, job.ends).encode(errors="backslashreplace"))
+        report = report_failure(cause, job.ends, plan.hosts[0].working_directory, plan.script)
+        write_to_stderr(report.encode(errors="backslashreplace"))
         return shell_exit_code(cause.exit_code)
     if job.interrupted_by is not None:
         name = signal.Signals(job.interrupted_by).name
@@ -70,11 +71,3 @@ def _tell(job: Job) -> int:
         write_to_stderr(text.encode())
         return 128 + job.interrupted_by
     return 0
-
-
-def _remove_shared_memory(job_id: str) -> None:
-    """Remove what ranks that were killed may have left; normally there is nothing."""
-    for path in SHARED_MEMORY.glob(f"tnt-{job_id}-*"):
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-            LOGGER.info("removed shared memory that was left behind: %s", path)

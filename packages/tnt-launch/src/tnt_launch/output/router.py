@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterable
 from typing import Literal
 
-from tnt_launch.sink import LineMixer, Sink, is_same_file
-from tnt_launch.stream import LineSplitter, Tail, TracebackHold
+from tnt_launch.output.sink import LineMixer, Sink, is_same_file
+from tnt_launch.output.stream import LineSplitter, Tail, TracebackHold
+from tnt_launch.output.tensorflow_log import TensorFlowLogFilter
 
 Stream = Literal["stdout", "stderr"]
 
@@ -18,15 +19,22 @@ STDOUT, STDERR = 1, 2
 
 
 class OutputRouter:
-    """Takes the bytes of all ranks and shows the right ones. Not thread-safe.
+    """Take the bytes of all ranks and show the right ones. Not thread-safe.
 
     stdout of rank 0 passes unchanged; that of the others is shown by lines, each with its rank, or
     only kept. stderr of rank 0 passes, that of the others is shown by lines. The last lines of
     everything that comes through here are kept for the report.
     """
 
-    def __init__(self, shows_all_output: bool) -> None:
-        """Write to this process's stdout and stderr."""
+    def __init__(self, shows_all_output: bool, tensorflow_log_level: int = 0) -> None:
+        """Write to this process's stdout and stderr.
+
+        Args:
+            shows_all_output: Whether the stdout of ranks other than 0 is shown.
+            tensorflow_log_level: Lines that TensorFlow logs below this level are removed from
+                stderr; 0 keeps all.
+        """
+        self._tensorflow_log_level = tensorflow_log_level
         self._shows_all = shows_all_output
         shares_sink = is_same_file(STDOUT, STDERR)
         err = Sink(STDERR)
@@ -38,16 +46,25 @@ class OutputRouter:
         self.is_rank_0_direct = os.isatty(STDOUT) or not (shows_all_output or shares_sink)
         self._tails: dict[tuple[int, Stream], Tail] = {}
         self._splitters: dict[tuple[int, Stream], LineSplitter] = {}
+        self._log_filters: dict[int, TensorFlowLogFilter] = {}
         self._holds: dict[int, TracebackHold] = {}
         self._is_quiet = False
 
     @property
     def is_full(self) -> bool:
-        """Whether reading more output should wait until some has been written. Local."""
+        """Return whether reading more output should wait until some has been written. Local."""
         return sum(sink.num_pending for sink in self.sinks) > HIGH_WATER
 
     def take(self, rank: int, stream: Stream, data: bytes, now: float) -> None:
         """Take bytes that a rank wrote. Local."""
+        if stream == "stderr":
+            new = TensorFlowLogFilter(self._tensorflow_log_level)
+            data = self._log_filters.setdefault(rank, new).feed(data)
+        self._take_filtered(rank, stream, data, now)
+
+    def _take_filtered(self, rank: int, stream: Stream, data: bytes, now: float) -> None:
+        if not data:
+            return
         self._tails.setdefault((rank, stream), Tail()).feed(data)
         if stream == "stderr":
             hold = self._holds.setdefault(rank, TracebackHold())
@@ -64,6 +81,9 @@ class OutputRouter:
                 reason of the end, which the report tells.
             now: Present time.
         """
+        log_filter = self._log_filters.pop(rank, None)
+        if log_filter is not None:
+            self._take_filtered(rank, "stderr", log_filter.finish(), now)
         hold = self._holds.pop(rank, None)
         if hold is not None and is_traceback_shown:
             self._show(rank, "stderr", hold.release(), now)
@@ -74,11 +94,11 @@ class OutputRouter:
                 self._put_lines(rank, stream, splitter.finish(), now)
 
     def be_quiet(self) -> None:
-        """The job is ending: show no stderr of ranks other than 0, and no tracebacks yet. Local."""
+        """Hide stderr of ranks other than 0, and tracebacks for now: the job is ending. Local."""
         self._is_quiet = True
 
     def tick(self, now: float) -> float | None:
-        """Show what was held back long enough; returns when to call again. Local."""
+        """Show what was held back long enough and return when to call again. Local."""
         times = []
         # In a job that is ending, tracebacks wait for the end of their ranks however long it takes.
         for rank, hold in self._holds.items() if not self._is_quiet else ():

@@ -1,4 +1,4 @@
-"""What the user asked for."""
+"""What the user asked for on the command line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.variables import JOB_VARIABLES, LOG_LEVELS, WIRE_DTYPES
+from tnt_launch.planning.variables import JOB_VARIABLES, LOG_LEVELS, WIRE_DTYPES
 
 MAX_RANKS_PER_NODE = 256
 _INTERPRETER_OPTIONS = ("-m", "-c")
@@ -26,8 +26,8 @@ class LaunchSpec:
         log_on_all_devices: Whether every rank logs instead of rank 0 only.
         output_on_all_devices: Whether the stdout of every rank is shown instead of rank 0's only.
         exports: Variables for all ranks, in the order given; a later one replaces an earlier one.
-        fusion_threshold_kb: Tensor fusion threshold in KiB; 0 turns fusion off; "auto" has it
-            measured.
+        fusion_threshold_kb: Gradients are fused into buckets of at least this size, in kB of 1024
+            bytes; 0 turns fusion off; "auto" has it measured.
         wire_dtype: One of `WIRE_DTYPES`: what float32 gradients are rounded to while they travel.
         timeout_s: Longest wait of a collective operation, in seconds.
 
@@ -47,6 +47,12 @@ class LaunchSpec:
     wire_dtype: str | None = None
     timeout_s: float | None = None
 
+    @property
+    def script(self) -> str:
+        """Return what runs on the ranks: the script, or the module of `-m`. Pure."""
+        has_option = self.program[0] in _INTERPRETER_OPTIONS and len(self.program) > 1
+        return self.program[1] if has_option else self.program[0]
+
     def __post_init__(self) -> None:
         """Check what can be checked without looking at the machine."""
         if not self.program:
@@ -57,7 +63,7 @@ class LaunchSpec:
             raise LaunchError(f"--log-level must be one of {', '.join(LOG_LEVELS)}.")
         if isinstance(self.fusion_threshold_kb, int) and self.fusion_threshold_kb < 0:
             raise LaunchError(
-                f"--fusion-threshold must be a number of KiB of at least 0 (0 turns fusion off). "
+                f"--fusion-threshold must be a number of kB of at least 0 (0 turns fusion off). "
                 f"Received: {self.fusion_threshold_kb}."
             )
         if self.wire_dtype is not None and self.wire_dtype not in WIRE_DTYPES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.spec import MAX_RANKS_PER_NODE
+from tnt_launch.planning.spec import MAX_RANKS_PER_NODE
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,13 @@ class RankChoice:
         per_node: Ranks on each host.
         gpus_per_node: GPUs used on each host, 0 if the ranks run on CPUs.
         warning: What the user should know, or an empty string.
+        note: What may interest the user, or an empty string.
     """
 
     per_node: int
     gpus_per_node: int
     warning: str = ""
+    note: str = ""
 
 
 def choose_ranks(allow_gpus: bool, asked: int | None, num_gpus: int) -> RankChoice:
@@ -29,7 +31,8 @@ def choose_ranks(allow_gpus: bool, asked: int | None, num_gpus: int) -> RankChoi
     | GPUs allowed | ranks asked for | GPUs   | ranks per host | device |
     |--------------|-----------------|--------|----------------|--------|
     | yes          | -               | G > 0  | G              | GPU    |
-    | yes          | -               | 0      | 1              | CPU, with a warning |
+    | yes          | -               | 0      | 1              | CPU, with a note    |
+    | yes          | p               | 0      | p              | CPU, with a note    |
     | yes          | p               | G >= p | p              | GPU    |
     | yes          | p               | G < p  | p              | CPU, with a warning |
     | no           | -               | any    | 1              | CPU    |
@@ -45,22 +48,18 @@ def choose_ranks(allow_gpus: bool, asked: int | None, num_gpus: int) -> RankChoi
     """
     if not allow_gpus:
         return RankChoice(asked or 1, 0)
-    if asked is None and num_gpus == 0:
-        return RankChoice(
-            1,
-            0,
-            "no GPU found: starting one rank on the CPU. Give -n N for more ranks, or --no-gpu if "
-            "this is what you want.",
-        )
+    if num_gpus == 0:
+        per_node = asked or 1
+        where = "one rank runs on the CPU" if per_node == 1 else f"{per_node} ranks run on CPUs"
+        return RankChoice(per_node, 0, note=f"no GPU found: {where}")
     per_node = num_gpus if asked is None else asked
     if per_node > MAX_RANKS_PER_NODE:
         raise LaunchError(f"{num_gpus} GPUs found: give -n N with N <= {MAX_RANKS_PER_NODE}.")
     if num_gpus >= per_node:
         return RankChoice(per_node, per_node)
-    found = "no GPU" if num_gpus == 0 else f"only {num_gpus} GPU{'s' * (num_gpus > 1)}"
     return RankChoice(
         per_node,
         0,
-        f"{found} found for {per_node} rank{'s' * (per_node > 1)}: all ranks run on CPUs. "
-        f"Give --no-gpu if this is what you want.",
+        warning=f"only {num_gpus} GPU{'s' * (num_gpus > 1)} found for {per_node} ranks: all ranks "
+        f"run on CPUs. Give --no-gpu if this is what you want.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from tnt_launch.plan import HostPlan, LaunchPlan, RankPlan
+from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
 
 
 def render_plan(plan: LaunchPlan) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.variables import TRANSPORT
 
 FIRST_PORT, LAST_PORT = 20000, 32000  # a job uses 768 of them; the kernel gives clients higher ones
 
@@ -23,9 +25,9 @@ class MachineFile:
     hosts: tuple[str, ...]
 
 
-def is_needed(settings: Mapping[str, str]) -> bool:
-    """Whether the ranks of one host are to talk through GPI-2. Pure."""
-    return settings.get("TNT_TRANSPORT") == "gpi2"
+def is_needed(settings: Settings) -> bool:
+    """Return whether the ranks of one host are to talk through GPI-2. Pure."""
+    return settings.get(TRANSPORT) == "gpi2"
 
 
 def plan_machine_file(folder: str, job_id: str, hosts: Sequence[str]) -> MachineFile:
@@ -55,19 +57,3 @@ def gaspi_variables(file: MachineFile, rank: int, job_id: str) -> dict[str, str]
         "GASPI_MFILE": file.path,
         "TNT_GPI2_PORT": str(FIRST_PORT + int(job_id, 16) % (LAST_PORT - FIRST_PORT)),
     }
-
-
-@contextlib.contextmanager
-def written(file: MachineFile | None) -> Iterator[None]:
-    """Have the file, readable by this user alone, during the block. Local."""
-    if file is None:
-        yield
-        return
-    descriptor = os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with open(descriptor, "w") as lines:
-            lines.writelines(f"{host}\n" for host in file.hosts)
-        yield
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(file.path)

@@ -11,7 +11,7 @@ _TRACEBACK = b"Traceback (most recent call last):"
 
 
 class LineSplitter:
-    """Cuts bytes into lines, each ending with a newline."""
+    """Cut bytes into lines, each ending with a newline."""
 
     def __init__(self) -> None:
         """Start at the beginning of a line."""
@@ -51,7 +51,7 @@ class Tail:
 
 
 class TracebackHold:
-    """Keeps a traceback back for a moment: if the rank ends because of it, the report shows it.
+    """Hold a traceback back for a moment: if the rank ends because of it, the report shows it.
 
     Without this every failure would be told several times, by each rank and by the report. A
     traceback of a rank that goes on is shown after `TRACEBACK_HOLD_S`.

@@ -1,4 +1,4 @@
-"""Starts the ranks of one host, reads what they write, notices how they end, sends them signals."""
+"""Start the ranks of one host, read what they write, notice how they end, send them signals."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.guardian import Guardian
-from tnt_launch.output import Stream
-from tnt_launch.plan import HostPlan, RankPlan
+from tnt_launch.log import LOGGER
+from tnt_launch.output.report import exit_text
+from tnt_launch.output.router import Stream
+from tnt_launch.planning.plan import HostPlan, RankPlan
+from tnt_launch.running.guardian import Guardian
+from tnt_launch.running.shared_memory import note_end_of_rank
 
 PR_SET_PDEATHSIG = 1
 READ_SIZE = 1 << 16
@@ -52,10 +55,10 @@ class Agent(Protocol):
         """Stop or go on reading what the ranks write."""
 
     def running(self) -> dict[int, bool]:
-        """Ranks that have not ended, each with whether it is stopped as by SIGSTOP."""
+        """Return the ranks that have not ended, each with whether it is stopped as by SIGSTOP."""
 
     def pids(self) -> dict[int, int]:
-        """Process ids of all ranks that were started."""
+        """Return the process ids of all ranks that were started."""
 
     def close(self) -> None:
         """Kill whatever is left and release everything."""
@@ -83,6 +86,7 @@ class LocalAgent:
         listener: Listener,
         guardian: Guardian,
         is_rank_0_direct: bool,
+        job_id: str,
     ) -> None:
         """Prepare to start the ranks of `plan`.
 
@@ -93,9 +97,11 @@ class LocalAgent:
             listener: Who is told what happens.
             guardian: Ends the ranks' process groups if this process dies.
             is_rank_0_direct: Whether rank 0 writes to this process's stdout itself.
+            job_id: Name of the job, part of the names of its files in shared memory.
         """
         self._plan, self._selector, self._listener = plan, selector, listener
         self._guardian, self._is_rank_0_direct = guardian, is_rank_0_direct
+        self._job_id = job_id
         self._processes: list[_Process] = []
         self._is_reading = True
 
@@ -105,9 +111,9 @@ class LocalAgent:
         Raises:
             LaunchError: If the operating system refuses; ranks already started are still there.
         """
-        end_with_this_process = _make_death_wish()
+        end_with_launcher = _child_setup()
         for rank in self._plan.ranks:
-            self._processes.append(self._spawn(rank, end_with_this_process))
+            self._processes.append(self._spawn(rank, end_with_launcher))
 
     def reap(self) -> None:
         """Look for ranks that have ended and tell the listener, after their last output. Local."""
@@ -116,6 +122,7 @@ class LocalAgent:
                 exit_code = _exit_code_without_reaping(process.popen.pid)
                 if exit_code is not None:
                     process.has_ended = True
+                    self._note_end(process.plan.rank, exit_code)
                     self._read_the_rest(process)
                     self._listener.on_exit(process.plan.rank, exit_code)
 
@@ -135,11 +142,11 @@ class LocalAgent:
                 (self._watch if is_reading else self._unwatch)(process, stream)
 
     def running(self) -> dict[int, bool]:
-        """Ranks that have not ended, each with whether it is stopped as by SIGSTOP. Local."""
+        """Return the ranks that have not ended, and whether each is stopped (SIGSTOP). Local."""
         return {p.plan.rank: _is_stopped(p.popen.pid) for p in self._processes if not p.has_ended}
 
     def pids(self) -> dict[int, int]:
-        """Process ids of all ranks that were started. Local."""
+        """Return the process ids of all ranks that were started. Local."""
         return {process.plan.rank: process.popen.pid for process in self._processes}
 
     def close(self) -> None:
@@ -152,6 +159,17 @@ class LocalAgent:
             self._read_the_rest(process)
             for stream in list(process.streams):
                 self._close_stream(process, stream)
+
+    def _note_end(self, rank: int, exit_code: int) -> None:
+        try:
+            note_end_of_rank(self._job_id, rank, exit_text(exit_code))
+        except OSError as error:
+            LOGGER.warning(
+                "other ranks cannot be told that rank %d has ended: %s. They may wait until their "
+                "timeout.",
+                rank,
+                error,
+            )
 
     def _spawn(self, rank: RankPlan, in_child: Callable[[], None]) -> _Process:
         is_first = rank.rank == 0
@@ -195,7 +213,7 @@ class LocalAgent:
             self._selector.unregister(process.streams[stream])
 
     def _read(self, process: _Process, stream: Stream) -> bool:
-        """Read once; returns whether there may be more at once."""
+        """Read once and return whether there may be more at once."""
         if stream not in process.streams:
             return False
         try:
@@ -219,8 +237,8 @@ class LocalAgent:
         process.streams.pop(stream).close()
 
 
-def _make_death_wish() -> Callable[[], None]:
-    """Make the function that a rank runs before its program: end when the launcher ends."""
+def _child_setup() -> Callable[[], None]:
+    """Return what a new process does before its program: ask to be killed with the launcher."""
     prctl = ctypes.CDLL(None).prctl  # looked up here, since the new process should do little
     launcher = os.getpid()
 

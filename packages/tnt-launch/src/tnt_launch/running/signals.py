@@ -10,7 +10,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class SignalInbox:
-    """Collects SIGCHLD and the signals that ask the launcher to end; a context manager.
+    """Collect SIGCHLD and the signals that ask the launcher to end; a context manager.
 
     Signals that were ignored when the launcher started, as SIGHUP is under nohup, stay ignored.
     Only for the main thread.
@@ -25,7 +25,7 @@ class SignalInbox:
         self._old: dict[int, object] = {}
 
     def fileno(self) -> int:
-        """Descriptor that is readable when a signal has come. Local."""
+        """Return the descriptor that is readable when a signal has come. Local."""
         return self._reader.fileno()
 
     def take(self) -> bytes:
@@ -58,4 +58,4 @@ class SignalInbox:
 
 
 def _note(number: int, frame: FrameType | None) -> None:
-    """Nothing to do: Python has written the number to the wakeup descriptor."""
+    """Do nothing: Python has written the number to the wakeup descriptor."""

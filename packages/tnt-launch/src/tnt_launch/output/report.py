@@ -7,10 +7,10 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tnt_launch.output.traceback_text import exception_line, last_traceback, user_line
+
 STDERR_LINES = 30
 
-_TRACEBACK = "Traceback (most recent call last):"
-_CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _LOST_PEER = re.compile(r"\bPeerLostError\b")
 
 
@@ -40,12 +40,12 @@ class RankEnd:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ended by itself and not well. Local."""
+        """Return whether it ended by itself and not well. Local."""
         return self.exit_code != 0 and not self.was_ended
 
     @property
     def only_lost_a_peer(self) -> bool:
-        """Whether it failed because another rank was gone. Local."""
+        """Return whether it failed because another rank was gone. Local."""
         return self.has_failed and _LOST_PEER.search(last_traceback(self.stderr)) is not None
 
 
@@ -79,54 +79,54 @@ def exit_text(exit_code: int) -> str:
         return f"killed by signal {-exit_code}"
 
 
-def last_traceback(text: str) -> str:
-    """Cut the last traceback out of `text`, with the exceptions that it was raised from. Pure.
+def report_failure(
+    cause: RankEnd, ends: Sequence[RankEnd], working_directory: str = "", script: str = ""
+) -> str:
+    """Tell the end of a failed job. Pure.
 
-    Returns:
-        From the first line of the traceback to the end of `text`; empty if there is none.
-    """
-    lines = text.splitlines()
-    starts = [index for index, line in enumerate(lines) if line == _TRACEBACK]
-    if not starts:
-        return ""
-    begin = starts.pop()
-    while starts and any(line.startswith(_CHAIN) for line in lines[starts[-1] : begin]):
-        begin = starts.pop()
-    return "\n".join(lines[begin:])
-
-
-def report_failure(cause: RankEnd, ends: Sequence[RankEnd]) -> str:
-    """Tell the end of a failed job: the rank to blame first, then a line for each other. Pure.
+    The first line names the rank to blame, what happened and the user's own line. Its output and
+    traceback follow, then a line for each other rank. The last line is the cause again, where the
+    eye falls first on a terminal.
 
     Args:
         cause: From `first_failure`.
         ends: The ends of all ranks.
+        working_directory: Folder of the job; files below it are named relative to it.
+        script: What the ranks run; named if a traceback has no line of the user's own.
     """
     blamed = "failed first" if not cause.only_lost_a_peer else "was the first to report a lost peer"
-    parts = [
-        f"tarantella: rank {cause.rank} on {cause.host} (pid {cause.pid}) {blamed}: "
-        f"{exit_text(cause.exit_code)}"
-    ]
+    traceback = last_traceback(cause.stderr)
+    exception = exception_line(traceback)
+    what = [exit_text(cause.exit_code)]
+    if exception:
+        what += [user_line(traceback, working_directory, script), exception]
+    parts = [f"tarantella: {_name(cause)} {blamed}: {': '.join(filter(None, what))}"]
     if cause.stdout:
         parts.append(f"--- rank {cause.rank}, last lines of stdout:\n{cause.stdout.rstrip()}")
-    errors = last_traceback(cause.stderr) or _last_lines(cause.stderr, STDERR_LINES)
+    errors = (traceback or _last_lines(cause.stderr, STDERR_LINES)).rstrip()
     if errors:
-        parts.append(f"--- rank {cause.rank}, end of stderr:\n{errors.rstrip()}")
+        parts.append(f"--- rank {cause.rank}, end of stderr:\n{errors}")
     others = sorted((end for end in ends if end is not cause), key=lambda end: end.rank)
     if others:
         parts.append("--- other ranks:")
         parts += [_line(end) for end in others]
+    if others or (exception and _last_lines(errors, 1) != exception):
+        parts.append(f"--- the cause:\n{exception or _line(cause)}")
     return "\n".join(parts) + "\n"
 
 
+def _name(end: RankEnd) -> str:
+    return f"rank {end.rank} on {end.host} (pid {end.pid})"
+
+
 def _line(end: RankEnd) -> str:
-    start = f"rank {end.rank} on {end.host} (pid {end.pid}): "
+    start = f"{_name(end)}: "
     if end.was_ended:
         state = "was stopped (SIGSTOP)" if end.was_stopped else "was still running"
         return f"{start}{state}, ended by tarantella"
     if end.exit_code == 0:
         return f"{start}left with exit code 0"
-    last = _last_lines(last_traceback(end.stderr) or end.stderr, 1)
+    last = exception_line(last_traceback(end.stderr)) or _last_lines(end.stderr, 1)
     return f"{start}{exit_text(end.exit_code)}" + (f": {last}" if last else "")
 
 

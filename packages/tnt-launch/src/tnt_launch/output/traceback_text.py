@@ -1,0 +1,108 @@
+"""Python tracebacks as ranks print them: the last one, its exception, the user's own line."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+_HEADER = "Traceback (most recent call last):"
+_CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
+_SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
+_FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+)(, in .*)?')
+_NOT_THE_USERS = re.compile(
+    r"<frozen |__autograph_generated_file"
+    r"|/(site|dist)-packages/|/lib(64)?/(python|pypy)3\.\d+/|/python3\.\d+\.zip/"
+    r"|/tnt_(comm|data|keras|launch)/|/src/tarantella/"
+)
+
+
+def last_traceback(text: str) -> str:
+    """Cut the last traceback out of `text`, with the exceptions that it was raised from. Pure.
+
+    Returns:
+        From the first line of the traceback to the end of `text`; empty if there is none.
+    """
+    lines = text.splitlines()
+    starts = [index for index, line in enumerate(lines) if line == _HEADER]
+    if not starts:
+        return _syntax_error(lines)
+    begin = starts.pop()
+    while starts and any(line.startswith(_CHAIN) for line in lines[starts[-1] : begin]):
+        begin = starts.pop()
+    return "\n".join(lines[begin:])
+
+
+def exception_line(traceback: str) -> str:
+    """Return type and message of the exception, the first line of it if there are more. Pure.
+
+    Args:
+        traceback: From `last_traceback`. What follows the exception (more lines of its message,
+            its notes, other output) is left out.
+    """
+    *_, last = ([], *_parts(traceback))
+    return next((line for line in last if _is_exception(line)), "")
+
+
+def user_line(traceback: str, working_directory: str, script: str) -> str:
+    """Find the line of the user's own code that failed, as `train.py:12`. Pure.
+
+    That is the innermost frame outside Python's library, installed packages and Tarantella itself.
+    Exceptions from which the last one was raised are looked at if that one has no such frame.
+
+    Args:
+        traceback: From `last_traceback`.
+        working_directory: Folder of the job; files below it are named relative to it.
+        script: What to name if there is no such frame.
+    """
+    for part in reversed(list(_parts(traceback))):
+        for file, line in reversed(_frames(part)):
+            if not _NOT_THE_USERS.search(file):
+                return f"{_relative(file, working_directory)}:{line}"
+    return script
+
+
+def _parts(traceback: str) -> Iterator[list[str]]:
+    """Cut a chain into its tracebacks, the last exception last."""
+    part: list[str] = []
+    for line in traceback.splitlines():
+        if line == _HEADER and part:
+            yield part
+            part = []
+        part.append(line)
+    if part:
+        yield part
+
+
+def _frames(part: list[str]) -> list[tuple[str, str]]:
+    """List file and line of every frame; what an exception's message looks like is no frame."""
+    frames = []
+    for line in part:
+        if _is_exception(line):
+            break
+        match = _FRAME.fullmatch(line)
+        if match is not None:
+            frames.append((match["file"], match["line"]))
+    return frames
+
+
+def _is_exception(line: str) -> bool:
+    return line != _HEADER and line[:1] not in ("", " ")
+
+
+def _syntax_error(lines: list[str]) -> str:
+    """Return the end of `lines` if it tells of a script that cannot be compiled.
+
+    Python prints no header before such an error.
+    """
+    for begin, line in enumerate(lines):
+        match = _FRAME.fullmatch(line)
+        if match is not None and match[3] is None:
+            text = "\n".join(lines[begin:])
+            if exception_line(text).partition(":")[0] in _SYNTAX_ERRORS:
+                return text
+    return ""
+
+
+def _relative(file: str, folder: str) -> str:
+    return os.path.relpath(file, folder) if file.startswith(folder.rstrip("/") + "/") else file

@@ -1,0 +1,239 @@
+"""The options of the command line, and the `LaunchSpec` that they make."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+from tnt_launch.errors import LaunchError
+from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.variables import (
+    FUSION_THRESHOLD_KB,
+    LOG_LEVELS,
+    TIMEOUT_S,
+    WIRE_DTYPES,
+    Variable,
+)
+
+_USAGE = "tarantella [options] [--] SCRIPT [arguments of the script]"
+
+_EPILOG = """\
+examples:
+  tarantella -n 4 -- train.py --batch-size 64       four ranks on this host
+  tarantella -n 2 train.py                          -- is needed only before dash options
+  tarantella -n 4 -x SEED=7 "NAME=a b" -- train.py  variables for all ranks
+  tarantella -n 2 --dry-run -- train.py             show the processes, run nothing
+  python train.py                                   the same script as one rank
+
+The exit code is that of the rank that failed first (128 + N for signal N), 130 after Ctrl-C,
+2 if the job could not be started.
+"""
+
+
+_T = TypeVar("_T")
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are those of the launcher: one line, exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise a LaunchError instead of printing the usage."""
+        raise LaunchError(f"{message}. See tarantella --help.")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Build the parser of all options; the script and its arguments stay in `program`. Pure."""
+    parser = _Parser(
+        prog="tarantella",
+        usage=_USAGE,
+        description="Train a Keras model on several ranks at once: start SCRIPT as N processes, "
+        "watch them, end them together.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    _add_rank_options(parser.add_argument_group("ranks and devices"))
+    _add_output_options(parser.add_argument_group("messages and output"))
+    _add_environment_options(parser.add_argument_group("environment of the ranks"))
+    _add_tuning_options(parser.add_argument_group("communication"))
+    other = parser.add_argument_group("other")
+    other.add_argument(
+        "--dry-run", action="store_true", help="print the processes as shell commands, run nothing"
+    )
+    other.add_argument("--version", action="store_true", help="print version, path and licence")
+    return parser
+
+
+def _add_rank_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "-n",
+        "--n-per-node",
+        "--devices-per-node",
+        "--npernode",
+        dest="ranks_per_node",
+        metavar="N",
+        type=_number,
+        action="append",
+        help="ranks on each host (default: one per GPU, or one rank without a GPU)",
+    )
+    group.add_argument(
+        "--no-gpu", "--no-gpus", dest="no_gpu", action="store_true", help="never use GPUs"
+    )
+
+
+def _add_output_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--log-level",
+        type=str.upper,
+        choices=LOG_LEVELS,
+        help="level of the messages of tarantella (default: WARNING)",
+    )
+    group.add_argument(
+        "--log-on-all-devices",
+        action="store_true",
+        default=None,
+        help="messages of tarantella from every rank, not only from rank 0",
+    )
+    group.add_argument(
+        "--output-on-all-devices",
+        action="store_true",
+        default=None,
+        help="show the output of every rank, each line with its rank, not only of rank 0",
+    )
+
+
+def _add_environment_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "-x",
+        dest="exports",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="append",
+        default=[],
+        help="set variables in every rank, exactly as given; may be repeated",
+    )
+    group.add_argument(
+        "--python-interpreter",
+        metavar="COMMAND",
+        help="command that runs SCRIPT, may hold options; empty: SCRIPT is the program itself "
+        "(default: the Python of tarantella)",
+    )
+
+
+def _add_tuning_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--fusion-threshold",
+        dest="fusion_threshold_kb",
+        metavar="KB",
+        type=_reader(FUSION_THRESHOLD_KB),
+        help="gradients are fused into buckets of at least this size; unit kB = 1024 bytes; "
+        "0 turns fusion off; auto: measured (default: 32)",
+    )
+    group.add_argument(
+        "--wire-dtype",
+        type=str.lower,
+        choices=WIRE_DTYPES,
+        help="what float32 gradients are rounded to while they travel (default: none)",
+    )
+    group.add_argument(
+        "--timeout",
+        dest="timeout_s",
+        metavar="SECONDS",
+        type=_reader(TIMEOUT_S),
+        help="longest wait of a collective operation (default: 600)",
+    )
+
+
+def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
+    """Parse options up to the script; everything behind `--` is left alone. Pure.
+
+    Raises:
+        LaunchError: If the command line cannot be understood.
+    """
+    has_separator = "--" in arguments
+    position = arguments.index("--") if has_separator else len(arguments)
+    options = parser.parse_args(arguments[:position])
+    if has_separator and options.program:
+        parser.error(f"the script comes behind --, but {options.program[0]!r} stands before it")
+    if not has_separator:
+        dashed = [word for word in options.program[1:] if word.startswith("-") and word != "-"]
+        if dashed:
+            parser.error(
+                f"{dashed[0]!r} stands behind the script. If it belongs to the script, write -- "
+                f"before the script: tarantella [options] -- {shlex.join(options.program)}"
+            )
+    options.program += arguments[position + 1 :]
+    if not options.program and not options.version:
+        parser.error("no script given")
+    return options
+
+
+def make_spec(options: argparse.Namespace) -> LaunchSpec:
+    """Turn parsed options into a spec. Pure.
+
+    Raises:
+        LaunchError: If an option's value is malformed or out of range.
+    """
+    counts = set(options.ranks_per_node or [])
+    if len(counts) > 1:
+        raise LaunchError(
+            f"-n, --n-per-node, --devices-per-node and --npernode mean the same. Give one of them. "
+            f"Received: {sorted(counts)}."
+        )
+    return LaunchSpec(
+        program=tuple(options.program),
+        interpreter=_interpreter(options.python_interpreter),
+        ranks_per_node=counts.pop() if counts else None,
+        allow_gpus=not options.no_gpu,
+        log_level=options.log_level,
+        log_on_all_devices=options.log_on_all_devices,
+        output_on_all_devices=options.output_on_all_devices,
+        exports=tuple(_export(item) for items in options.exports for item in items),
+        fusion_threshold_kb=options.fusion_threshold_kb,
+        wire_dtype=options.wire_dtype,
+        timeout_s=options.timeout_s,
+    )
+
+
+def _reader(variable: Variable[_T]) -> Callable[[str], _T]:
+    """Return the function by which argparse reads an option that means the same as `variable`."""
+
+    def read(text: str) -> _T:
+        try:
+            return variable.kind.read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{error}. Received: {text!r}") from None
+
+    return read
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch("-?[0-9]{1,18}", text):
+        raise argparse.ArgumentTypeError(f"it must be an integer. Received: {text!r}")
+    return int(text)
+
+
+def _interpreter(command: str | None) -> tuple[str, ...]:
+    if command is None:
+        return (sys.executable,)
+    try:
+        return tuple(shlex.split(command))
+    except ValueError as error:
+        raise LaunchError(
+            f"--python-interpreter is not a command: {error}. Received: {command!r}."
+        ) from None
+
+
+def _export(item: str) -> tuple[str, str]:
+    name, equals, value = item.partition("=")
+    if not equals:
+        raise LaunchError(
+            f"-x needs KEY=VALUE, several separated by spaces, values with spaces in quotes. "
+            f"Received: {item!r}. If that is the script, write -- before it."
+        )
+    return name, value

@@ -1,0 +1,1 @@
+"""From a plan to an exit code: start the ranks, watch them, end them together."""

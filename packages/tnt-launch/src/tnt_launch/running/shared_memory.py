@@ -1,0 +1,55 @@
+"""Files of a job in shared memory: notes of ranks that have ended, remains of killed ones."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SHARED_MEMORY = Path("/dev/shm")
+
+
+def note_end_of_rank(job_id: str, rank: int, how: str) -> None:
+    """Write the file in which other ranks of this host read how a rank has ended. Local.
+
+    A rank that waits for others to join the job looks for it, so that it need not wait for a rank
+    that will never come. The file appears with its whole content.
+
+    Args:
+        job_id: Name of the job.
+        rank: The rank that has ended.
+        how: Such as `"exit code 0"`.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+    path = SHARED_MEMORY / f"tnt-{job_id}-ended-{rank}"
+    part = path.with_name(path.name + ".part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w") as file:
+        file.write(how)
+    os.rename(part, path)
+
+
+def remove_notes(job_id: str) -> None:
+    """Remove what `note_end_of_rank` wrote. Local."""
+    _remove(f"tnt-{job_id}-ended-*")
+
+
+def remove_remains(job_id: str) -> list[Path]:
+    """Remove what killed ranks left in shared memory, normally nothing. Local.
+
+    Returns:
+        The files that were removed.
+    """
+    return _remove(f"tnt-{job_id}-*")
+
+
+def _remove(pattern: str) -> list[Path]:
+    removed = []
+    for path in SHARED_MEMORY.glob(pattern):
+        try:
+            path.unlink()
+        except OSError:  # somebody else's, or gone already
+            continue
+        removed.append(path)
+    return removed

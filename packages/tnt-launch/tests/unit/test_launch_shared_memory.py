@@ -1,0 +1,46 @@
+"""Ranks that have ended leave a note for the others, and nothing stays when the job is over."""
+
+import os
+import stat
+
+import pytest
+
+from tnt_launch.running import shared_memory
+from tnt_launch.running.shared_memory import note_end_of_rank, remove_notes, remove_remains
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(shared_memory, "SHARED_MEMORY", tmp_path)
+    return tmp_path
+
+
+def test_the_note_says_how_a_rank_has_ended_to_this_user_alone(folder):
+    note_end_of_rank("job0", 3, "exit code 0")
+    (path,) = folder.iterdir()
+    assert path.name == "tnt-job0-ended-3"
+    assert path.read_text() == "exit code 0"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_note_appears_with_its_whole_content(folder, monkeypatch):
+    rename, content = os.rename, []
+    monkeypatch.setattr(os, "rename", lambda a, b: (content.append(a.read_text()), rename(a, b)))
+    note_end_of_rank("job0", 0, "killed by SIGKILL")
+    assert content == ["killed by SIGKILL"]
+
+
+def test_a_note_of_somebody_else_is_not_written_to(folder):
+    (folder / "tnt-job0-ended-3.part").write_text("theirs")
+    with pytest.raises(FileExistsError):
+        note_end_of_rank("job0", 3, "exit code 0")
+
+
+def test_notes_and_remains_of_this_job_alone_are_removed(folder):
+    note_end_of_rank("job0", 3, "exit code 0")
+    note_end_of_rank("job1", 3, "exit code 0")
+    (folder / "tnt-job0-control").touch()
+    remove_notes("job0")
+    assert {path.name for path in folder.iterdir()} == {"tnt-job1-ended-3", "tnt-job0-control"}
+    assert [path.name for path in remove_remains("job0")] == ["tnt-job0-control"]
+    assert [path.name for path in folder.iterdir()] == ["tnt-job1-ended-3"]

@@ -1,0 +1,193 @@
+"""Launcher, tnt-keras and tnt-comm accept the same texts and read the same values of them.
+
+The launcher's table names the kind of every variable. Of every kind there are texts here that are
+right, with their values, and texts that are wrong; whoever reads a variable is asked about each.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tnt_keras.process.environment import Settings, read_settings
+from tnt_launch.errors import LaunchError
+from tnt_launch.planning.variables import USER_VARIABLES, Boolean, Seconds, Word
+
+ARABIC_5, FULLWIDTH_5, NO_BREAK_SPACE = "\u0665", "\uff15", "\u00a0"
+BLANK = ["", " ", "\t\n\r\v\f "]
+
+
+def integers(minimum, maximum=None):
+    inside = minimum + 1 if maximum is None else maximum
+    good = {str(value): value for value in (minimum, minimum + 1, inside)}
+    good |= {f"00{inside}": inside, f" {inside}": inside, f"{inside}\n": inside}
+    bad = [f"+{inside}", f"-{inside}", "1_0", "20_000", "0x10", f"{inside}.0", "1e4", "many"]
+    bad += ["5" + ARABIC_5 * 4, FULLWIDTH_5 * 5, f"{inside}{NO_BREAK_SPACE}", f"{inside} 0"]
+    bad += [str(minimum - 1)] + ([] if maximum is None else [str(maximum + 1), "9" * 30])
+    return good, [*bad, *BLANK]
+
+
+def words(choices):
+    good = {choice: choice for choice in choices}
+    good |= {choice.upper(): choice for choice in choices}
+    good |= {f"\t{choice.capitalize()} ": choice for choice in choices}
+    return good, [*BLANK, "none of them", choices[0] + "x", choices[0] + NO_BREAK_SPACE, ","]
+
+
+SECONDS = {"5": 5.0, " 5": 5.0, "0.5": 0.5, ".5": 0.5, "5.": 5.0, "1e3": 1000.0, "2.5E-1\n": 0.25}
+NOT_SECONDS = [*BLANK, "0", "0.0", "-1", "+5", "1_0", "nan", "inf", "infinity", "0x10", "0x1p3"]
+NOT_SECONDS += ["1e999", "5 s", "5s", ".", "1e", "e3", "5,0", ARABIC_5, FULLWIDTH_5]
+BOOLEANS = dict.fromkeys(("1", "true", "YES", "On", " 1\n"), True)
+BOOLEANS |= dict.fromkeys(("0", "False", "no", "OFF", "\tfalse "), False)
+NOT_BOOLEANS = [*BLANK, "2", "01", "y", "t", "+1", "enabled", FULLWIDTH_5, "1" + NO_BREAK_SPACE]
+
+good_numbers, bad_numbers = integers(0)
+THRESHOLDS = ({**good_numbers, "auto": "auto", " AUTO\n": "auto"}, [*bad_numbers, "automatic"])
+
+
+def texts_of(variable):
+    """Texts of a variable that are right, with their values, and texts that are wrong."""
+    if isinstance(variable.kind, Seconds):
+        return SECONDS, NOT_SECONDS
+    if isinstance(variable.kind, Boolean):
+        return BOOLEANS, NOT_BOOLEANS
+    if isinstance(variable.kind, Word):
+        return words(variable.kind.choices)
+    return {
+        "TNT_FUSION_THRESHOLD_KB": THRESHOLDS,
+        "TNT_FUSION_THRESHOLD": THRESHOLDS,
+        "TNT_GPI2_PORT": integers(1024, 64767),
+        "TNT_GPUS_PER_NODE": integers(0),
+        "TNT_NUM_THREADS": integers(1),
+        "TNT_TIMELINE": ({"a b.json": "a b.json", " c.json\n": "c.json"}, BLANK),
+        "TNT_GPI2_LIBRARY": ({"a.so": "a.so", " a b.so ": "a b.so", "": "", " ": ""}, []),
+    }[variable.name]
+
+
+def readers(package):
+    return [variable for variable in USER_VARIABLES if package in variable.readers]
+
+
+def named(variables):
+    return pytest.mark.parametrize("variable", variables, ids=lambda variable: variable.name)
+
+
+def launcher_reads(variable, text):
+    """Value and canonical text, or `None` if the launcher refuses."""
+    try:
+        value = variable.read(text)
+    except LaunchError as error:
+        if variable.name not in str(error):
+            raise
+        return None
+    return value, variable.kind.write(value)
+
+
+@named(USER_VARIABLES)
+def test_the_launcher_reads_every_value(variable):
+    good, bad = texts_of(variable)
+    found = {text: launcher_reads(variable, text) for text in good}
+    assert {text: value for text, (value, _) in found.items()} == good
+    assert [text for text in bad if launcher_reads(variable, text) is not None] == []
+
+
+@named(USER_VARIABLES)
+def test_canonical_texts_are_plain_and_mean_the_same(variable):
+    for value in texts_of(variable)[0].values():
+        text = variable.kind.write(value)
+        assert text == text.strip()
+        assert launcher_reads(variable, text) == (value, text)
+
+
+def keras_value(name, settings):
+    """The value of a variable in the terms of the launcher."""
+    if name.startswith("TNT_FUSION_THRESHOLD"):
+        size = settings.fusion_threshold_bytes
+        return "auto" if size is None else size // 1024
+    return {
+        "TNT_LOG_LEVEL": settings.log_level,
+        "TNT_LOG_ON_ALL_DEVICES": settings.log_on_all_ranks,
+        "TNT_OUTPUT_ON_ALL_DEVICES": settings.output_on_all_ranks,
+        "TNT_WIRE_DTYPE": settings.wire_dtype or "none",
+        "TNT_GPUS_PER_NODE": settings.gpus_per_node,
+    }[name]
+
+
+def keras_reads(name, text):
+    """Value, or `None` if tnt-keras refuses."""
+    try:
+        return keras_value(name, read_settings({name: text}))
+    except ValueError as error:
+        if name not in str(error):
+            raise
+        return None
+
+
+@named(readers("tnt-keras"))
+def test_tnt_keras_reads_what_the_launcher_reads(variable):
+    good, bad = texts_of(variable)
+    assert {text: keras_reads(variable.name, text) for text in good} == good
+    assert [text for text in bad if keras_reads(variable.name, text) is not None] == []
+    for value in good.values():
+        assert keras_reads(variable.name, variable.kind.write(value)) == value
+
+
+def test_tnt_keras_knows_no_settings_but_those_of_the_table():
+    assert len(vars(Settings())) == len(readers("tnt-keras")) - 1  # two names of one threshold
+
+
+# Whoever has joined a job stays in it, so that every text gets a process: a fork of one that has
+# not joined. Text that is refused is a ValueError; what is accepted may not work (a path).
+ASK_TNT_COMM = """
+import json, os, sys
+import tnt_comm
+
+def is_accepted(name, text):
+    os.environ[name] = text
+    try:
+        tnt_comm.init()
+    except ValueError as error:
+        return name not in str(error)
+    except tnt_comm.CommError:
+        pass
+    return True
+
+answers = []
+for name, text in json.load(sys.stdin):
+    child = os.fork()
+    if child == 0:
+        os._exit(int(is_accepted(name, text)))
+    answers.append(bool(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+print(json.dumps(answers))
+"""
+
+
+@pytest.fixture(scope="module")
+def accepted_by_tnt_comm(tmp_path_factory):
+    """Whether tnt-comm accepts a text, for every variable that it reads and every text."""
+    questions = []
+    for variable in readers("tnt-comm"):
+        good, bad = texts_of(variable)
+        canonical = [variable.kind.write(value) for value in good.values()]
+        questions += [(variable.name, text) for text in {*good, *canonical, *bad}]
+    finished = subprocess.run(
+        [sys.executable, "-c", ASK_TNT_COMM],
+        cwd=tmp_path_factory.mktemp("timelines"),
+        input=json.dumps(questions),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return dict(zip(questions, json.loads(finished.stdout), strict=True))
+
+
+@named(readers("tnt-comm"))
+def test_tnt_comm_accepts_what_the_launcher_accepts(variable, accepted_by_tnt_comm):
+    good, bad = texts_of(variable)
+    canonical = [variable.kind.write(value) for value in good.values()]
+    name = variable.name
+    assert [text for text in [*good, *canonical] if not accepted_by_tnt_comm[name, text]] == []
+    assert [text for text in bad if accepted_by_tnt_comm[name, text]] == []
