@@ -1,22 +1,23 @@
 """Everything that can be run on this tree, one session each: `python -m nox --list`.
 
 Packages are found in packages/, so that a new one needs no line here. A session installs what it
-needs from the tree in one pip call: siblings then never come from an index.
+needs from the tree in one pip call: siblings then never come from an index. What it compiles lies
+in packages/*/build and is taken from there the next time.
 """
 
 from __future__ import annotations
 
-import re
+import json
 import shutil
 import sys
 import sysconfig
 import time
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import nox
 from nox.command import CommandFailed
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent
 PACKAGES = {
@@ -27,6 +28,7 @@ HEADERS = sysconfig.get_path("include")  # Debian keeps them in a package of its
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")["dependency-groups"]
 BY_PACKAGE = nox.parametrize("package", [nox.param(name, id=name) for name in PACKAGES])
 BENCHMARKS = sorted(path.parent.name for path in ROOT.glob("benchmarks/*/__main__.py"))
+BUILD_FOLDER = f"build/{sys.implementation.cache_tag}"  # below each package that is compiled
 WITH_RANKS = [name for name in PACKAGES if (ROOT / "packages" / name / "tests/ranks").is_dir()]
 
 nox.options.default_venv_backend = "virtualenv"
@@ -34,35 +36,61 @@ nox.options.reuse_venv = "yes"
 nox.options.sessions = ["tests"]
 
 
-def requirement_name(requirement: str) -> str:
-    """The distribution that a requirement such as `tnt-comm>=0.1,<0.2` names."""
-    return re.split(r"[^\w.-]", requirement)[0]
+def needs_of(package: str) -> list[str]:
+    """Return what a package requires at run time, TensorFlow under its usual name included."""
+    project = PACKAGES[package]["project"]
+    extras = project.get("optional-dependencies", {})
+    return [*project.get("dependencies", []), *extras.get("tensorflow", [])]
 
 
 def local_closure(package: str) -> list[str]:
-    """The package and every sibling it needs, dependencies first."""
+    """Return the package and every sibling it needs, dependencies first."""
     needs = []
-    for requirement in PACKAGES[package]["project"].get("dependencies", []):
-        if requirement_name(requirement) in PACKAGES:
-            needs += local_closure(requirement_name(requirement))
+    for requirement in map(Requirement, needs_of(package)):
+        if requirement.name in PACKAGES:
+            needs += local_closure(requirement.name)
     return list(dict.fromkeys([*needs, package]))
 
 
+def uses_tensorflow(package: str) -> bool:
+    """Whether TensorFlow is among the requirements of a package or of the siblings it needs."""
+    needs = [line for name in local_closure(package) for line in needs_of(name)]
+    return any(Requirement(line).name == "tensorflow" for line in needs)
+
+
 def requirements(*groups: str, packages: Iterable[str] = ()) -> list[str]:
-    """Requirements of groups of the root, and of the same groups of packages that have them."""
+    """Return requirements of groups of the root, and of the same groups of packages."""
     tables = [GROUPS, *(PACKAGES[name].get("dependency-groups", {}) for name in packages)]
     return [line for table in tables for group in groups for line in table.get(group, [])]
 
 
 def install(session: nox.Session, packages: Iterable[str], *others: str) -> None:
-    """Install packages of the tree and others from the index into the session's environment."""
+    """Install packages of the tree and others from the index into the session's environment.
+
+    What builds the packages comes first: they are built in this environment and not in one of
+    their own, so that nothing is fetched twice and CMake finds what it has compiled before.
+    """
     session.env["PYTHONPATH"] = None  # it holds nox itself, see README
     names = list(packages)
     if any(map(extends_python, names)) and not Path(HEADERS, "Python.h").is_file():
         folder = ROOT / ".nox" / f"headers-{sys.implementation.cache_tag}"
         session.run("python", "tools/python_headers.py", str(folder))
         session.env["CMAKE_ARGS"] = f"-DPython_INCLUDE_DIR={folder}"
-    session.install(*(f"./packages/{name}" for name in names), *others)
+    if not names:
+        session.install(*others)
+        return
+    tools = {need for name in names for need in PACKAGES[name]["build-system"]["requires"]}
+    session.install(*sorted(tools), *requirements("cpp"))
+    session.env["SKBUILD_BUILD_DIR"] = BUILD_FOLDER
+    session.env["SKBUILD_CMAKE_DEFINE"] = "TNT_COMM_WERROR=ON"
+    paths = [f"./packages/{name}{extra_of(name)}" for name in names]
+    session.install("--no-build-isolation", *paths, *others)
+
+
+def extra_of(package: str) -> str:
+    """Return the extra that brings TensorFlow, in brackets, if the package has it."""
+    extras = PACKAGES[package]["project"].get("optional-dependencies", {})
+    return "[tensorflow]" if "tensorflow" in extras else ""
 
 
 def extends_python(package: str) -> bool:
@@ -73,36 +101,26 @@ def extends_python(package: str) -> bool:
 # ---- the checks, each on an environment that has what it needs ----
 
 
-def check_style(session: nox.Session) -> None:
-    session.run("ruff", "check", ".")
-    session.run("ruff", "format", "--check", ".")
-    for check in ("check_layers", "check_versions", "check_docstrings"):
-        session.run("python", f"tools/{check}.py")
+def style_commands() -> list[list[str]]:
+    """Style, layers and versions."""
     sources = [p for p in ROOT.glob("packages/*/cpp/**/*") if p.suffix in (".h", ".hpp", ".cpp")]
-    if sources:
-        session.run("clang-format", "--dry-run", "--Werror", *map(str, sorted(sources)))
+    return [
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+        ["lint-imports"],
+        ["python", "tools/check_layers.py"],
+        ["python", "tools/check_versions.py"],
+        ["clang-format", "--dry-run", "--Werror", *map(str, sorted(sources))],
+    ]
 
 
-def check_types(session: nox.Session) -> None:
-    session.run("mypy", *(f"packages/{package}/src" for package in PACKAGES), "tools", "benchmarks")
+def types_command() -> list[str]:
+    return ["mypy", *(f"packages/{package}/src" for package in PACKAGES), "tools", "benchmarks"]
 
 
-def run_pytest(session: nox.Session, *arguments: str) -> None:
-    """Run pytest, and keep the counts of its tests for the summary of `tests`."""
-    reports = Path(session.virtualenv.location) / "reports"
-    number = len(list(reports.glob("*.xml")))
-    report = f"--junit-xml={reports / f'{number:03d}.xml'}"
-    session.run("python", "-m", "pytest", "-q", report, *arguments)
-
-
-def count_tests(session: nox.Session) -> dict[str, int]:
-    """Sum over all pytest runs of the session: tests, failures, errors, skipped."""
-    totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
-    for report in Path(session.virtualenv.location).glob("reports/*.xml"):
-        for suite in ElementTree.parse(report).getroot().iter("testsuite"):
-            for key in totals:
-                totals[key] += int(suite.get(key, 0))
-    return totals
+def docs_command() -> list[str]:
+    """Build the documentation; a warning is an error."""
+    return ["sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html"]
 
 
 def find_googletest(session: nox.Session) -> str | None:
@@ -115,12 +133,16 @@ def find_googletest(session: nox.Session) -> str | None:
     return str(found).strip().splitlines()[-1]
 
 
-def run_cpp_tests(session: nox.Session, preset: str, googletest: str) -> None:
-    """Configure, build and test tnt-comm's C++ with one of its CMake presets."""
-    with session.chdir(ROOT / "packages/tnt-comm"):
-        session.run("cmake", "--preset", preset, f"-DCMAKE_PREFIX_PATH={googletest}")
-        session.run("cmake", "--build", "--preset", preset, "--parallel", "2")
-        session.run("ctest", "--preset", preset, "--output-on-failure")
+def cpp_commands(googletest: str, report: Path) -> list[list[str]]:
+    """Build and run tnt-comm's C++ tests in the folder where its wheel was built just before."""
+    folder = f"packages/tnt-comm/{BUILD_FOLDER}"
+    options = ["-DTNT_COMM_BUILD_TESTS=ON", f"-DGTest_ROOT={googletest}"]
+    run = ["ctest", "--test-dir", folder, "--parallel", "4", "--quiet", "--output-on-failure"]
+    return [
+        ["cmake", "-S", "packages/tnt-comm", "-B", folder, *options],
+        ["cmake", "--build", folder, "--parallel", "2"],
+        [*run, "--output-junit", str(report)],
+    ]
 
 
 NO_GOOGLETEST = "GoogleTest not found, so the C++ tests cannot run here: apt install libgtest-dev"
@@ -130,24 +152,26 @@ NO_GOOGLETEST = "GoogleTest not found, so the C++ tests cannot run here: apt ins
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, layers between packages, versions, docstrings."""
+    """Style, layers between packages and their rooms, versions."""
     install(session, [], *requirements("lint"))
-    check_style(session)
+    session.env["PYTHONPATH"] = ":".join(f"packages/{name}/src" for name in PACKAGES)
+    for command in style_commands():
+        session.run(*command)
 
 
 @nox.session
 def types(session: nox.Session) -> None:
     """Check every package with mypy --strict."""
     install(session, PACKAGES, *requirements("types", "test"))
-    check_types(session)
+    session.run(*types_command())
 
 
 @nox.session
 @BY_PACKAGE
 def unit(session: nox.Session, package: str) -> None:
-    """Unit tests of one package, installed with only the siblings it names."""
+    """Run the unit tests of one package, installed with only the siblings it names."""
     install(session, local_closure(package), *requirements("test", packages=[package]))
-    run_pytest(session, f"packages/{package}/tests/unit", *session.posargs)
+    session.run("pytest", "-q", f"packages/{package}/tests/unit", *session.posargs)
 
 
 @nox.session
@@ -158,70 +182,88 @@ def cpp(session: nox.Session, preset: str) -> None:
     googletest = find_googletest(session)
     if googletest is None:
         session.error(NO_GOOGLETEST)
-    run_cpp_tests(session, preset, googletest)
+    with session.chdir(ROOT / "packages/tnt-comm"):
+        session.run("cmake", "--preset", preset, f"-DCMAKE_PREFIX_PATH={googletest}")
+        session.run("cmake", "--build", "--preset", preset, "--parallel", "2")
+        session.run("ctest", "--preset", preset, "--output-on-failure")
 
 
 @nox.session
 @nox.parametrize("package", [nox.param(name, id=name) for name in WITH_RANKS])
 def ranks(session: nox.Session, package: str) -> None:
-    """Tests of one package that start several ranks on this host."""
+    """Run the tests of one package that start several ranks on this host."""
     install(session, local_closure(package), *requirements("test", packages=[package]))
-    run_pytest(session, f"packages/{package}/tests/ranks", *session.posargs)
+    session.run("pytest", "-q", f"packages/{package}/tests/ranks", *session.posargs)
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Every check, in one environment: what the README's test command runs."""
-    begin = time.monotonic()
-    groups = ("lint", "types", "test", "models", "cpp")
-    install(session, PACKAGES, *requirements(*groups, packages=PACKAGES))
-    shutil.rmtree(Path(session.virtualenv.location) / "reports", ignore_errors=True)
+    """Every check but the long tail, in one environment: what the README's test command runs."""
+    run_all(session, "-m", "not thorough", "--hypothesis-profile=short")
 
+
+@nox.session
+def thorough(session: nox.Session) -> None:
+    """Every check with the long tail, then sanitizers, every wheel and the oldest versions."""
+    for name in ("cpp(asan)", "cpp(tsan)", *(f"dist({name})" for name in PACKAGES), "minimum"):
+        session.notify(name)
+    run_all(session, "--hypothesis-profile=thorough")
+
+
+def run_all(session: nox.Session, *pytest_options: str) -> None:
+    """Install everything into one environment and run all checks there, two at a time."""
+    begin = time.monotonic()
+    groups = ("lint", "types", "test", "models", "docs", "dist")
+    install(session, PACKAGES, *requirements(*groups, packages=PACKAGES))
     googletest = find_googletest(session)
-    checks = all_checks(session, googletest)
-    failed = [title for title, step in checks if not passes(session, title, step)]
-    counts = count_tests(session)
-    bad = counts["failures"] + counts["errors"]
-    passed = counts["tests"] - bad - counts["skipped"]
+    reports = Path(session.virtualenv.location) / "reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir()
+    checks = Path(session.virtualenv.location) / "checks.json"
+    checks.write_text(json.dumps(all_checks(reports, googletest, pytest_options)), "utf-8")
     if googletest is None:
         print(NO_GOOGLETEST, flush=True)
-    if failed:
-        print("failed: " + ", ".join(failed), flush=True)
-    minutes = (time.monotonic() - begin) / 60
-    summary = f"{bad} failed, {passed} passed, {counts['skipped']} skipped in {minutes:.1f} minutes"
-    print(f"==== {summary} ====", flush=True)
-    if failed:
-        session.error(f"{len(failed)} checks failed")
+    before = f"--before-s={time.monotonic() - begin:.1f}"
+    session.run("python", "tools/run_checks.py", str(checks), f"--reports={reports}", before)
 
 
 def all_checks(
-    session: nox.Session, googletest: str | None
-) -> list[tuple[str, Callable[[], None]]]:
-    """The checks of `tests` by title, quick ones first."""
-    checks: list[tuple[str, Callable[[], None]]] = [
-        ("style", lambda: check_style(session)),
-        ("types", lambda: check_types(session)),
+    reports: Path, googletest: str | None, pytest_options: Iterable[str]
+) -> list[dict[str, object]]:
+    """Return the checks of `tests` for tools/run_checks.py.
+
+    Two run at a time, in this order: what computes with TensorFlow has one, the rest the other.
+    Deadlines are for a machine that is several times slower than the usual one.
+    """
+
+    def suites(title: str, folders: Iterable[str]) -> dict[str, object]:
+        options = [*pytest_options, f"--junit-xml={reports / title.replace(' ', '_')}.xml"]
+        command = ["python", "-m", "pytest", "-q", "--durations=15", *options, *folders]
+        return {"title": title, "commands": [command], "deadline_s": 3600}
+
+    of_packages = {True: [], False: []}
+    for name in PACKAGES:
+        of_packages[uses_tensorflow(name)].append(f"packages/{name}/tests")
+    checks = [
+        {"title": "style", "commands": style_commands(), "deadline_s": 600},
+        suites("suites with TensorFlow", [*of_packages[True], "tests/contract", "models"]),
+        suites("suites without TensorFlow", [*of_packages[False], "tests/tools"]),
+        suites("commands", ["tests/docs", "tests/bench", "tests/end_to_end"]),
+        {"title": "types", "commands": [types_command()], "deadline_s": 1200},
+        {"title": "docs", "commands": [docs_command()], "deadline_s": 1200},
+        {"title": "wheels", "commands": [wheels_command()], "deadline_s": 1200},
     ]
     if googletest is not None:
-        checks.append(("C++ tests", lambda: run_cpp_tests(session, "dev", googletest)))
-    folders = [f"packages/{name}/tests/{kind}" for kind in ("unit", "ranks") for name in PACKAGES]
-    folders += ["tests/tools", "tests/contract", "models", "tests/docs", "tests/bench"]
-    folders += ["tests/end_to_end"]
-    for folder in folders:
-        if any((ROOT / folder).rglob("test_*.py")):
-            checks.append((folder, lambda folder=folder: run_pytest(session, folder)))
+        commands = cpp_commands(googletest, reports / "cpp.xml")
+        checks.insert(2, {"title": "C++ tests", "commands": commands, "deadline_s": 3600})
     return checks
 
 
-def passes(session: nox.Session, title: str, step: Callable[[], None]) -> bool:
-    """Run one check; a failure is reported and the next one still runs."""
-    print(f"==== {title} ====", flush=True)
-    try:
-        step()
-    except CommandFailed:
-        print(f"==== {title}: FAILED ====", flush=True)
-        return False
-    return True
+def wheels_command() -> list[str]:
+    """Build the packages that have nothing to compile, from sdist to wheel, and look inside."""
+    backends = {name: PACKAGES[name]["build-system"]["build-backend"] for name in PACKAGES}
+    pure = [name for name, backend in backends.items() if backend == "hatchling.build"]
+    return ["python", "tools/check_wheels.py", *pure]
 
 
 @nox.session
@@ -236,14 +278,14 @@ def train(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the documentation; a warning is an error."""
     install(session, PACKAGES, *requirements("docs"))
-    session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
+    session.run(*docs_command())
 
 
 @nox.session
 def models(session: nox.Session) -> None:
-    """Tests of the reference models."""
+    """Run the tests of the reference models."""
     install(session, PACKAGES, *requirements("test", "models"))
-    run_pytest(session, "models", *session.posargs)
+    session.run("pytest", "-q", "models", *session.posargs)
 
 
 @nox.session
@@ -269,7 +311,10 @@ def dist(session: nox.Session, package: str) -> None:
         session.run("python", "-m", "build", f"packages/{name}", f"--outdir={scratch / 'dist'}")
     session.run("python", "-m", "virtualenv", "--clear", str(scratch / "clean"))
     python = str(scratch / "clean/bin/python")
-    wheels = [str(wheel) for wheel in (scratch / "dist").glob("*.whl")]
+    wheels = [
+        f"{wheel}{extra_of(wheel.name.partition('-')[0].replace('_', '-'))}"
+        for wheel in (scratch / "dist").glob("*.whl")
+    ]
     tools = requirements("test", packages=[package])
     session.run(python, "-m", "pip", "install", "--quiet", *wheels, *tools, external=True)
     session.run(python, "-c", f"import {package.replace('-', '_')}", external=True)
@@ -278,20 +323,20 @@ def dist(session: nox.Session, package: str) -> None:
 
 @nox.session
 def minimum(session: nox.Session) -> None:
-    """Unit tests with the oldest versions that the packages allow."""
+    """Run unit tests and one training on two ranks with the oldest versions that are allowed."""
     constraints = Path(session.create_tmp()) / "minimum.txt"
     constraints.write_text("".join(sorted(oldest_versions())), encoding="utf-8")
     install(session, PACKAGES, *requirements("test", packages=PACKAGES), f"-c{constraints}")
-    for package in PACKAGES:
-        run_pytest(session, f"packages/{package}/tests/unit")
+    suites = [f"packages/{package}/tests/unit" for package in PACKAGES]
+    session.run("pytest", "-q", *suites, "tests/end_to_end/test_smallest_training.py")
 
 
 def oldest_versions() -> set[str]:
-    """The lower bound of every requirement outside the tree, as pip constraints."""
-    bounds = set()
-    for project in PACKAGES.values():
-        for requirement in project["project"].get("dependencies", []):
-            bound = re.search(r">=\s*([\w.]+)", requirement)
-            if bound and requirement_name(requirement) not in PACKAGES:
-                bounds.add(f"{requirement_name(requirement)}=={bound.group(1)}\n")
-    return bounds
+    """Return the lower bound of every requirement outside the tree, as pip constraints."""
+    needs = {line for package in PACKAGES for line in needs_of(package)}
+    return {
+        f"{requirement.name}=={clause.version}\n"
+        for requirement in map(Requirement, needs)
+        for clause in requirement.specifier
+        if clause.operator == ">=" and requirement.name not in PACKAGES
+    }

@@ -1,26 +1,15 @@
-"""Fail on an import or include that goes against the arrows between packages and C++ layers.
+"""Fail on an include that goes against the arrows between the layers of C++.
 
-The two tables are the architecture: a package may import what its row names, besides the standard
-library and itself; a C++ layer may include what its row names, besides itself. Imports inside
-functions count, so that an arrow cannot be hidden. A new package or layer needs a row.
+The table is the architecture: a layer may include what its row names, besides itself. A new layer
+needs a row. The arrows between Python's packages and rooms stand in pyproject.toml (import-linter).
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-
-IMPORTS: dict[str, set[str]] = {
-    "tnt_comm": {"numpy", "ml_dtypes"},
-    "tnt_data": {"numpy", "tensorflow"},
-    "tnt_keras": {"tnt_comm", "tnt_data", "numpy", "ml_dtypes", "tensorflow", "keras"},
-    "tnt_launch": set(),
-    "tarantella": {"tnt_comm", "tnt_data", "tnt_keras", "tnt_launch"},
-}
 
 INCLUDES: dict[str, set[str]] = {
     "base": set(),
@@ -38,37 +27,14 @@ INCLUDES: dict[str, set[str]] = {
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]tnt/comm/(\w+)/', re.MULTILINE)
 
 
-def imported_modules(source: str) -> Iterator[tuple[int, str]]:
-    """Line and top-level name of every absolute import of a Python source."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name.split(".")[0]) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.lineno, node.module.split(".")[0]
-
-
-def check_imports(root: Path) -> Iterator[str]:
-    """One sentence for every import that the table does not allow."""
-    for package in sorted(root.glob("packages/*/src/[a-z]*/")):
-        if package.name not in IMPORTS:
-            yield f"{package.relative_to(root)}: no row for this package in tools/check_layers.py"
-            continue
-        allowed = IMPORTS[package.name] | {package.name} | sys.stdlib_module_names
-        for path in sorted(package.rglob("*.py")):
-            for line, module in imported_modules(path.read_text(encoding="utf-8")):
-                if module not in allowed:
-                    where = f"{path.relative_to(root)}:{line}"
-                    yield f"{where}: {package.name} must not import {module}"
-
-
 def layer_of(path: Path) -> str:
-    """The C++ layer of a file: its folder below `tnt/comm`, or else below `cpp`."""
+    """Return the C++ layer of a file: its folder below `tnt/comm`, or else below `cpp`."""
     parts = path.parts[path.parts.index("cpp") + 1 :]
     return parts[2] if parts[:2] == ("tnt", "comm") else parts[0]
 
 
 def check_includes(root: Path) -> Iterator[str]:
-    """One sentence for every C++ include that the table does not allow."""
+    """Yield one sentence for every C++ include that the table does not allow."""
     for path in sorted(root.glob("packages/tnt-comm/cpp/**/*")):
         if path.suffix not in (".h", ".hpp", ".cpp") or layer_of(path) in ("tests", "bench"):
             continue
@@ -83,10 +49,10 @@ def check_includes(root: Path) -> Iterator[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print every violation; exit status 1 if there is one."""
-    parser = argparse.ArgumentParser(description="Check the arrows between packages and layers.")
+    parser = argparse.ArgumentParser(description="Check the arrows between layers of C++.")
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
     root = parser.parse_args(arguments).root
-    violations = [*check_imports(root), *check_includes(root)]
+    violations = list(check_includes(root))
     for violation in violations:
         print(violation)
     return 1 if violations else 0

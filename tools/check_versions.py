@@ -13,70 +13,39 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import Requirement
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-Version = tuple[int, ...]
-
-
-def parse_version(text: str) -> Version:
-    """`1.2.0` as (1, 2); trailing zeros say nothing, so that 1.2 equals 1.2.0."""
-    numbers = [int(part) for part in text.split(".")]
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
-
-
-def satisfies(version: str, ranges: str) -> bool:
-    """Whether a version lies in a range such as `>=0.1,<0.2`.
-
-    Raises:
-        ValueError: For anything but a list of `>=`, `>`, `<`, `<=`, `==` and plain numbers.
-    """
-    own = parse_version(version)
-    for clause in filter(None, (part.strip() for part in ranges.split(","))):
-        match = re.fullmatch(r"(>=|<=|==|>|<)\s*(\d+(?:\.\d+)*)", clause)
-        if match is None:
-            raise ValueError(f"cannot read the version range {ranges!r}")
-        operator, bound = match.group(1), parse_version(match.group(2))
-        holds = {
-            ">=": own >= bound,
-            "<=": own <= bound,
-            "==": own == bound,
-            ">": own > bound,
-            "<": own < bound,
-        }
-        if not holds[operator]:
-            return False
-    return True
+BOUNDED = {"<", "<=", "==", "~="}
+"""Operators that exclude later releases."""
 
 
 def read_projects(root: Path) -> dict[str, dict[str, Any]]:
-    """The `project` table of every package, by distribution name."""
+    """Return the `project` table of every package, by distribution name."""
     files = sorted(root.glob("packages/*/pyproject.toml"))
     tables = [tomllib.loads(path.read_text(encoding="utf-8"))["project"] for path in files]
     return {table["name"]: table for table in tables}
 
 
 def check_ranges(projects: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """One sentence for every range on a sibling that its version in the tree does not satisfy."""
+    """Yield one sentence for every range on a sibling that excludes its version or has no end."""
     for name, project in projects.items():
-        for requirement in project.get("dependencies", []):
-            match = re.fullmatch(r"([\w.-]+)\s*(.*)", requirement.split(";")[0].strip())
-            if match is None or match.group(1) not in projects:
+        for requirement in map(Requirement, project.get("dependencies", [])):
+            if requirement.name not in projects:
                 continue
-            sibling, ranges = match.groups()
-            version = projects[sibling]["version"]
-            if not satisfies(version, ranges):
-                yield f"{name} needs {sibling} {ranges}, but the tree has {sibling} {version}"
-            if "<" not in ranges and "==" not in ranges:
-                yield f"{name} needs {sibling} {ranges or '(any)'}: give the range an upper bound"
+            version = projects[requirement.name]["version"]
+            if not requirement.specifier.contains(version):
+                yield f"{name} needs {requirement}, but the tree has {requirement.name} {version}"
+            if not BOUNDED & {clause.operator for clause in requirement.specifier}:
+                yield f"{name} needs {requirement}: give the range an upper bound"
 
 
 def check_changelogs(root: Path, projects: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """One sentence for every package whose changelog has no section for its version."""
+    """Yield one sentence for every package whose changelog has no section for its version."""
     for name, project in projects.items():
         changelog = root / "packages" / name / "CHANGELOG.md"
         text = changelog.read_text(encoding="utf-8") if changelog.is_file() else ""

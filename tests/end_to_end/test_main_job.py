@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 import pytest
-from run_command import run_command
+from run_command import run_command, run_once
 
 CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\x08")
 EPOCH_END = re.compile(r"(\d+)/\1 .*? accuracy: ([\d.]+) - loss: ([\d.]+)\s*$", re.MULTILINE)
@@ -20,9 +20,9 @@ class Result(NamedTuple):
     test_accuracy: float
 
 
-def run_job(command):
+def run_job(command, run=run_command):
     """Run a training command; a failure shows everything it printed."""
-    finished = run_command(command)
+    finished = run(command)
     output = CONTROL.sub("", finished.output).replace("\r", "\n")
     assert finished.status == 0, f"exit status {finished.status}\n{output}\n{finished.messages}"
     # Keras draws a full bar when the last step ends and, some milliseconds later, the final one.
@@ -51,7 +51,7 @@ def train_on(size, arguments="", options=""):
 
 @pytest.fixture(scope="module")
 def main_job():
-    return train_on(2)
+    return run_job("tarantella -n 2 -- models/lenet5/train.py", run_once)
 
 
 @pytest.fixture(scope="module")

@@ -30,16 +30,32 @@ def test_a_range_that_excludes_the_version_in_the_tree_is_named(tree, capsys):
     tree("tnt-comm", "0.3.0")
     root = tree("tnt-keras", "0.3.0", ["tnt-comm>=0.1,<0.2"])
     assert check_versions.main([str(root)]) == 1
-    expected = "tnt-keras needs tnt-comm >=0.1,<0.2, but the tree has tnt-comm 0.3.0\n"
+    expected = "tnt-keras needs tnt-comm<0.2,>=0.1, but the tree has tnt-comm 0.3.0\n"
     assert capsys.readouterr().out == expected
 
 
-@pytest.mark.parametrize("requirement", ["tnt-comm", "tnt-comm>=0.1"])
+@pytest.mark.parametrize("requirement", ["tnt-comm", "tnt-comm>=0.1", "tnt-comm[extra]>=0.1"])
 def test_a_range_that_is_open_upwards_is_named(tree, capsys, requirement):
     tree("tnt-comm", "0.1.0")
     root = tree("tnt-keras", "0.1.0", [requirement])
     assert check_versions.main([str(root)]) == 1
     assert "give the range an upper bound" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("version", "ranges", "status"),
+    [
+        ("0.1.0", ">=0.1,<0.2", 0),
+        ("0.2", ">=0.1,<0.2.0", 1),
+        ("0.10.0", ">=0.9,<1", 0),  # numbers are compared, not text
+        ("1.0.1", "==1.0", 1),
+        ("1.4.2", "~=1.4", 0),
+    ],
+)
+def test_ranges_are_compared_number_by_number(tree, version, ranges, status):
+    tree("tnt-comm", version)
+    root = tree("tnt-keras", "0.1.0", [f"tnt-comm{ranges}"])
+    assert check_versions.main([str(root)]) == status
 
 
 def test_requirements_outside_the_tree_are_left_alone(tree):
@@ -54,22 +70,3 @@ def test_a_changelog_without_a_section_is_named(tree, capsys, missing):
     assert check_versions.main([str(root)]) == 1
     expected = f"packages/tnt-data/CHANGELOG.md: no section for {missing}\n"
     assert capsys.readouterr().out == expected
-
-
-@pytest.mark.parametrize(
-    ("version", "ranges", "expected"),
-    [
-        ("0.1.0", ">=0.1,<0.2", True),
-        ("0.2", ">=0.1,<0.2.0", False),
-        ("0.10.0", ">=0.9", True),  # numbers are compared, not text
-        ("1.0.1", "==1.0", False),
-        ("1.0.0", "<=1.0, >0.9", True),
-    ],
-)
-def test_ranges_are_compared_number_by_number(version, ranges, expected):
-    assert check_versions.satisfies(version, ranges) is expected
-
-
-def test_a_range_that_cannot_be_read_is_an_error():
-    with pytest.raises(ValueError, match=r"cannot read the version range '~=1\.0'"):
-        check_versions.satisfies("1.0", "~=1.0")

@@ -1,8 +1,9 @@
 """Where other programs find the C library and its header."""
 
-from pathlib import Path
+from importlib.resources import files
 
-_PACKAGE = Path(__file__).resolve().parent
+# Not beside this file in an editable installation: what is compiled has a folder of its own there.
+_PACKAGE = files("tnt_comm")
 
 
 def library_path() -> str:

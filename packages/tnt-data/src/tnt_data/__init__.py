@@ -1,5 +1,15 @@
 """Split batched `tf.data` pipelines between ranks: every step is exactly one serial batch."""
 
+try:
+    import tensorflow as _tensorflow  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "tensorflow":
+        raise
+    raise ImportError(
+        'tnt_data needs TensorFlow: pip install "tnt-data[tensorflow]", '
+        'or "tnt-data[tensorflow-cpu]".'
+    ) from None
+
 from tnt_data.build.slice_rows import slice_batches
 from tnt_data.build.without_prefetch import without_prefetch
 from tnt_data.elements.fingerprints import fingerprint_of

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import pathlib
+import importlib.resources
 from typing import Any
 
 import tensorflow as tf
 
 import tnt_comm
 
-_LIBRARY = pathlib.Path(__file__).parents[1] / "libtnt_ops.so"
+# Not where the sources are in an editable installation.
+_LIBRARY = importlib.resources.files("tnt_keras") / "libtnt_ops.so"
 
 
 def start_reduce(
