@@ -2,8 +2,8 @@
 
     python tools/check_wheels.py tnt-data tnt-launch
 
-A wheel must hold the licence of the tree, say who wrote it, where it lives and what it is for, mark
-its types, and be importable by itself, with its requirements taken from this environment. Wheels
+A wheel must hold every module and the licence of the tree, say who wrote it, where it lives and what
+it is for, mark its types, and be importable by itself, with its requirements taken from this environment. Wheels
 are built in this environment too, which must have what builds them.
 """
 
@@ -34,11 +34,14 @@ def build_wheel(package: str, folder: Path) -> Path:
     return wheel
 
 
-def check_contents(wheel: Path) -> Iterator[str]:
-    """Yield one sentence for everything that a wheel lacks."""
+def check_contents(wheel: Path, sources: Path) -> Iterator[str]:
+    """Yield one sentence for everything that a wheel lacks of the folder `sources`, and besides."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         [metadata] = [name for name in names if name.endswith(".dist-info/METADATA")]
+        # A folder whose name .gitignore lists, say, is left out of the wheel without a word.
+        modules = {path.relative_to(sources).as_posix() for path in sources.rglob("*.py")}
+        yield from (f"no {module}" for module in sorted(modules - set(names)))
         fields = email.message_from_bytes(archive.read(metadata))
         yield from (f"no {name} in the metadata" for name in FIELDS if not fields[name])
         licences = [name for name in names if name.endswith(".dist-info/licenses/LICENSE")]
@@ -77,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch).resolve()
             wheel = build_wheel(package, folder / "dist")
-            problems = [*check_contents(wheel)]
+            problems = [*check_contents(wheel, ROOT / "packages" / package / "src")]
             problems += check_import(wheel, package.replace("-", "_"), folder / "installed")
             print(f"{wheel.name}: {'; '.join(problems) or 'fine'}", flush=True)
             wrong += problems

@@ -10,8 +10,6 @@ except ModuleNotFoundError as error:
         'or "tnt-data[tensorflow-cpu]".'
     ) from None
 
-from tnt_data.build.slice_rows import slice_batches
-from tnt_data.build.without_prefetch import without_prefetch
 from tnt_data.elements.fingerprints import fingerprint_of
 from tnt_data.elements.micro_batch import MicroBatch
 from tnt_data.elements.row_split import micro_batch_size
@@ -25,6 +23,8 @@ from tnt_data.pipeline import (
     global_batch_size,
     is_batched,
 )
+from tnt_data.rank_dataset.slice_rows import slice_batches
+from tnt_data.rank_dataset.without_prefetch import without_prefetch
 
 __all__ = [
     "Pipeline",

@@ -7,8 +7,6 @@ import logging
 
 import tensorflow as tf
 
-from tnt_data.build.rewrite import rewrite
-from tnt_data.build.serial_part import Repairs
 from tnt_data.description.batching import Batching, judge_batching
 from tnt_data.description.order import order_of
 from tnt_data.description.rank_differences import draws_differently, find_differences
@@ -16,6 +14,8 @@ from tnt_data.description.transformation import Transformation
 from tnt_data.elements.row_split import check_rank
 from tnt_data.plan.explain import explain_plan
 from tnt_data.plan.split import PICK_FROM_BYTES, SplitPlan, Way, plan_batch_size, plan_split
+from tnt_data.rank_dataset.rewrite import rewrite
+from tnt_data.rank_dataset.serial_part import Repairs
 from tnt_data.tensorflow_private import is_known_version
 from tnt_data.transformations.read import read_transformations
 

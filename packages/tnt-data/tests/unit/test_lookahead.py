@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import tnt_data
-from tnt_data.build.lookahead import read_one_ahead
+from tnt_data.rank_dataset.lookahead import read_one_ahead
 
 Data = tf.data.Dataset
 Make = Callable[[], tf.data.Dataset]

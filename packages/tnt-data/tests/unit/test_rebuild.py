@@ -16,8 +16,8 @@ from tensorflow.python.data.experimental.ops import cardinality
 
 import tnt_data
 from tnt_data import NotBatchedError, pipeline, tensorflow_private
-from tnt_data.build.serial_part import Rebuilder, Repairs
 from tnt_data.description.transformation import Kind
+from tnt_data.rank_dataset.serial_part import Rebuilder, Repairs
 from tnt_data.tensorflow_private import is_known_version
 from tnt_data.transformations.catalogue import CATALOGUE
 from tnt_data.transformations.read import read_transformations

@@ -66,9 +66,10 @@ def _load(name: str) -> Any:
             return importlib.import_module("tnt_keras.model.model").Model
         return importlib.import_module("tnt_keras.data")
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _FRAMEWORKS:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _FRAMEWORKS:
             raise
         raise ImportError(
-            f"`{name}` needs TensorFlow and Keras, and {error.name} is not installed. Run "
+            f"`{name}` needs TensorFlow and Keras, and {missing} is not installed. Run "
             "`pip install tensorflow`, or `pip install tensorflow-cpu` for a machine without GPUs."
         ) from None

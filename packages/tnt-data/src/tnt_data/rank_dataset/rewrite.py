@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tnt_data.build.lookahead import read_one_ahead
-from tnt_data.build.pick_rows import join_rows, open_windows, pick_rows
 from tnt_data.description.transformation import JOINS_SAMPLES
 from tnt_data.plan.split import SplitPlan, Way
-from tnt_data.build.serial_part import Rebuilder, Repairs
-from tnt_data.build.slice_rows import slice_batches
+from tnt_data.rank_dataset.lookahead import read_one_ahead
+from tnt_data.rank_dataset.pick_rows import join_rows, open_windows, pick_rows
+from tnt_data.rank_dataset.serial_part import Rebuilder, Repairs
+from tnt_data.rank_dataset.slice_rows import slice_batches
 from tnt_data.transformations.maps import map_rows
 from tnt_data.transformations.rebuild import rebuild_with_numbers
 

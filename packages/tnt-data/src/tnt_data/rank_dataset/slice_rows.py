@@ -10,11 +10,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tnt_data.elements.row_split import micro_batch_size
-from tnt_data.errors import UnsupportedElementError
 from tnt_data.elements.fingerprints import fingerprint_of, no_fingerprint
 from tnt_data.elements.micro_batch import MicroBatch
+from tnt_data.elements.row_split import micro_batch_size
 from tnt_data.elements.specs import is_none
+from tnt_data.errors import UnsupportedElementError
 
 
 def slice_batches(

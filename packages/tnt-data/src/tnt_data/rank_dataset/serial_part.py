@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import tensorflow as tf
 
-from tnt_data.build.lookahead import read_one_ahead
-from tnt_data.plan.pushdown import Pushdown
-from tnt_data.description.transformation import JOINS_SAMPLES, Kind, Transformation
 from tnt_data.description.seeds import assign_seeds
+from tnt_data.description.transformation import JOINS_SAMPLES, Kind, Transformation
+from tnt_data.plan.pushdown import Pushdown
+from tnt_data.rank_dataset.lookahead import read_one_ahead
 from tnt_data.transformations.dataset_class import Changes
 from tnt_data.transformations.rebuild import rebuild
 
@@ -83,7 +83,10 @@ class Rebuilder:
         return self._build(last, assign_seeds(last, self.repairs.seed), {})
 
     def _build(
-        self, transformation: Transformation, seeds: Mapping[int, int], done: dict[int, tf.data.Dataset]
+        self,
+        transformation: Transformation,
+        seeds: Mapping[int, int],
+        done: dict[int, tf.data.Dataset],
     ) -> tf.data.Dataset:
         """Build up to a transformation; a dataset that feeds several branches stays one object."""
         if any(moved.transformation is transformation for moved in self.pushdown.moved):
@@ -96,7 +99,9 @@ class Rebuilder:
             done[transformation.identity] = self._build_on(transformation, inputs, seed)
         return done[transformation.identity]
 
-    def _build_on(self, transformation: Transformation, inputs: list[tf.data.Dataset], seed: int) -> tf.data.Dataset:
+    def _build_on(
+        self, transformation: Transformation, inputs: list[tf.data.Dataset], seed: int
+    ) -> tf.data.Dataset:
         old = [feeding.dataset for feeding in transformation.inputs]
         changed = any(new is not own for new, own in zip(inputs, old, strict=True))
         if not changed and not self.repairs.needed_by(transformation):

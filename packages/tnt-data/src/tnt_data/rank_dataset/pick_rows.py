@@ -3,9 +3,9 @@
 The samples of one global batch are collected in a window, which holds references and copies
 nothing. The window knows how many samples it has, also at the end of a pipeline of unknown length,
 and always passes on the rows of one micro-batch: `window[first::size]` with the `first` of
-`tnt_data.build.slice_rows`. Of the windows only the last can be short. So when the rows of all windows are
-joined in batches as large as those of a full window, every batch holds the rows of one window, and
-steps, and their number, are those of the serial pipeline.
+`tnt_data.rank_dataset.slice_rows`. Of the windows only the last can be short. So when the rows of
+all windows are joined in batches as large as those of a full window, every batch holds the rows of
+one window, and steps, and their number, are those of the serial pipeline.
 
 Each row carries what the micro-batch has to tell about the global batch, a few numbers, through the
 transformations between.
@@ -17,10 +17,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tnt_data.elements.row_split import row_positions
+from tnt_data.description.transformation import BatchParameters, Transformation
 from tnt_data.elements.fingerprints import fingerprint_of_all, no_fingerprint
 from tnt_data.elements.micro_batch import MicroBatch
-from tnt_data.description.transformation import BatchParameters, Transformation
+from tnt_data.elements.row_split import row_positions
 from tnt_data.transformations.batches import batch_like
 
 
@@ -67,7 +67,9 @@ def open_windows(source: tf.data.Dataset) -> tf.data.Dataset:
     return source.flat_map(elements)
 
 
-def join_rows(rows: tf.data.Dataset, batch: Transformation, rank: int, size: int) -> tf.data.Dataset:
+def join_rows(
+    rows: tf.data.Dataset, batch: Transformation, rank: int, size: int
+) -> tf.data.Dataset:
     """Join picked rows to micro-batches. Local.
 
     Args:
