@@ -2,9 +2,9 @@
 
     python tools/check_wheels.py tnt-data tnt-launch
 
-A wheel must hold every module and the licence of the tree, say who wrote it, where it lives and what
-it is for, mark its types, and be importable by itself, with its requirements taken from this environment. Wheels
-are built in this environment too, which must have what builds them.
+A wheel must hold every module and the licence of the tree, say who wrote it, where it lives and
+what it is for, mark its types, and be importable by itself, with its requirements taken from this
+environment. Wheels are built in this environment too, which must have what builds them.
 """
 
 from __future__ import annotations
