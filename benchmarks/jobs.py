@@ -74,12 +74,13 @@ def run_job(
         JobFailed: With the output of the rank that failed first.
     """
     job_id, size = secrets.token_hex(8), len(places)
-    threads = str(max(1, len(os.sched_getaffinity(0)) // size))
+    threads = max(1, len(os.sched_getaffinity(0)) // size)
     common = {
         **outer_environment(),
         "TF_CPP_MIN_LOG_LEVEL": "2",
-        "TNT_NUM_THREADS": threads,
-        "OMP_NUM_THREADS": threads,
+        "TF_NUM_INTRAOP_THREADS": str(threads),  # as the launcher does
+        "TF_NUM_INTEROP_THREADS": str(max(2, threads)),
+        "OMP_NUM_THREADS": str(threads),
         **variables,
     }
     command = [sys.executable, "-m", module, *arguments]

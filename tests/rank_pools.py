@@ -15,7 +15,6 @@ ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TF_NUM_INTEROP_THREADS": "2",
     "TF_NUM_INTRAOP_THREADS": "1",
-    "TNT_NUM_THREADS": "1",
 }
 """What a rank of a test finds in its environment: one core, no GPU, little noise."""
 

@@ -40,8 +40,12 @@ def train_serial(arguments=""):
 
 
 def train_on(size, arguments="", options=""):
-    """Train as on a terminal: what TensorFlow logs is left to the launcher."""
-    launcher = f"env -u TF_CPP_MIN_LOG_LEVEL tarantella -n {size} {options}"
+    """Train as on a terminal: what TensorFlow logs is left to the launcher.
+
+    A slow machine must not make ranks report that they wait for each other.
+    """
+    environment = "env -u TF_CPP_MIN_LOG_LEVEL TNT_STALL_REPORT_S=600"
+    launcher = f"{environment} tarantella -n {size} {options}"
     return run_job(f"{launcher} -- models/lenet5/train.py {arguments}")
 
 

@@ -134,6 +134,9 @@ def stopped_steps(kind: str) -> int:
     model, callbacks = classifier(True), [StopAfterSecond()]
     if kind == "evaluate":
         model.evaluate(batches_of(), verbose=0, callbacks=callbacks)
+    elif kind == "evaluate with a CallbackList":
+        callback_list = keras.callbacks.CallbackList(callbacks, model=model)
+        model.evaluate(batches_of(), verbose=0, callbacks=callback_list)
     elif kind == "validate":
         model.fit(batches_of(22), validation_data=batches_of(), verbose=0, callbacks=callbacks)
     else:

@@ -88,7 +88,9 @@ def test_errors_of_own_code_are_left_as_they_are(pool_of: Any) -> None:
         assert "mine" in result["text"]
 
 
-@pytest.mark.parametrize("kind", ["evaluate", "validate", "predict"])
+@pytest.mark.parametrize(
+    "kind", ["evaluate", "evaluate with a CallbackList", "validate", "predict"]
+)
 def test_one_rank_that_stops_steps_stops_all_at_that_step(kind: str, pool_of: Any) -> None:
     assert pool_of(2).run(calls.stopped_steps, kind) == [2, 2]
 

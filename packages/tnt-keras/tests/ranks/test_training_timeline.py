@@ -23,7 +23,8 @@ def run(tmp_path_factory: Any) -> tuple[Trace, list[list[str]]]:
         **ENVIRONMENT,
         "TNT_TIMELINE": str(path),
         "TNT_LOG_LEVEL": "INFO",
-        "TNT_NUM_THREADS": "2",
+        "TF_NUM_INTRAOP_THREADS": "2",
+        "TF_NUM_INTEROP_THREADS": "2",
     }
     messages = run_ranks(traced.train_evaluate_predict, 2, env=environment, timeout_s=120)
     return read_trace(path), messages

@@ -222,3 +222,24 @@ def test_shared_memory_left_behind_is_removed_and_told(launch):
     assert exit_code == 0
     (path,) = re.findall(r"left behind: (\S+)", err)
     assert not os.path.exists(path)
+
+
+@pytest.mark.parametrize(
+    ("device", "options", "seen_by_ranks"),
+    [
+        ("", [], ["2", "3"]),
+        ("", ["-n", "1"], ["2"]),
+        ("", ["-x", "CUDA_VISIBLE_DEVICES=1,0"], ["1", "0"]),
+        ("--no-gpu", ["-n", "2"], ["-1", "-1"]),
+    ],
+)
+def test_ranks_share_the_gpus_that_the_user_lists(launch, tmp_path, device, options, seen_by_ranks):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\nfor i in 0 1 2 3; do echo GPU $i: A; done\n")
+    tool.chmod(0o700)
+    user = {"CUDA_VISIBLE_DEVICES": "2,3", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    job = launch(options, DUMP, device=device, env=user)
+    assert job.end()[0] == 0
+    found = [seen(tmp_path, rank)["environment"] for rank in range(len(seen_by_ranks))]
+    assert [variables["CUDA_VISIBLE_DEVICES"] for variables in found] == seen_by_ranks
+    assert found[0]["TNT_SIZE"] == str(len(seen_by_ranks))

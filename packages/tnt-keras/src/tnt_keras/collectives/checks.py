@@ -13,30 +13,43 @@ _FAILED = re.compile(
 )
 
 
-def require(condition: tf.Tensor, sentence: str, values: Sequence[tf.Tensor] = ()) -> tf.Operation:
+class FailedCheckError(ValueError):
+    """A check failed in a step that runs eagerly; in a graph it is an error of TensorFlow."""
+
+
+def require(
+    condition: tf.Tensor, sentence: str, values: Sequence[tf.Tensor] = ()
+) -> tf.Operation | None:
     """Make a step fail unless a condition holds; the public call then raises `ValueError`.
 
     Args:
         condition: bool scalar.
         sentence: Says what must hold and what to do about it. No square brackets.
-        values: Shown behind the sentence.
+        values: Numbers, shown behind the sentence.
 
     Returns:
-        The operation of the check; None if it runs eagerly.
+        The operation of the check, on which others can depend; None if it runs eagerly.
     """
+    if tf.executing_eagerly():
+        if not condition:
+            shown = (" ".join(map(str, value.numpy().ravel())) for value in values)
+            raise FailedCheckError(" ".join([sentence, *shown]))
+        return None
     return tf.debugging.Assert(condition, [_MARK + sentence, *values], summarize=64)
 
 
-def failed_check(text: str) -> str | None:
+def failed_check(error: Exception) -> str | None:
     """Return the sentence, with its values, of the check that an error stems from. Pure.
 
     Args:
-        text: Text of a TensorFlow error.
+        error: Any error that a step raised.
 
     Returns:
-        None if the error is not that of a check made by `require`.
+        None if it is not that of a check made by `require`.
     """
-    found = _FAILED.search(text)
+    if isinstance(error, FailedCheckError):
+        return str(error)
+    found = _FAILED.search(str(error)) if isinstance(error, tf.errors.OpError) else None
     if found is None:
         return None
     sentence, values = found.groups()

@@ -36,12 +36,10 @@ def cause_of(error: Exception) -> Exception | None:
     """
     if isinstance(error, tnt_comm.CommError):
         return error
-    if not isinstance(error, tf.errors.OpError):
-        return None
-    check = failed_check(error.message)
+    check = failed_check(error)
     if check is not None:
         return ValueError(check)
-    found = _CAUSE.search(error.message)
+    found = _CAUSE.search(str(error)) if isinstance(error, tf.errors.OpError) else None
     if found is None:
         return None
     name, text = found.groups()

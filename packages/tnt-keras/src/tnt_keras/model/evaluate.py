@@ -76,7 +76,9 @@ class Evaluating(_Base):
             "tnt_distribute_dataset": tnt_distribute_dataset,
             "verify_inputs": verify_inputs,
         }
-        return super().evaluate(**of_keras | _replaced(self, "test_step", of_keras | of_tarantella))
+        return super().evaluate(
+            **of_keras | _replacements(self, "test_step", of_keras | of_tarantella)
+        )
 
     @collective_call("predict")
     def predict(
@@ -123,10 +125,10 @@ class Evaluating(_Base):
             "verify_inputs": verify_inputs,
         }
         given = of_keras | of_tarantella
-        return super().predict(**of_keras | _replaced(self, "predict_step", given))
+        return super().predict(**of_keras | _replacements(self, "predict_step", given))
 
 
-def _replaced(model: Any, step_name: str, given: dict[str, Any]) -> dict[str, Any]:
+def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return what Keras' method is given on this rank instead of the user's. Collective."""
     is_prediction = step_name == "predict_step"
     own = InputArguments.of_call(given, EVALUATION, needs_equal_steps=not is_prediction)

@@ -119,10 +119,10 @@ class Fitting(_Base):
             "tnt_distribute_validation_dataset": tnt_distribute_validation_dataset,
             "verify_inputs": verify_inputs,
         }
-        return super().fit(**of_keras | _replaced(self, of_keras | of_tarantella))
+        return super().fit(**of_keras | _replacements(self, of_keras | of_tarantella))
 
 
-def _replaced(model: Any, given: dict[str, Any]) -> dict[str, Any]:
+def _replacements(model: Any, given: dict[str, Any]) -> dict[str, Any]:
     """Return what Keras' `fit` is given on this rank instead of the user's. Collective."""
     training = InputArguments.of_call(given, TRAINING)
     validation = InputArguments.of_call(given, VALIDATION)

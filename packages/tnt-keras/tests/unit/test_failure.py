@@ -1,0 +1,90 @@
+"""The cause of a failure is found in what TensorFlow makes of it, and errors of users are left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+import tnt_comm
+from tnt_keras.collectives.checks import require
+from tnt_keras.collectives.failure import cause_of
+from tnt_keras.collectives.user_frames import user_frames_of, user_line
+
+
+def _raised(function: Any, *args: Any) -> Exception:
+    with pytest.raises(Exception) as info:
+        function(*args)
+    return info.value
+
+
+def _needs_positive(value: tf.Tensor) -> tf.Tensor:
+    with tf.control_dependencies([require(value > 0, "It must be positive. It is:", [value])]):
+        return tf.identity(value)
+
+
+@pytest.mark.parametrize("wrap", [tf.function, lambda function: function], ids=["graph", "eager"])
+def test_failed_check_becomes_a_value_error_with_its_values(wrap: Any) -> None:
+    checked = wrap(_needs_positive)
+    assert checked(tf.constant(2)) == 2
+    cause = cause_of(_raised(checked, tf.constant(-3)))
+    assert type(cause) is ValueError
+    assert str(cause) == "It must be positive. It is: -3"
+
+
+def test_assertion_of_a_user_is_no_check_of_ours() -> None:
+    error = _raised(tf.debugging.assert_equal, tf.constant(1), tf.constant(2), "mine")
+    assert isinstance(error, tf.errors.InvalidArgumentError)
+    assert cause_of(error) is None
+    assert cause_of(ValueError("PeerLostError: rank 1")) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("UsageError", ValueError),
+        ("CommError", tnt_comm.CommError),
+        ("CommTimeoutError", tnt_comm.CommTimeoutError),
+        ("PeerLostError", tnt_comm.PeerLostError),
+        ("MismatchError", tnt_comm.MismatchError),
+    ],
+)
+def test_failure_of_an_operation_becomes_the_error_of_tnt_comm(name: str, kind: type) -> None:
+    sentence = "rank 0: step 3 of bucket 0 ('dense/bias') needs rank [1]. Look there."
+    graph = "Graph execution error:\n\nDetected at node TntFinishReduce defined at (most ...):\n"
+    for text in (
+        f"{name}: {sentence}",
+        f"{graph}<stack traces unavailable>\n{name}: {sentence}\n\t [[{{{{node a}}}}]] [Op:b]",
+    ):
+        cause = cause_of(tf.errors.UnavailableError(None, None, text))
+        assert type(cause) is kind
+        assert str(cause) == sentence
+
+
+def test_error_of_tnt_comm_is_its_own_cause() -> None:
+    error = tnt_comm.PeerLostError("rank 1 is gone")
+    assert cause_of(error) is error
+
+
+def test_line_of_a_user_is_the_nearest_outside_of_the_packages() -> None:
+    def call_back() -> str:
+        return user_line()
+
+    assert call_back() == f"test_failure.py:{call_back.__code__.co_firstlineno + 1}"
+
+
+def test_traceback_keeps_frames_of_the_user_alone() -> None:
+    error = _raised(lambda: tf.data.Dataset.range(3).batch(-1))
+    assert any("tensorflow" in name for name in _files(error.__traceback__))
+    kept = _files(user_frames_of(error.__traceback__))
+    assert kept
+    assert not any("tensorflow" in name for name in kept)
+
+
+def _files(traceback: Any) -> list[str]:
+    names = []
+    while traceback is not None:
+        names.append(traceback.tb_frame.f_code.co_filename)
+        traceback = traceback.tb_next
+    return names
