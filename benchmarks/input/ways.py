@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.data.experimental.ops import distribute as tensorflow_distribute
 
 import tnt_data
-from tnt_data.slicing import slice_batches
+from tnt_data import slice_batches
 
 PIXELS = 224
 Way = Callable[[Path, int, int], Any]

@@ -231,6 +231,9 @@ def global_batch_size(dataset: tf.data.Dataset) -> int | None:
     Args:
         dataset: As for `distribute`.
 
+    Returns:
+        Number of samples of all ranks together.
+
     Raises:
         TypeError: If `dataset` is not a `tf.data.Dataset`.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from random_pipelines import random_pipeline
@@ -14,15 +15,18 @@ from tnt_data.plan.split import Way, plan_split
 from tnt_data.transformations.read import read_transformations
 
 AT_LEISURE = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+# The profile decides how many pipelines are drawn: of 100 examples that it asks for, so many.
+SHARED, TYPES = (settings().max_examples * part // 100 for part in (30, 10))
 # Numbers that hypothesis does not look at: it would draw variants of a few pipelines.
 RANDOM = st.randoms(use_true_random=True)
 WAYS = [PICK, PICK, SLICE]
 
 
+@pytest.mark.timeout(1200)  # some 50 s of work, many times that on a busy machine
 def test_steps_of_all_ranks_are_the_serial_batches() -> None:
     moved: list[bool] = []
 
-    @settings(AT_LEISURE, max_examples=30)
+    @settings(AT_LEISURE, max_examples=SHARED)
     @given(RANDOM)
     def check(random: Random) -> None:
         words, build = random_pipeline(random)
@@ -35,10 +39,11 @@ def test_steps_of_all_ranks_are_the_serial_batches() -> None:
         )
 
     check()
-    assert sum(moved) >= 10  # the pipelines that are worth the trouble are among them
+    assert sum(moved) >= SHARED // 3  # the pipelines that are worth the trouble are among them
 
 
-@settings(AT_LEISURE, max_examples=10)
+@pytest.mark.timeout(1200)
+@settings(AT_LEISURE, max_examples=TYPES)
 @given(RANDOM)
 def test_both_ways_have_the_same_types_and_the_serial_cardinality(random: Random) -> None:
     words, build = random_pipeline(random)

@@ -15,13 +15,15 @@ import tnt_data
 FOLDER = Path(tnt_data.__file__).parent
 PRIVATE = FOLDER / "tensorflow_private.py"
 PUBLIC_WITH_UNDERSCORE = frozenset({"_replace"})  # of named tuples
+OWN = frozenset({"_tnt_data_results"})  # an attribute that this package adds to a dataset
 
 
 def private_names(source: str) -> set[str]:
     """What a module takes from the inside of other things: modules, attributes, classes."""
-    tree = ast.parse(source)
-    names = {name for node in ast.walk(tree) for name in names_in(node)}
-    return names - PUBLIC_WITH_UNDERSCORE
+    nodes = list(ast.walk(ast.parse(source)))
+    parts = {part for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    names = {name for node in nodes if node not in parts for name in names_in(node)}
+    return names - PUBLIC_WITH_UNDERSCORE - OWN
 
 
 def names_in(node: ast.AST) -> Iterator[str]:
@@ -35,15 +37,12 @@ def names_in(node: ast.AST) -> Iterator[str]:
         if is_private(node.attr) and not of_own_object:
             yield node.attr
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        is_class = node.value.isidentifier() and node.value.endswith(("Dataset", "DatasetV2"))
-        if is_class and is_private(node.value):
+        if is_private(node.value) and node.value.isidentifier():
             yield node.value
-    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "setattr"):
-        yield from (
-            ast.unparse(argument)
-            for argument in node.args[1:2]
-            if is_private(ast.unparse(argument).removeprefix("f").strip("'\""))
-        )
+    elif isinstance(node, ast.JoinedStr):
+        first = node.values[0]
+        if isinstance(first, ast.Constant) and is_private(str(first.value)):
+            yield ast.unparse(node)
 
 
 def is_inside_tensorflow(module: str) -> bool:
@@ -64,6 +63,12 @@ def is_private(name: str) -> bool:
         "type(dataset).__name__ == '_MapDataset'",
         "getattr(dataset, '_map_func', None)",
         "getattr(dataset, f'_{name}')",
+        "hasattr(dataset, '_map_func')",
+        "dataset.argument('_map_func')",
+        "NAMES = ['_map_func', '_seed2']",
+        "attributes = {'_seed': 3}",
+        "dataset.__dict__['_seed'] = 3",
+        "setattr(dataset, '_' + name, 3)",
     ],
 )
 def test_private_names_are_found(source: str) -> None:

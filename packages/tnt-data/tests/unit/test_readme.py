@@ -11,7 +11,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 
 def test_example_shares_every_batch_between_two_ranks() -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    example = "".join(re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL))
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         exec(compile(example, str(README), "exec"), {})

@@ -19,7 +19,7 @@ def rewrite(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool = False) -
 
     Args:
         plan: Where to split, and how.
-        repairs: What is set right on the way; holds the rank and the number of ranks.
+        repairs: How to repair transformations; holds the rank and the number of ranks.
         with_fingerprint: Whether micro-batches have fingerprints.
 
     Raises:

@@ -14,12 +14,12 @@ from tnt_data.description.seeds import assign_seeds
 from tnt_data.transformations.dataset_class import Changes
 from tnt_data.transformations.rebuild import rebuild
 
-_PRACTICALLY_ALL = 2**62
+_MORE_THAN_ALL = 2**62  # taking so many changes nothing, but keeps neighbours from being fused
 
 
 @dataclass(frozen=True)
 class Repairs:
-    """What is set right in transformations that would make ranks differ.
+    """How to repair transformations that would make ranks differ.
 
     Attributes:
         rank: Rank of the caller.
@@ -40,7 +40,7 @@ class Repairs:
     def rebuild(
         self, transformation: Transformation, inputs: list[tf.data.Dataset], seed: int | None = None
     ) -> tf.data.Dataset:
-        """Rebuild a transformation on other inputs, set right. Local.
+        """Rebuild a transformation on other inputs, with its repairs. Local.
 
         Args:
             transformation: The transformation.
@@ -68,7 +68,7 @@ class Rebuilder:
     on from one call to the next.
 
     Attributes:
-        repairs: What is set right.
+        repairs: How to repair transformations.
         pushdown: Transformations that are left out, since they come after the pick.
     """
 
@@ -102,7 +102,7 @@ class Rebuilder:
         if not changed and not self.repairs.needed_by(transformation):
             return transformation.dataset
         if transformation in self.pushdown.apart and transformation.kind is Kind.ARRANGE:
-            inputs = [inputs[0].take(_PRACTICALLY_ALL)]
+            inputs = [inputs[0].take(_MORE_THAN_ALL)]
         return self.repairs.rebuild(transformation, inputs, seed)
 
 

@@ -90,6 +90,9 @@ def split_sizes(batch_size: int, size: int) -> tuple[int, ...]:
         batch_size: Samples in the global batch; 0 or more.
         size: Number of ranks that share the batch.
 
+    Returns:
+        One number for each rank; their sum is `batch_size`.
+
     Raises:
         ValueError: If `size < 1` or `batch_size` is negative.
 
@@ -119,6 +122,9 @@ def last_batch_size(num_samples: int, batch_size: int, drop_remainder: bool) -> 
         num_samples: Samples of the pass; 0 or more.
         batch_size: Samples in a full global batch; at least 1.
         drop_remainder: Whether a short last batch is left out.
+
+    Returns:
+        At most `batch_size`; 0 if the pass has no batches.
     """
     steps = num_steps(num_samples, batch_size, drop_remainder)
     return min(batch_size, num_samples - (steps - 1) * batch_size) if steps else 0

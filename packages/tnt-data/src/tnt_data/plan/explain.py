@@ -43,7 +43,7 @@ def _describe_batching(batching: Batching) -> str:
 
 
 def _describe_sizes(batching: Batching, size: int) -> list[str]:
-    """Samples per rank in the first and in the last batch of a pass."""
+    """Describe the samples per rank in the first and in the last batch of a pass."""
     rule = f"Rank r of {size} takes batch[r::{size}]"
     if batching.batch_size is None:
         return [f"{rule}."]
@@ -65,7 +65,7 @@ def _shares(batch_size: int, size: int) -> str:
 
 
 def _walk(transformation: Transformation, depth: int) -> list[tuple[Transformation, int]]:
-    """Transformations, sources first; the branches of a merge are indented."""
+    """List transformations with their indentation, sources first; branches are indented."""
     deeper = depth + (transformation.kind is Kind.MERGE)
     before = [pair for feeding in transformation.inputs for pair in _walk(feeding, deeper)]
     return [*before, (transformation, depth)]
@@ -87,15 +87,15 @@ class _Report:
     fixed: set[Transformation]
 
     def row(self, transformation: Transformation, depth: int) -> tuple[str, str, str, str]:
-        """Transformation, what is done with it, its seed, and details."""
-        done, details = self._fate(transformation)
+        """Return the text of a transformation, what is done with it, its seed, and details."""
+        done, details = self._what_is_done(transformation)
         repairs = self._repairs(transformation)
         if repairs and done == "kept":
             done = "rebuilt"
         text, seed = "  " * depth + transformation.text, self._seed(transformation)
         return text, done, seed, "; ".join([details, *repairs])
 
-    def _fate(self, transformation: Transformation) -> tuple[str, str]:
+    def _what_is_done(self, transformation: Transformation) -> tuple[str, str]:
         plan = self.plan
         if any(moved.transformation is transformation for moved in plan.pushdown.moved):
             return "moved", "after the pick: for this rank's samples only"

@@ -1,1 +1,1 @@
-"""From what the user gives to `fit`, `evaluate` and `predict` to this rank's part of each batch."""
+"""What the user gives to `fit`, `evaluate` and `predict`, and this rank's part of it."""

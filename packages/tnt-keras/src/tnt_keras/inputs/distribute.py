@@ -96,7 +96,7 @@ def _distribute_arrays(
 def _share(
     pipeline: tnt_data.Pipeline, given: InputArguments, functions: list[BatchFunction], seed: int
 ) -> DistributedInput:
-    """Every rank takes its rows of each global batch."""
+    """Give this rank its rows of each global batch."""
     size = get_size()
     is_compared = given.verify and size > 1
     local = pipeline.distribute(
@@ -118,7 +118,7 @@ def _share(
 def _keep_own(
     dataset: tf.data.Dataset, given: InputArguments, functions: list[BatchFunction]
 ) -> DistributedInput:
-    """Every rank reads what it was given."""
+    """Give this rank all that it was given: ranks have shared the samples by themselves."""
     if get_size() == 1:
         if given.has_micro_batches:
             dataset = dataset.map(lambda micro_batch: micro_batch.data)

@@ -113,7 +113,7 @@ def _warn(batches: Any, verify: bool) -> None:
 
 
 def _rows_to_micro_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """From what a `RankRowsPyDataset` makes to micro-batches."""
+    """Make micro-batches of what a `RankRowsPyDataset` yields."""
 
     def micro_batch(element: Any) -> CheckedBatch:
         rows, numbers = split_numbers(element)
@@ -126,7 +126,7 @@ def _rows_to_micro_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
 def _slice_numbered(
     dataset: tf.data.Dataset, rank: int, size: int, verify: bool
 ) -> tf.data.Dataset:
-    """From what a `NumberedPyDataset` makes to micro-batches."""
+    """Make micro-batches of what a `NumberedPyDataset` yields."""
 
     def with_number(element: Any) -> dict[str, Any]:
         batch, numbers = split_numbers(element)

@@ -33,7 +33,8 @@ def write(
 
     Raises:
         FileExistsError: On all ranks, if the file exists and `overwrite` is False.
-        OSError: On all ranks, if a rank cannot write; says which and why.
+        OSError: On all ranks, if a rank cannot write; says which and why. Other errors of Python
+            keep their class as far as `run_together` says.
     """
     path = pathlib.Path(path)
 
