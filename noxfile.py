@@ -309,6 +309,7 @@ def dist(session: nox.Session, package: str) -> None:
     shutil.rmtree(scratch / "dist", ignore_errors=True)
     for name in local_closure(package):
         session.run("python", "-m", "build", f"packages/{name}", f"--outdir={scratch / 'dist'}")
+        session.run("python", "tools/check_wheels.py", f"--built={scratch / 'dist'}", name)
     session.run("python", "-m", "virtualenv", "--clear", str(scratch / "clean"))
     python = str(scratch / "clean/bin/python")
     wheels = [
