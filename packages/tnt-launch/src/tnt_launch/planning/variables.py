@@ -47,7 +47,7 @@ class Integer:
 
     @property
     def rule(self) -> str:
-        """Return what a value must be. Pure."""
+        """What a value must be, in words."""
         if self.maximum is None:
             return f"an integer of at least {self.minimum}"
         return f"an integer from {self.minimum} to {self.maximum}"
