@@ -163,7 +163,7 @@ COUNTER = tf.Variable(0, dtype=tf.int64)
 
 
 @pytest.mark.parametrize("case", KEPT)
-def test_step_that_cannot_be_moved_is_kept_and_the_reason_is_told(case: str) -> None:
+def test_transformation_that_cannot_be_moved_is_kept_and_the_reason_is_told(case: str) -> None:
     make, reason = KEPT[case]
     plan = plan_split(read_transformations(make()), 2)
     assert not plan.pushdown.saves_work

@@ -1,4 +1,4 @@
-"""What ranks tell each other between steps: short messages, wishes, and what must be equal.
+"""Collectives between steps, outside of graphs: barrier, allgather, broadcast, comparisons.
 
 Every message says what it is: its label holds the public call that is running and what the message
 is for. Where the labels of ranks differ, all of them raise `tnt_comm.MismatchError`, which names
@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 import tnt_comm
-from tnt_keras.collectives.call import current_call
+from tnt_keras.collectives.current_call import current_call
 from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 
-_WISHES = {False: np.zeros(1, np.uint8), True: np.ones(1, np.uint8)}
+_FLAGS = {False: np.zeros(1, np.uint8), True: np.ones(1, np.uint8)}
 
 
 def exchange(name: str, message: bytes) -> list[bytes]:
@@ -35,8 +35,8 @@ def exchange(name: str, message: bytes) -> list[bytes]:
     return [part.tobytes() for part in parts]
 
 
-def meet(name: str) -> None:
-    """Make sure that all ranks have come to the same point. Collective.
+def barrier(name: str) -> None:
+    """Wait until all ranks have come to the same point. Collective.
 
     Args:
         name: As for `exchange`.
@@ -59,7 +59,7 @@ def any_rank(name: str, condition: bool) -> bool:
         tnt_comm.MismatchError: As for `exchange`.
     """
     label, caller = _label(name)
-    of_ranks = tnt_comm.allgather(_WISHES[bool(condition)], label=label, caller=caller)
+    of_ranks = tnt_comm.allgather(_FLAGS[bool(condition)], label=label, caller=caller)
     return any(part[0] for part in of_ranks)
 
 

@@ -1,4 +1,4 @@
-"""What ranks compare of their inputs before a run: pipelines, arrays, numbers of steps."""
+"""Compare the inputs of ranks before a run: pipelines, arrays, numbers of steps."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def require_same_pipeline(
     )
 
 
-def compare_arrays(arrays: Arrays, verify: bool) -> None:
-    """Compare what ranks hold in memory: some of it, or all if the user wants it. Collective.
+def compare_input_arrays(arrays: Arrays, verify: bool) -> None:
+    """Compare the arrays of ranks: some of their rows, or all if the user wants it. Collective.
 
     Args:
         arrays: Those of this rank.

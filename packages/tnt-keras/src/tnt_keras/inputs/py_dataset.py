@@ -85,11 +85,11 @@ class SameOrderPyDataset(keras.utils.PyDataset):
         return self._make(self._batches, int(self._order[index]) if self._shuffle else index)
 
     def on_epoch_begin(self) -> None:
-        """Pass the call on to the original."""
+        """Pass the call on to the original. Local."""
         self._batches.on_epoch_begin()
 
     def on_epoch_end(self) -> None:
-        """Pass the call on to the original, and draw the order of the next epoch."""
+        """Pass the call on to the original, and draw the order of the next epoch. Local."""
         self._batches.on_epoch_end()
         self._epoch += 1
         self._order = self._new_order()

@@ -10,7 +10,7 @@ from typing import Any
 
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.keras_hooks.class_swap import without_mixins
-from tnt_keras.model.atomic_write import write
+from tnt_keras.model.atomic_write import write_atomically
 from tnt_keras.model.file_on_all_ranks import run_together
 from tnt_keras.model.first_step import Preparation
 from tnt_keras.step.model_steps import StepCommunication
@@ -56,7 +56,7 @@ class Saving(_Base):
             with _as_plain_keras(self):
                 self.save(path, zipped=zipped, **kwargs)
 
-        write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
+        write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
     @collective_call("save_weights")
     def save_weights(
@@ -84,7 +84,7 @@ class Saving(_Base):
             with _as_plain_keras(self):
                 self.save_weights(path, **kwargs)
 
-        write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
+        write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
     @collective_call("export")
     def export(
@@ -110,7 +110,7 @@ class Saving(_Base):
             with _as_plain_keras(self):
                 self.export(path, *args, **kwargs)
 
-        write(filepath, write_to, overwrite=True, on_all_ranks=tnt_save_all_devices)
+        write_atomically(filepath, write_to, overwrite=True, on_all_ranks=tnt_save_all_devices)
 
     @collective_call("load_weights")
     def load_weights(self, filepath: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
