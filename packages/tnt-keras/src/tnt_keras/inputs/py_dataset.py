@@ -139,7 +139,7 @@ class RankRowsPyDataset(SameOrderPyDataset):
 
     def _make(self, batches: Any, index: int) -> Any:
         num_global = batches.num_samples(index)
-        num_local = len(range(self._rank, num_global, self._size))
+        num_local = tnt_data.micro_batch_size(num_global, self._rank, self._size)
         rows = slice(self._rank if num_local else 0, None, self._size)
         batch = batches.get_rows(index, rows if num_local else slice(0, 1))
         return _with_numbers(batch, [index + 1, num_local, num_global])

@@ -246,6 +246,9 @@ JOB_VARIABLES = (
 )
 """Variables that describe a rank. They belong to the launcher: what it finds there is replaced."""
 
+ALL_NAMES = (*JOB_VARIABLES, *(variable.name for variable in USER_VARIABLES))
+"""Every `TNT_*` variable that a rank may find: those of the job always, the others if set."""
+
 
 def _strip(text: str) -> str:
     """Remove blanks as C++ knows them; Python's own `strip` removes more."""
