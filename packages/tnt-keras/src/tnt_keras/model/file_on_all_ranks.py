@@ -6,7 +6,7 @@ import builtins
 import os
 from collections.abc import Callable
 
-from tnt_keras.collectives.messages import exchange
+from tnt_keras.collectives.messages import allgather
 from tnt_keras.process.rank import get_rank, get_size
 
 
@@ -32,7 +32,7 @@ def run_together(verb: str, path: str | os.PathLike[str], action: Callable[[], N
     except Exception as failure:  # every kind must reach the other ranks, which wait for this one
         error = failure
     message = f"{type(error).__name__}: {error}" if error else ""
-    of_ranks = [text.decode() for text in exchange(f"end of {verb}", message.encode())]
+    of_ranks = [text.decode() for text in allgather(f"end of {verb}", message.encode())]
     if error is not None:
         raise error
     for rank, text in enumerate(of_ranks):

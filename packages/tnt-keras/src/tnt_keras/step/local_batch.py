@@ -1,4 +1,4 @@
-"""From the element that a step receives to the part that this rank computes."""
+"""Take this rank's part of the element that a step receives."""
 
 from __future__ import annotations
 

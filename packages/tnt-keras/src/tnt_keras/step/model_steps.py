@@ -1,4 +1,4 @@
-"""The steps of a distributed model: the user's own, seen by all ranks as one."""
+"""The steps of a distributed model: the user's own, on this rank's part of a global batch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StepCommunication:
         self._exchanges: ExchangeSequence | None = None
 
     def make_data_check(self) -> DataCheck:
-        """Return the data check, which is made when it is asked for first. Collective then."""
+        """Return the data check, which the first call makes. Collective the first time."""
         if self.data_check is None:
             self.data_check = DataCheck()
         return self.data_check
@@ -122,7 +122,7 @@ class DistributedSteps(_Base):
         """
         if _runs_plain():
             return super().predict_step(data)
-        if isinstance(data, LocalBatch):  # this rank's own samples, and nobody else's business
+        if isinstance(data, LocalBatch):  # this rank's own samples: other ranks need not take part
             return super().predict_step(data.data)
         rows, step = self._split(data)
         with self._inside(step):

@@ -1,4 +1,4 @@
-"""The hook through which gradients of all ranks reach the user's optimizers.
+"""Hook optimizers, so that they apply the gradients of the global batch.
 
 There is one: a mixin that comes before the class of an optimizer. The compiled optimizer gets it at
 `compile`; any other one when a model's step applies it for the first time. For that,
@@ -108,7 +108,7 @@ def distribute_optimizer(optimizer: Any) -> None:
 
 @contextlib.contextmanager
 def hooked_optimizers() -> Iterator[None]:
-    """Add the hook to every Keras optimizer that this thread's step applies in a with-block.
+    """Add the hook to every Keras optimizer that this thread's step applies in the block. Local.
 
     A model may have other optimizers than the one given to `compile`: one for the generator and one
     for the discriminator, say, or one that the step itself makes.

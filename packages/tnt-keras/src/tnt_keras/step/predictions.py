@@ -1,4 +1,4 @@
-"""The predictions of the global batch, in its order, on every rank."""
+"""Collect the predictions of the global batch, in its order, on every rank."""
 
 from __future__ import annotations
 
