@@ -8,8 +8,8 @@ from tnt_data.tensorflow_private import InspectedDataset, is_op_determinism_enab
 def calls_in_order(inspected: InspectedDataset) -> bool:
     """Return whether functions are called for one element after the other. Local.
 
-    Calls in parallel overtake each other, unless TensorFlow was told to be deterministic: it then
-    calls functions with side effects in order.
+    Calls in parallel overtake each other, unless the determinism of operations is enabled:
+    TensorFlow then calls functions with side effects in order.
     """
     calls = inspected.argument("num_parallel_calls", None)
     return calls is None or int(calls) == 1 or is_op_determinism_enabled()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-_MARK = "Wrong data on several ranks: "  # tells our checks from those in a user's step
+_MARK = "Wrong data on several ranks: "  # distinguishes our checks from those in a user's step
 _FAILED = re.compile(
     rf"assertion failed: \[{_MARK}(.*?)\]((?: \[.*?\])*)(?:\n|\Z| \[\[)", re.DOTALL
 )

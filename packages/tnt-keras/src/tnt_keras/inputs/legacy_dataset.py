@@ -49,8 +49,8 @@ class Dataset:
         """Return this rank's part: the rows `batch[rank::num_ranks]` of every batch. Local.
 
         A rank without samples in a short last batch gets one row, a duplicate of the first sample,
-        which must not count. `tnt_data.distribute` says which rows these are; here they cannot be
-        told from others.
+        which must not count. `tnt_data.distribute` says which rows these are; here they cannot
+        be distinguished from others.
 
         Args:
             user_micro_batch_size: Samples per rank and step, needed for an unbatched dataset.

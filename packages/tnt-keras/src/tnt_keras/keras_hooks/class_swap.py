@@ -11,6 +11,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+MixinBase: Any = object
+"""Base of mixins, for type checkers: `super()` finds methods of the class beside the mixin."""
+
 
 def add_mixin(instance: Any, mixin: type) -> None:
     """Put `mixin` in front of the classes of `instance`; nothing happens if it is there. Local.

@@ -8,14 +8,12 @@ from tnt_keras.callbacks.select import select_callbacks
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_keras
 from tnt_keras.inputs.distribute import distribute_input
+from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.first_step import check_compiled, end_of_data_callback, prepare_steps
 from tnt_keras.process.verbosity import verbosity
 
-# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
-_Base: Any = object
 
-
-class Evaluating(_Base):
+class Evaluating(MixinBase):
     """Mixin for a Keras model: evaluates and predicts on all ranks."""
 
     @collective_call("evaluate")

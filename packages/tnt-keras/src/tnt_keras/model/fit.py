@@ -17,15 +17,13 @@ from tnt_keras.inputs.arguments import (
 )
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.inputs.py_dataset import SEED, with_same_order
+from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.batch_norm import warn_about_batch_statistics
 from tnt_keras.model.first_step import check_compiled, end_of_data_callback, prepare_steps
 from tnt_keras.process.verbosity import verbosity
 
-# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
-_Base: Any = object
 
-
-class Fitting(_Base):
+class Fitting(MixinBase):
     """Mixin for a Keras model: trains on all ranks."""
 
     @collective_call("fit")

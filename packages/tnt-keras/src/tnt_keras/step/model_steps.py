@@ -8,6 +8,7 @@ from typing import Any
 
 from tnt_keras.collectives.channel import Channel
 from tnt_keras.collectives.exchange import ExchangeSequence
+from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.keras_hooks.private import check_version
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.context import Step, current_tracing, is_building, step_scope
@@ -17,9 +18,6 @@ from tnt_keras.step.losses import corrected_losses
 from tnt_keras.step.optimizer import hooked_optimizers
 from tnt_keras.step.predictions import PredictionGather
 from tnt_keras.step.state import StepState
-
-# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
-_Base: Any = object
 
 
 class StepCommunication:
@@ -64,7 +62,7 @@ class StepCommunication:
             self.optimizers.append(optimizer)
 
 
-class DistributedSteps(_Base):
+class DistributedSteps(MixinBase):
     """Mixin for a Keras model: its three steps compute one global batch on all ranks.
 
     The model's own steps, also those that a user wrote, run on this rank's rows. What they return

@@ -17,19 +17,16 @@ import keras
 import tensorflow as tf
 
 from tnt_keras.collectives.channel import Channel
-from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, without_mixins
+from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, plain_class, without_mixins
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.step.context import Step, current_step, current_tracing
 from tnt_keras.step.gradients import Gradient, global_gradients, gradient_channel
-
-# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
-_Base: Any = object
 
 # Not attributes of the optimizers, whose copies and files would contain them.
 _channels: weakref.WeakKeyDictionary[Any, Channel] = weakref.WeakKeyDictionary()
 
 
-class DistributedOptimizer(_Base):
+class DistributedOptimizer(MixinBase):
     """Mixin for a Keras optimizer: `apply` sees the gradients of the global batch.
 
     It is put on the outermost optimizer (a `LossScaleOptimizer`, where there is one), so that

@@ -78,7 +78,7 @@ class OutputRouter:
         Args:
             rank: The rank.
             is_traceback_shown: Whether to show a traceback that is held back; no if it is the
-                reason of the end, which the report tells.
+                reason of the end, which the report shows.
             now: Present time.
         """
         log_filter = self._log_filters.pop(rank, None)

@@ -53,7 +53,7 @@ class Tail:
 class TracebackHold:
     """Hold a traceback back for a moment: if the rank ends because of it, the report shows it.
 
-    Without this every failure would be told several times, by each rank and by the report. A
+    Without this every failure would be shown several times, by each rank and by the report. A
     traceback of a rank that goes on is shown after `TRACEBACK_HOLD_S`.
     """
 

@@ -10,7 +10,7 @@ import re
 
 _SEVERITIES = b"IWE"  # fatal errors are never hidden
 _ANNOUNCEMENT = b"WARNING: All log messages before absl::InitializeLog() is called are written to "
-_NO_TIME = b"0000 00:00:"  # the library has not been told the time yet
+_NO_TIME = b"0000 00:00:"  # before the log is initialised, it has no clock
 _LINE = re.compile(rb"([IWE])0000 00:00:\d+\.\d+ +\d+ [\w./-]+\.(?:cc|cpp|h|hpp):\d+\] ")
 _MAX_HELD = 4096
 
