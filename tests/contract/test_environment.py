@@ -6,8 +6,8 @@ import re
 import pytest
 
 from tnt_keras.process.variable_names import KNOWN_NAMES
-from tnt_launch.planning.rank_environment import WRITTEN_VARIABLES
 from tnt_launch.planning.variables import (
+    ALL_NAMES,
     USER_VARIABLES,
     Boolean,
     Integer,
@@ -45,17 +45,17 @@ def documented_readers():
 
 
 def test_the_page_documents_exactly_the_variables_that_the_launcher_writes():
-    assert set(documented_readers()) == set(WRITTEN_VARIABLES)
+    assert set(documented_readers()) == set(ALL_NAMES)
 
 
 def test_tnt_keras_knows_the_names_of_all_variables():
     """It warns of other names where there is no launcher to do so."""
-    assert sorted(KNOWN_NAMES) == sorted(WRITTEN_VARIABLES)
+    assert sorted(KNOWN_NAMES) == sorted(ALL_NAMES)
 
 
 @pytest.mark.parametrize("package", READERS)
 def test_every_variable_that_is_read_is_written_by_the_launcher(package):
-    assert read_by(package) - set(WRITTEN_VARIABLES) == set()
+    assert read_by(package) - set(ALL_NAMES) == set()
 
 
 @pytest.mark.parametrize("package", READERS)

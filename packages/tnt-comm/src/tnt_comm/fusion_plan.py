@@ -66,7 +66,7 @@ class Bucket:
 
 
 class FusionPlan:
-    """Packs tensors into buckets, so that small ones are reduced together.
+    """Pack tensors into buckets, so that small ones are reduced together.
 
     Tensors are taken in reverse order, since backpropagation produces
     gradients roughly from the last variable to the first. Each dtype has one

@@ -57,7 +57,7 @@ class Gatherer:
         self._dtype = source.dtype
 
     def finish(self, timeout_s: float | None = None) -> list[Array]:
-        """Wait for the rows of all ranks.
+        """Wait for the rows of all ranks. Collective.
 
         Args:
             timeout_s: Longest wait in seconds, by default `TNT_TIMEOUT_S`.

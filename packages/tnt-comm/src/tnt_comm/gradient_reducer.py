@@ -17,7 +17,7 @@ from tnt_comm.group import Group
 
 
 class GradientReducer:
-    """Sums a fixed list of tensors over the ranks of a group in every step.
+    """Sum a fixed list of tensors over the ranks of a group in every step.
 
     In each step every tensor is started once and finished once, in any order
     and from any threads. A bucket is reduced in the background as soon as all
@@ -113,7 +113,7 @@ class GradientReducer:
         self._shapes[i] = source.shape
 
     def finish(self, i: int, out: Array | None = None, timeout_s: float | None = None) -> Array:
-        """Wait for the tensor's sum over the ranks.
+        """Wait for the tensor's sum over the ranks. Collective.
 
         Blocks until every rank has started all tensors of the bucket.
 

@@ -191,13 +191,13 @@ class Group:
         return self._start_reduce_scatter(array, op, will_wait=True).wait(timeout_s)
 
     def start_barrier(self, *, label: str = "", caller: str = "") -> Ticket[None]:
-        """Start a `barrier`; the ticket is done when all members have called it."""
+        """Start a `barrier`; its ticket is done when all members have called it. Local."""
         return self._start_barrier(label, caller, will_wait=False)
 
     def start_allreduce(
         self, array: npt.ArrayLike, op: str = "sum", *, out: Array | None = None
     ) -> Ticket[Array]:
-        """Start an `allreduce` without waiting for it."""
+        """Start an `allreduce` without waiting for it. Local."""
         return self._start_allreduce(array, op, out, will_wait=False)
 
     def start_broadcast(
@@ -209,17 +209,17 @@ class Group:
         label: str = "",
         caller: str = "",
     ) -> Ticket[Array]:
-        """Start a `broadcast` without waiting for it."""
+        """Start a `broadcast` without waiting for it. Local."""
         return self._start_broadcast(array, root, out, label, caller, will_wait=False)
 
     def start_allgather(
         self, array: npt.ArrayLike, *, label: str = "", caller: str = ""
     ) -> Ticket[list[Array]]:
-        """Start an `allgather` without waiting for it."""
+        """Start an `allgather` without waiting for it. Local."""
         return self._start_allgather(array, label, caller, will_wait=False)
 
     def start_reduce_scatter(self, array: npt.ArrayLike, op: str = "sum") -> Ticket[Array]:
-        """Start a `reduce_scatter` without waiting for it."""
+        """Start a `reduce_scatter` without waiting for it. Local."""
         return self._start_reduce_scatter(array, op, will_wait=False)
 
     # `will_wait`: the caller waits at once and its thread runs the operation, so

@@ -41,7 +41,7 @@ class Ticket(Generic[Result]):
         return self._core.is_done()
 
     def wait(self, timeout_s: float | None = None) -> Result:
-        """Wait until the collective is complete. May be called again.
+        """Wait until the collective is complete. May be called again. Collective.
 
         Args:
             timeout_s: Longest wait in seconds, by default `TNT_TIMEOUT_S`.

@@ -85,7 +85,7 @@ class Pipeline:
             size: Number of ranks.
             micro_batch_size: Samples per rank and step, as for the function.
             seed: For shuffles without a seed.
-            fingerprint: Whether micro-batches tell by a number what global batch they are from.
+            fingerprint: Whether each micro-batch has a number computed from its global batch.
 
         Returns:
             Dataset of `MicroBatch`; the same object for the same dataset and arguments.
@@ -179,7 +179,7 @@ def distribute(
         micro_batch_size: Samples per rank and step. An unbatched dataset is batched with
             `micro_batch_size * size`; the batch size of a batched one must equal that.
         seed: For shuffles without a seed.
-        fingerprint: Whether micro-batches tell by a number what global batch they are from, to be
+        fingerprint: Whether each micro-batch has a number computed from its global batch, to be
             compared between ranks. Where random numbers come before the place at which rows are
             taken, such as those of an augmentation, they would always differ: then there is a
             warning, and the number is 0.

@@ -75,7 +75,7 @@ class InspectedDataset:
         return getattr(self.dataset, f"_{name}", *default)
 
     def value(self, name: str) -> Any:
-        """Return what it was made with as a Python value; None if there is no such argument."""
+        """Return what it was made with as a Python value; None without such an argument. Local."""
         return plain_value(self.argument(name, None))
 
     @property

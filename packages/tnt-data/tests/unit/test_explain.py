@@ -27,7 +27,7 @@ def table(text: str) -> dict[str, tuple[str, ...]]:
     return {row[0].strip(): tuple(cell.strip() for cell in row[1:]) for row in rows[1:]}
 
 
-def test_each_step_is_listed_with_what_is_done_with_it() -> None:
+def test_each_transformation_is_listed_with_what_is_done_with_it() -> None:
     dataset = Data.range(100).shuffle(10).map(abs).shuffle(5, seed=0)
     dataset = dataset.map(times_two, num_parallel_calls=2, deterministic=False)
     dataset = dataset.batch(8, drop_remainder=True).cache().prefetch(2)
@@ -67,7 +67,7 @@ def test_samples_of_each_rank_are_given_for_the_first_and_the_last_batch() -> No
     assert sizes(unknown, 2)[1] == "Last batch: its size is not known before it is read."
 
 
-def test_step_that_ends_the_search_is_listed_with_the_reason() -> None:
+def test_transformation_that_ends_the_search_is_listed_with_the_reason() -> None:
     dataset = Data.range(9).map(abs).filter(lambda x: x > 2).map(times_two).batch(4)
     rows = table(tnt_data.explain(dataset, 2))
     assert rows["map(abs)"] == ("kept", "", "for all samples")

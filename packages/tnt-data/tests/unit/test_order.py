@@ -14,7 +14,7 @@ Make = Callable[[int], tf.data.Dataset]
 NUMBERS = Data.range(12)
 
 
-def test_steps_that_decide_the_order_are_named_with_their_seeds() -> None:
+def test_transformations_that_decide_the_order_are_named_with_their_seeds() -> None:
     dataset = NUMBERS.map(abs).shuffle(9, seed=3).cache().repeat(2).batch(4).prefetch(2)
     assert tnt_data.describe_order(dataset) == "shuffle(9) with seed 3, repeat(2), batch(4)"
     assert tnt_data.describe_order(NUMBERS.shuffle(9)) == "shuffle(9)"

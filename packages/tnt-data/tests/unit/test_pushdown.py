@@ -98,9 +98,9 @@ def test_samples_of_other_ranks_are_not_read(case: str) -> None:
     assert [moved.transformation.text for moved in plan.pushdown.moved].count("map(seen)") == 1
     num_steps, num_read = len(list(make())), len(SEEN)
     by_rank = [len(epochs_reading(make, rank, 2)) for rank in range(2)]
-    stand_ins = 4 * num_steps  # the largest row has four samples
+    duplicates = 4 * num_steps  # the largest row has four samples
     assert max(by_rank) < num_read
-    assert sum(by_rank) <= num_read + stand_ins
+    assert sum(by_rank) <= num_read + duplicates
     assert_ranks_share_serial_batches(make, make, 3, way=PICK, epochs=2)
 
 
@@ -163,7 +163,7 @@ COUNTER = tf.Variable(0, dtype=tf.int64)
 
 
 @pytest.mark.parametrize("case", KEPT)
-def test_step_that_cannot_be_moved_is_kept_and_the_reason_is_told(case: str) -> None:
+def test_transformation_that_cannot_be_moved_is_kept_and_the_reason_is_told(case: str) -> None:
     make, reason = KEPT[case]
     plan = plan_split(read_transformations(make()), 2)
     assert not plan.pushdown.saves_work

@@ -114,7 +114,7 @@ def test_function_that_mixes_rows_gives_the_serial_result(case: str) -> None:
     assert_ranks_share_serial_batches(make, make, 3, way=PICK)
 
 
-def test_several_functions_and_steps_after_the_batch_follow_the_split() -> None:
+def test_several_functions_and_transformations_after_the_batch_follow_the_split() -> None:
     def make() -> tf.data.Dataset:
         dataset = images_and_labels().map(ROW_WISE["scale"]).cache()
         return dataset.map(ROW_WISE["one hot"]).repeat(2).prefetch(1)

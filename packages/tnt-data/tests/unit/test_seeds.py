@@ -316,7 +316,7 @@ def test_pipeline_with_seeds_only_gives_no_warning(caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.parametrize("way", [PICK, SLICE], ids=["pick", "slice"])
-def test_steps_that_give_up_the_order_are_made_deterministic(way: int) -> None:
+def test_transformations_that_give_up_the_order_are_made_deterministic(way: int) -> None:
     def slow_for_even_numbers(x: tf.Tensor) -> tf.Tensor:
         loops = tf.where(x % 2 == 0, tf.constant(20000, tf.int64), tf.constant(1, tf.int64))
         return x + 0 * tf.reduce_sum(tf.range(loops))

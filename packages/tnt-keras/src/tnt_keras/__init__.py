@@ -1,4 +1,4 @@
-"""Synchronous data-parallel training of Keras models: the result of the serial run, sooner.
+"""Synchronous data-parallel training of Keras models, with the results of the serial run.
 
     import tarantella as tnt
 

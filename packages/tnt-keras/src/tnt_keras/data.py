@@ -1,4 +1,4 @@
-"""`tnt.data`: how datasets are shared between ranks. Names of tnt-data, and two of our own."""
+"""`tnt.data`: how datasets are shared between ranks. The names of tnt-data, and two more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tnt_data import (
     micro_batch_size,
     slice_batches,
 )
-from tnt_keras.inputs.check import errors_name
+from tnt_keras.inputs.argument_errors import errors_naming
 from tnt_keras.inputs.legacy_dataset import Dataset
 from tnt_keras.process.rank import get_size, is_master_rank
 
@@ -43,7 +43,7 @@ def explain(
     *,
     tnt_micro_batch_size: int | None = None,
 ) -> None:
-    """Print on the master rank how ranks share a dataset, and what is done with each step. Local.
+    """Print on the master rank how ranks share a dataset, transformation by transformation. Local.
 
     `tnt_data.explain` gives the same as text.
 
@@ -56,7 +56,7 @@ def explain(
         ValueError: As for `fit`.
     """
     number = get_size() if size is None else size
-    with errors_name("dataset", "tnt_micro_batch_size"):
+    with errors_naming("dataset", "tnt_micro_batch_size"):
         text = tnt_data.explain(dataset, number, micro_batch_size=tnt_micro_batch_size)
     if is_master_rank():
         print(text)

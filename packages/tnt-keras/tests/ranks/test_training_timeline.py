@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-import traced
+import timeline_runs
 from rank_pools import ENVIRONMENT
 
 from tnt_comm.testing import Trace, TraceEvent, observe_ranks, read_trace, run_ranks
@@ -26,7 +26,7 @@ def run(tmp_path_factory: Any) -> tuple[Trace, list[list[str]]]:
         "TF_NUM_INTRAOP_THREADS": "2",
         "TF_NUM_INTEROP_THREADS": "2",
     }
-    messages = run_ranks(traced.train_evaluate_predict, 2, env=environment, timeout_s=120)
+    messages = run_ranks(timeline_runs.train_evaluate_predict, 2, env=environment, timeout_s=120)
     return read_trace(path), messages
 
 
@@ -43,7 +43,7 @@ def test_steps_and_epochs_are_marked(run: Any, rank: int) -> None:
     trace, _ = run
     [epoch] = trace.find("epoch", rank=rank)
     steps = trace.find("training step", rank=rank)
-    assert len(steps) == traced.NUM_STEPS
+    assert len(steps) == timeline_runs.NUM_STEPS
     assert all(epoch.begin_us <= step.begin_us <= step.end_us <= epoch.end_us for step in steps)
     assert len(trace.find("test step", rank=rank)) == 2
     assert len(trace.find("prediction step", rank=rank)) == 2
@@ -54,7 +54,7 @@ def test_backpropagation_is_the_second_part_of_each_step(run: Any, rank: int) ->
     trace, _ = run
     phases = trace.find("backpropagation", rank=rank)
     steps = trace.find("training step", rank=rank)
-    assert [phase.arguments["step"] for phase in phases] == list(range(traced.NUM_STEPS))
+    assert [phase.arguments["step"] for phase in phases] == list(range(timeline_runs.NUM_STEPS))
     for step, phase in zip(steps, phases, strict=True):
         assert step.begin_us < phase.begin_us < phase.end_us < step.end_us
 
@@ -62,8 +62,8 @@ def test_backpropagation_is_the_second_part_of_each_step(run: Any, rank: int) ->
 @pytest.mark.parametrize("rank", [0, 1])
 def test_every_gradient_bucket_of_every_step_is_in_the_timeline(run: Any, rank: int) -> None:
     trace, _ = run
-    for index in range(traced.NUM_LAYERS):
-        for step in range(traced.NUM_STEPS):
+    for index in range(timeline_runs.NUM_LAYERS):
+        for step in range(timeline_runs.NUM_STEPS):
             states = _states(trace, rank, f"bucket {index} of 'gradients'", step)
             times = [states[state].begin_us for state in STATES]
             assert times == sorted(times)
@@ -74,11 +74,11 @@ def test_buckets_are_reduced_before_the_last_gradient_exists(run: Any, rank: int
     trace, _ = run
     for phase in trace.find("backpropagation", rank=rank):
         num_early = 0
-        for index in range(traced.NUM_LAYERS):
+        for index in range(timeline_runs.NUM_LAYERS):
             bucket = f"bucket {index} of 'gradients'"
             states = _states(trace, rank, bucket, phase.arguments["step"])
             num_early += states["reduced"].begin_us < phase.end_us
-        assert num_early >= traced.NUM_EARLY
+        assert num_early >= timeline_runs.NUM_EARLY
 
 
 def test_the_master_logs_one_line_about_communication(run: Any) -> None:
@@ -94,7 +94,9 @@ def test_the_master_logs_one_line_about_communication(run: Any) -> None:
 def test_a_killed_rank_leaves_a_valid_trace(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "trace.json"
     environment = {**ENVIRONMENT, "TNT_TIMELINE": str(path)}
-    reports = observe_ranks(traced.die_in_a_step, 2, env=environment, timeout_s=120, grace_s=30)
+    reports = observe_ranks(
+        timeline_runs.die_in_a_step, 2, env=environment, timeout_s=120, grace_s=30
+    )
     assert [report.outcome for report in reports] == ["raised", "died"]
     trace = read_trace(path)
     assert [rank["state"] for rank in trace.ranks] == ["complete", "started"]

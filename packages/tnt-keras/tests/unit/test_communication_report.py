@@ -6,7 +6,7 @@ import keras
 
 from tnt_comm import Counters
 from tnt_keras.callbacks.communication_report import describe
-from tnt_keras.callbacks.select import for_this_rank
+from tnt_keras.callbacks.select import select_callbacks
 
 
 def test_shares_are_of_the_step_and_of_the_communication() -> None:
@@ -20,5 +20,5 @@ def test_without_communication_all_of_it_is_hidden() -> None:
 
 def test_one_rank_and_no_timeline_leave_the_callbacks_alone() -> None:
     callbacks = [keras.callbacks.History()]
-    assert for_this_rank(callbacks, training=True) is callbacks
-    assert for_this_rank(None, training=True) is None
+    assert select_callbacks(callbacks, training=True) is callbacks
+    assert select_callbacks(None, training=True) is None

@@ -6,5 +6,5 @@ The way from a command line to running processes is a chain of values:
          -> LaunchPlan (per rank: host, argument list, environment)
          -> execute    (processes, output, exit code)
 
-Only the last step has effects, and `--dry-run` prints the very plan that it consumes.
+Only `execute` has effects, and `--dry-run` prints the very plan that it consumes.
 """

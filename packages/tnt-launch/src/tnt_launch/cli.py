@@ -78,7 +78,7 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
 
 
 def version_text() -> str:
-    """Return three lines: name and version, path of this package, licence. Local."""
+    """Return three lines: name and version, path of this package, licence."""
     from importlib import metadata
 
     try:

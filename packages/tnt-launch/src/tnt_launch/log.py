@@ -22,13 +22,13 @@ class LaunchHandler(logging.Handler):
         self.write_line: Callable[[bytes], None] = write_to_stderr
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record as one line. Local."""
+        """Write one record as one line."""
         text = self.format(record) + "\n"
         self.write_line(text.encode(errors="backslashreplace"))
 
 
 def write_to_stderr(line: bytes) -> None:
-    """Write bytes to stderr at once; a terminal that is gone is no error. Local."""
+    """Write bytes to stderr at once; a terminal that is gone is no error."""
     with contextlib.suppress(OSError):
         while line:
             try:
@@ -42,7 +42,7 @@ LOGGER = logging.getLogger("tnt_launch")
 
 
 def configure_logging(level: str) -> logging.Logger:
-    """Let the logger `tnt_launch` write to stderr from `level` on. Local, idempotent."""
+    """Let the logger `tnt_launch` write to stderr from `level` on; may be called again."""
     LOGGER.setLevel(level)
     LOGGER.propagate = False
     if HANDLER not in LOGGER.handlers:

@@ -72,9 +72,9 @@ def test_after_a_failure_the_others_have_a_grace_then_sigterm_then_sigkill(job, 
 
 def test_a_second_failure_within_the_grace_changes_no_time(job, agent):
     fail(job, agent, 1)
-    steps = list(job._steps)
+    steps = list(job._due_signals)
     fail(job, agent, 0)
-    assert job._steps == steps
+    assert job._due_signals == steps
     assert job.cause.rank == 1
 
 

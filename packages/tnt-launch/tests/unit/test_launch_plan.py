@@ -5,9 +5,9 @@ import pytest
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.hardware import Hardware
 from tnt_launch.planning.plan import make_job_id, make_plan
-from tnt_launch.planning.rank_environment import WRITTEN_VARIABLES
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.variables import ALL_NAMES
 
 JOB = "0123456789abcdef"
 
@@ -63,7 +63,7 @@ def test_every_variable_is_one_that_is_declared():
         timeout_s=2.5,
         environment={"TNT_FUSION_THRESHOLD": "3"},
     )
-    assert {name for name in found if name.startswith("TNT_")} <= set(WRITTEN_VARIABLES)
+    assert {name for name in found if name.startswith("TNT_")} <= set(ALL_NAMES)
 
 
 @pytest.mark.parametrize(

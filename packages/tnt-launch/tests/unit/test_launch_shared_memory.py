@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from tnt_launch.running import shared_memory
-from tnt_launch.running.shared_memory import note_end_of_rank, remove_notes, remove_remains
+from tnt_launch.running.shared_memory import note_end_of_rank, remove_end_notes, remove_files_of_job
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_notes_and_remains_of_this_job_alone_are_removed(folder):
     note_end_of_rank("job0", 3, "exit code 0")
     note_end_of_rank("job1", 3, "exit code 0")
     (folder / "tnt-job0-control").touch()
-    remove_notes("job0")
+    remove_end_notes("job0")
     assert {path.name for path in folder.iterdir()} == {"tnt-job1-ended-3", "tnt-job0-control"}
-    assert [path.name for path in remove_remains("job0")] == ["tnt-job0-control"]
+    assert [path.name for path in remove_files_of_job("job0")] == ["tnt-job0-control"]
     assert [path.name for path in folder.iterdir()] == ["tnt-job1-ended-3"]

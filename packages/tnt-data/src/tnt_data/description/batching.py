@@ -53,7 +53,10 @@ def judge_batching(transformation: Transformation) -> Batching:
         return judge_batching(transformation.inputs[0])
     if transformation.kind is Kind.MERGE:
         return _judge_branches(transformation)
-    if "batch" in transformation.hides and "unbatch" not in transformation.hides:
+    if (
+        "batch" in transformation.function_contents
+        and "unbatch" not in transformation.function_contents
+    ):
         return Batching(True, None, False, f"the functions of {transformation.text} make batches")
     if transformation.same_elements and not transformation.looks_batched:
         return judge_batching(transformation.inputs[0])

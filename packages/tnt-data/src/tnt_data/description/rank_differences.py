@@ -1,4 +1,4 @@
-"""Find what makes ranks see different samples in spite of all repairs. No TensorFlow."""
+"""Find what makes ranks see different samples, although repairs were made. No TensorFlow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def find_differences(last: Transformation, size: int) -> list[str]:
     """
     if size == 1:
         return []
-    unrepaired = beyond_repair(last)
+    unrepaired = find_unchangeable(last)
     found: list[str] = []
     for transformation in last.walk():
         found += _faults_of_order(transformation, transformation in unrepaired)
@@ -24,17 +24,19 @@ def find_differences(last: Transformation, size: int) -> list[str]:
     found += [
         f"{transformation.text} permutes whole batches by random numbers without a seed"
         for transformation in _on_batches(last)
-        if "permutes" in transformation.hides and draws_differently(transformation)
+        if "permutes" in transformation.function_contents and draws_differently(transformation)
     ]
     return list(dict.fromkeys(found))
 
 
-def beyond_repair(transformation: Transformation, reachable: bool = True) -> set[Transformation]:
-    """Return what stays as it is: not to be rebuilt, or feeding one that is not. Local."""
+def find_unchangeable(
+    transformation: Transformation, reachable: bool = True
+) -> set[Transformation]:
+    """Return the transformations that cannot be rebuilt, and those that feed one of them. Local."""
     reachable = reachable and transformation.can_be_rebuilt
     found = set() if reachable else {transformation}
     for feeding in transformation.inputs:
-        found |= beyond_repair(feeding, reachable)
+        found |= find_unchangeable(feeding, reachable)
     return found
 
 
@@ -43,13 +45,13 @@ def draws_differently(transformation: Transformation) -> bool:
 
     They do without a seed, and with one if calls in parallel overtake each other.
     """
-    if "seeded random" in transformation.hides and not transformation.calls_in_order:
+    if "seeded random" in transformation.function_contents and not transformation.calls_in_order:
         return True
-    return "random" in transformation.hides
+    return "random" in transformation.function_contents
 
 
 def _faults_of_order(transformation: Transformation, is_unrepaired: bool) -> Iterator[str]:
-    if "shuffle" in transformation.hides and (
+    if "shuffle" in transformation.function_contents and (
         is_unrepaired or not transformation.lacks_seed_inside
     ):
         yield f"the functions of {transformation.text} shuffle without a seed"
@@ -60,7 +62,7 @@ def _faults_of_order(transformation: Transformation, is_unrepaired: bool) -> Ite
     if transformation.depends_on_cores:
         text = transformation.text
         yield f"the order of {text} depends on the number of cores; give cycle_length"
-    if transformation.kind is Kind.GENERATOR and "random" in transformation.hides:
+    if transformation.kind is Kind.GENERATOR and "random" in transformation.function_contents:
         yield f"the Python code of {transformation.text} draws random numbers and sets no seed"
 
 

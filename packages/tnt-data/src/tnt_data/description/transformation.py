@@ -98,7 +98,7 @@ class Transformation:
         lacks_order: It was asked for `deterministic=False`.
         depends_on_cores: The order depends on the number of processor cores.
         cache_file: Where a cache or snapshot on disk lies; empty for none or memory.
-        hides: What was found inside its functions: `"batch"`, `"unbatch"`, `"shuffle"`
+        function_contents: What was found inside its functions: `"batch"`, `"unbatch"`, `"shuffle"`
             (unseeded), `"generator"`, `"random"` (numbers without a seed), `"seeded random"`,
             `"permutes"` (at random), `"state"` (operations that remember something), `"python"`
             (Python code).
@@ -132,7 +132,7 @@ class Transformation:
     lacks_order: bool = False
     depends_on_cores: bool = False
     cache_file: str = ""
-    hides: frozenset[str] = frozenset()
+    function_contents: frozenset[str] = frozenset()
     calls_in_order: bool = True
     is_map: bool = False
     maps_parts: bool = False
@@ -166,7 +166,7 @@ class Transformation:
         return id(self if self.dataset is None else self.dataset)
 
     def walk(self) -> Iterator[Transformation]:
-        """Yield everything that feeds this transformation, and itself; sources first."""
+        """Yield everything that feeds this transformation, and itself; sources first. Local."""
         for feeding in self.inputs:
             yield from feeding.walk()
         yield self

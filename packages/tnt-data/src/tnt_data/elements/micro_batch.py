@@ -16,7 +16,7 @@ class MicroBatch(NamedTuple):
             that the row in `data` must not count.
         num_global: int64 scalar, samples of the global batch over all ranks.
         fingerprint: int64 scalar, equal on all ranks if all have read the same global batch; 0 if
-            it was not asked for, or could not tell.
+            it was not asked for, or would differ between ranks in any case.
     """
 
     data: Any

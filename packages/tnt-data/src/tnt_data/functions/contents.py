@@ -14,8 +14,8 @@ from tnt_data.tensorflow_private import TracedFunction, definition_of
 _BATCH_OPS = ("BatchDataset", "ParallelBatchDataset", "PaddedBatchDataset")
 _SHUFFLE_OPS = ("ShuffleDataset", "ShuffleAndRepeatDataset")
 _PYTHON_OPS = ("EagerPyFunc", "PyFunc")
-_FORGETFUL_OPS = (
-    # What control flow and functions call is looked at by itself; data are made and used up inside.
+_ORDER_INDEPENDENT_OPS = (
+    # Functions that these call are looked at by themselves; datasets are made and read inside.
     *("If", "Case", "While", "StatefulPartitionedCall", "TensorArray", "MakeIterator"),
     *("AnonymousIterator", "OneShotIterator", "IteratorGetNext", "DeleteIterator"),
     # Tables and variables that are only read.
@@ -28,21 +28,21 @@ _FORGETFUL_OPS = (
 """Operations that TensorFlow calls stateful, but which give the same result in every order."""
 
 
-def find_hidden(functions: list[TracedFunction]) -> frozenset[str]:
-    """Return what functions contain, in the words of `Transformation.hides`. Local.
+def contents_of(functions: list[TracedFunction]) -> frozenset[str]:
+    """Return what functions contain, in the words of `Transformation.function_contents`. Local.
 
     Args:
         functions: All functions of a transformation.
     """
-    hidden: set[str] = set()
+    found: set[str] = set()
     for traced in functions:
         graph = traced.function.graph.as_graph_def()
         for nodes in (graph.node, *(called.node_def for called in graph.library.function)):
-            hidden.update(_hidden_in(nodes))
-    return frozenset(hidden)
+            found.update(_contents_of_nodes(nodes))
+    return frozenset(found)
 
 
-def _hidden_in(nodes: Any) -> Iterator[str]:
+def _contents_of_nodes(nodes: Any) -> Iterator[str]:
     for node in nodes:
         if node.op.startswith(_BATCH_OPS):
             yield "batch"
@@ -58,7 +58,7 @@ def _hidden_in(nodes: Any) -> Iterator[str]:
             if node.op == "RandomShuffle":
                 yield "permutes"
             yield "seeded random" if draws_from_seed(node) else "random"
-        elif _is_stateful(node.op) and not _forgets(node.op):
+        elif _is_stateful(node.op) and not _is_order_independent(node.op):
             yield "state"
 
 
@@ -85,8 +85,8 @@ def _draws(node: Any) -> bool:
     return is_random and "Dataset" not in node.op and _is_stateful(node.op)
 
 
-def _forgets(operation: str) -> bool:
-    return operation.startswith(_FORGETFUL_OPS) or "Dataset" in operation
+def _is_order_independent(operation: str) -> bool:
+    return operation.startswith(_ORDER_INDEPENDENT_OPS) or "Dataset" in operation
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Prove of functions on batches that they treat each row alone, whatever the other rows are.
+"""Prove that a function on batches treats each row alone, whatever the other rows are.
 
 Such a function gives the same bits for a row in a micro-batch as in the whole batch, so it may run
 after the split. The proof goes through the operations of the traced graph. Every tensor must be one

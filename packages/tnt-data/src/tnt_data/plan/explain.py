@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tnt_data.description.batching import Batching
-from tnt_data.description.rank_differences import beyond_repair
+from tnt_data.description.rank_differences import find_unchangeable
 from tnt_data.description.seeds import assign_seeds
 from tnt_data.description.transformation import Kind, Transformation
 from tnt_data.elements.row_split import last_batch_size, split_sizes
@@ -28,7 +28,7 @@ def explain_plan(
         last: Last transformation of the pipeline.
     """
     seeds = assign_seeds(last, seed)
-    report = _Report(plan, size, seeds, beyond_repair(last))
+    report = _Report(plan, size, seeds, find_unchangeable(last))
     rows: list[tuple[str, ...]] = [("transformation", "done", "seed", "details")]
     rows += [report.row(one, depth) for one, depth in _walk(last, 0)]
     lines = [_describe_batching(plan.batching), *_describe_sizes(plan.batching, size)]

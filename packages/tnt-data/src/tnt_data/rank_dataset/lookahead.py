@@ -1,10 +1,10 @@
-"""Make sure that a cache is filled in the first pass, whoever reads it, and how fast.
+"""Read one element ahead, so that a cache is complete after the first pass on every rank.
 
-A cache is complete when its reader has seen the end. A loop that counts its training steps does not
-look for the end, so whether the end is seen depends on transformations that read ahead, hence on
-chance. An incomplete cache is filled anew in the next pass. Where a shuffle before the cache gives
-another order then, ranks would disagree on the order. Reading one element ahead makes sure that the
-end is seen before the last element is passed on.
+A cache is complete when its reader has seen the end of the data. A loop that counts its training
+steps does not read up to the end; whether the end is seen then depends on transformations that read
+ahead, and on how fast. An incomplete cache is filled again in the next pass. If a shuffle before
+the cache gives another order in that pass, ranks would have different orders. With one element read
+ahead, the end is seen before the last element is passed on.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 The samples of one global batch are collected in a window, which holds references and copies
 nothing. The window knows how many samples it has, also at the end of a pipeline of unknown length,
-and always passes on the rows of one micro-batch: `window[first::size]` with the `first` of
-`tnt_data.rank_dataset.slice_rows`. Of the windows only the last can be short. So when the rows of
-all windows are joined in batches as large as those of a full window, every batch holds the rows of
-one window, and steps, and their number, are those of the serial pipeline.
+and always passes on the rows of one micro-batch, `window[first_row_of_rank(...)::size]`. Of the
+windows only the last can be short. So when the rows of all windows are joined in batches as large
+as those of a full window, every batch holds the rows of one window, and steps, and their number,
+are those of the serial pipeline.
 
-Each row carries what the micro-batch has to tell about the global batch, a few numbers, through the
-transformations between.
+Each row carries a few numbers about its global batch through the transformations between pick and
+batch; the micro-batch gets its own from them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tnt_data.description.transformation import BatchParameters, Transformation
 from tnt_data.elements.fingerprints import fingerprint_of_all, no_fingerprint
 from tnt_data.elements.micro_batch import MicroBatch
 from tnt_data.elements.row_split import row_positions
+from tnt_data.rank_dataset.slice_rows import first_row_of_rank, num_samples_of_rank
 from tnt_data.transformations.batches import batch_like
 
 
@@ -47,8 +48,7 @@ def pick_rows(
     def pick(*arguments: Any) -> tf.data.Dataset:
         window = tf.data.Dataset.zip(arguments if is_tuple else arguments[0])
         num_global = window.cardinality()
-        first = tf.where(rank < num_global, tf.constant(rank, tf.int64), tf.constant(0, tf.int64))
-        rows = window.skip(first).shard(size, 0)
+        rows = window.skip(first_row_of_rank(num_global, rank)).shard(size, 0)
         fingerprint = fingerprint_of_all(window) if with_fingerprint else no_fingerprint()
         numbers = tf.data.Dataset.from_tensors(tf.stack([num_global, fingerprint]))
         return tf.data.Dataset.zip((numbers.repeat(), rows))
@@ -86,7 +86,7 @@ def join_rows(
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def count(numbers: tf.Tensor, data: Any) -> MicroBatch:
         num_global, fingerprint = tf.unstack(numbers[0])
-        num_local = tf.maximum(num_global - rank + size - 1, 0) // size
+        num_local = num_samples_of_rank(num_global, rank, size)
         return MicroBatch(data, num_local, num_global, fingerprint)
 
     num_rows = len(row_positions(batch_size, rank, size))

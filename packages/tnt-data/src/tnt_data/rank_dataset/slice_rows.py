@@ -49,13 +49,34 @@ def slice_batches(
     return dataset.map(split)
 
 
+def first_row_of_rank(num_global: tf.Tensor, rank: int) -> tf.Tensor:
+    """Return the position of a rank's first row in a global batch; 0 if it has no sample. Local.
+
+    Args:
+        num_global: int64 scalar, samples of the global batch.
+        rank: Rank of the caller.
+    """
+    return tf.where(rank < num_global, tf.constant(rank, tf.int64), tf.constant(0, tf.int64))
+
+
+def num_samples_of_rank(num_global: tf.Tensor, rank: int, size: int) -> tf.Tensor:
+    """Return `micro_batch_size` for a number that is known only when the dataset is read. Local.
+
+    Args:
+        num_global: int64 scalar, samples of the global batch.
+        rank: Rank of the caller, `0 <= rank < size`.
+        size: Number of ranks.
+    """
+    return tf.maximum(num_global - rank + size - 1, 0) // size
+
+
 def _split_element(element: Any, rank: int, size: int, static_rows: int | None) -> MicroBatch:
     components = tf.nest.flatten(element, expand_composites=False)
     num_global, first, checks = _measure(components, rank, static_rows)
     if static_rows is not None:
-        num_local: Any = tf.constant(micro_batch_size(static_rows, rank, size), tf.int64)
+        num_local = tf.constant(micro_batch_size(static_rows, rank, size), tf.int64)
     else:
-        num_local = tf.maximum(num_global - rank + size - 1, 0) // size
+        num_local = num_samples_of_rank(num_global, rank, size)
     if size > 1:
         with tf.control_dependencies(checks):
             components = [_take_rows(component, first, size) for component in components]
@@ -80,8 +101,7 @@ def _measure(
         )
         for count in counts[1:]
     ]
-    first = tf.where(rank < counts[0], tf.constant(rank, tf.int64), tf.constant(0, tf.int64))
-    return counts[0], first, checks
+    return counts[0], first_row_of_rank(counts[0], rank), checks
 
 
 def _num_rows(component: Any) -> tf.Tensor:

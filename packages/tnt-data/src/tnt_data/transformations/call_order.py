@@ -8,14 +8,14 @@ from tnt_data.tensorflow_private import InspectedDataset, is_op_determinism_enab
 def calls_in_order(inspected: InspectedDataset) -> bool:
     """Return whether functions are called for one element after the other. Local.
 
-    Calls in parallel overtake each other, unless TensorFlow was told to be deterministic: it then
-    calls functions with side effects in order.
+    Calls in parallel overtake each other, unless the determinism of operations is enabled:
+    TensorFlow then calls functions with side effects in order.
     """
     calls = inspected.argument("num_parallel_calls", None)
     return calls is None or int(calls) == 1 or is_op_determinism_enabled()
 
 
-def needs_all(inspected: InspectedDataset, hides: frozenset[str]) -> str:
+def needs_all(inspected: InspectedDataset, contents: frozenset[str]) -> str:
     """Return why a map must run for all samples; empty if it need not. Local.
 
     What depends on the order of calls is not defined in the serial run either if they overtake each
@@ -23,13 +23,13 @@ def needs_all(inspected: InspectedDataset, hides: frozenset[str]) -> str:
 
     Args:
         inspected: The map.
-        hides: What `find_hidden` found in its functions.
+        contents: What `contents_of` found in its functions.
     """
-    if "state" in hides:
+    if "state" in contents:
         return "its function changes variables or the like from sample to sample"
-    if "seeded random" in hides and calls_in_order(inspected):
+    if "seeded random" in contents and calls_in_order(inspected):
         return "its function draws seeded random numbers for one sample after the other"
-    if "python" in hides and calls_in_order(inspected):
+    if "python" in contents and calls_in_order(inspected):
         return "its function is Python code that is called for one sample after the other"
     return ""
 

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tnt_data.description.transformation import Kind, Trait
-from tnt_data.functions.contents import find_hidden
+from tnt_data.functions.contents import contents_of
 from tnt_data.functions.seeding import with_call_numbers, with_seeded_shuffles
 from tnt_data.tensorflow_private import InspectedDataset
 from tnt_data.transformations.dataset_class import Changes, DatasetClass, Inputs
@@ -24,7 +24,7 @@ def _expand(
     """Rebuild with seeds for the shuffles in the function."""
     function = inspected.functions[0].function
     captured = function.captured_inputs
-    if "shuffle" in find_hidden(inspected.functions):
+    if "shuffle" in contents_of(inspected.functions):
         source = with_call_numbers(source, changes.seed)
         function = with_seeded_shuffles(function, changes.seed)
     rebuilt = by_operation(

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tnt_data.description.transformation import Kind, Transformation
 from tnt_data.elements.specs import element_bytes, looks_batched
-from tnt_data.functions.contents import find_hidden
+from tnt_data.functions.contents import contents_of
 from tnt_data.functions.python_code import draws_random_numbers
 from tnt_data.tensorflow_private import InspectedDataset, generator_of
 from tnt_data.transformations.catalogue import class_of
@@ -17,7 +17,7 @@ def is_from_generator(inspected: InspectedDataset) -> bool:
     if _name_of(inspected) != "flat_map":
         return False
     feeding = [_name_of(InspectedDataset(one)) for one in inspected.inputs]
-    return feeding == ["from_tensors"] and "generator" in find_hidden(inspected.functions)
+    return feeding == ["from_tensors"] and "generator" in contents_of(inspected.functions)
 
 
 def _name_of(inspected: InspectedDataset) -> str:
@@ -34,7 +34,7 @@ def read_generator(dataset: tf.data.Dataset) -> Transformation:
         "from_generator",
         f"from_generator({getattr(generator, '__name__', '')})",
         dataset=dataset,
-        hides=frozenset({"generator", "random"} if draws else {"generator"}),
+        function_contents=frozenset({"generator", "random"} if draws else {"generator"}),
         element_bytes=element_bytes(dataset.element_spec),
         looks_batched=looks_batched(dataset.element_spec),
     )

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tnt_data.description.transformation import Kind
 from tnt_data.functions.call import as_callable
-from tnt_data.functions.contents import find_hidden
+from tnt_data.functions.contents import contents_of
 from tnt_data.functions.graph_copy import copy_function
 from tnt_data.functions.seeding import with_own_random_numbers
 from tnt_data.tensorflow_private import (
@@ -125,7 +125,7 @@ def _function_of_rank(inspected: InspectedDataset, rank: int) -> Callable[..., A
     Ranks with the same seed would change neighbouring samples in the same way.
     """
     traced = inspected.functions[0]
-    if "seeded random" not in find_hidden([traced]):
+    if "seeded random" not in contents_of([traced]):
         return as_callable(traced)
     return as_callable(traced, with_own_random_numbers(traced.function, rank))
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tnt_data.description.transformation import Kind, Transformation
 from tnt_data.elements.specs import element_bytes, looks_batched
-from tnt_data.functions.contents import find_hidden, is_identity
+from tnt_data.functions.contents import contents_of, is_identity
 from tnt_data.functions.row_wise import is_row_wise
 from tnt_data.tensorflow_private import InspectedDataset, is_known_version, seeds_of
 from tnt_data.transformations.call_order import calls_in_order, needs_all
@@ -60,9 +60,9 @@ def _describe(
 ) -> Transformation:
     dataset, spec = inspected.dataset, inspected.dataset.element_spec
     is_map = known.is_map(inspected)
-    hides = _find_hidden(inspected, is_map)
+    contents = _contents(inspected, is_map)
     seeds = [inspected.value("seed"), inspected.value("seed2")]
-    seeds_inside = "shuffle" in hides and known.seeds_inside
+    seeds_inside = "shuffle" in contents and known.seeds_inside
     return Transformation(
         known.kind,
         known.name,
@@ -78,12 +78,12 @@ def _describe(
         lacks_order=known.lacks_order(inspected),
         depends_on_cores=bool(known.cycle_length(inspected) == tf.data.AUTOTUNE),
         cache_file=known.file(inspected),
-        hides=hides,
+        function_contents=contents,
         calls_in_order=calls_in_order(inspected),
         is_map=is_map,
         maps_parts=known.maps_parts,
         is_row_wise=known.maps_parts and is_map and is_row_wise(inspected.functions[0]),
-        needs_all=needs_all(inspected, hides),
+        needs_all=needs_all(inspected, contents),
         changes_nothing=known.maps_parts and is_identity(inspected.functions[0]),
         element_bytes=element_bytes(spec),
         num_elements=_num_elements(dataset),
@@ -93,12 +93,12 @@ def _describe(
     )
 
 
-def _find_hidden(inspected: InspectedDataset, is_map: bool) -> frozenset[str]:
-    hides = find_hidden(inspected.functions)
-    if "shuffle" in hides and is_map and not _yields_datasets(inspected.dataset):
+def _contents(inspected: InspectedDataset, is_map: bool) -> frozenset[str]:
+    contents = contents_of(inspected.functions)
+    if "shuffle" in contents and is_map and not _yields_datasets(inspected.dataset):
         # A shuffle inside of a sample: for others it makes no difference.
-        return hides - {"shuffle"} | {"random"}
-    return hides
+        return contents - {"shuffle"} | {"random"}
+    return contents
 
 
 def _yields_datasets(dataset: tf.data.Dataset) -> bool:

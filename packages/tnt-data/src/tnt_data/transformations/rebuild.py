@@ -33,7 +33,7 @@ def rebuild_with_numbers(
 ) -> tf.data.Dataset:
     """Make a dataset like `dataset` on elements `(numbers, element)` instead of `element`. Local.
 
-    The numbers tell of the global batch that a row belongs to, and stay as they are.
+    The numbers describe the global batch that a row belongs to, and stay as they are.
 
     Args:
         dataset: The dataset to rebuild, one that was planned to be moved.

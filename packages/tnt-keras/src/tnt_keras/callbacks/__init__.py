@@ -1,1 +1,1 @@
-"""Which callbacks run on which rank, and those that keep ranks together or report on them."""
+"""Choose which callbacks run on which rank, and add those that keep ranks in lockstep or report."""

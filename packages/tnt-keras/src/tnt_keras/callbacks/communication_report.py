@@ -1,4 +1,4 @@
-"""How much of a training's time was communication: one line in the log at the end of `fit`."""
+"""Log at the end of `fit` how much of the time of the steps was communication."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tnt_keras.process.log import logger
 
 
 class CommunicationReport(keras.callbacks.Callback):
-    """Measures the steps of a `fit` and logs the share of communication at its end, at INFO.
+    """Measure the steps of a `fit` and log the share of communication at its end, at INFO.
 
     The line is such as
 

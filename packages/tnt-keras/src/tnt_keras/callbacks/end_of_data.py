@@ -1,4 +1,4 @@
-"""Comparing where the data of ranks end."""
+"""Compare where the data of ranks end."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tnt_keras.step.data_check import DataCheck
 
 
 class EndOfData(keras.callbacks.Callback):
-    """Compares where the data of ranks end, for inputs that ranks compare in each step.
+    """Compare where the data of ranks end, for inputs that ranks compare in each step.
 
-    A rank that has no more data tells the others, who may be in their next step and wait for it.
+    A rank without more data tells the others, which may be in their next step and wait for it.
 
     Args:
         data_check: By which steps are compared.

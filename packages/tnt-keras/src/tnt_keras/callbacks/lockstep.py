@@ -1,4 +1,4 @@
-"""Keeping ranks in lockstep: the same steps, the same end, equal weights."""
+"""Keep ranks in lockstep: the same steps, the same end, equal weights."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 import keras
 
-from tnt_keras.collectives.messages import any_rank, meet
+from tnt_keras.collectives.messages import any_rank, barrier
 from tnt_keras.step.variables import check_replicas
 
 
 class Lockstep(keras.callbacks.Callback):
-    """Keeps ranks in lockstep: they take and end the same steps, and their weights stay equal.
+    """Keep ranks in lockstep: they take and end the same steps, and their weights stay equal.
 
-    A wish to stop that only some ranks have, such as that of a callback that looks at its own
-    clock, becomes that of all: else the others would wait for ever in the next step. A rank on
+    If a callback stops only some ranks, such as one that looks at the clock, all ranks stop: else
+    the others would wait for ever in the next step. A rank on
     which a callback calls something that the others do not call is noticed at the next message,
     since that carries the name of the call and the kind of step. At the end of each epoch the
     weights are compared bit by bit.
@@ -22,7 +22,8 @@ class Lockstep(keras.callbacks.Callback):
     It must come after the callbacks of the user. One rank needs none.
 
     Args:
-        at_batch_begin: Whether ranks meet before a step too, since a callback does something then.
+        at_batch_begin: Whether ranks wait for each other before a step too, since a callback does
+            something then.
     """
 
     def __init__(self, *, at_batch_begin: bool = False) -> None:
@@ -30,31 +31,31 @@ class Lockstep(keras.callbacks.Callback):
         self._at_batch_begin = at_batch_begin
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Meet before the steps of an epoch. Collective."""
-        meet("begin of epoch")
+        """Wait for all ranks before the steps of an epoch. Collective."""
+        barrier("begin of epoch")
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Meet before the steps of an evaluation. Collective."""
-        meet("begin of test steps")
+        """Wait for all ranks before the steps of an evaluation. Collective."""
+        barrier("begin of test steps")
 
     def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Meet before the steps of a prediction. Collective."""
-        meet("begin of prediction steps")
+        """Wait for all ranks before the steps of a prediction. Collective."""
+        barrier("begin of prediction steps")
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Meet before a training step, if callbacks do something then. Collective."""
+        """Wait for all ranks before a training step, if callbacks act then. Collective."""
         if self._at_batch_begin:
-            meet("begin of training step")
+            barrier("begin of training step")
 
     def on_test_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Meet before a test step, if callbacks do something then. Collective."""
+        """Wait for all ranks before a test step, if callbacks act then. Collective."""
         if self._at_batch_begin:
-            meet("begin of test step")
+            barrier("begin of test step")
 
     def on_predict_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Meet before a prediction step, if callbacks do something then. Collective."""
+        """Wait for all ranks before a prediction step, if callbacks act then. Collective."""
         if self._at_batch_begin:
-            meet("begin of prediction step")
+            barrier("begin of prediction step")
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Agree on whether to stop. Collective."""

@@ -1,4 +1,4 @@
-"""Which callbacks run on this rank: the user's, and those that Tarantella adds."""
+"""Select the callbacks of this rank: the user's, and those that Tarantella adds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WRITERS = (
     keras.callbacks.RemoteMonitor,
     keras.callbacks.TensorBoard,
 )
-"""They only write what all ranks know alike."""
+"""They only write what is the same on all ranks."""
 _UNSUPPORTED = {
     keras.callbacks.BackupAndRestore: (
         "Use `keras.callbacks.ModelCheckpoint` and `model.load_weights` to continue a run."
@@ -34,13 +34,13 @@ _AT_BATCH_BEGIN = (
 )
 
 
-def for_this_rank(
+def select_callbacks(
     callbacks: Any, *, training: bool, first: EndOfData | None = None, lockstep: bool = True
 ) -> Any:
     """Return the callbacks that run on this rank. Local.
 
-    All run on every rank, with the same global logs, so that they decide alike; those that only
-    write files or send messages run on the master rank.
+    All run on every rank, with the same global logs, so that their decisions are equal; those
+    that only write files or send data to a server run on the master rank.
 
     Args:
         callbacks: As in Keras: None, one callback, a list, or a `CallbackList`.
@@ -84,7 +84,7 @@ def _refuse_unsupported(callbacks: list[keras.callbacks.Callback]) -> None:
 
 
 def _acts_at_batch_begin(callback: keras.callbacks.Callback) -> bool:
-    """Whether code of the user runs before each step; that of Keras calls no collective."""
+    """Return whether code of the user runs before each step; that of Keras calls no collective."""
     cls = type(callback)
     return any(
         name in vars(callback) or not getattr(cls, name).__module__.startswith("keras.")

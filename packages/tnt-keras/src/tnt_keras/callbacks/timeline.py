@@ -1,4 +1,4 @@
-"""What a model does, for the timeline that `TNT_TIMELINE` asks for."""
+"""Mark epochs and steps in the timeline that `TNT_TIMELINE` asks for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PREDICTION_STEP = "prediction step"
 
 
 class TimelineMarks(keras.callbacks.Callback):
-    """Shows epochs and steps as slices of the timeline. Only used if there is one.
+    """Show epochs and steps as slices of the timeline. Only used if there is one.
 
     A step is what Keras does between two calls of the callbacks: it fetches a batch and computes
     one step, or several with `steps_per_execution`.

@@ -1,1 +1,1 @@
-"""What ranks do together: sums and concatenations in a graph, messages between steps, calls."""
+"""Collectives: sums and concatenations in a graph, messages between steps, calls of all ranks."""

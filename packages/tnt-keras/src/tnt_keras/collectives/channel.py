@@ -1,4 +1,4 @@
-"""Collectives on tensors of a graph, and the objects of tnt-comm that perform them."""
+"""Describe collectives on tensors of a graph, and hold the objects that perform them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Operation(Protocol):
     """One collective in the two halves that a graph needs; each half is called once."""
 
     def start(self, after: Sequence[tf.Tensor]) -> tf.Tensor:
-        """Begin it without waiting for other ranks, and return the token of the start.
+        """Begin it without waiting for other ranks, and return the token of the start. Local.
 
         Args:
             after: Tensors that must exist before the collective begins.
@@ -59,7 +59,7 @@ class Operation(Protocol):
         ...
 
     def finish(self, barrier: tf.Tensor) -> tf.Tensor:
-        """Wait for the result.
+        """Wait for the result. Collective.
 
         Args:
             barrier: int32 scalar, see `tnt_keras.collectives.ops`.

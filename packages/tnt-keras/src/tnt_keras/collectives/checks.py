@@ -1,4 +1,4 @@
-"""Checks inside a step that the ranks' data fit together; a failed one becomes a `ValueError`."""
+"""Check inside a step that the ranks' data fit together; a failed check becomes a `ValueError`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-_MARK = "Wrong data on several ranks: "  # tells our checks from those in a user's step
+_MARK = "Wrong data on several ranks: "  # distinguishes our checks from those in a user's step
 _FAILED = re.compile(
     rf"assertion failed: \[{_MARK}(.*?)\]((?: \[.*?\])*)(?:\n|\Z| \[\[)", re.DOTALL
 )
@@ -20,7 +20,7 @@ class FailedCheckError(ValueError):
 def require(
     condition: tf.Tensor, sentence: str, values: Sequence[tf.Tensor] = ()
 ) -> tf.Operation | None:
-    """Make a step fail unless a condition holds; the public call then raises `ValueError`.
+    """Make a step fail unless a condition holds; the public call then raises `ValueError`. Local.
 
     Args:
         condition: bool scalar.

@@ -20,7 +20,7 @@ class ExchangeSequence:
     An exchange is a group of operations that block a thread of TensorFlow. Groups come one after
     the other: no operation of a group waits before all starts of its group and all of the previous
     group are done on this rank. Then there is no cycle of waiting among ranks, however few threads
-    they have: at the first group at which anybody waits, every other rank either waits in it too,
+    they have: at the first group at which a rank waits, every other rank either waits in it too,
     hence has made its starts, or is not blocked and will make them.
 
     Starts wait for nothing but their tensors, so that a gradient is on its way while
@@ -37,7 +37,7 @@ class ExchangeSequence:
         self._used_channels: list[Channel] = []
 
     def is_of_current_graph(self) -> bool:
-        """Return whether the graph that is being traced is the one of this sequence.
+        """Return whether the graph that is being traced is the one of this sequence. Local.
 
         It is not when operations run eagerly: eager steps are done before the next one begins.
         """

@@ -1,7 +1,7 @@
-"""How a failure of communication, or of the ranks' data, is told to the user.
+"""Find the cause of an error that has to do with other ranks.
 
-TensorFlow wraps the cause into the description of a graph and changes its class. Here the cause is
-found again, and becomes an error of its own class that begins with the user's line.
+TensorFlow puts the text of the cause into the description of a graph and changes its class. Here
+the cause becomes an error of its own class again.
 """
 
 from __future__ import annotations

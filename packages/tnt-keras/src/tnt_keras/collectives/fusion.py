@@ -1,4 +1,4 @@
-"""How tensors share buckets and as what they travel: chosen once, and announced."""
+"""Choose how tensors share buckets and what they are rounded to while they travel; log it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def describe_effect(wire_dtype: str, effect: tnt_comm.WireEffect) -> str:
 
 
 def announce(name: str, plan: tnt_comm.FusionPlan) -> None:
-    """Log what compression does to the tensors of a plan; nothing if there is none. Local.
+    """Log what compression does to the tensors of a plan, if there is any. Local.
 
     Args:
         name: Names the tensors.

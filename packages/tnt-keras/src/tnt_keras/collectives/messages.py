@@ -1,4 +1,4 @@
-"""What ranks tell each other between steps: short messages, wishes, and what must be equal.
+"""Collectives between steps, outside of graphs: barrier, allgather, broadcast, comparisons.
 
 Every message says what it is: its label holds the public call that is running and what the message
 is for. Where the labels of ranks differ, all of them raise `tnt_comm.MismatchError`, which names
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 import tnt_comm
-from tnt_keras.collectives.call import current_call
+from tnt_keras.collectives.current_call import current_call
 from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 
-_WISHES = {False: np.zeros(1, np.uint8), True: np.ones(1, np.uint8)}
+_FLAGS = {False: np.zeros(1, np.uint8), True: np.ones(1, np.uint8)}
 
 
-def exchange(name: str, message: bytes) -> list[bytes]:
+def allgather(name: str, message: bytes) -> list[bytes]:
     """Return the messages of all ranks, in rank order. Collective.
 
     Args:
@@ -27,22 +27,22 @@ def exchange(name: str, message: bytes) -> list[bytes]:
         message: The message of this rank; lengths may differ.
 
     Raises:
-        tnt_comm.MismatchError: On all ranks, if they are in different calls or exchange different
-            things.
+        tnt_comm.MismatchError: On all ranks, if they are in different calls or send messages
+            for different purposes.
     """
     label, caller = _label(name)
     parts = tnt_comm.allgather(np.frombuffer(message, np.uint8), label=label, caller=caller)
     return [part.tobytes() for part in parts]
 
 
-def meet(name: str) -> None:
-    """Make sure that all ranks have come to the same point. Collective.
+def barrier(name: str) -> None:
+    """Wait until all ranks have come to the same point. Collective.
 
     Args:
-        name: As for `exchange`.
+        name: As for `allgather`.
 
     Raises:
-        tnt_comm.MismatchError: As for `exchange`.
+        tnt_comm.MismatchError: As for `allgather`.
     """
     label, caller = _label(name)
     tnt_comm.barrier(label=label, caller=caller)
@@ -52,14 +52,14 @@ def any_rank(name: str, condition: bool) -> bool:
     """Return whether `condition` holds on any rank. Collective.
 
     Args:
-        name: As for `exchange`.
+        name: As for `allgather`.
         condition: The value of this rank.
 
     Raises:
-        tnt_comm.MismatchError: As for `exchange`.
+        tnt_comm.MismatchError: As for `allgather`.
     """
     label, caller = _label(name)
-    of_ranks = tnt_comm.allgather(_WISHES[bool(condition)], label=label, caller=caller)
+    of_ranks = tnt_comm.allgather(_FLAGS[bool(condition)], label=label, caller=caller)
     return any(part[0] for part in of_ranks)
 
 
@@ -67,14 +67,17 @@ def broadcast(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the array of the master rank. Collective.
 
     Args:
-        name: As for `exchange`.
-        array: Array of any shape, which is equal on all ranks, as is the dtype.
+        name: As for `allgather`.
+        array: Of any dtype that a variable can have; shape and dtype are those of all ranks.
 
     Raises:
-        tnt_comm.MismatchError: As for `exchange`, or if shapes or dtypes differ.
+        tnt_comm.MismatchError: As for `allgather`, or if the numbers of bytes differ.
     """
+    # As bytes, since not every dtype of TensorFlow can be sent.
+    raw = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
     label, caller = _label(name)
-    return tnt_comm.broadcast(array, root=MASTER_RANK, label=label, caller=caller)
+    received = tnt_comm.broadcast(raw, root=MASTER_RANK, label=label, caller=caller)
+    return np.frombuffer(received.tobytes(), array.dtype).reshape(array.shape)
 
 
 def require_same(what: str, description: str, remedy: str = "") -> None:
@@ -87,9 +90,9 @@ def require_same(what: str, description: str, remedy: str = "") -> None:
 
     Raises:
         ValueError: On all ranks, if the descriptions differ; shows two of them.
-        tnt_comm.MismatchError: As for `exchange`.
+        tnt_comm.MismatchError: As for `allgather`.
     """
-    of_ranks = [message.decode() for message in exchange(what, description.encode())]
+    of_ranks = [message.decode() for message in allgather(what, description.encode())]
     for rank, other in enumerate(of_ranks):
         if other != of_ranks[MASTER_RANK]:
             raise ValueError(
@@ -100,6 +103,6 @@ def require_same(what: str, description: str, remedy: str = "") -> None:
 
 
 def _label(name: str) -> tuple[str, str]:
-    """Return the label of an exchange, and the user's line that led to it."""
+    """Return the label of a message, and the user's line that led to it."""
     call = current_call()
     return (name, user_line()) if call is None else (call.label(name), call.caller)

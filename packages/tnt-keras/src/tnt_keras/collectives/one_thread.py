@@ -1,4 +1,4 @@
-"""Collective calls of a process come from one thread at a time.
+"""Allow collective calls of one thread at a time.
 
 Ranks find what belongs together by the order of their calls. Two threads have no order that is the
 same on all ranks, so that their calls would meet other calls there. Besides, a step replaces

@@ -27,9 +27,9 @@ _LIBRARY = importlib.resources.files("tnt_keras") / "libtnt_ops.so"
 def start_reduce(
     value: tf.Tensor, scale: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Start the sum over all ranks of `scale * value`. Never blocks.
+    """Start the sum over all ranks of `scale * value`, without waiting. Local.
 
-    Where nobody but this operation reads a large `value`, the sum is formed in its memory.
+    If no other operation reads a large `value`, the sum is formed in its memory.
 
     Args:
         value: Tensor of any shape, of the size and dtype planned for `tensor_id`.
@@ -39,7 +39,7 @@ def start_reduce(
         tensor_id: Number of the tensor in the plan.
 
     Returns:
-        The token, an int32 scalar, and the tensor that `finish_reduce` takes and nobody else reads.
+        The token, an int32 scalar, and the tensor that only `finish_reduce` may read.
     """
     token, pending = _ops().tnt_start_reduce(
         value, scale, reducer=reducer.handle, tensor_id=tensor_id
@@ -51,7 +51,7 @@ def start_reduce(
 def finish_reduce(
     pending: tf.Tensor, barrier: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
 ) -> tf.Tensor:
-    """Wait for the sum that `start_reduce` began.
+    """Wait for the sum that `start_reduce` began. Collective.
 
     Args:
         pending: The tensor returned by `start_reduce`.
@@ -73,7 +73,7 @@ def finish_reduce(
 
 
 def start_gather(rows: tf.Tensor, presence: tf.Tensor, gatherer: tnt_comm.Gatherer) -> tf.Tensor:
-    """Start the concatenation of the rows of all ranks. Never blocks.
+    """Start the concatenation of the rows of all ranks, without waiting. Local.
 
     Args:
         rows: Tensor of shape `(k, ...)`; `k` may differ between ranks and be 0.
@@ -87,7 +87,7 @@ def start_gather(rows: tf.Tensor, presence: tf.Tensor, gatherer: tnt_comm.Gather
 
 
 def finish_gather(rows: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gatherer) -> tf.Tensor:
-    """Wait for the rows that `start_gather` began to collect.
+    """Wait for the rows that `start_gather` began to collect. Collective.
 
     Args:
         rows: The tensor given to `start_gather`.

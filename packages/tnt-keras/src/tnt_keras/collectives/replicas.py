@@ -1,4 +1,4 @@
-"""Values that every rank holds: made equal, and compared."""
+"""Compare values that every rank holds: where do they differ, and on which ranks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tnt_keras.collectives.messages import broadcast, exchange
+from tnt_keras.collectives.messages import allgather
 from tnt_keras.process.rank import MASTER_RANK
 
 _DIGEST_BYTES = 16
@@ -29,19 +29,6 @@ class Difference:
     ranks: list[int]
 
 
-def of_master(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the array of the master rank. Collective.
-
-    Args:
-        name: What the array is, the same on all ranks.
-        array: Of any dtype that a variable can have; shape and dtype are those of all ranks.
-    """
-    # As bytes, since not every dtype of TensorFlow can be sent.
-    raw = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
-    received = broadcast(name, raw)
-    return np.frombuffer(received.tobytes(), array.dtype).reshape(array.shape)
-
-
 def compare_arrays(name: str, arrays: Iterable[np.ndarray[Any, Any]]) -> Difference | None:
     """Compare lists of arrays bit by bit, through checksums. Collective.
 
@@ -56,7 +43,7 @@ def compare_arrays(name: str, arrays: Iterable[np.ndarray[Any, Any]]) -> Differe
     return first_difference(
         [
             [message[i : i + _DIGEST_BYTES] for i in range(0, len(message), _DIGEST_BYTES)]
-            for message in exchange(name, digests)
+            for message in allgather(name, digests)
         ]
     )
 

@@ -1,4 +1,4 @@
-"""Which frames of a stack belong to the user, and which to Keras, TensorFlow and us."""
+"""Find the frames of a stack that belong to the user, not to Keras, TensorFlow or Tarantella."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the user gives to `fit`, `evaluate` and `predict`, and this rank's part of it."""
+"""The input that the user gives to `fit`, `evaluate` and `predict`, and this rank's part of it."""

@@ -1,4 +1,4 @@
-"""Arrays as input: ranks share their positions, and take only their own rows out of them."""
+"""Arrays as input: ranks share positions, and each takes only its own rows out of the arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Arrays:
 
     @classmethod
     def pack(cls, x: Any, y: Any, sample_weight: Any) -> Arrays:
-        """Pack what Keras' methods are given.
+        """Pack the arrays that a method of Keras is given. Local.
 
         Args:
             x: Structure of arrays or tensors of shape `(samples, ...)`.
@@ -93,7 +93,7 @@ class Arrays:
 
 
 def split_off_last(arrays: Any, fraction: float) -> tuple[Any, Any]:
-    """Split samples into those for training and the last ones for validation, as Keras does.
+    """Split samples into those for training and the last ones for validation, as Keras does. Local.
 
     Args:
         arrays: Structure of arrays of shape `(samples, ...)`; leaves may be None.

@@ -1,4 +1,4 @@
-"""Class weights as sample weights."""
+"""Turn class weights into sample weights."""
 
 from __future__ import annotations
 

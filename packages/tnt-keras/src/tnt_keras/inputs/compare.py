@@ -1,11 +1,11 @@
-"""What ranks compare of their inputs before a run: pipelines, arrays, numbers of steps."""
+"""Compare the inputs of ranks before a run: pipelines, arrays, numbers of steps."""
 
 from __future__ import annotations
 
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.collectives.messages import exchange, require_same
+from tnt_keras.collectives.messages import allgather, require_same
 from tnt_keras.inputs.arguments import Keywords
 from tnt_keras.inputs.arrays import Arrays
 from tnt_keras.process.log import logger
@@ -40,8 +40,8 @@ def require_same_pipeline(
     )
 
 
-def compare_arrays(arrays: Arrays, verify: bool) -> None:
-    """Compare what ranks hold in memory: some of it, or all if the user wants it. Collective.
+def compare_input_arrays(arrays: Arrays, verify: bool) -> None:
+    """Compare the arrays of ranks: some of their rows, or all if the user wants it. Collective.
 
     Args:
         arrays: Those of this rank.
@@ -51,7 +51,7 @@ def compare_arrays(arrays: Arrays, verify: bool) -> None:
         ValueError: On all ranks, if `verify` and the arrays differ; otherwise there is a warning.
     """
     own = arrays.fingerprint(None if verify else _COMPARED_ROWS)
-    of_ranks = exchange("samples of arrays", str(own).encode())
+    of_ranks = allgather("samples of arrays", str(own).encode())
     others = [rank for rank, number in enumerate(of_ranks) if number != of_ranks[MASTER_RANK]]
     if not others:
         return
@@ -79,7 +79,7 @@ def require_same_number_of_steps(
         ValueError: On all ranks, if known numbers differ.
     """
     num_steps = _num_steps(dataset, steps)
-    messages = exchange("number of steps", str(num_steps or "").encode())
+    messages = allgather("number of steps", str(num_steps or "").encode())
     of_ranks = [message.decode() for message in messages]
     known = {number for number in of_ranks if number}
     if len(known) > 1:

@@ -1,4 +1,4 @@
-"""From the input of a user to what Keras is given on this rank."""
+"""Turn the input of the user into what Keras is given on this rank."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
+from tnt_keras.inputs.argument_errors import check_input, errors_naming
 from tnt_keras.inputs.arguments import InputArguments
 from tnt_keras.inputs.arrays import Arrays
-from tnt_keras.inputs.check import check_input, errors_name
 from tnt_keras.inputs.class_weights import ClassWeight, class_weight_function
 from tnt_keras.inputs.compare import (
-    compare_arrays,
+    compare_input_arrays,
     require_same_number_of_steps,
     require_same_pipeline,
 )
@@ -59,7 +59,7 @@ def distribute_input(
             given.keywords.distribute,
         )
     functions = [] if class_weight is None else [class_weight_function(class_weight)]
-    with errors_name(given.keywords.x, given.keywords.micro_batch_size):
+    with errors_naming(given.keywords.x, given.keywords.micro_batch_size):
         if given.is_from_python:
             return distribute_python_input(given, bool(shuffle), class_weight, seed)
         if given.is_dataset:
@@ -89,7 +89,7 @@ def _distribute_arrays(
     if get_size() > 1:
         elements = str(arrays.batch_spec) + (f" in order {seed}" if shuffle else "")
         require_same_pipeline(pipeline, elements, given.array_batch_size, given.keywords)
-        compare_arrays(arrays, given.verify)
+        compare_input_arrays(arrays, given.verify)
     return _share(pipeline, given, functions, seed)
 
 

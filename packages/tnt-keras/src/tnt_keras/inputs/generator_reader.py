@@ -1,4 +1,4 @@
-"""Reading a generator ahead while a step runs, but never further than it is needed.
+"""Read a generator ahead while a step runs, but never further than it is needed.
 
 A generator goes on from one epoch, or call of `fit`, to the next. What tf.data has read ahead is
 lost with its iterator, and how much that is depends on chance, so ranks would get out of step.
@@ -22,9 +22,9 @@ _AHEAD = 2
 
 
 class GeneratorReader:
-    """Reads one generator in a thread of its own, for one use of it after the other.
+    """Read one generator in a thread of its own, for one use of it after the other.
 
-    The generator lives as long as somebody else needs it.
+    It keeps no strong reference to the generator.
     """
 
     def __init__(self, generator: Generator[Any, None, None]) -> None:
@@ -73,7 +73,7 @@ class GeneratorReader:
 
     def _read(self) -> None:
         generator = self._generator()
-        assert generator is not None  # whoever asks for a batch holds it
+        assert generator is not None  # the caller of `next_batch` holds it
         self._pending.append(self._thread.submit(next, generator, END))
 
 

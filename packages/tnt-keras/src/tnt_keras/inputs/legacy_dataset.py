@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.inputs.check import errors_name
+from tnt_keras.inputs.argument_errors import errors_naming
 from tnt_keras.process.rank import get_rank, get_size
 
 
@@ -49,8 +49,8 @@ class Dataset:
         """Return this rank's part: the rows `batch[rank::num_ranks]` of every batch. Local.
 
         A rank without samples in a short last batch gets one row, a duplicate of the first sample,
-        which must not count. `tnt_data.distribute` says which rows these are; here they cannot be
-        told from others.
+        which must not count. `tnt_data.distribute` says which rows these are; here they cannot
+        be distinguished from others.
 
         Args:
             user_micro_batch_size: Samples per rank and step, needed for an unbatched dataset.
@@ -61,7 +61,7 @@ class Dataset:
             ValueError: If the dataset is not batched and no micro-batch size is given, or if the
                 two contradict each other.
         """
-        with errors_name("dataset", "user_micro_batch_size"):
+        with errors_naming("dataset", "user_micro_batch_size"):
             pipeline = tnt_data.Pipeline(self.base_dataset)
             local = pipeline.distribute(
                 self.rank,
@@ -116,7 +116,7 @@ class Dataset:
         return int(parts.reduce(tf.constant(0, tf.int64), lambda n, part: n + part.num_global))
 
     def get_gradient_scaling_callback(self) -> keras.callbacks.Callback | None:
-        """Return None: every step knows how many samples each rank has, so nothing is scaled."""
+        """Return None: steps know the samples of each rank, so no callback is needed. Local."""
         return None
 
     @staticmethod

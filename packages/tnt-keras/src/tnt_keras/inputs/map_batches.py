@@ -1,4 +1,4 @@
-"""Functions of batches, applied to datasets of whole batches and of micro-batches."""
+"""Apply functions of batches to datasets of whole batches and of micro-batches."""
 
 from __future__ import annotations
 

@@ -85,11 +85,11 @@ class SameOrderPyDataset(keras.utils.PyDataset):
         return self._make(self._batches, int(self._order[index]) if self._shuffle else index)
 
     def on_epoch_begin(self) -> None:
-        """Pass the call on to the original."""
+        """Pass the call on to the original. Local."""
         self._batches.on_epoch_begin()
 
     def on_epoch_end(self) -> None:
-        """Pass the call on to the original, and draw the order of the next epoch."""
+        """Pass the call on to the original, and draw the order of the next epoch. Local."""
         self._batches.on_epoch_end()
         self._epoch += 1
         self._order = self._new_order()
@@ -139,7 +139,7 @@ class RankRowsPyDataset(SameOrderPyDataset):
 
     def _make(self, batches: Any, index: int) -> Any:
         num_global = batches.num_samples(index)
-        num_local = len(range(self._rank, num_global, self._size))
+        num_local = tnt_data.micro_batch_size(num_global, self._rank, self._size)
         rows = slice(self._rank if num_local else 0, None, self._size)
         batch = batches.get_rows(index, rows if num_local else slice(0, 1))
         return _with_numbers(batch, [index + 1, num_local, num_global])

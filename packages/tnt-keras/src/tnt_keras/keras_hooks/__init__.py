@@ -1,1 +1,1 @@
-"""How Keras' own objects are changed, and the one place that knows Keras' private names."""
+"""Change objects and classes of Keras, and hold the only module that knows its private names."""

@@ -1,6 +1,6 @@
 """Give an existing object more behaviour by exchanging its class in place.
 
-The object stays the same object: whoever holds it sees the new behaviour, and its variables,
+The object stays the same object: every reference to it sees the new behaviour, and its variables,
 attributes and `isinstance` relations are untouched. Names and module of the new class are those of
 the old one, so that messages and files do not show the exchange.
 """
@@ -11,9 +11,12 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+MixinBase: Any = object
+"""Base of mixins, for type checkers: `super()` finds methods of the class beside the mixin."""
+
 
 def add_mixin(instance: Any, mixin: type) -> None:
-    """Put `mixin` in front of the classes of `instance`; nothing happens if it is there.
+    """Put `mixin` in front of the classes of `instance`; nothing happens if it is there. Local.
 
     Args:
         instance: Any object whose class allows the exchange.
@@ -24,7 +27,7 @@ def add_mixin(instance: Any, mixin: type) -> None:
 
 
 def plain_class(cls: type) -> type:
-    """Return the class that `add_mixin` replaced, or `cls` itself."""
+    """Return the class that `add_mixin` replaced, or `cls` itself. Local."""
     plain = cls.__dict__.get("_tnt_plain_class", cls)
     assert isinstance(plain, type)
     return plain
@@ -32,7 +35,7 @@ def plain_class(cls: type) -> type:
 
 @contextlib.contextmanager
 def without_mixins(*instances: Any) -> Iterator[None]:
-    """Restore the objects' own classes inside a with-block, so that files hold plain objects.
+    """Restore the objects' own classes in a with-block, so that files hold plain objects. Local.
 
     Args:
         *instances: Objects with or without mixin; None is allowed.

@@ -1,4 +1,4 @@
-"""The one place that uses what Keras does not document.
+"""The only module that uses what Keras does not document.
 
 - The mask of a tensor: Keras hands the mask of a layer's or loss' output on with the tensor, and
   there is no public way to read it.
@@ -60,7 +60,7 @@ def check_version() -> None:
 
 
 def check(version: str, missing: list[str]) -> None:
-    """Do what `check_version` does, for any version. Logs a warning for one that is not known.
+    """Do what `check_version` does, for any version; log a warning for one not known. Local.
 
     Args:
         version: Of Keras, such as "3.15.1".
@@ -136,7 +136,7 @@ class ChangedInput(_DataAdapter):
         self._begin_epoch = begin_epoch
 
     def get_tf_dataset(self) -> tf.data.Dataset:
-        """Return the changed dataset of one epoch."""
+        """Return the changed dataset of one epoch. Local."""
         return self._change(self._adapter.get_tf_dataset())
 
     @property
@@ -150,10 +150,10 @@ class ChangedInput(_DataAdapter):
         return self._adapter.batch_size
 
     def on_epoch_begin(self) -> None:
-        """Start workers."""
+        """Start workers. Local."""
         self._begin_epoch()
         self._adapter.on_epoch_begin()
 
     def on_epoch_end(self) -> None:
-        """Stop workers."""
+        """Stop workers. Local."""
         self._adapter.on_epoch_end()

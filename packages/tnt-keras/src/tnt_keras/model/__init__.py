@@ -1,1 +1,1 @@
-"""What `tnt.Model` makes of a Keras model: its methods on all ranks, from `fit` to `save`."""
+"""`tnt.Model`: the methods of a Keras model on all ranks, from `fit` to `save`."""

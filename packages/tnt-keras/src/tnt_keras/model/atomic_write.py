@@ -1,4 +1,4 @@
-"""Writing files from several ranks: once, whole or not at all."""
+"""Write files from several ranks: once, completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tnt_keras.model.file_on_all_ranks import run_together
 from tnt_keras.process.rank import is_master_rank
 
 
-def write(
+def write_atomically(
     path: str | os.PathLike[str],
     write_to: Callable[[pathlib.Path], None],
     *,

@@ -1,4 +1,4 @@
-"""What users of batch normalisation must know on several ranks."""
+"""Warn where batch normalisation on several ranks differs from the serial run."""
 
 from __future__ import annotations
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tnt_keras.callbacks.select import for_this_rank
+from tnt_keras.callbacks.select import select_callbacks
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_keras
 from tnt_keras.inputs.distribute import distribute_input
-from tnt_keras.model.first_step import check_compiled, compare_ends, prepare_steps
+from tnt_keras.keras_hooks.class_swap import MixinBase
+from tnt_keras.model.first_step import check_compiled, end_of_data_callback, prepare_steps
 from tnt_keras.process.verbosity import verbosity
 
-# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
-_Base: Any = object
 
-
-class Evaluating(_Base):
+class Evaluating(MixinBase):
     """Mixin for a Keras model: evaluates and predicts on all ranks."""
 
     @collective_call("evaluate")
@@ -137,15 +135,15 @@ def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str
     part = distribute_input(own)
     prepare_steps(model, step_name, part.batch_spec)
     if is_prediction:
-        ends = compare_ends(model, predicting=part)
+        ends = end_of_data_callback(model, predicting=part)
     else:
-        ends = compare_ends(model, testing=part)
+        ends = end_of_data_callback(model, testing=part)
     return {
         "x": part.data,
         **({} if is_prediction else {"y": None, "sample_weight": None}),
         "batch_size": None,
         "verbose": verbosity(given["verbose"]),
-        "callbacks": for_this_rank(
+        "callbacks": select_callbacks(
             given["callbacks"],
             training=False,
             first=ends,

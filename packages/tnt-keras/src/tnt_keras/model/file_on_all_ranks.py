@@ -1,4 +1,4 @@
-"""Work on files that all ranks end together: an error of one rank is an error of all."""
+"""Read or write files on all ranks: an error of one rank is an error of all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import builtins
 import os
 from collections.abc import Callable
 
-from tnt_keras.collectives.messages import exchange
+from tnt_keras.collectives.messages import allgather
 from tnt_keras.process.rank import get_rank, get_size
 
 
@@ -29,10 +29,10 @@ def run_together(verb: str, path: str | os.PathLike[str], action: Callable[[], N
     error: Exception | None = None
     try:
         action()
-    except Exception as failure:  # every kind must reach the other ranks, who wait for this one
+    except Exception as failure:  # every kind must reach the other ranks, which wait for this one
         error = failure
     message = f"{type(error).__name__}: {error}" if error else ""
-    of_ranks = [text.decode() for text in exchange(f"end of {verb}", message.encode())]
+    of_ranks = [text.decode() for text in allgather(f"end of {verb}", message.encode())]
     if error is not None:
         raise error
     for rank, text in enumerate(of_ranks):

@@ -1,4 +1,4 @@
-"""What a model needs before its first step on several ranks: all variables, and equal weights."""
+"""Prepare a model for its first step on several ranks: all variables, and equal weights."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Preparation:
     is_synchronized: bool = False
     num_fits: int = 0
 
-    def start_again(self) -> None:
+    def reset(self) -> None:
         """Forget the steps: the model was compiled anew. Local."""
         self.built_steps.clear()
         self.is_synchronized = False
@@ -80,13 +80,13 @@ def prepare_single_step(model: Any, step_name: str, batch: Any) -> None:
         model._tnt_preparation.is_synchronized = True
 
 
-def compare_ends(
+def end_of_data_callback(
     model: Any,
     training: DistributedInput | None = None,
     testing: DistributedInput | None = None,
     predicting: DistributedInput | None = None,
 ) -> EndOfData | None:
-    """Return the callback that compares where the data of ranks end. Collective for the first time.
+    """Return the callback that compares where the data of ranks end. Collective the first time.
 
     Args:
         model: A distributed model.

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from tnt_keras.callbacks.select import for_this_rank
+from tnt_keras.callbacks.select import select_callbacks
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.inputs.arguments import (
     TRAINING,
@@ -17,15 +17,13 @@ from tnt_keras.inputs.arguments import (
 )
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.inputs.py_dataset import SEED, with_same_order
+from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.batch_norm import warn_about_batch_statistics
-from tnt_keras.model.first_step import check_compiled, compare_ends, prepare_steps
+from tnt_keras.model.first_step import check_compiled, end_of_data_callback, prepare_steps
 from tnt_keras.process.verbosity import verbosity
 
-# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
-_Base: Any = object
 
-
-class Fitting(_Base):
+class Fitting(MixinBase):
     """Mixin for a Keras model: trains on all ranks."""
 
     @collective_call("fit")
@@ -141,7 +139,7 @@ def _replacements(model: Any, given: dict[str, Any]) -> dict[str, Any]:
     test_input = None if validation.x is None else distribute_input(validation)
     prepare_steps(model, "train_step", train_input.batch_spec)
     warn_about_batch_statistics(model, train_input.batch_size)
-    ends = compare_ends(model, training=train_input, testing=test_input)
+    ends = end_of_data_callback(model, training=train_input, testing=test_input)
     return {
         "x": train_input.data,
         "y": None,
@@ -153,5 +151,5 @@ def _replacements(model: Any, given: dict[str, Any]) -> dict[str, Any]:
         "validation_data": None if test_input is None else test_input.data,
         "validation_batch_size": None,
         "verbose": verbosity(given["verbose"]),
-        "callbacks": for_this_rank(given["callbacks"], training=True, first=ends),
+        "callbacks": select_callbacks(given["callbacks"], training=True, first=ends),
     }

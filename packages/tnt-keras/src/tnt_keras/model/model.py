@@ -14,7 +14,7 @@ from tnt_keras.model.on_batch import SingleBatches
 from tnt_keras.model.save import Saving
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_size
-from tnt_keras.process.start import start
+from tnt_keras.process.set_up import set_up_process
 from tnt_keras.process.verbosity import is_shown
 from tnt_keras.step.losses import check_reductions
 from tnt_keras.step.model_steps import DistributedSteps, StepCommunication
@@ -83,7 +83,7 @@ def _distribute(model: keras.Model) -> keras.Model:
         raise TypeError(f"`tnt.Model` takes a `keras.Model`. Received: {type(model).__name__}.")
     if isinstance(model, Model):
         return model
-    start()
+    set_up_process()
     add_mixin(model, Model)
     # Past Keras' own __setattr__, which would track what it does not know.
     object.__setattr__(model, "_tnt_communication", StepCommunication())
@@ -94,7 +94,7 @@ def _distribute(model: keras.Model) -> keras.Model:
 
 
 def _distribute_compiled(model: Any, *, asked_for_jit: bool) -> None:
-    model._tnt_preparation.start_again()
+    model._tnt_preparation.reset()
     if get_size() == 1:
         return
     if asked_for_jit:

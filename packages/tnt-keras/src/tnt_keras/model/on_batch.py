@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tnt_keras.collectives.collective_call import collective_call
+from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.first_step import check_compiled, prepare_single_step
 
-# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
-_Base: Any = object
 
-
-class SingleBatches(_Base):
+class SingleBatches(MixinBase):
     """Mixin for a Keras model: one step at a time, on a global batch that all ranks have."""
 
     @collective_call("train_on_batch")

@@ -9,17 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from tnt_keras.collectives.collective_call import collective_call
-from tnt_keras.keras_hooks.class_swap import without_mixins
-from tnt_keras.model.atomic_write import write
+from tnt_keras.keras_hooks.class_swap import MixinBase, without_mixins
+from tnt_keras.model.atomic_write import write_atomically
 from tnt_keras.model.file_on_all_ranks import run_together
 from tnt_keras.model.first_step import Preparation
 from tnt_keras.step.model_steps import StepCommunication
 
-# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
-_Base: Any = object
 
-
-class Saving(_Base):
+class Saving(MixinBase):
     """Mixin for a Keras model: reads and writes files that know nothing of Tarantella."""
 
     _tnt_communication: StepCommunication
@@ -56,7 +53,7 @@ class Saving(_Base):
             with _as_plain_keras(self):
                 self.save(path, zipped=zipped, **kwargs)
 
-        write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
+        write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
     @collective_call("save_weights")
     def save_weights(
@@ -84,7 +81,7 @@ class Saving(_Base):
             with _as_plain_keras(self):
                 self.save_weights(path, **kwargs)
 
-        write(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
+        write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
     @collective_call("export")
     def export(
@@ -110,7 +107,7 @@ class Saving(_Base):
             with _as_plain_keras(self):
                 self.export(path, *args, **kwargs)
 
-        write(filepath, write_to, overwrite=True, on_all_ranks=tnt_save_all_devices)
+        write_atomically(filepath, write_to, overwrite=True, on_all_ranks=tnt_save_all_devices)
 
     @collective_call("load_weights")
     def load_weights(self, filepath: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:

@@ -1,1 +1,1 @@
-"""This process among the ranks: its number, its settings, its log and what it shows."""
+"""This process among the ranks: its rank, settings, log and output."""

@@ -1,4 +1,4 @@
-"""The check that this rank has the GPU that it was promised.
+"""Check that TensorFlow sees the GPU that the launcher chose for this rank.
 
 The launcher decides before Python starts which GPU a rank sees and how many threads it has, by
 variables that TensorFlow itself reads. So both hold whatever a script does first.

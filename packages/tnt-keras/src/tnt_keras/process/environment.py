@@ -1,7 +1,7 @@
-"""The variables of the environment that this package reads; no other module reads any.
+"""Read the variables of the environment; no other module of this package reads any value.
 
 The launcher writes them; without the launcher the defaults hold. The grammar of values is the one
-of all packages, and the full list of variables is on the reference page "Environment".
+of all packages, and the full list is on the reference page "Environment variables".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Settings:
         log_level: Least level of the messages that are shown: DEBUG, INFO, WARNING or ERROR.
         log_on_all_ranks: Whether ranks other than the master log too.
         output_on_all_ranks: Whether ranks other than the master show progress bars and summaries.
-        gpus_per_node: GPUs that the ranks of a host are to use, or None if nobody says.
+        gpus_per_node: GPUs that the ranks of a host are to use, or None if it is not set.
         fusion_threshold_bytes: Gradients are fused into buckets of at least this size; 0 turns
             fusion off, and None means that the size is measured.
         wire_dtype: What float32 gradients are rounded to while they travel, or None.
@@ -70,9 +70,14 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
+def is_started_by_launcher() -> bool:
+    """Return whether this process was started as a rank of a job. Local."""
+    return "TNT_RANK" in os.environ
+
+
 @functools.cache
 def settings() -> Settings:
-    """Return the settings of this process, read when they are asked for first. Local.
+    """Return the settings of this process, read at the first call. Local.
 
     Raises:
         ValueError: As `read_settings` does.

@@ -1,4 +1,4 @@
-"""The logger of this package: one voice for all ranks, unless asked otherwise."""
+"""The logger of this package. By default only the master rank shows more than errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tnt_keras.process.environment import Settings
 from tnt_keras.process.rank import get_rank, is_master_rank
 
 logger = logging.getLogger("tnt_keras")
-_DATA_LOGGER = "tnt_data"  # it knows nothing of ranks, and says the same on all of them
+_DATA_LOGGER = "tnt_data"  # it logs the same on all ranks
 
 
 def set_up_logging(settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""Who this process is among the ranks. The environment says it; no other rank is asked."""
+"""Rank and size, as the environment says; no other rank is asked."""
 
 from __future__ import annotations
 

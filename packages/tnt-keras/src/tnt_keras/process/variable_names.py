@@ -46,7 +46,7 @@ def warn_of_unknown_names(names: Iterable[str]) -> None:
     """
     for name in sorted(names):
         if name.startswith(PREFIX) and name not in KNOWN_NAMES:
-            # Without the prefix, which makes all names alike.
+            # Without the prefix, by which all names resemble each other.
             rests = [known.removeprefix(PREFIX) for known in KNOWN_NAMES]
             nearest = difflib.get_close_matches(name.removeprefix(PREFIX), rests, n=1)
             hint = f" Did you mean {PREFIX}{nearest[0]}?" if nearest else ""

@@ -1,4 +1,4 @@
-"""Whether this rank shows progress and summaries."""
+"""Decide whether this rank shows progress bars and summaries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tnt_keras.process.rank import is_master_rank
 
 
 def is_shown() -> bool:
-    """Return whether this rank shows what all ranks know alike. Local."""
+    """Return whether this rank shows what is the same on all ranks. Local."""
     return is_master_rank() or settings().output_on_all_ranks
 
 

@@ -1,1 +1,1 @@
-"""One step on all ranks: each computes its part of a batch, and what it changes is made global."""
+"""One step on all ranks: each computes its part of a batch; gradients and state become global."""

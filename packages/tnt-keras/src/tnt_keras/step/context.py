@@ -63,7 +63,7 @@ class Step(Tracing):
         L = sum_r (n_r / n) * L_r,
 
     so a rank's *share* n_r / n is the weight of all that it derives from its mean loss. A rank
-    without samples computes on a stand-in sample, with share 0.
+    without samples computes on a duplicate of the first sample, with share 0.
 
     Share and presence are never constants of a graph, even if all shapes are known: operations that
     take them are computed in every step.

@@ -1,4 +1,4 @@
-"""What ranks tell each other at the begin of a step about the data that they have read.
+"""Compare at the begin of a step what data the ranks have read.
 
 Where all ranks read the same dataset, all of this follows from it. It does not if each rank has a
 dataset of its own, or Python code makes the batches: ranks may then have different numbers of

@@ -1,4 +1,4 @@
-"""The gradients of the global batch from those of the ranks."""
+"""Compute the gradients of the global batch from those of the ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step of this rank has added to something that all ranks hold."""
+"""Add what a step has changed on each rank to a value that all ranks hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tnt_keras.step.context import Step
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Increment:
-    """A contribution of this rank, and what is done with the sum of those of all ranks.
+    """A contribution of this rank, and what is done with the sum over all ranks.
 
     Attributes:
         summand: The contribution.

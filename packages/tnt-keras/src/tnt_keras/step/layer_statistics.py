@@ -59,7 +59,7 @@ class StatisticsStates:
         self._before = [tf.identity(variable.value) for variable in self._variables]
 
     def increments(self) -> list[Increment]:
-        """Return by how much this rank's samples moved the variables."""
+        """Return by how much this rank's samples moved the variables. Local."""
         return [
             Increment.of_variable(variable, before, variable.value - before, self._scale(variable))
             for variable, before in zip(self._variables, self._before, strict=True)

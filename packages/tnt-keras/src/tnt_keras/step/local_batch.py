@@ -1,4 +1,4 @@
-"""From the element that a step receives to the part that this rank computes."""
+"""Take this rank's part of the element that a step receives."""
 
 from __future__ import annotations
 
@@ -39,11 +39,12 @@ def split(
     data_check: DataCheck | None = None,
     exchanges: ExchangeSequence | None = None,
 ) -> tuple[Any, Step]:
-    """Return this rank's rows of an element, and the step that describes them. Local.
+    """Return this rank's rows and the step that describes them. Collective for marked batches.
 
-    `fit`, `evaluate` and `predict` feed micro-batches, marked batches included. Anything else, such
+    `fit`, `evaluate` and `predict` feed micro-batches, or batches that are marked for a comparison
+    (`CheckedBatch`, `LocalBatch`). Anything else, such
     as the arguments of `train_on_batch`, is a global batch, the same on all ranks, of which rank r
-    takes the rows r, r + n, r + 2n, ... A rank without rows takes the first one as a stand-in.
+    takes the rows r, r + n, r + 2n, ... A rank without rows takes a duplicate of the first.
 
     Args:
         data: A `MicroBatch`, `CheckedBatch` or `LocalBatch`, or any structure of tensors of shape

@@ -1,4 +1,4 @@
-"""Losses whose denominator is not the number of samples.
+"""Correct losses whose denominator is not the number of samples.
 
 A rank's mean loss enters the global one with the weight n_r / n (see `Step`). That is right for
 every loss that divides by the number of samples. A loss that divides by something else, d_r, is
@@ -55,7 +55,7 @@ def check_reductions(losses: Any) -> None:
 
 @contextlib.contextmanager
 def corrected_losses(step: Step, channel: Channel) -> Iterator[None]:
-    """Correct every Keras loss that is computed inside a with-block.
+    """Correct every Keras loss that is computed inside a with-block. Local.
 
     It covers the losses given to `compile` as well as those that a user's `train_step` calls.
 

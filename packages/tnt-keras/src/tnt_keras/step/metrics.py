@@ -25,7 +25,7 @@ from tnt_keras.step.increment import Increment
 
 
 def all_metrics(model: keras.Model) -> list[Any]:
-    """Return the metrics of a model, also those that a `metrics` property of its own leaves out.
+    """Return the metrics of a model, also those that its own `metrics` leaves out. Local.
 
     Args:
         model: A built model.
@@ -66,7 +66,7 @@ class MetricStates:
                 variable.assign(tf.zeros_like(variable.value))
 
     def increments(self) -> list[Increment]:
-        """Return what this rank's samples have added to the variables so far."""
+        """Return what this rank's samples have added to the variables so far. Local."""
         return [
             Increment.of_variable(
                 variable, before, tf.identity(variable.value), self._step.presence
@@ -83,7 +83,7 @@ class RecordedResults:
 
     @contextlib.contextmanager
     def recording(self, metrics: list[Any]) -> Iterator[None]:
-        """Record all calls of `metric.result()` inside a with-block.
+        """Record all calls of `metric.result()` inside a with-block. Local.
 
         Args:
             metrics: The metrics to watch.
@@ -94,7 +94,7 @@ class RecordedResults:
             yield
 
     def recompute(self, value: Any) -> Callable[[], tf.Tensor] | None:
-        """Return a function that computes anew the result that `value` is, None if it is none.
+        """Return a function that computes the result `value` again; None if it is no result. Local.
 
         Args:
             value: Anything that the user's step returned.
@@ -105,7 +105,7 @@ class RecordedResults:
         return None
 
     def is_derived(self, value: tf.Tensor) -> bool:
-        """Return whether a tensor of the graph that is being traced was computed from a result.
+        """Return whether a tensor of the graph being traced was computed from a result. Local.
 
         Args:
             value: Any tensor; of eager ones nothing is known.
@@ -142,7 +142,7 @@ def _item_of(plain_result: Callable[[], Any], key: str) -> Callable[[], tf.Tenso
 
 @contextlib.contextmanager
 def weighted_scalars(step: Step) -> Iterator[None]:
-    """Weight scalars that are handed to `Mean` metrics inside a with-block.
+    """Weight scalars that are handed to `Mean` metrics inside a with-block. Local.
 
     `loss_tracker.update_state(loss)` counts as one value, not as one per sample. The value of the
     serial step is sum_r (n_r / n) * value_r, so each rank's scalar gets the weight n_r / n; the

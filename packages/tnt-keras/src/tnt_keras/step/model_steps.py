@@ -1,4 +1,4 @@
-"""The steps of a distributed model: the user's own, seen by all ranks as one."""
+"""The steps of a distributed model: the user's own, on this rank's part of a global batch."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from tnt_keras.collectives.channel import Channel
 from tnt_keras.collectives.exchange import ExchangeSequence
+from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.keras_hooks.private import check_version
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.context import Step, current_tracing, is_building, step_scope
@@ -17,9 +18,6 @@ from tnt_keras.step.losses import corrected_losses
 from tnt_keras.step.optimizer import hooked_optimizers
 from tnt_keras.step.predictions import PredictionGather
 from tnt_keras.step.state import StepState
-
-# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
-_Base: Any = object
 
 
 class StepCommunication:
@@ -43,7 +41,7 @@ class StepCommunication:
         self._exchanges: ExchangeSequence | None = None
 
     def make_data_check(self) -> DataCheck:
-        """Return the data check, which is made when it is asked for first. Collective then."""
+        """Return the data check, which the first call makes. Collective the first time."""
         if self.data_check is None:
             self.data_check = DataCheck()
         return self.data_check
@@ -64,7 +62,7 @@ class StepCommunication:
             self.optimizers.append(optimizer)
 
 
-class DistributedSteps(_Base):
+class DistributedSteps(MixinBase):
     """Mixin for a Keras model: its three steps compute one global batch on all ranks.
 
     The model's own steps, also those that a user wrote, run on this rank's rows. What they return
@@ -122,7 +120,7 @@ class DistributedSteps(_Base):
         """
         if _runs_plain():
             return super().predict_step(data)
-        if isinstance(data, LocalBatch):  # this rank's own samples, and nobody else's business
+        if isinstance(data, LocalBatch):  # this rank's own samples: other ranks need not take part
             return super().predict_step(data.data)
         rows, step = self._split(data)
         with self._inside(step):

@@ -1,4 +1,4 @@
-"""The hook through which gradients of all ranks reach the user's optimizers.
+"""Hook optimizers, so that they apply the gradients of the global batch.
 
 There is one: a mixin that comes before the class of an optimizer. The compiled optimizer gets it at
 `compile`; any other one when a model's step applies it for the first time. For that,
@@ -17,19 +17,16 @@ import keras
 import tensorflow as tf
 
 from tnt_keras.collectives.channel import Channel
-from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, without_mixins
+from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, plain_class, without_mixins
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.step.context import Step, current_step, current_tracing
 from tnt_keras.step.gradients import Gradient, global_gradients, gradient_channel
-
-# For type checkers: the methods that `super()` finds are those of the Keras class beside it.
-_Base: Any = object
 
 # Not attributes of the optimizers, whose copies and files would contain them.
 _channels: weakref.WeakKeyDictionary[Any, Channel] = weakref.WeakKeyDictionary()
 
 
-class DistributedOptimizer(_Base):
+class DistributedOptimizer(MixinBase):
     """Mixin for a Keras optimizer: `apply` sees the gradients of the global batch.
 
     It is put on the outermost optimizer (a `LossScaleOptimizer`, where there is one), so that
@@ -108,7 +105,7 @@ def distribute_optimizer(optimizer: Any) -> None:
 
 @contextlib.contextmanager
 def hooked_optimizers() -> Iterator[None]:
-    """Add the hook to every Keras optimizer that this thread's step applies in a with-block.
+    """Add the hook to every Keras optimizer that this thread's step applies in the block. Local.
 
     A model may have other optimizers than the one given to `compile`: one for the generator and one
     for the discriminator, say, or one that the step itself makes.

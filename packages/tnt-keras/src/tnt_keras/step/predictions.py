@@ -1,4 +1,4 @@
-"""The predictions of the global batch, in its order, on every rank."""
+"""Collect the predictions of the global batch, in its order, on every rank."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PredictionGather:
                     f"Received: {leaf!r}."
                 )
         rows_per_sample = [_rows_per_sample(leaf, step) for leaf in leaves]
-        # A rank without samples has predicted for a stand-in, and sends nothing.
+        # A rank without samples has predicted for a duplicate, and sends nothing.
         by_rank = step.exchange(
             self._channel,
             [

@@ -1,4 +1,4 @@
-"""What a step changes besides the trainable weights, made global in one exchange."""
+"""Make global, in one exchange, what a step changes besides the trainable weights."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class StepState:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Record results and weight scalars inside a with-block around the user's step."""
+        """Record results and weight scalars in a with-block around the user's step. Local."""
         with self._results.recording(self._watched_metrics), weighted_scalars(self._step):
             yield
 
@@ -63,7 +63,7 @@ class StepState:
             self._number_of_samples(),
             *self._metrics.increments(),
             *(self._statistics.increments() if self._statistics else []),
-            *self._loose_logs(logs, means),
+            *self._other_logs(logs, means),
         ]
         add_up(increments, self._step, self._channel)
         if not isinstance(logs, dict):
@@ -71,7 +71,7 @@ class StepState:
         return {key: self._global_value(key, value, means) for key, value in logs.items()}
 
     def _number_of_samples(self) -> Increment:
-        """Return what notices a rank that reads other data than the rest and spoils results."""
+        """Return the check that the samples of all ranks add up to the global batch."""
         num_local = tf.cast(self._step.num_local, tf.float32)
 
         def check(of_all_ranks: tf.Tensor) -> None:
@@ -83,19 +83,19 @@ class StepState:
 
         return Increment(Allreduce("number of samples", num_local, self._step.presence), check)
 
-    def _loose_logs(self, logs: Any, means: dict[str, tf.Tensor]) -> Iterator[Increment]:
-        """Yield the logs that are no results of metrics; the sums of their shares go to `means`."""
+    def _other_logs(self, logs: Any, means: dict[str, tf.Tensor]) -> Iterator[Increment]:
+        """Yield the logs that are not results of metrics; their means over ranks go to `means`."""
         if not isinstance(logs, dict):
             return
         for key, value in logs.items():
             if tf.is_tensor(value) and self._results.recompute(value) is None:
-                self._check_loose_log(key, value)
+                self._check_other_log(key, value)
                 yield Increment(
                     Allreduce(f"log {key!r}", tf.cast(value, tf.float32), self._step.share),
                     functools.partial(means.__setitem__, key),
                 )
 
-    def _check_loose_log(self, key: str, value: tf.Tensor) -> None:
+    def _check_other_log(self, key: str, value: tf.Tensor) -> None:
         if self._results.is_derived(value):
             raise ValueError(
                 f"`train_step` or `test_step` returned {key!r}, which is computed from the "

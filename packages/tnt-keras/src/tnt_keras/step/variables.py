@@ -1,4 +1,4 @@
-"""Equal weights on all ranks: made so before training, checked while it goes on."""
+"""Make the weights of all ranks equal before training, and check them while it goes on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.collectives.messages import exchange
-from tnt_keras.collectives.replicas import compare_arrays, first_difference, of_master
+from tnt_keras.collectives.messages import allgather, broadcast
+from tnt_keras.collectives.replicas import compare_arrays, first_difference
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 
 # An odd number without pattern (2**31 divided by the golden ratio), so that multiples of it modulo
@@ -48,9 +48,9 @@ def synchronize(model: keras.Model) -> None:
     seeds = _seed_states(model)
     _check_same_structure([*variables, *seeds])
     for variable in variables:
-        variable.assign(of_master("weights of the master rank", np.asarray(variable.value)))
+        variable.assign(broadcast("weights of the master rank", np.asarray(variable.value)))
     for seed in seeds:
-        state = of_master("seeds of the master rank", np.asarray(seed.value)).copy()
+        state = broadcast("seeds of the master rank", np.asarray(seed.value)).copy()
         state[0] = (int(state[0]) + get_rank() * _SEED_STRIDE) % _NUM_SEEDS
         seed.assign(state)
 
@@ -97,7 +97,7 @@ def _seed_states(model: keras.Model) -> list[Any]:
 def _check_same_structure(variables: list[Any]) -> None:
     own = [[variable.path, list(variable.shape), str(variable.dtype)] for variable in variables]
     of_ranks = [
-        json.loads(text) for text in exchange("structure of the model", json.dumps(own).encode())
+        json.loads(text) for text in allgather("structure of the model", json.dumps(own).encode())
     ]
     # Paths may differ, since a process may number its layers differently.
     difference = first_difference(

@@ -1,4 +1,4 @@
-"""Which rank is to blame, and how the end of a job is told."""
+"""Which rank failed first, and the report of a failed job."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class RankEnd:
 
     @property
     def has_failed(self) -> bool:
-        """Return whether it ended by itself and not well. Local."""
+        """Whether it ended by itself, with an exit code other than 0."""
         return self.exit_code != 0 and not self.was_ended
 
     @property
     def only_lost_a_peer(self) -> bool:
-        """Return whether it failed because another rank was gone. Local."""
+        """Whether it failed because another rank was lost."""
         return self.has_failed and _LOST_PEER.search(last_traceback(self.stderr)) is not None
 
 
 def first_failure(ends: Sequence[RankEnd]) -> RankEnd | None:
-    """Find the rank to blame. Pure.
+    """Find the rank that caused the failure. Pure.
 
     Args:
         ends: The ends of ranks in the order of time.
@@ -82,11 +82,11 @@ def exit_text(exit_code: int) -> str:
 def report_failure(
     cause: RankEnd, ends: Sequence[RankEnd], working_directory: str = "", script: str = ""
 ) -> str:
-    """Tell the end of a failed job. Pure.
+    """Return the report of a failed job. Pure.
 
-    The first line names the rank to blame, what happened and the user's own line. Its output and
-    traceback follow, then a line for each other rank. The last line is the cause again, where the
-    eye falls first on a terminal.
+    The first line names the rank that failed first, what happened and the user's own line. Its
+    output and traceback follow, then a line for each other rank. The last line is the cause again,
+    since a terminal shows the end of the text.
 
     Args:
         cause: From `first_failure`.

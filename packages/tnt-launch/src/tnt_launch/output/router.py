@@ -1,4 +1,4 @@
-"""Where the output of every rank goes: shown, held back, or kept for the report."""
+"""Decide what of the output of every rank is shown, held back, or kept for the report."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class OutputRouter:
         self._splitters: dict[tuple[int, Stream], LineSplitter] = {}
         self._log_filters: dict[int, TensorFlowLogFilter] = {}
         self._holds: dict[int, TracebackHold] = {}
-        self._is_quiet = False
+        self._hides_other_ranks = False
 
     @property
     def is_full(self) -> bool:
-        """Return whether reading more output should wait until some has been written. Local."""
+        """Whether reading more output should wait until some has been written."""
         return sum(sink.num_pending for sink in self.sinks) > HIGH_WATER
 
     def take(self, rank: int, stream: Stream, data: bytes, now: float) -> None:
-        """Take bytes that a rank wrote. Local."""
+        """Take bytes that a rank wrote."""
         if stream == "stderr":
             new = TensorFlowLogFilter(self._tensorflow_log_level)
             data = self._log_filters.setdefault(rank, new).feed(data)
@@ -73,12 +73,12 @@ class OutputRouter:
             self._show(rank, stream, data, now)
 
     def finish_rank(self, rank: int, is_traceback_shown: bool, now: float) -> None:
-        """Deal with what is left of a rank that has ended. Local.
+        """Deal with what is left of a rank that has ended.
 
         Args:
             rank: The rank.
             is_traceback_shown: Whether to show a traceback that is held back; no if it is the
-                reason of the end, which the report tells.
+                reason of the end, which the report shows.
             now: Present time.
         """
         log_filter = self._log_filters.pop(rank, None)
@@ -93,15 +93,15 @@ class OutputRouter:
             if splitter is not None:
                 self._put_lines(rank, stream, splitter.finish(), now)
 
-    def be_quiet(self) -> None:
-        """Hide stderr of ranks other than 0, and tracebacks for now: the job is ending. Local."""
-        self._is_quiet = True
+    def hide_other_ranks(self) -> None:
+        """Hide stderr of ranks other than 0, and hold tracebacks back: the job is ending."""
+        self._hides_other_ranks = True
 
     def tick(self, now: float) -> float | None:
-        """Show what was held back long enough and return when to call again. Local."""
+        """Show what was held back long enough and return when to call again."""
         times = []
         # In a job that is ending, tracebacks wait for the end of their ranks however long it takes.
-        for rank, hold in self._holds.items() if not self._is_quiet else ():
+        for rank, hold in self._holds.items() if not self._hides_other_ranks else ():
             data, time = hold.tick(now)
             self._show(rank, "stderr", data, now)
             times.append(time)
@@ -109,19 +109,19 @@ class OutputRouter:
         return min((time for time in times if time is not None), default=None)
 
     def write_message(self, line: bytes, now: float) -> None:
-        """Show a whole line of the launcher's own on stderr. Local."""
+        """Show a whole line of the launcher's own on stderr."""
         self._err.put_line(line, now)
 
     def last_errors(self, rank: int) -> str:
-        """Return the last lines of a rank's stderr. Local."""
+        """Return the last lines of a rank's stderr."""
         return self._tail(rank, "stderr")
 
     def last_hidden_output(self, rank: int) -> str:
-        """Return the last lines of a rank's stdout, unless they have been shown. Local."""
+        """Return the last lines of a rank's stdout, unless they have been shown."""
         return "" if rank == 0 or self._shows_all else self._tail(rank, "stdout")
 
     def release_lines(self) -> None:
-        """Give everything that waits for the end of a line to the sinks: all is over. Local."""
+        """Give everything that waits for the end of a line to the sinks: all ranks have ended."""
         for mixer in (self._out, self._err):
             mixer.break_line()
 
@@ -145,4 +145,4 @@ class OutputRouter:
             mixer.put_line(b"".join(prefix + line for line in lines), now)
 
     def _is_visible(self, stream: Stream) -> bool:
-        return self._shows_all if stream == "stdout" else not self._is_quiet
+        return self._shows_all if stream == "stdout" else not self._hides_other_ranks

@@ -28,13 +28,13 @@ class Sink:
         self._chunk = FILE_CHUNK if is_file else PIPE_CHUNK
 
     def put(self, data: bytes) -> None:
-        """Append bytes; they are written by later calls of `advance`. Local."""
+        """Append bytes; they are written by later calls of `advance`."""
         if data:
             self._parts.append(data)
             self.num_pending += len(data)
 
     def advance(self) -> None:
-        """Write one piece; call it when the descriptor is ready. Local."""
+        """Write one piece; call it when the descriptor is ready."""
         if not self._parts:
             return
         part = self._parts.popleft()
@@ -45,7 +45,7 @@ class Sink:
         except BlockingIOError:
             count = 0
         except OSError:
-            # Whoever read this has left; that must not end a training.
+            # The reader has closed its end; that must not end a training.
             self._parts.clear()
             self.num_pending = 0
             return
@@ -69,7 +69,7 @@ class LineMixer:
         self._held_since = 0.0
 
     def pass_through(self, data: bytes) -> None:
-        """Write bytes of the passing stream at once and unchanged. Local."""
+        """Write bytes of the passing stream at once and unchanged."""
         if not data:
             return
         complete, newline, rest = data.rpartition(b"\n")
@@ -81,7 +81,7 @@ class LineMixer:
         self._is_in_line = self._is_in_line or bool(rest)
 
     def put_line(self, line: bytes, now: float) -> None:
-        """Write a whole line of another stream as soon as it does not cut a line. Local."""
+        """Write a whole line of another stream as soon as it does not cut a line."""
         if not self._is_in_line:
             self.sink.put(line)
             return
@@ -100,12 +100,12 @@ class LineMixer:
         if now < self._held_since + HOLD_S:
             return self._held_since + HOLD_S
         if self.sink.num_pending > 0:
-            return None  # nobody reads, so perhaps we stopped reading: the line may yet be finished
+            return None  # the ranks may not be read meanwhile: the rest of the line may still come
         self.break_line()
         return None
 
     def break_line(self) -> None:
-        """End an unfinished line of the passing stream if others have something to say. Local."""
+        """End an unfinished line of the passing stream if lines of others wait."""
         if self._held and self._is_in_line:
             self.sink.put(b"\n")
             self._is_in_line = False
@@ -118,7 +118,7 @@ class LineMixer:
 
 
 def is_same_file(first: int, second: int) -> bool:
-    """Return whether two descriptors write to the same place, as after `2>&1`. Local."""
+    """Return whether two descriptors write to the same place, as after `2>&1`."""
     with contextlib.suppress(OSError):
         return os.path.samestat(os.fstat(first), os.fstat(second))
     return False

@@ -1,4 +1,4 @@
-"""What is done with the bytes of one stream of one rank before they are shown."""
+"""Cut one stream of one rank into lines, keep the last ones, and hold tracebacks back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LineSplitter:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Add bytes and return the lines that are complete now. Local."""
+        """Add bytes and return the lines that are complete now."""
         self._rest += data
         *lines, rest = bytes(self._rest).split(b"\n") if b"\n" in data else [bytes(self._rest)]
         if len(rest) > MAX_LINE:  # a stream without newlines must not fill the memory
@@ -28,7 +28,7 @@ class LineSplitter:
         return [line + b"\n" for line in lines]
 
     def finish(self) -> list[bytes]:
-        """Return what is left as a last line. Local."""
+        """Return what is left as a last line."""
         return self.feed(b"\n") if self._rest else []
 
 
@@ -41,11 +41,11 @@ class Tail:
         self._lines: deque[bytes] = deque(maxlen=TAIL_LINES)
 
     def feed(self, data: bytes) -> None:
-        """Add bytes. Local."""
+        """Add bytes."""
         self._lines.extend(self._splitter.feed(data))
 
     def text(self) -> str:
-        """Return the last lines, also one that is not complete. Local."""
+        """Return the last lines, also one that is not complete."""
         self._lines.extend(self._splitter.finish())
         return b"".join(self._lines).decode(errors="replace")
 
@@ -53,7 +53,7 @@ class Tail:
 class TracebackHold:
     """Hold a traceback back for a moment: if the rank ends because of it, the report shows it.
 
-    Without this every failure would be told several times, by each rank and by the report. A
+    Without this every failure would be shown several times, by each rank and by the report. A
     traceback of a rank that goes on is shown after `TRACEBACK_HOLD_S`.
     """
 
@@ -64,7 +64,7 @@ class TracebackHold:
         self._is_at_line_start = True
 
     def feed(self, data: bytes, now: float) -> bytes:
-        """Add bytes and return those that may be shown now. Local."""
+        """Add bytes and return those that may be shown now."""
         if self._since is not None:
             self._held += data
             return b""
@@ -78,7 +78,7 @@ class TracebackHold:
         return data[:begin]
 
     def tick(self, now: float) -> tuple[bytes, float | None]:
-        """Return bytes that were held long enough, and when to call again. Local."""
+        """Return bytes that were held long enough, and when to call again."""
         if self._since is None:
             return b"", None
         if now < self._since + TRACEBACK_HOLD_S:
@@ -86,7 +86,7 @@ class TracebackHold:
         return self.release(), None
 
     def release(self) -> bytes:
-        """Return all that is held and hold nothing any more. Local."""
+        """Return all that is held and hold nothing any more."""
         held = bytes(self._held)
         self._held.clear()
         self._since = None

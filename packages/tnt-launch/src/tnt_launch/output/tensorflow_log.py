@@ -1,4 +1,4 @@
-"""TensorFlow's log lines in the stderr of a rank.
+"""Remove TensorFlow's log lines from the stderr of a rank.
 
 `TF_CPP_MIN_LOG_LEVEL` does not reach all of them: what TensorFlow's libraries log while they are
 loaded is written whatever it says, and by every rank.
@@ -10,7 +10,7 @@ import re
 
 _SEVERITIES = b"IWE"  # fatal errors are never hidden
 _ANNOUNCEMENT = b"WARNING: All log messages before absl::InitializeLog() is called are written to "
-_NO_TIME = b"0000 00:00:"  # the library has not been told the time yet
+_NO_TIME = b"0000 00:00:"  # before the log is initialised, it has no clock
 _LINE = re.compile(rb"([IWE])0000 00:00:\d+\.\d+ +\d+ [\w./-]+\.(?:cc|cpp|h|hpp):\d+\] ")
 _MAX_HELD = 4096
 
@@ -30,7 +30,7 @@ class TensorFlowLogFilter:
         self._is_at_line_start = True
 
     def feed(self, data: bytes) -> bytes:
-        """Add bytes and return those that are to be shown. Local."""
+        """Add bytes and return those that are to be shown."""
         if not self._hidden:
             return data
         *lines, rest = (self._held + data).split(b"\n")
@@ -48,7 +48,7 @@ class TensorFlowLogFilter:
         return b"".join(shown)
 
     def finish(self) -> bytes:
-        """Return what is held back at the end of the stream. Local."""
+        """Return what is held back at the end of the stream."""
         held, self._held = self._held, b""
         return b"" if self._is_hidden(held) else held
 

@@ -1,4 +1,4 @@
-"""What GPI-2 needs besides the `TNT_*` variables: its own variables, and a file of host names."""
+"""Plan what GPI-2 needs besides `TNT_*` variables: its own variables, and a file of host names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def plan_machine_file(folder: str, job_id: str, hosts: Sequence[str]) -> Machine
 
 
 def gaspi_variables(file: MachineFile, rank: int, job_id: str) -> dict[str, str]:
-    """Choose the variables that tell a rank of GPI-2 who it is. Pure.
+    """Choose the variables from which GPI-2 knows the place of a rank. Pure.
 
     Args:
         file: The machine file of the job.

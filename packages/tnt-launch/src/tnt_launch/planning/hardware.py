@@ -34,7 +34,7 @@ class Hardware:
 
 
 def inspect_host(settings: Settings, environment: Mapping[str, str], allow_gpus: bool) -> Hardware:
-    """Look at this host. Local; may start `nvidia-smi`.
+    """Look at this host; may start `nvidia-smi`.
 
     Args:
         settings: A number of GPUs that the user states replaces the one found.
@@ -96,7 +96,7 @@ def _entries(listed: str) -> list[str]:
 
 
 def installed_gpus() -> int:
-    """Count the NVIDIA GPUs of this host as its driver tells. Local; may start `nvidia-smi`."""
+    """Count the NVIDIA GPUs of this host as its driver tells; may start `nvidia-smi`."""
     # In a container the folder of the driver shows all GPUs of the machine, nvidia-smi only those
     # that were given to the container; so the folder is the second choice.
     if shutil.which("nvidia-smi") is not None:
@@ -116,7 +116,7 @@ def installed_gpus() -> int:
 
 
 def usable_cores() -> int:
-    """Count the cores that this process may use: by affinity, or by quota if lower. Local."""
+    """Count the cores that this process may use: by affinity, or by quota if lower."""
     cores = len(os.sched_getaffinity(0))
     quota = _cgroup_quota()
     return cores if quota is None else max(1, min(cores, int(quota)))

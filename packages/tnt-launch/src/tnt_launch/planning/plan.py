@@ -77,11 +77,11 @@ class LaunchPlan:
 
     @property
     def ranks(self) -> tuple[RankPlan, ...]:
-        """Return all ranks of the job, ascending. Local."""
+        """All ranks of the job, ascending."""
         return tuple(rank for host in self.hosts for rank in host.ranks)
 
     def summary(self) -> str:
-        """Say in one line how many ranks run where, on what, with how many threads. Local."""
+        """Say in one line how many ranks run where, on what, with how many threads."""
         threads = self.ranks[0].environment.get("TNT_NUM_THREADS", "TensorFlow's default")
         hosts = ", ".join(host.host for host in self.hosts)
         device = "GPU" if self.gpus_per_node else "CPU"
@@ -150,5 +150,5 @@ def make_plan(
 
 
 def make_job_id() -> str:
-    """Draw the name of a new job: 16 hexadecimal digits. Local."""
+    """Draw the name of a new job: 16 hexadecimal digits."""
     return os.urandom(8).hex()

@@ -14,15 +14,7 @@ from tnt_launch.planning.tensorflow_environment import (
     thread_variables,
     visible_device_variables,
 )
-from tnt_launch.planning.variables import (
-    GPUS_PER_NODE,
-    JOB_VARIABLES,
-    NUM_THREADS,
-    USER_VARIABLES,
-)
-
-WRITTEN_VARIABLES = (*JOB_VARIABLES, *(variable.name for variable in USER_VARIABLES))
-"""Every `TNT_*` variable that a rank may find: those of the job always, the others if set."""
+from tnt_launch.planning.variables import GPUS_PER_NODE, NUM_THREADS
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any, TypeVar, cast
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import (
+    ALL_NAMES,
     FUSION_THRESHOLD,
     FUSION_THRESHOLD_KB,
-    JOB_VARIABLES,
     LOG_LEVEL,
     LOG_ON_ALL_DEVICES,
     OUTPUT_ON_ALL_DEVICES,
@@ -102,16 +102,15 @@ def _check_fusion_threshold(settings: Settings) -> None:
 
 
 def _unknown_names(names: Mapping[str, str]) -> tuple[str, ...]:
-    known = (*(variable.name for variable in USER_VARIABLES), *JOB_VARIABLES)
-    unknown = sorted(name for name in names if name.startswith("TNT_") and name not in known)
+    unknown = sorted(name for name in names if name.startswith("TNT_") and name not in ALL_NAMES)
     return tuple(
         f"{name} is not a variable of Tarantella and has no effect on it. "
-        f"The nearest known name is {_nearest(name, known)}."
+        f"The nearest known name is {_nearest(name)}."
         for name in unknown
     )
 
 
-def _nearest(name: str, known: tuple[str, ...]) -> str:
+def _nearest(name: str) -> str:
     import difflib  # rarely needed
 
-    return difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+    return difflib.get_close_matches(name, ALL_NAMES, n=1, cutoff=0.0)[0]

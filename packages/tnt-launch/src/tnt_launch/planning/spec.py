@@ -49,7 +49,7 @@ class LaunchSpec:
 
     @property
     def script(self) -> str:
-        """Return what runs on the ranks: the script, or the module of `-m`. Pure."""
+        """What runs on the ranks: the script, or the module of `-m`."""
         has_option = self.program[0] in _INTERPRETER_OPTIONS and len(self.program) > 1
         return self.program[1] if has_option else self.program[0]
 
@@ -96,7 +96,7 @@ def _check_export(name: str) -> None:
 
 
 def check_program(spec: LaunchSpec) -> None:
-    """Check that the interpreter and the script exist. Local; looks at the file system.
+    """Check that the interpreter and the script exist, on the file system.
 
     Raises:
         LaunchError: If one does not, with what to do.

@@ -47,7 +47,7 @@ class Integer:
 
     @property
     def rule(self) -> str:
-        """Return what a value must be. Pure."""
+        """What a value must be, in words."""
         if self.maximum is None:
             return f"an integer of at least {self.minimum}"
         return f"an integer from {self.minimum} to {self.maximum}"
@@ -245,6 +245,9 @@ JOB_VARIABLES = (
     "TNT_JOB_ID",
 )
 """Variables that describe a rank. They belong to the launcher: what it finds there is replaced."""
+
+ALL_NAMES = (*JOB_VARIABLES, *(variable.name for variable in USER_VARIABLES))
+"""Every `TNT_*` variable that a rank may find: those of the job always, the others if set."""
 
 
 def _strip(text: str) -> str:

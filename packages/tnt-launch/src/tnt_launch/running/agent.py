@@ -27,7 +27,7 @@ LAST_READS = 64  # bounds what is read of a rank that has ended while its childr
 
 
 class Listener(Protocol):
-    """Who is told what happens to the ranks."""
+    """Receiver of what happens to the ranks."""
 
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
         """Take bytes that `rank` wrote."""
@@ -37,7 +37,7 @@ class Listener(Protocol):
 
 
 class Agent(Protocol):
-    """The ranks of one host, wherever it is. All calls return at once.
+    """The ranks of one host. All calls return at once.
 
     An agent for a host far away does the same by sending the calls to a `LocalAgent` there.
     """
@@ -94,7 +94,7 @@ class LocalAgent:
             plan: What to start.
             selector: Gets the descriptors of the ranks; their data is a function to be called when
                 they are ready.
-            listener: Who is told what happens.
+            listener: Receives what happens.
             guardian: Ends the ranks' process groups if this process dies.
             is_rank_0_direct: Whether rank 0 writes to this process's stdout itself.
             job_id: Name of the job, part of the names of its files in shared memory.
@@ -116,7 +116,7 @@ class LocalAgent:
             self._processes.append(self._spawn(rank, end_with_launcher))
 
     def reap(self) -> None:
-        """Look for ranks that have ended and tell the listener, after their last output. Local."""
+        """Look for ranks that have ended and tell the listener, after their last output."""
         for process in self._processes:
             if not process.has_ended:
                 exit_code = _exit_code_without_reaping(process.popen.pid)
@@ -127,13 +127,13 @@ class LocalAgent:
                     self._listener.on_exit(process.plan.rank, exit_code)
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to the group of every rank, also of ranks that have ended. Local."""
+        """Send a signal to the group of every rank, also of ranks that have ended."""
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.popen.pid, number)
 
     def set_reading(self, is_reading: bool) -> None:
-        """Stop or go on reading what the ranks write; a full pipe then makes them wait. Local."""
+        """Stop or go on reading what the ranks write; a full pipe then makes them wait."""
         if is_reading == self._is_reading:
             return
         self._is_reading = is_reading
@@ -142,15 +142,15 @@ class LocalAgent:
                 (self._watch if is_reading else self._unwatch)(process, stream)
 
     def running(self) -> dict[int, bool]:
-        """Return the ranks that have not ended, and whether each is stopped (SIGSTOP). Local."""
+        """Return the ranks that have not ended, and whether each is stopped (SIGSTOP)."""
         return {p.plan.rank: _is_stopped(p.popen.pid) for p in self._processes if not p.has_ended}
 
     def pids(self) -> dict[int, int]:
-        """Return the process ids of all ranks that were started. Local."""
+        """Return the process ids of all ranks that were started."""
         return {process.plan.rank: process.popen.pid for process in self._processes}
 
     def close(self) -> None:
-        """Kill all ranks and whatever they or ended ranks left behind; reap the ranks. Local."""
+        """Kill all ranks and whatever they or ended ranks left behind; reap the ranks."""
         self.send_signal(signal.SIGKILL)
         for process in self._processes:
             self._guardian.remove(process.popen.pid)

@@ -13,8 +13,8 @@ from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import LocalAgent
 from tnt_launch.running.guardian import Guardian
 from tnt_launch.running.job import Job
-from tnt_launch.running.machine_file import written
-from tnt_launch.running.shared_memory import remove_notes, remove_remains
+from tnt_launch.running.machine_file import machine_file_written
+from tnt_launch.running.shared_memory import remove_end_notes, remove_files_of_job
 from tnt_launch.running.signals import SignalInbox
 
 
@@ -32,7 +32,7 @@ def execute(plan: LaunchPlan) -> int:
         LaunchError: If the ranks cannot be started.
     """
     with contextlib.ExitStack() as stack:
-        stack.enter_context(written(plan.machine_file))
+        stack.enter_context(machine_file_written(plan.machine_file))
         guardian = Guardian(plan.job_id)
         stack.callback(guardian.close)
         selector = stack.enter_context(selectors.PollSelector())
@@ -50,15 +50,15 @@ def execute(plan: LaunchPlan) -> int:
         finally:
             for agent in agents:
                 agent.close()
-            remove_notes(plan.job_id)
+            remove_end_notes(plan.job_id)
             job.drain()
-        remains = remove_remains(plan.job_id)
-    for path in remains:
+        left_behind = remove_files_of_job(plan.job_id)
+    for path in left_behind:
         LOGGER.info("removed shared memory that was left behind: %s", path)
-    return _tell(job, plan)
+    return _report(job, plan)
 
 
-def _tell(job: Job, plan: LaunchPlan) -> int:
+def _report(job: Job, plan: LaunchPlan) -> int:
     """Write the report, if there is something to report, and return the exit code."""
     cause = job.cause
     if cause is not None:  # also if a signal came afterwards: the failure is what matters

@@ -1,4 +1,4 @@
-"""A process that ends the ranks and tidies up when the launcher is gone, however it ended."""
+"""A process that kills the ranks and removes files when the launcher has ended, even by SIGKILL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 
-from tnt_launch.running.shared_memory import remove_remains
+from tnt_launch.running.shared_memory import remove_files_of_job
 
 
 class Guardian:
@@ -17,7 +17,7 @@ class Guardian:
     """
 
     def __init__(self, job_id: str) -> None:
-        """Start the guardian. Call it while this process has one thread and no ranks. Local.
+        """Start the guardian. Call it while this process has one thread and no ranks.
 
         Args:
             job_id: Name of the job whose files in shared memory are removed at the end.
@@ -33,15 +33,15 @@ class Guardian:
         os.close(read_end)
 
     def add(self, group: int) -> None:
-        """Put a process group under guard. Local."""
+        """Put a process group under guard."""
         self._tell(b"+%d\n" % group)
 
     def remove(self, group: int) -> None:
-        """Forget a process group; call it before its number can be used again. Local."""
+        """Forget a process group; call it before its number can be used again."""
         self._tell(b"-%d\n" % group)
 
     def close(self) -> None:
-        """Let the guardian end; it kills the groups that were not removed. Local."""
+        """Let the guardian end; it kills the groups that were not removed."""
         os.close(self._write_end)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self._pid, 0)
@@ -71,4 +71,4 @@ def _guard(read_end: int, job_id: str) -> None:
     for group in groups:
         with contextlib.suppress(OSError):
             os.killpg(group, signal.SIGKILL)
-    remove_remains(job_id)
+    remove_files_of_job(job_id)

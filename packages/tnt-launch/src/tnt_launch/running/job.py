@@ -26,7 +26,7 @@ class Job:
     """Watch all ranks of a job and end them together. Not thread-safe.
 
     After the first failure the other ranks have `GRACE_S`, then get SIGTERM, and `TERMINATE_S`
-    later SIGKILL. A signal to the launcher is passed on at once, followed by the same steps; a
+    later SIGKILL. A signal to the launcher is passed on at once, followed by SIGTERM and SIGKILL; a
     second one kills at once.
 
     Attributes:
@@ -47,7 +47,7 @@ class Job:
         self._hosts = {rank.rank: rank.host for rank in plan.ranks}
         self._router, self._selector, self._inbox = router, selector, inbox
         self._agents: Sequence[Agent] = ()
-        self._steps: list[tuple[float, int]] = []  # when to send which signal, in order
+        self._due_signals: list[tuple[float, int]] = []  # when to send which signal, in order
         self._signalled: dict[int, bool] = {}  # ranks that got a signal -> were they stopped
         self._is_ending = False
         self._has_given_up = False
@@ -56,7 +56,7 @@ class Job:
 
     @property
     def cause(self) -> RankEnd | None:
-        """Return the rank to blame for a failure. Local."""
+        """The end of the rank that failed first, `None` if none has failed."""
         return first_failure(self.ends)
 
     def run(self, agents: Sequence[Agent]) -> None:
@@ -72,11 +72,11 @@ class Job:
             self._handle_next_events()
 
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
-        """Pass on what a rank wrote. Local."""
+        """Pass on what a rank wrote."""
         self._router.take(rank, stream, data, time.monotonic())
 
     def on_exit(self, rank: int, exit_code: int) -> None:
-        """Record the end of a rank; the first failure starts the end of the job. Local."""
+        """Record the end of a rank; the first failure starts the end of the job."""
         pids = {rank: pid for agent in self._agents for rank, pid in agent.pids().items()}
         end = RankEnd(
             rank,
@@ -94,17 +94,17 @@ class Job:
         if end.has_failed and not self._is_ending:
             now = time.monotonic()
             self._begin_to_end()
-            self._steps = [
+            self._due_signals = [
                 (now + GRACE_S, signal.SIGTERM),
                 (now + GRACE_S + TERMINATE_S, signal.SIGKILL),
             ]
 
     def write_message(self, line: bytes) -> None:
-        """Show a line of the launcher between the lines of the ranks. Local."""
+        """Show a line of the launcher between the lines of the ranks."""
         self._router.write_message(line, time.monotonic())
 
     def drain(self) -> None:
-        """Write the output that is still waiting; a signal to the launcher gives up. Local."""
+        """Write the output that is still waiting; a signal to the launcher gives up."""
         self._router.release_lines()
         self._selector.unregister(self._inbox)
         self._selector.register(self._inbox, selectors.EVENT_READ, self._give_up_writing)
@@ -130,7 +130,7 @@ class Job:
         now = time.monotonic()
         wake_up = self._router.tick(now)
         self.send_due_signals(now)
-        times = [at for at, _ in self._steps[:1]] + ([wake_up] if wake_up is not None else [])
+        times = [at for at, _ in self._due_signals[:1]] + ([wake_up] if wake_up is not None else [])
         for agent in self._agents:
             agent.set_reading(not self._router.is_full)
         self._watch_sinks()
@@ -157,29 +157,29 @@ class Job:
             agent.reap()
 
     def interrupt(self, number: int) -> None:
-        """Begin to end the job because the launcher got a signal; a second one kills. Local."""
+        """Begin to end the job because the launcher got a signal; a second one kills."""
         now = time.monotonic()
         if self.interrupted_by is not None:
-            self._steps = [(now, signal.SIGKILL)]
+            self._due_signals = [(now, signal.SIGKILL)]
             return
         self.interrupted_by = number
         LOGGER.info("%s received, ending all ranks", signal.Signals(number).name)
         self._begin_to_end()
         gentle = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
-        self._steps = [(now, gentle), (now + 2 * TERMINATE_S, signal.SIGKILL)]
+        self._due_signals = [(now, gentle), (now + 2 * TERMINATE_S, signal.SIGKILL)]
         if gentle == signal.SIGINT:
-            self._steps.insert(1, (now + TERMINATE_S, signal.SIGTERM))
+            self._due_signals.insert(1, (now + TERMINATE_S, signal.SIGTERM))
 
     def _begin_to_end(self) -> None:
         self._is_ending = True
-        self._router.be_quiet()
+        self._router.hide_other_ranks()
 
     def send_due_signals(self, now: float) -> None:
-        """Send the ranks the signals whose time has come. Local."""
-        while self._steps and self._steps[0][0] <= now:
-            _, number = self._steps.pop(0)
+        """Send the ranks the signals whose time has come."""
+        while self._due_signals and self._due_signals[0][0] <= now:
+            _, number = self._due_signals.pop(0)
             for agent in self._agents:
-                agent.reap()  # who has ended by itself must not seem to have been ended
+                agent.reap()  # a rank that ended by itself must not count as ended by us
                 for rank, is_stopped in agent.running().items():
                     self._signalled[rank] = self._signalled.get(rank, False) or is_stopped
                 agent.send_signal(number)

@@ -10,8 +10,8 @@ from tnt_launch.planning.gpi2 import MachineFile
 
 
 @contextlib.contextmanager
-def written(file: MachineFile | None) -> Iterator[None]:
-    """Keep the file, readable by this user alone, during the block. Local."""
+def machine_file_written(file: MachineFile | None) -> Iterator[None]:
+    """Keep the file, readable by this user alone, during the block."""
     if file is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""Files of a job in shared memory: notes of ranks that have ended, remains of killed ones."""
+"""Files of a job in shared memory: notes of ranks that have ended, and what killed ranks left."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SHARED_MEMORY = Path("/dev/shm")
 
 
 def note_end_of_rank(job_id: str, rank: int, how: str) -> None:
-    """Write the file in which other ranks of this host read how a rank has ended. Local.
+    """Write the file in which other ranks of this host read how a rank has ended.
 
     A rank that waits for others to join the job looks for it, so that it need not wait for a rank
     that will never come. The file appears with its whole content.
@@ -30,13 +30,13 @@ def note_end_of_rank(job_id: str, rank: int, how: str) -> None:
     os.rename(part, path)
 
 
-def remove_notes(job_id: str) -> None:
-    """Remove what `note_end_of_rank` wrote. Local."""
+def remove_end_notes(job_id: str) -> None:
+    """Remove what `note_end_of_rank` wrote."""
     _remove(f"tnt-{job_id}-ended-*")
 
 
-def remove_remains(job_id: str) -> list[Path]:
-    """Remove what killed ranks left in shared memory, normally nothing. Local.
+def remove_files_of_job(job_id: str) -> list[Path]:
+    """Remove what killed ranks left in shared memory, normally nothing.
 
     Returns:
         The files that were removed.

@@ -25,11 +25,11 @@ class SignalInbox:
         self._old: dict[int, object] = {}
 
     def fileno(self) -> int:
-        """Return the descriptor that is readable when a signal has come. Local."""
+        """Return the descriptor that is readable when a signal has come."""
         return self._reader.fileno()
 
     def take(self) -> bytes:
-        """Return the numbers of the signals that have come since the last call. Local."""
+        """Return the numbers of the signals that have come since the last call."""
         try:
             return self._reader.recv(4096)
         except BlockingIOError:

@@ -86,7 +86,7 @@ def test_workers_are_those_of_the_original_which_is_told_of_epochs() -> None:
     assert original.told == ["begin", "end"]
 
 
-def test_rows_of_all_ranks_are_the_batch_and_a_stand_in_counts_for_nothing() -> None:
+def test_rows_of_all_ranks_are_the_batch_and_a_duplicate_counts_for_nothing() -> None:
     for index in range(5):
         whole = Batches()[index][0].tolist()
         for rank in range(3):

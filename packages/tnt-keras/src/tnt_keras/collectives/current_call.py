@@ -22,26 +22,26 @@ class Call:
         name: The method, after those in which it was called: "fit", "fit > evaluate".
         caller: The user's line, such as "train.py:31".
         outer: The call in which this one was made, None for the outermost.
-        told: The error that a call inside of this one has told in full already.
+        reported: The error by which a call inside of this one has ended, complete for the user.
     """
 
     name: str
     caller: str
     outer: Call | None = None
-    told: Exception | None = None
+    reported: Exception | None = None
     _labels: dict[str, str] = dataclasses.field(default_factory=dict)
 
-    def label(self, exchange: str) -> str:
-        """Return the label of an exchange of this call, such as "fit: end of training step".
+    def label(self, purpose: str) -> str:
+        """Return the label of a message, such as "fit: end of training step". Local.
 
-        Local; a label is composed once, since steps exchange messages all the time.
+        A label is composed once, since every step sends messages.
 
         Args:
-            exchange: What the exchange is for.
+            purpose: What the message is for.
         """
-        label = self._labels.get(exchange)
+        label = self._labels.get(purpose)
         if label is None:
-            label = self._labels[exchange] = f"{self.name}: {exchange}"
+            label = self._labels[purpose] = f"{self.name}: {purpose}"
         return label
 
 

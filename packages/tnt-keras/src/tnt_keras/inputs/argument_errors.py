@@ -1,4 +1,4 @@
-"""Mistakes in the arguments of an input, named as the user wrote them."""
+"""Find wrong arguments of an input, in errors that name them as the user wrote them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _brief(value: Any) -> str:
 
 
 @contextlib.contextmanager
-def errors_name(x: str, micro_batch_size: str) -> Iterator[None]:
+def errors_naming(x: str, micro_batch_size: str) -> Iterator[None]:
     """Let errors of tnt-data name the arguments that the user knows. Local.
 
     Args:

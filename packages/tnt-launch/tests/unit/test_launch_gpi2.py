@@ -12,7 +12,7 @@ from tnt_launch.planning.hardware import Hardware
 from tnt_launch.planning.plan import make_plan
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.running.machine_file import written
+from tnt_launch.running.machine_file import machine_file_written
 
 JOB = "0123456789abcdef"
 GPI2 = (("TNT_TRANSPORT", "gpi2"),)
@@ -70,7 +70,7 @@ def test_ports_that_the_user_chose_are_kept():
 
 def test_the_file_exists_during_the_job_and_only_for_this_user(tmp_path):
     file = MachineFile(str(tmp_path / "machines"), ("alpha", "alpha", "beta"))
-    with written(file):
+    with machine_file_written(file):
         assert (tmp_path / "machines").read_text() == "alpha\nalpha\nbeta\n"
         assert stat.S_IMODE(os.stat(file.path).st_mode) == 0o600
     assert not os.path.exists(file.path)
@@ -78,7 +78,7 @@ def test_the_file_exists_during_the_job_and_only_for_this_user(tmp_path):
 
 def test_the_file_is_removed_after_a_failure(tmp_path):
     file = MachineFile(str(tmp_path / "machines"), ("alpha",))
-    with pytest.raises(ZeroDivisionError), written(file):
+    with pytest.raises(ZeroDivisionError), machine_file_written(file):
         raise ZeroDivisionError
     assert not os.path.exists(file.path)
 
@@ -86,13 +86,13 @@ def test_the_file_is_removed_after_a_failure(tmp_path):
 def test_a_file_of_somebody_else_is_not_touched(tmp_path):
     path = tmp_path / "machines"
     path.write_text("theirs")
-    with pytest.raises(FileExistsError), written(MachineFile(str(path), ("alpha",))):
+    with pytest.raises(FileExistsError), machine_file_written(MachineFile(str(path), ("alpha",))):
         pass
     assert path.read_text() == "theirs"
 
 
 def test_no_file_is_written_without_need():
-    with written(None):
+    with machine_file_written(None):
         pass
 
 

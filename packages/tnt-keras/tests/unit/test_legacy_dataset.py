@@ -37,7 +37,7 @@ def test_parts_are_those_of_the_golden_examples(example: tuple[int, int, int, bo
         assert part.num_samples == num_samples - (num_samples % batch_size) * drop_remainder
 
 
-def test_single_samples_have_no_stand_ins() -> None:
+def test_single_samples_have_no_duplicates() -> None:
     dataset = Data.range(10).batch(8)
     parts = [
         data.Dataset(dataset, 3, rank).distribute_dataset_across_ranks(apply_batch=False)

@@ -1,4 +1,4 @@
-"""What happens once, when a process first does something distributed; nothing does at import."""
+"""Set up logging and check the devices when the first model is distributed, not at import."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import functools
 import os
 
 from tnt_keras.process.devices import check_devices
-from tnt_keras.process.environment import settings
+from tnt_keras.process.environment import is_started_by_launcher, settings
 from tnt_keras.process.log import set_up_logging
 from tnt_keras.process.variable_names import warn_of_unknown_names
 
-_SET_BY_LAUNCHER = "TNT_RANK"
-
 
 @functools.cache
-def start() -> None:
+def set_up_process() -> None:
     """Read the settings, set up logging and check the devices; once. Local.
 
     Raises:
@@ -22,6 +20,6 @@ def start() -> None:
         RuntimeError: If a GPU is missing.
     """
     set_up_logging(settings())
-    if _SET_BY_LAUNCHER not in os.environ:  # the launcher has warned already
+    if not is_started_by_launcher():  # the launcher has warned already
         warn_of_unknown_names(os.environ)
     check_devices(settings())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import fused
+import fusion_runs
 import numpy as np
 from rank_pools import ENVIRONMENT
 
@@ -14,7 +14,7 @@ from tnt_comm.testing import run_ranks
 
 def _train(**variables: str) -> list[dict[str, Any]]:
     environment = {**ENVIRONMENT, "TNT_LOG_LEVEL": "INFO", **variables}
-    return run_ranks(fused.train, 2, env=environment, timeout_s=120)
+    return run_ranks(fusion_runs.train, 2, env=environment, timeout_s=120)
 
 
 def _lines(result: dict[str, Any], word: str) -> list[str]:
@@ -22,7 +22,7 @@ def _lines(result: dict[str, Any], word: str) -> list[str]:
 
 
 def test_an_automatic_threshold_is_announced_and_changes_no_bit(pool_of: Any) -> None:
-    default = pool_of(2).run(fused.train)
+    default = pool_of(2).run(fusion_runs.train)
     automatic = _train(TNT_FUSION_THRESHOLD_KB="auto")
     for result in [*default, *automatic]:
         for weight, reference in zip(result["weights"], default[0]["weights"], strict=True):
@@ -39,7 +39,7 @@ def test_an_automatic_threshold_is_announced_and_changes_no_bit(pool_of: Any) ->
 
 
 def test_compressed_training_is_announced_and_close_to_the_exact_one(pool_of: Any) -> None:
-    default = pool_of(2).run(fused.train)[0]
+    default = pool_of(2).run(fusion_runs.train)[0]
     compressed = _train(TNT_WIRE_DTYPE="bfloat16")
     num_bytes = 4 * default["num_parameters"]
     assert _lines(compressed[0], "travel") == [
