@@ -74,6 +74,12 @@ def test_line_of_a_user_is_the_nearest_outside_of_the_packages() -> None:
     assert call_back() == f"test_failure.py:{call_back.__code__.co_firstlineno + 1}"
 
 
+def test_line_in_a_file_whose_name_is_no_text_can_be_sent() -> None:
+    names: dict[str, Any] = {"user_line": user_line}
+    exec(compile("line = user_line()", "/scripts/tr\udcc3.py", "exec"), names)
+    assert names["line"] == r"tr\udcc3.py:1"
+
+
 def test_traceback_keeps_frames_of_the_user_alone() -> None:
     error = _raised(lambda: tf.data.Dataset.range(3).batch(-1))
     assert any("tensorflow" in name for name in _files(error.__traceback__))
