@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ def test_line_of_a_user_is_the_nearest_outside_of_the_packages() -> None:
     def call_back() -> str:
         return user_line()
 
-    assert call_back() == f"test_failure.py:{call_back.__code__.co_firstlineno + 1}"
+    assert call_back() == f"{pathlib.Path(__file__).name}:{call_back.__code__.co_firstlineno + 1}"
 
 
 def test_line_in_a_file_whose_name_is_no_text_can_be_sent() -> None:
