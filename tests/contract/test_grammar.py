@@ -18,13 +18,13 @@ ARABIC_5, FULLWIDTH_5, NO_BREAK_SPACE = "\u0665", "\uff15", "\u00a0"
 BLANK = ["", " ", "\t\n\r\v\f "]
 
 
-def integers(minimum, maximum=None):
-    inside = minimum + 1 if maximum is None else maximum
-    good = {str(value): value for value in (minimum, minimum + 1, inside)}
+def integers(minimum, maximum=2**31 - 1):
+    inside = minimum + 1
+    good = {str(value): value for value in (minimum, inside, maximum)}
     good |= {f"00{inside}": inside, f" {inside}": inside, f"{inside}\n": inside}
     bad = [f"+{inside}", f"-{inside}", "1_0", "20_000", "0x10", f"{inside}.0", "1e4", "many"]
     bad += ["5" + ARABIC_5 * 4, FULLWIDTH_5 * 5, f"{inside}{NO_BREAK_SPACE}", f"{inside} 0"]
-    bad += [str(minimum - 1)] + ([] if maximum is None else [str(maximum + 1), "9" * 30])
+    bad += [str(minimum - 1), str(maximum + 1), "9" * 30, "9" * 5000]
     return good, [*bad, *BLANK]
 
 

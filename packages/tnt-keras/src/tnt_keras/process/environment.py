@@ -19,6 +19,7 @@ _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 _AUTO = -1  # a fusion threshold that is to be measured
 _DEFAULT_THRESHOLD_KB = 32
+_LARGEST_INTEGER = 2**31 - 1
 _WIRE_DTYPES = {"none": None, "bfloat16": "bfloat16", "float16": "float16"}
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
@@ -126,17 +127,19 @@ def _log_level(text: str) -> str:
 
 
 def _natural(text: str) -> int | None:
-    if text.isascii() and text.isdigit():  # `int` also takes signs, underscores, other digits
+    # `int` also takes signs, underscores, other digits
+    if text.isascii() and text.isdigit() and len(text) <= 4000 and int(text) <= _LARGEST_INTEGER:
         return int(text)
-    raise ValueError("a whole number that is not negative")
+    raise ValueError(f"a whole number that is not negative and at most {_LARGEST_INTEGER}")
 
 
 def _threshold(text: str) -> int | None:
     if text.lower() == "auto":
         return _AUTO
-    if text.isascii() and text.isdigit():
-        return int(text)
-    raise ValueError("a whole number that is not negative, or auto")
+    try:
+        return _natural(text)
+    except ValueError as error:
+        raise ValueError(f"{error}, or auto") from None
 
 
 def _wire_dtype(text: str) -> str | None:

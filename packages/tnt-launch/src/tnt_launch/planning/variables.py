@@ -3,7 +3,7 @@
 Every package follows this one grammar, and `tests/contract` asks each of them value by value:
 
 - Blanks around a value are ignored. A blank value is malformed, unless the kind says otherwise.
-- Integers are ASCII digits only: no sign, no underscore, no 0x.
+- Integers are ASCII digits only: no sign, no underscore, no 0x. The largest is 2147483647.
 - Seconds are decimal numbers, with or without an exponent, finite and greater than 0.
 - Booleans and words may be written in any case.
 
@@ -23,6 +23,7 @@ from tnt_launch.errors import LaunchError
 _T = TypeVar("_T")
 
 _INTEGER = re.compile("[0-9]{1,4000}")  # Python refuses to read more than 4300 digits
+_LARGEST_INTEGER = 2**31 - 1
 _SECONDS = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
@@ -40,7 +41,7 @@ class Kind(Protocol[_T]):
 
 @dataclass(frozen=True)
 class Integer:
-    """Whole numbers from `minimum` to `maximum`; without `maximum` there is no upper limit."""
+    """Whole numbers from `minimum` to `maximum`, by default to the largest that is read at all."""
 
     minimum: int
     maximum: int | None = None
@@ -58,6 +59,8 @@ class Integer:
         value = int(word) if _INTEGER.fullmatch(word) else self.minimum - 1
         if value < self.minimum or (self.maximum is not None and value > self.maximum):
             raise ValueError(f"it must be {self.rule}")
+        if value > _LARGEST_INTEGER:
+            raise ValueError(f"it must be {self.rule} and at most {_LARGEST_INTEGER}")
         return value
 
     def write(self, value: int) -> str:
