@@ -30,6 +30,7 @@ BY_PACKAGE = nox.parametrize("package", [nox.param(name, id=name) for name in PA
 BENCHMARKS = sorted(path.parent.name for path in ROOT.glob("benchmarks/*/__main__.py"))
 BUILD_FOLDER = f"build/{sys.implementation.cache_tag}"  # below each package that is compiled
 WITH_RANKS = [name for name in PACKAGES if (ROOT / "packages" / name / "tests/ranks").is_dir()]
+WITHOUT_LONG_TAIL = ["-m", "not thorough", "--hypothesis-profile=short"]  # options of pytest
 
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"
@@ -199,7 +200,7 @@ def ranks(session: nox.Session, package: str) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Every check but the long tail, in one environment: what the README's test command runs."""
-    run_all(session, "-m", "not thorough", "--hypothesis-profile=short")
+    run_all(session, *WITHOUT_LONG_TAIL)
 
 
 @nox.session
@@ -309,6 +310,7 @@ def dist(session: nox.Session, package: str) -> None:
     shutil.rmtree(scratch / "dist", ignore_errors=True)
     for name in local_closure(package):
         session.run("python", "-m", "build", f"packages/{name}", f"--outdir={scratch / 'dist'}")
+        session.run("python", "tools/check_wheels.py", f"--built={scratch / 'dist'}", name)
     session.run("python", "-m", "virtualenv", "--clear", str(scratch / "clean"))
     python = str(scratch / "clean/bin/python")
     wheels = [
@@ -328,7 +330,8 @@ def minimum(session: nox.Session) -> None:
     constraints.write_text("".join(sorted(oldest_versions())), encoding="utf-8")
     install(session, PACKAGES, *requirements("test", packages=PACKAGES), f"-c{constraints}")
     suites = [f"packages/{package}/tests/unit" for package in PACKAGES]
-    session.run("pytest", "-q", *suites, "tests/end_to_end/test_smallest_training.py")
+    training = "tests/end_to_end/test_smallest_training.py"
+    session.run("pytest", "-q", *WITHOUT_LONG_TAIL, training, *suites)
 
 
 def oldest_versions() -> set[str]:

@@ -5,7 +5,8 @@
 CHECKS.json is a list of objects: `title`, `commands` (argument lists, run one after the other until
 one fails) and `deadline_s` for all of them. Workers take checks in the order of the list. The
 output of a check is kept and printed in one piece when it ends; meanwhile a line each minute says
-what is running and what it printed last. Tests are counted from the JUnit files in FOLDER.
+what is running and what it printed last. Tests are counted from the JUnit files in FOLDER. Whatever
+ends this program but SIGKILL (Ctrl-C, SIGTERM of a time limit) ends all that it started.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, NoReturn
 
 REPORT_EVERY_S = 60.0
 
@@ -51,6 +52,7 @@ class Counts(NamedTuple):
     failed: int
     passed: int
     skipped: int
+    names: list[str]  # of those that failed
 
 
 class Worker(threading.Thread):
@@ -61,13 +63,15 @@ class Worker(threading.Thread):
         self._waiting = waiting
         self._ended = ended
         self._process: subprocess.Popen[bytes] | None = None
+        self._starting = threading.Lock()  # so that nothing starts after `stop`
+        self._stopped = False
         self._output: IO[bytes] | None = None
         self._title = ""
         self._begin = 0.0
 
     def run(self) -> None:
         """Run checks; print the output of each when it has ended."""
-        while True:
+        while not self._stopped:
             try:
                 check = self._waiting.get_nowait()
             except queue.Empty:
@@ -85,12 +89,14 @@ class Worker(threading.Thread):
             return f"{self._title}, {time.monotonic() - self._begin:.0f} s: {latest}"
         return ""
 
-    def kill(self) -> None:
-        """End the running command and the processes of its group."""
-        process = self._process
-        if process is not None and process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+    def stop(self) -> None:
+        """End what runs, start nothing else, and print the output so far."""
+        with self._starting:
+            self._stopped = True
+            if self._process is not None:
+                end_group(self._process)
+        if self.is_alive():
+            self.join(timeout=10)
 
     def _run_check(self, check: Check) -> Ended:
         self._title, self._begin = check.title, time.monotonic()
@@ -117,20 +123,65 @@ class Worker(threading.Thread):
     def _run_command(self, command: Sequence[str], left_s: float, output: IO[bytes]) -> str:
         output.write(f"$ {' '.join(command)[:400]}\n".encode())
         output.flush()
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        with self._starting:
+            if self._stopped:
+                return "interrupted"
+            try:
+                self._process = start(command, output)
+            except OSError as error:
+                return f"cannot be started: {error}"
         try:
             status = self._process.wait(left_s)
         except subprocess.TimeoutExpired:
-            self.kill()
-            self._process.wait()
             return "deadline"
+        finally:
+            with self._starting:
+                end_group(self._process)  # also what a command that broke off has left behind
+                self._process.wait()
+                self._process = None
+        if self._stopped:
+            return "interrupted"
+        if status < 0:
+            return f"ended by {signal.Signals(-status).name}"
         return f"exit status {status}" if status else ""
+
+
+def start(command: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start a command that writes to a file and has a process group of its own."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """End all processes of a command's group, whether or not the command itself has ended."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def ending_on_signals() -> Iterator[None]:
+    """Leave this block with SystemExit when a signal asks to end, as Ctrl-C does by itself.
+
+    A signal that is ignored stays so: nohup does that with SIGHUP.
+    """
+
+    def leave(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number in before:
+        if before[number] != signal.SIG_IGN:
+            signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def run_checks(checks: Sequence[Check], workers: int) -> list[Ended]:
@@ -152,25 +203,48 @@ def run_checks(checks: Sequence[Check], workers: int) -> list[Ended]:
                 print("\n".join(f".... {line}" for line in running), flush=True)
     finally:
         for thread in threads:
-            thread.kill()
+            thread.stop()
     return results
 
 
 def count_tests(reports: Path) -> Counts:
-    """Sum up the tests of all JUnit files in a folder; an error counts as a failure."""
+    """Sum up the tests of all JUnit files in a folder.
+
+    An error counts as a failure, and so does a file that breaks off.
+    """
     totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
-    for report in reports.glob("*.xml"):
-        for suite in ElementTree.parse(report).getroot().iter("testsuite"):
+    names = []
+    for report in sorted(reports.glob("*.xml")):
+        try:
+            suites = [*ElementTree.parse(report).getroot().iter("testsuite")]
+        except ElementTree.ParseError as error:
+            names.append(f"{report.name}: no whole report, tests not counted ({error})")
+            totals["tests"] += 1
+            totals["errors"] += 1
+            continue
+        for suite in suites:
             for key in totals:
                 totals[key] += int(suite.get(key) or 0)
+            names += failed_tests(suite)
     failed = totals["failures"] + totals["errors"]
-    return Counts(failed, totals["tests"] - failed - totals["skipped"], totals["skipped"])
+    return Counts(failed, totals["tests"] - failed - totals["skipped"], totals["skipped"], names)
+
+
+def failed_tests(suite: ElementTree.Element) -> list[str]:
+    """Return the name of each failed test and what its report says first."""
+    return [
+        f"{case.get('classname')}::{case.get('name')}: {(reason.get('message') or '')[:200]}"
+        for case in suite.iter("testcase")
+        for reason in [*case.iter("failure"), *case.iter("error")]
+    ]
 
 
 def print_summary(results: Sequence[Ended], counts: Counts, seconds: float) -> None:
     """Print the seconds of each check, those that failed, and the closing line."""
     for result in sorted(results, key=lambda result: -result.seconds):
         print(f"{result.seconds:7.0f} s  {result.title}")
+    for name in counts.names:
+        print(f"failed: {name}")
     failures = [f"{result.title} ({result.failure})" for result in results if result.failure]
     if failures:
         print("failed: " + ", ".join(failures))
@@ -190,7 +264,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     begin = time.monotonic()
     checks = [Check(**check) for check in json.loads(options.checks.read_text(encoding="utf-8"))]
-    results = run_checks(checks, options.workers)
+    with ending_on_signals():
+        results = run_checks(checks, options.workers)
     counts = count_tests(options.reports)
     print_summary(results, counts, time.monotonic() - begin + options.before_s)
     return 1 if counts.failed or any(result.failure for result in results) else 0

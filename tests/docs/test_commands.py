@@ -99,3 +99,34 @@ def test_every_launcher_option_in_the_documentation_exists():
     }
     assert used
     assert {(page, option) for page, option in used if option not in known} == set()
+
+
+EVERYWHERE = ["*.md", "docs/**/*.md", "packages/*/*.md", "models/**/*.md", "benchmarks/**/*.md"]
+SETTING_UP = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def test_every_session_that_a_page_names_exists():
+    noxfile = (ROOT / "noxfile.py").read_text(encoding="utf-8")
+    sessions = set(re.findall(r"^@nox\.session(?:\n@.*)*\ndef (\w+)\(", noxfile, re.MULTILINE))
+    pages = {page for pattern in EVERYWHERE for page in ROOT.glob(pattern)}
+    named = {
+        (page.name, name)
+        for page in pages
+        for name in re.findall(r"nox -s \"?(\w+)", page.read_text(encoding="utf-8"))
+    }
+    assert ("CONTRIBUTING.md", "thorough") in named
+    assert {(page, name) for page, name in named if name not in sessions} == set()
+
+
+def test_what_contributors_install_is_there():
+    root = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = re.findall(r"--group (\w+)", SETTING_UP)
+    assert sorted(groups) == sorted(root["dependency-groups"])
+    packages = {path.parent.name for path in ROOT.glob("packages/*/pyproject.toml")}
+    assert set(re.findall(r"-e \"?\./packages/([\w-]+)", SETTING_UP)) == packages
+
+
+def test_the_one_test_of_contributors_exists():
+    [command] = re.findall(r"^pytest .*$", SETTING_UP, re.MULTILINE)
+    finished = run_command(f"python -m {command} -q --collect-only")
+    assert finished.status == 0, finished.output

@@ -1,9 +1,13 @@
 """Checks run side by side, their output stays in one piece, and none can hang or fail unseen."""
 
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import run_checks
@@ -56,17 +60,35 @@ def test_a_failing_check_is_named_and_the_others_still_run(run):
     assert re.search(r"==== 1 failed, 0 passed, 0 skipped in \d+\.\d minutes ====\n$", output)
 
 
+def is_running(pid, patience_s=10.0):
+    """Whether a process is still there after a while; a killed one takes a moment to end."""
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        if state == "Z":  # nobody has waited for it yet
+            return False
+        time.sleep(0.05)
+    return True
+
+
+STARTS_A_CHILD = """
+import os, pathlib, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
+pathlib.Path({!r}).write_text(str(child.pid))
+print("here", flush=True)
+"""
+
+
 def test_a_check_past_its_deadline_is_ended_with_all_it_started(run, tmp_path):
-    child = "import time, pathlib\ntime.sleep(4)\npathlib.Path('survived').touch()"
-    source = f"import os, subprocess, sys\nos.chdir({str(tmp_path)!r})\nprint('here', flush=True)\n"
-    source += f"subprocess.run([sys.executable, '-c', {child!r}])"
-    begin = time.monotonic()
-    status, output = run({"title": "hangs", "commands": [python(source)], "deadline_s": 2})
+    source = STARTS_A_CHILD.format(str(tmp_path / "pid")) + "child.wait()"
+    status, output = run({"title": "hangs", "commands": [python(source)], "deadline_s": 5})
     assert status == 1
-    assert "hangs (ended after its deadline of 2 s)" in output
-    assert "here" in output
-    time.sleep(max(0, begin + 5.5 - time.monotonic()))
-    assert not (tmp_path / "survived").exists()
+    assert "hangs (ended after its deadline of 5 s)" in output
+    assert "\nhere\n" in output
+    assert not is_running((tmp_path / "pid").read_text())
 
 
 def test_what_runs_long_is_shown_with_its_latest_line(run, monkeypatch):
@@ -85,3 +107,71 @@ def test_tests_of_all_reports_are_counted(run, tmp_path):
     status, output = run({"title": "nothing", "commands": []})
     assert status == 1
     assert "==== 4 failed, 10 passed, 6 skipped in " in output
+
+
+def test_failed_tests_are_named_at_the_end(run, tmp_path):
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports/one.xml").write_text(
+        '<testsuite tests="2" failures="1" errors="0" skipped="0"><testcase classname="a.b" '
+        'name="c"><failure message="assert 1 == 2">long</failure></testcase></testsuite>'
+    )
+    status, output = run({"title": "nothing", "commands": []})
+    assert status == 1
+    assert "\nfailed: a.b::c: assert 1 == 2\n" in output
+    assert "==== 1 failed, 1 passed, 0 skipped in " in output
+
+
+def test_a_report_that_breaks_off_is_a_failure(run, tmp_path):
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports/one.xml").write_text('<testsuites><testsuite tests="10"><testc')
+    status, output = run({"title": "nothing", "commands": []})
+    assert status == 1
+    assert "\nfailed: one.xml: no whole report" in output
+    assert "==== 1 failed, 0 passed, 0 skipped in " in output
+
+
+def test_a_program_that_is_not_there_fails_its_check(run):
+    status, output = run({"title": "lost", "commands": [["no-such-program", "--here"]]})
+    assert status == 1
+    assert "failed: lost (cannot be started: " in output
+    assert "no-such-program" in output
+
+
+def test_a_check_that_prints_nothing_shows_what_was_run(run):
+    _, output = run({"title": "silent", "commands": [["true"]]})
+    assert re.search(r"^==== silent: passed, \d s ====\n\$ true$", output, re.MULTILINE)
+
+
+def test_a_check_that_crashes_says_by_which_signal_and_leaves_nothing_behind(run, tmp_path):
+    source = STARTS_A_CHILD.format(str(tmp_path / "pid")) + "os.kill(os.getpid(), 11)"
+    status, output = run({"title": "crash", "commands": [python(source)]})
+    assert status == 1
+    assert "failed: crash (ended by SIGSEGV)" in output
+    assert not is_running((tmp_path / "pid").read_text())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_what_runs_and_starts_nothing_else(tmp_path, number):
+    source = f"import os, time\nopen({str(tmp_path)!r} + '/' + str(os.getpid()), 'w').close()"
+    source += "\nprint('here', flush=True)\ntime.sleep(300)"
+    check = {"title": "long", "commands": [python(source)] * 2, "deadline_s": 300}
+    file = tmp_path / "checks.json"
+    file.write_text(json.dumps([check] * 4))
+    program = [sys.executable, run_checks.__file__, str(file), f"--reports={tmp_path / 'reports'}"]
+    with subprocess.Popen(
+        program,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # it may be ignored here
+    ) as runner:
+        while len(started := [name for name in os.listdir(tmp_path) if name.isdigit()]) < 2:
+            assert runner.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.5)
+        runner.send_signal(number)
+        output, _ = runner.communicate(timeout=60)
+    assert runner.returncode in (128 + number, -number)
+    assert output.decode().count("==== long: FAILED, interrupted") == 2
+    assert "\nhere\n" in output.decode()
+    assert [name for name in os.listdir(tmp_path) if name.isdigit()] == started
+    assert not any(map(is_running, started))

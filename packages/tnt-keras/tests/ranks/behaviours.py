@@ -117,13 +117,13 @@ def load_and_remove(folder: str) -> bool:
     return True
 
 
-def load_what_one_rank_lacks(folder: str, lacking: int) -> tuple[str, str]:
+def load_what_one_rank_lacks(folder: str, lacking: int, missing: str) -> tuple[str, str]:
     """Load weights from a file that one rank cannot find; return the error."""
     model = classifier(True)
     model.save_weights(pathlib.Path(folder) / "model.weights.h5")
-    name = "missing" if tnt_keras.get_rank() == lacking else "model"
+    name = missing if tnt_keras.get_rank() == lacking else "model.weights.h5"
     try:
-        model.load_weights(pathlib.Path(folder) / f"{name}.weights.h5")
+        model.load_weights(pathlib.Path(folder) / name)
     except Exception as error:
         return type(error).__name__, str(error)
     return "", "no error"

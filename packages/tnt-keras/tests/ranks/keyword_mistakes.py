@@ -63,6 +63,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "unbatched": (unbatched, {}),
     "contradicting micro-batch": (batched, {"micro-batch": 5}),
     "micro-batch of nothing": (lambda: samples(20), {"micro-batch": 0}),
+    "micro-batch of words": (lambda: samples(20), {"micro-batch": "5"}),
     "micro-batch of own samples": (batched, {"micro-batch": 5, "distribute": False}),
     "micro-batch of whole batches": (Batches, {"micro-batch": 5}),
     "two sizes": (lambda: samples(20), {"batch": 10, "micro-batch": 5}),

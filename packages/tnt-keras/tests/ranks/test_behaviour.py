@@ -86,16 +86,23 @@ def test_file_of_weights_can_be_removed_after_loading(pool_of: Any, tmp_path: pa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("lacking", [0, 1])
+@pytest.mark.parametrize(
+    ("lacking", "name", "error"),
+    [
+        (0, "missing.weights.h5", "FileNotFoundError"),
+        (1, "missing.weights.h5", "FileNotFoundError"),
+        (1, "no\udcc3text.unknown", "ValueError"),
+    ],
+)
 def test_failure_to_load_weights_is_raised_on_every_rank(
-    lacking: int, pool_of: Any, tmp_path: pathlib.Path
+    lacking: int, name: str, error: str, pool_of: Any, tmp_path: pathlib.Path
 ) -> None:
-    errors = pool_of(2).run(behaviours.load_what_one_rank_lacks, str(tmp_path), lacking)
+    errors = pool_of(2).run(behaviours.load_what_one_rank_lacks, str(tmp_path), lacking, name)
     (own_kind, own_text), (kind, text) = errors[lacking], errors[1 - lacking]
-    assert kind == own_kind == "FileNotFoundError"
-    assert "missing.weights.h5" in own_text
+    assert kind == own_kind == error
+    assert name in own_text
     assert f"Rank {1 - lacking}: rank {lacking} could not read" in text
-    assert text.endswith(own_text)
+    assert text.endswith(own_text.encode(errors="backslashreplace").decode())
 
 
 def test_weights_that_only_the_master_loads_are_an_error_on_every_rank(

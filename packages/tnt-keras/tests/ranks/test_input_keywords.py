@@ -15,6 +15,7 @@ NAMED = {
     "unbatched": ("NotBatchedError", ["micro-batch", "samples"]),
     "contradicting micro-batch": ("BatchSizeError", ["micro-batch", "samples"]),
     "micro-batch of nothing": ("BatchSizeError", ["micro-batch"]),
+    "micro-batch of words": ("TypeError", ["micro-batch"]),
     "micro-batch of own samples": ("ValueError", ["micro-batch", "distribute"]),
     "micro-batch of whole batches": ("ValueError", ["micro-batch", "samples"]),
     "two sizes": ("ValueError", ["micro-batch", "batch"]),

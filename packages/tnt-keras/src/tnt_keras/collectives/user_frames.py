@@ -23,7 +23,9 @@ def user_line() -> str:
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         if _package(frame) not in _NOT_THE_USER:
-            return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+            file = os.path.basename(frame.f_code.co_filename)
+            # Other ranks are told this line, and bytes of a file's name may be no text.
+            return f"{file.encode(errors='backslashreplace').decode()}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import numbers
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +20,7 @@ def check_input(given: InputArguments) -> None:
 
     Raises:
         ValueError: If arguments contradict each other; says which and what to do.
-        TypeError: If `x` is of a kind that cannot be distributed.
+        TypeError: If `x` is of a kind that cannot be distributed, or a size is no integer.
     """
     names = given.keywords
     if given.micro_batch_size is not None:
@@ -42,7 +43,9 @@ def check_input(given: InputArguments) -> None:
 
 def _check_micro_batch_size(given: InputArguments, size: int) -> None:
     names = given.keywords
-    received = f"Received: {names.micro_batch_size}={size}"
+    received = f"Received: {names.micro_batch_size}={size!r}"
+    if not isinstance(size, numbers.Integral):
+        raise TypeError(f"`{names.micro_batch_size}` must be an integer. {received}.")
     if size < 1:
         raise tnt_data.BatchSizeError(f"`{names.micro_batch_size}` must be at least 1. {received}.")
     if not given.distribute:

@@ -31,8 +31,9 @@ def run_together(verb: str, path: str | os.PathLike[str], action: Callable[[], N
         action()
     except Exception as failure:  # every kind must reach the other ranks, which wait for this one
         error = failure
-    message = f"{type(error).__name__}: {error}" if error else ""
-    of_ranks = [text.decode() for text in allgather(f"end of {verb}", message.encode())]
+    text = f"{type(error).__name__}: {error}" if error else ""
+    message = text.encode(errors="backslashreplace")  # bytes of a file's name may be no text
+    of_ranks = [other.decode() for other in allgather(f"end of {verb}", message)]
     if error is not None:
         raise error
     for rank, text in enumerate(of_ranks):

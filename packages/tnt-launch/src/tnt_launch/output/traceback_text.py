@@ -9,11 +9,20 @@ from collections.abc import Iterator
 _HEADER = "Traceback (most recent call last):"
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
-_FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+)(, in .*)?')
+_FRAME = re.compile(r'(?:  )?  File "(?P<file>.*)", line (?P<line>\d+)(, in .*)?')
+# Headings of TensorFlow's, below which the stack of an operation precedes the message.
+_IN_GRAPH, _IN_TRACED_FUNCTION = ": Graph execution error:", ": in user code:"
+_MESSAGES = {
+    _IN_GRAPH: re.compile(
+        r"(?:  \(0\) )?(?!Detected at node |<stack traces |Node: |\d+ root error)([^\s(].*)"
+    ),
+    _IN_TRACED_FUNCTION: re.compile(r'    (?!File ")(\S.*)'),
+}
 _NOT_THE_USERS = re.compile(
     r"<frozen |__autograph_generated_file"
     r"|/(site|dist)-packages/|/lib(64)?/(python|pypy)3\.\d+/|/python3\.\d+\.zip/"
     r"|/tnt_(comm|data|keras|launch)/|/src/tarantella/"
+    r"|\.(pyx|pxd|pxi)$"  # libraries in Cython: their frames have no folder
 )
 
 
@@ -36,18 +45,27 @@ def last_traceback(text: str) -> str:
 def exception_line(traceback: str) -> str:
     """Return type and message of the exception, the first line of it if there are more. Pure.
 
+    Where TensorFlow puts a heading and the stack of an operation before the message, these are
+    left out.
+
     Args:
         traceback: From `last_traceback`. What follows the exception (more lines of its message,
             its notes, other output) is left out.
     """
     *_, last = ([], *_parts(traceback))
-    return next((line for line in last if _is_exception(line)), "")
+    exception = last[_number_of_frame_lines(last) :]
+    line = "".join(exception[:1])
+    _, message = _operation(exception)
+    if message and line.endswith(_IN_GRAPH):
+        return f"{line.removesuffix(_IN_GRAPH)}: {message}"
+    return message or line
 
 
 def user_line(traceback: str, working_directory: str, script: str) -> str:
     """Find the line of the user's own code that failed, as `train.py:12`. Pure.
 
-    That is the innermost frame outside Python's library, installed packages and Tarantella itself.
+    That is the innermost frame outside Python's library, installed packages and Tarantella itself,
+    be it in the stack that TensorFlow tells in the message of an operation's error.
     Exceptions from which the last one was raised are looked at if that one has no such frame.
 
     Args:
@@ -76,14 +94,26 @@ def _parts(traceback: str) -> Iterator[list[str]]:
 
 def _frames(part: list[str]) -> list[tuple[str, str]]:
     """List file and line of every frame; what an exception's message looks like is no frame."""
-    frames = []
-    for line in part:
-        if _is_exception(line):
-            break
-        match = _FRAME.fullmatch(line)
-        if match is not None:
-            frames.append((match["file"], match["line"]))
-    return frames
+    end = _number_of_frame_lines(part)
+    stack, _ = _operation(part[end:])
+    matches = map(_FRAME.fullmatch, part[:end] + stack)
+    return [(match["file"], match["line"]) for match in matches if match is not None]
+
+
+def _operation(exception: list[str]) -> tuple[list[str], str]:
+    """Return stack and message of an operation as TensorFlow tells them, nothing of others."""
+    for heading, pattern in _MESSAGES.items():
+        if exception and exception[0].endswith(heading):
+            for index, line in enumerate(exception[1:], start=1):
+                match = pattern.fullmatch(line)
+                if match is not None:
+                    return exception[1:index], match[1]
+    return [], ""
+
+
+def _number_of_frame_lines(part: list[str]) -> int:
+    """Return how many lines come before the exception."""
+    return next((index for index, line in enumerate(part) if _is_exception(line)), len(part))
 
 
 def _is_exception(line: str) -> bool:

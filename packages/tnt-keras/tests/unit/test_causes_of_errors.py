@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import Any
 
 import pytest
@@ -71,7 +72,13 @@ def test_line_of_a_user_is_the_nearest_outside_of_the_packages() -> None:
     def call_back() -> str:
         return user_line()
 
-    assert call_back() == f"test_failure.py:{call_back.__code__.co_firstlineno + 1}"
+    assert call_back() == f"{pathlib.Path(__file__).name}:{call_back.__code__.co_firstlineno + 1}"
+
+
+def test_line_in_a_file_whose_name_is_no_text_can_be_sent() -> None:
+    names: dict[str, Any] = {"user_line": user_line}
+    exec(compile("line = user_line()", "/scripts/tr\udcc3.py", "exec"), names)
+    assert names["line"] == r"tr\udcc3.py:1"
 
 
 def test_traceback_keeps_frames_of_the_user_alone() -> None:
