@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import tnt_comm
 from tnt_keras.collectives.checks import require
-from tnt_keras.collectives.failure import cause_of
+from tnt_keras.collectives.error_cause import cause_of
 from tnt_keras.collectives.user_frames import user_frames_of, user_line
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tnt_keras.collectives.current_call import Call, running
-from tnt_keras.collectives.failure import cause_of
+from tnt_keras.collectives.error_cause import cause_of
 from tnt_keras.collectives.messages import barrier
 from tnt_keras.collectives.one_thread import only_in_this_thread
 from tnt_keras.collectives.user_frames import user_frames_of
