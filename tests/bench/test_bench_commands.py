@@ -27,7 +27,17 @@ def commands(*, marked):
     return list(dict.fromkeys(found))
 
 
-@pytest.mark.parametrize("command", commands(marked=False))
+WITH_TENSORFLOW = ("input", "overlap", "step_cost")
+"""Benchmarks with a test module of their own, which runs them in the same way."""
+
+
+def programs():
+    for command in commands(marked=False):
+        is_run_elsewhere = MODULE.fullmatch(command)[1] in WITH_TENSORFLOW
+        yield pytest.param(command, marks=[pytest.mark.thorough] if is_run_elsewhere else [])
+
+
+@pytest.mark.parametrize("command", programs())
 def test_a_command_without_a_mark_succeeds(command):
     finished = run_command(command)
     assert finished.status == 0, finished.output + finished.messages

@@ -44,7 +44,22 @@ INSTALLATIONS = [command for command in COMMANDS if command.startswith("pip inst
 PROGRAMS = [command for command in COMMANDS if command not in SESSIONS + INSTALLATIONS]
 
 
-@pytest.mark.parametrize("command", PROGRAMS)
+def is_variant(command):
+    """Whether a command trains once more with another option, on how-to pages alone.
+
+    Options have tests of their own.
+    """
+    guides = {page.name for page in ROOT.glob("docs/howto/*.md")}
+    return "train.py" in command and set(COMMANDS[command]) <= guides
+
+
+VARIANTS = [
+    pytest.param(command, marks=[pytest.mark.thorough] if is_variant(command) else [])
+    for command in PROGRAMS
+]
+
+
+@pytest.mark.parametrize("command", VARIANTS)
 def test_a_command_of_the_documentation_succeeds(command):
     finished = run_once(command)
     where = ", ".join(COMMANDS[command])

@@ -118,7 +118,8 @@ def test_a_rank_that_leaves_before_it_joins_ends_the_job_with_a_sentence() -> No
     )
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert "PeerLostError: rank 0: rank 1 has ended (exit code 0) before it joined" in last
+    assert last.startswith("tnt_comm.errors.PeerLostError: leave_before_joining.py:")
+    assert "fit: rank 0: rank 1 has ended (exit code 0) before it joined" in last
     assert re.search(r"^rank 1 on .*: left with exit code 0$", done.stderr, re.MULTILINE)
 
 
