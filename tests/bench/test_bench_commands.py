@@ -37,7 +37,7 @@ def programs():
         yield pytest.param(command, marks=[pytest.mark.thorough] if is_run_elsewhere else [])
 
 
-@pytest.mark.parametrize("command", programs())
+@pytest.mark.parametrize("command", [*programs()])
 def test_a_command_without_a_mark_succeeds(command):
     finished = run_command(command)
     assert finished.status == 0, finished.output + finished.messages
