@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from typing import Any
 
 import tensorflow as tf
@@ -24,27 +25,21 @@ class Preparation:
         is_synchronized: Whether ranks got the master's weights, and nothing changed them since but
             steps of all ranks.
         num_fits: How often `fit` was called.
-        proofs: What is known of the steps, by name.
+        proofs: What is known of the steps, by name; nothing yet of a step that is not there.
     """
 
     built_steps: set[str] = dataclasses.field(default_factory=set)
     is_synchronized: bool = False
     num_fits: int = 0
-    proofs: dict[str, StepProof] = dataclasses.field(default_factory=dict)
+    proofs: defaultdict[str, StepProof] = dataclasses.field(
+        default_factory=lambda: defaultdict(StepProof)
+    )
 
     def reset(self) -> None:
         """Forget the steps: the model was compiled anew. Local."""
         self.built_steps.clear()
         self.is_synchronized = False
         self.proofs.clear()
-
-    def proof_of(self, step_name: str) -> StepProof:
-        """Return what is known of a step. Local.
-
-        Args:
-            step_name: "train_step", "test_step" or "predict_step".
-        """
-        return self.proofs.setdefault(step_name, StepProof())
 
 
 def check_compiled(model: Any, method: str) -> None:

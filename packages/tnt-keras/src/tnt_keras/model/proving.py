@@ -50,7 +50,7 @@ def look_again(model: Any, epoch: int) -> None:
         model: A distributed model.
         epoch: Of `fit`, counted from 0, which is about to begin.
     """
-    proof = model._tnt_preparation.proof_of("train_step")
+    proof = model._tnt_preparation.proofs["train_step"]
     if proof.undecided and epoch >= proof.next_look:
         proof.is_wanted = True
         proof.next_look = 2 * epoch
@@ -61,7 +61,7 @@ def _prove_first(model: Any, step_name: str, function_name: str) -> None:
     if get_size() == 1 or model._tnt_communication.probe == "off":
         return
     subject = _subject(model, step_name)
-    if model._tnt_preparation.proof_of(step_name).subject != subject:
+    if model._tnt_preparation.proofs[step_name].subject != subject:
         model._tnt_preparation.proofs[step_name] = StepProof(subject, is_wanted=True)
     function = getattr(model, function_name)
     if function is None or isinstance(function, FirstElement):
@@ -78,7 +78,7 @@ def _prove_first(model: Any, step_name: str, function_name: str) -> None:
     setattr(
         model,
         function_name,
-        FirstElement(function, look, lambda: model._tnt_preparation.proof_of(step_name).is_wanted),
+        FirstElement(function, look, lambda: model._tnt_preparation.proofs[step_name].is_wanted),
     )
 
 
@@ -94,7 +94,7 @@ def _subject(model: Any, step_name: str) -> Any:
 def _rules_are_new(model: Any, step_name: str, element: Any) -> bool:
     """Prove a step, follow the rules found, and return whether they differ from before."""
     communication = model._tnt_communication
-    known = model._tnt_preparation.proof_of(step_name)
+    known = model._tnt_preparation.proofs[step_name]
     known.is_wanted = False
     try:
         proof = prove(model, step_name, element, communication.optimizers)
