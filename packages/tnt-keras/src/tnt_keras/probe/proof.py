@@ -13,6 +13,7 @@ from tnt_keras.probe.decision import Decision
 from tnt_keras.probe.samples import gather_samples
 from tnt_keras.probe.step_run import StepRunner
 from tnt_keras.probe.variable_changes import VariableChanges
+from tnt_keras.process.memory import give_back_memory
 from tnt_keras.process.rank import get_size
 
 
@@ -51,6 +52,17 @@ def prove(model: keras.Model, step_name: str, element: Any, optimizers: list[Any
         tnt_comm.CommError: If another rank is lost, late, or in another call.
     """
     begin = time.perf_counter()
+    decision = _decide(model, step_name, element, optimizers)
+    if decision is None:
+        return None
+    give_back_memory()  # now that no tensor of the runs is left
+    return Proof(decision, time.perf_counter() - begin)
+
+
+def _decide(
+    model: keras.Model, step_name: str, element: Any, optimizers: list[Any]
+) -> Decision | None:
+    """Compare the steps, put everything back, and return what follows; None without data."""
     samples = gather_samples(element, 2 * get_size() + 1)
     if samples is None:
         return None
@@ -59,10 +71,9 @@ def prove(model: keras.Model, step_name: str, element: Any, optimizers: list[Any
     changes = VariableChanges()
     try:
         runner = StepRunner(model, step_name, optimizers, changes)
-        decision = Comparison(model, step_name, samples, runner).decide()
+        return Comparison(model, step_name, samples, runner).decide()
     finally:
         changes.restore()
-    return Proof(decision, time.perf_counter() - begin)
 
 
 def _build_optimizer(model: keras.Model) -> None:

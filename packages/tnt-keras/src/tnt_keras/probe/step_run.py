@@ -45,7 +45,7 @@ class Reference:
         after_applications: What each call of an optimizer made of the variables that it changed.
         observation: What it computed.
         slice_rows: Of each sparse gradient, the indices of its slices, sorted, each once.
-        after: All variables that it changed, as they are at its end.
+        after: All variables that it changed, as they are at its end, if another run begins there.
     """
 
     state: Values
@@ -106,20 +106,26 @@ class StepRunner:
             for variable in metric.variables
         }
 
-    def serial(self, rows: Any, num_rows: int, state: Values) -> Reference:
-        """Run the serial step on all rows. Local.
+    def serial(self, rows: Any, num_rows: int, before: Reference | None = None) -> Reference:
+        """Run the serial step on all rows, from the initial state or the end of such a run. Local.
+
+        No run begins at the end of one that has another before it. So its last call of an
+        optimizer is left out, since nobody compares what it makes, and the runs that follow it are
+        without that call too.
 
         Args:
             rows: What the step receives.
             num_rows: How many samples that are.
-            state: What variables hold at the begin, where it is not the initial state.
+            before: The run before; None for the initial state.
         """
-        reference = Reference(state, Draws(), BatchMoments())
+        reference = Reference([] if before is None else before.after, Draws(), BatchMoments())
+        left_out = None if before is None else len(before.after_applications) - 1
         with reference.draws.recording(num_rows), reference.moments.recording():
-            self._run(rows, reference, is_reference=True)
-        reference.after = [
-            (variable, tf.convert_to_tensor(variable)) for variable in self._changes.variables
-        ]
+            self._run(rows, reference, is_reference=True, left_out=left_out)
+        if before is None:
+            reference.after = [
+                (variable, tf.convert_to_tensor(variable)) for variable in self._changes.variables
+            ]
         return reference
 
     def permuted(self, rows: Any, order: np.ndarray[Any, Any], reference: Reference) -> Observation:
@@ -183,11 +189,13 @@ class StepRunner:
         is_reference: bool = False,
         step: PartStep | None = None,
         zeroed: Sequence[Any] = (),
+        left_out: int | None = None,
     ) -> Observation:
         """Run the step from the state of the reference and return what was seen."""
         self._changes.restore()
         changes = VariableChanges()
-        watch = StepWatch(changes, None if is_reference else reference.after_applications, step)
+        followed = None if is_reference else reference.after_applications
+        watch = StepWatch(changes, followed, step, left_out)
         with contextlib.ExitStack() as stack:
             stack.enter_context(without_mixins(self._model, *self._optimizers))
             stack.enter_context(self._changes.watching())

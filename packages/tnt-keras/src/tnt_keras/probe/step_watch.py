@@ -30,6 +30,7 @@ class StepWatch:
         followed: What each call of an optimizer made of variables in the run that this one
             follows: they are assigned instead of calling it. None if optimizers are to be called.
         step: Of a part of the batch, if it is one.
+        left_out: Number of the call of an optimizer that does nothing, None if all do their work.
 
     Attributes:
         values: Gradients, logs, outputs and additional losses.
@@ -42,6 +43,7 @@ class StepWatch:
         changes: VariableChanges,
         followed: list[Values] | None,
         step: PartStep | None = None,
+        left_out: int | None = None,
     ) -> None:
         self.values: list[tuple[Quantity, Any]] = []
         self.weighted: set[Quantity] = set()
@@ -49,6 +51,7 @@ class StepWatch:
         self._changes = changes
         self._followed = followed
         self._step = step
+        self._left_out = left_out
         self._results = RecordedResults()
         self._num_applications = 0
         self._num_losses = 0
@@ -154,6 +157,9 @@ class StepWatch:
             with self._changes.suspended():
                 if self._followed is not None:
                     return self._follow(application)
+                if application == self._left_out:
+                    self.applied.append([])
+                    return None
                 return self._apply(lambda: plain_apply(optimizer, grads, variables))
 
         return apply
