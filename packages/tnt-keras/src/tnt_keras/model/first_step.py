@@ -10,7 +10,7 @@ import tensorflow as tf
 from tnt_keras.callbacks.end_of_data import EndOfData
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.model.build import build_by_tracing
-from tnt_keras.probe.step_proof import StepProof
+from tnt_keras.probe.step_proof import StepProofs
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.variables import synchronize
 
@@ -30,7 +30,7 @@ class Preparation:
     built_steps: set[str] = dataclasses.field(default_factory=set)
     is_synchronized: bool = False
     num_fits: int = 0
-    proofs: dict[str, StepProof] = dataclasses.field(default_factory=dict)
+    proofs: dict[str, StepProofs] = dataclasses.field(default_factory=dict)
 
     def reset(self) -> None:
         """Forget the steps: the model was compiled anew. Local."""
@@ -38,13 +38,15 @@ class Preparation:
         self.is_synchronized = False
         self.proofs.clear()
 
-    def proof_of(self, step_name: str) -> StepProof:
+    def proofs_of(self, step_name: str) -> StepProofs:
         """Return what is known of a step. Local.
 
         Args:
             step_name: "train_step", "test_step" or "predict_step".
         """
-        return self.proofs.setdefault(step_name, StepProof())
+        if step_name not in self.proofs:
+            self.proofs[step_name] = StepProofs()
+        return self.proofs[step_name]
 
 
 def check_compiled(model: Any, method: str) -> None:

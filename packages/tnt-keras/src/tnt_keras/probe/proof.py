@@ -8,12 +8,15 @@ from typing import Any
 
 import keras
 
+from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.probe.comparison import Comparison
 from tnt_keras.probe.decision import Decision
+from tnt_keras.probe.python_state import PythonState
 from tnt_keras.probe.samples import gather_samples
 from tnt_keras.probe.step_run import StepRunner
 from tnt_keras.probe.variable_changes import VariableChanges
 from tnt_keras.process.rank import get_size
+from tnt_keras.step.metrics import all_metrics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +60,13 @@ def prove(model: keras.Model, step_name: str, element: Any, optimizers: list[Any
     if step_name == "train_step":
         _build_optimizer(model)
     changes = VariableChanges()
+    python_state = PythonState([model, *all_layers(model), *all_metrics(model), *optimizers])
     try:
-        runner = StepRunner(model, step_name, optimizers, changes)
+        runner = StepRunner(model, step_name, optimizers, changes, python_state)
         decision = Comparison(model, step_name, samples, runner).decide()
     finally:
         changes.restore()
+        python_state.restore()
     return Proof(decision, time.perf_counter() - begin)
 
 
