@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tnt_keras.keras_hooks.patch import replaced
+from tnt_keras.step.replaced_assignments import replaced_assignments
 
 
 class VariableChanges:
@@ -44,9 +43,7 @@ class VariableChanges:
 
             return assign
 
-        with contextlib.ExitStack() as stack:
-            for owner, name in _assigning_methods():
-                stack.enter_context(replaced(owner, name, saving(vars(owner)[name])))
+        with replaced_assignments(saving):
             yield
 
     @contextlib.contextmanager
@@ -94,15 +91,3 @@ class VariableChanges:
 
 def _backing(variable: tf.Variable | keras.Variable) -> tf.Variable:
     return variable.value if isinstance(variable, keras.Variable) else variable
-
-
-@functools.cache
-def _assigning_methods() -> list[tuple[type, str]]:
-    """Return class and name of all methods that change the value of a variable."""
-    return [
-        (owner, name)
-        for owner in type(tf.Variable(0.0)).__mro__
-        for name, function in vars(owner).items()
-        if inspect.isfunction(function)
-        and ("assign" in name or "scatter" in name or name == "count_up_to")
-    ]
