@@ -41,19 +41,15 @@ class ProvedSteps(MixinBase):
 
 
 def look_again(model: Any, epoch: int) -> None:
-    """Let the training step be proved again if values of it are undecided. Local.
-
-    They are looked at in epochs 1, 2, 4, 8 and so on, counted from 0: what stays zero, such as
-    the gradient of a bias before a softmax, is not worth a look in each.
+    """Let the training step be proved again in an epoch if need be. Local.
 
     Args:
         model: A distributed model.
         epoch: Of `fit`, counted from 0, which is about to begin.
     """
     proof = model._tnt_preparation.proofs_of("train_step").current
-    if proof is not None and proof.undecided and epoch >= proof.next_look:
-        proof.is_wanted = True
-        proof.next_look = 2 * epoch
+    if proof is not None:
+        proof.epoch = epoch
 
 
 def _prove_first(model: Any, step_name: str, function_name: str) -> None:
@@ -67,14 +63,15 @@ def _prove_first(model: Any, step_name: str, function_name: str) -> None:
 
     def wants_to_look(kind: Hashable) -> bool:
         proof = model._tnt_preparation.proofs_of(step_name).choose((subject, kind))
+        proof.is_wanted |= proof.is_due()
         return proof.is_wanted or proof.rules != rules[step_name]
 
     def look(element: Any) -> None:
         proof = model._tnt_preparation.proofs_of(step_name).current
         if proof.is_wanted:
             _find_rules(model, step_name, element, proof)
-        if proof.rules != rules[step_name]:
-            rules[step_name] = proof.rules
+        are_new, rules[step_name] = proof.rules != rules[step_name], proof.rules
+        if are_new:
             remake = getattr(super(ProvedSteps, model), f"make_{function_name}")
             remake(force=True)
             wrapped.replace(getattr(model, function_name))
@@ -114,6 +111,7 @@ def _find_rules(model: Any, step_name: str, element: Any, known: StepProof) -> N
         return
     _report(proof, step_name, communication.probe)
     known.undecided = proof.decision.undecided
+    known.settings = proof.settings
     known.rules = proof.decision.rules
     known.is_wanted = False
 

@@ -26,6 +26,9 @@ from tnt_keras.process.rank import get_rank
 from tnt_keras.step.layer_statistics import default_rule, statistics_variables
 from tnt_keras.step.rules import LossCorrection, Rule, StepRules, VariableRule
 
+_MANY_STEPS = 2**20
+"""So late, whatever a step begins to do after some steps has begun."""
+
 Positions = npt.NDArray[np.int64]
 _T = TypeVar("_T")
 
@@ -55,7 +58,8 @@ class Comparison:
     A training or test step is compared in two states: the present one, with the parts that ranks
     have in training, and the one after a serial step, with parts of neighbouring samples. What is
     smallest or nearest among all samples may lie in one part by chance, but hardly in both. If the
-    step changes the gradients of its tape, they are compared a third time, much larger. A
+    step counts steps, it is also compared as it will be after many, and if it changes the gradients
+    of its tape, as it would be with much larger ones. A
     prediction is compared in one state, with both kinds of parts.
 
     Args:
@@ -123,15 +127,16 @@ class Comparison:
             additional_losses=dict(known.additional_losses),
             loss_correction=variant.loss_correction,
             sums_losses=variant.sums_losses,
+            are_proved=True,
         )
         fits = [self._fits(0, self._samples.rows, rules, variant)]
         # Code that takes all rows of the batch expects the parts that ranks have in training.
         parts = self._samples.rows if self._uses_whole_batch else self._neighbours
         fits.append(self._fits(0 if self._is_prediction else 1, parts, rules, variant))
-        fits += [
-            _of_gradients(self._fits(state, parts, rules, variant))
-            for state in range(2, len(self._references))
-        ]
+        for state in range(2, len(self._references)):
+            more = self._fits(state, parts, rules, variant)
+            are_amplified = self._references[state].amplification != 1
+            fits.append(_of_amplified(more) if are_amplified else more)
         return decide(
             fits,
             self._default_of,
@@ -182,6 +187,9 @@ class Comparison:
             state = runs[-1].after if runs else []
             rows, num_rows = self._samples.all_rows, self._samples.num_rows
             runs.append(self._runner.serial(rows, num_rows, state))
+        if runs[0].counters:
+            later = [(counter, counter + _MANY_STEPS) for counter in runs[0].counters]
+            runs.append(self._runner.serial(rows, num_rows, [*runs[-1].after, *later]))
         if runs[0].changes_gradients:
             runs.append(self._runner.serial(rows, num_rows, [], AMPLIFICATION))
         return runs
@@ -212,7 +220,7 @@ class Comparison:
         return Rule.MEAN
 
 
-def _of_gradients(fits: Fits) -> Fits:
+def _of_amplified(fits: Fits) -> Fits:
     """Keep what says something where gradients were amplified."""
     return {
         quantity: dataclasses.replace(fit, are_amplified=True)

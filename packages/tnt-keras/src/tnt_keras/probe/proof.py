@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.probe.comparison import Comparison
@@ -14,6 +15,7 @@ from tnt_keras.probe.decision import Decision
 from tnt_keras.probe.python_state import PythonState
 from tnt_keras.probe.samples import gather_samples
 from tnt_keras.probe.step_run import StepRunner
+from tnt_keras.probe.step_watch import is_number
 from tnt_keras.probe.variable_changes import VariableChanges
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.metrics import all_metrics
@@ -26,10 +28,12 @@ class Proof:
     Attributes:
         decision: Its rules, and what fits none.
         seconds: That it took.
+        settings: Scalar variables that the step does not change, and their values.
     """
 
     decision: Decision
     seconds: float
+    settings: list[tuple[Any, float]]
 
 
 def prove(model: keras.Model, step_name: str, element: Any, optimizers: list[Any]) -> Proof | None:
@@ -67,7 +71,23 @@ def prove(model: keras.Model, step_name: str, element: Any, optimizers: list[Any
     finally:
         changes.restore()
         python_state.restore()
-    return Proof(decision, time.perf_counter() - begin)
+    return Proof(decision, time.perf_counter() - begin, _settings(model, changes))
+
+
+def _settings(model: keras.Model, changes: VariableChanges) -> list[tuple[Any, float]]:
+    """Return the scalar variables of a model and its layers that no run of the step has changed."""
+    owned = [each for owner in (model, *all_layers(model)) for each in vars(owner).values()]
+    owned = [each for each in owned if isinstance(each, (keras.Variable, tf.Variable))]
+    variables = {id(each): each for each in [*model.non_trainable_variables, *owned]}
+    changed = {id(variable) for variable in changes.variables}
+    return [
+        (variable, float(variable.numpy()))
+        for variable in variables.values()
+        if variable.shape == ()
+        and is_number(variable.dtype)
+        and id(getattr(variable, "value", variable)) not in changed
+        and id(variable) not in changed
+    ]
 
 
 def _build_optimizer(model: keras.Model) -> None:

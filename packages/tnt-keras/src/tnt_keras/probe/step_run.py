@@ -47,6 +47,7 @@ class Reference:
         amplification: What the gradients of tapes are multiplied by. If they are, optimizers
             change nothing.
         changes_gradients: Whether an optimizer was given others than those of a tape.
+        counters: Variables that count steps, by which the step may decide what it does.
         after_applications: What each call of an optimizer made of the variables that it changed.
         observation: What it computed.
         slice_rows: Of each sparse gradient, the indices of its slices, sorted, each once.
@@ -58,6 +59,7 @@ class Reference:
     moments: BatchMoments
     amplification: float = 1.0
     changes_gradients: bool = False
+    counters: list[tf.Variable] = dataclasses.field(default_factory=list)
     after_applications: list[Values] = dataclasses.field(default_factory=list)
     observation: Observation = dataclasses.field(default_factory=dict)
     slice_rows: dict[Hashable, Any] = dataclasses.field(default_factory=dict)
@@ -206,6 +208,20 @@ class StepRunner:
             if id(variable.value) not in changed and np.any(variable.numpy())
         ]
 
+    def _counters(self, changes: VariableChanges, watch: StepWatch) -> list[tf.Variable]:
+        """Return integers that the step has changed, and those of optimizers if it reads them."""
+        counters = [
+            variable
+            for variable in changes.variables
+            if variable.dtype.is_integer
+            and variable.shape.rank == 0
+            and id(variable) not in self._seeds
+            and id(variable) not in self.metric_variables
+        ]
+        if watch.reads_iterations:
+            counters += [each.iterations.value for each in self._optimizers]
+        return counters
+
     def _followed(self, reference: Reference) -> Followed:
         states = [each for each in reference.after if id(each[0]) in self.metric_variables]
         return Followed(reference.after_applications, states)
@@ -244,6 +260,7 @@ class StepRunner:
             self._execute(rows, watch)
         if is_reference:
             reference.follow(watch)
+            reference.counters = self._counters(changes, watch)
         seen = {each: _kept(each, value, reference) for each, value in watch.values}
         for quantity in watch.weighted:
             assert step is not None

@@ -54,6 +54,7 @@ class StepWatch:
         weighted: The gradients of losses that were multiplied by the share of the part.
         applied: What each call of an optimizer made of the variables that it changed.
         changes_gradients: Whether an optimizer was given others than those of a tape.
+        reads_iterations: Whether the step asked an optimizer how many steps it has made.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class StepWatch:
         self.weighted: set[Quantity] = set()
         self.applied: list[Values] = []
         self.changes_gradients = False
+        self.reads_iterations = False
         self._changes = changes
         self._followed = followed
         self._gradients = gradients
@@ -88,6 +90,8 @@ class StepWatch:
             stack.enter_context(self._results.recording(list(metrics)))
             stack.enter_context(self._gradients.watching())
             stack.enter_context(replaced_method("apply", self._applying))
+            iterations = self._noting_iterations(keras.optimizers.Optimizer.iterations)
+            stack.enter_context(replaced(keras.optimizers.Optimizer, "iterations", iterations))
             noting = self._noting_loss(keras.losses.Loss.__call__)
             stack.enter_context(replaced(keras.losses.Loss, "__call__", noting))
             plain_add_loss = keras.layers.Layer.add_loss
@@ -158,6 +162,13 @@ class StepWatch:
             [(variable, value) for (variable, _), value in zip(names, results, strict=True)]
             for names, results in zip(self.applied, applied, strict=True)
         ]
+
+    def _noting_iterations(self, plain_iterations: property) -> property:
+        def iterations(optimizer: Any) -> Any:
+            self.reads_iterations |= not self._is_applying
+            return plain_iterations.__get__(optimizer)
+
+        return property(iterations)
 
     def _noting_loss(self, plain_call: Callable[..., Any]) -> Callable[..., Any]:
         def call(loss: Any, *args: Any, **kwargs: Any) -> Any:
