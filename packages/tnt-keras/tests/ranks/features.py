@@ -24,7 +24,10 @@ def weights_of(num_samples: int = 22) -> np.ndarray:
 
 
 def classifier(distributed: bool, **compile_arguments: Any) -> Any:
-    """A compiled classifier of 10 features, as functional model."""
+    """A compiled classifier of 10 features, as functional model.
+
+    Its optimizer is built, since TensorFlow traces a step twice that creates variables.
+    """
     keras.utils.set_random_seed(11)
     inputs = keras.Input((10,))
     x = keras.layers.Dense(8, activation="tanh")(inputs)
@@ -35,7 +38,9 @@ def classifier(distributed: bool, **compile_arguments: Any) -> Any:
         "metrics": ["accuracy"],
         **compile_arguments,
     }
-    return _compiled(model, distributed, arguments)
+    model = _compiled(model, distributed, arguments)
+    model.optimizer.build(model.trainable_variables)
+    return model
 
 
 def _compiled(model: Any, distributed: bool, arguments: dict[str, Any]) -> Any:
