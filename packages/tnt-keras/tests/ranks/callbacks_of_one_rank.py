@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 from behaviours import batches_of
-from features import classifier
+from features import classifier, restarted
 
 import tnt_keras
 from tnt_keras.callbacks import lockstep
@@ -138,7 +138,7 @@ def error_of_borrowed_weights() -> str:
 
 def with_callback_list(form: str) -> dict[str, Any]:
     """A run with callbacks in a list or a `CallbackList`, with a `History` of the user's or not."""
-    model, at, data = classifier(True), At("", lambda model: None), batches_of()
+    model, at, data = restarted(classifier, True), At("", lambda model: None), batches_of()
     stopping = keras.callbacks.EarlyStopping(monitor="loss", patience=0, mode="max")
     own = keras.callbacks.History()
     given: Any = [at, stopping]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -41,6 +43,35 @@ def classifier(distributed: bool, **compile_arguments: Any) -> Any:
     model = _compiled(model, distributed, arguments)
     model.optimizer.build(model.trainable_variables)
     return model
+
+
+def weighted_classifier(distributed: bool) -> Any:
+    """The classifier with a metric that counts sample weights."""
+    return classifier(distributed, weighted_metrics=["accuracy"], metrics=None)
+
+
+def restarted(make: Callable[[bool], Any], distributed: bool) -> Any:
+    """The model that `make` makes, with its first weights and optimizer state.
+
+    It is one object for all runs of a process, so that TensorFlow traces its steps once for all.
+    """
+    keras.utils.set_random_seed(11)
+    model, values = _kept(make, distributed)
+    for variable, value in zip(_state(model), values, strict=True):
+        variable.assign(value)
+    if isinstance(model, tnt_keras.Model):
+        model._tnt_preparation.num_fits = 0  # orders are drawn by it
+    return model
+
+
+@functools.cache
+def _kept(make: Callable[[bool], Any], distributed: bool) -> tuple[Any, list[np.ndarray]]:
+    model = make(distributed)
+    return model, [np.array(variable) for variable in _state(model)]
+
+
+def _state(model: Any) -> list[Any]:
+    return [*model.weights, *model.optimizer.variables]
 
 
 def _compiled(model: Any, distributed: bool, arguments: dict[str, Any]) -> Any:
