@@ -9,11 +9,11 @@ import keras
 import numpy as np
 import pandas
 import tensorflow as tf
-from features import classifier, restarted, samples, weights_of
+from features import NUM_SAMPLES, classifier, restarted, samples, weights_of
 
 import tnt_keras
 
-NUM_SAMPLES, BATCH_SIZE = 22, 5
+BATCH_SIZE = 5
 
 
 class Noting(keras.Model):

@@ -12,15 +12,18 @@ import tensorflow as tf
 
 import tnt_keras
 
+NUM_SAMPLES = 21
+"""Batches of 5 are not even for 2 or 3 ranks, and the last one has a single sample."""
 
-def samples(num_samples: int = 22, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
+
+def samples(num_samples: int = NUM_SAMPLES, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
     """Inputs of shape `(num_samples, 10)` and labels of 3 classes."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(num_samples, 10)).astype("float32")
     return x, rng.integers(0, 3, num_samples).astype("int32")
 
 
-def weights_of(num_samples: int = 22) -> np.ndarray:
+def weights_of(num_samples: int = NUM_SAMPLES) -> np.ndarray:
     """One weight per sample, very different ones."""
     return np.linspace(0.1, 3.0, num_samples, dtype="float32")
 
@@ -152,11 +155,11 @@ def several_outputs(distributed: bool) -> dict[str, Any]:
     )
     x, y = samples()
     rng = np.random.default_rng(4)
-    words = rng.integers(0, 6, (22, 4)).astype("int32")
+    words = rng.integers(0, 6, (NUM_SAMPLES, 4)).astype("int32")
     data = tf.data.Dataset.from_tensor_slices(
         (
             {"features": x, "tokens": words},
-            {"tags": rng.integers(0, 3, (22, 4)).astype("int32"), "label": y},
+            {"tags": rng.integers(0, 3, (NUM_SAMPLES, 4)).astype("int32"), "label": y},
         )
     ).batch(5)
     results = _results(model, model.fit(data, epochs=3, verbose=0))
@@ -253,7 +256,9 @@ def accumulation(distributed: bool) -> dict[str, Any]:
 def infinite_data(distributed: bool) -> dict[str, Any]:
     """`repeat` and `steps_per_epoch`, with batches across the end of the samples."""
     model = classifier(distributed)
-    data = tf.data.Dataset.from_tensor_slices(samples()).shuffle(22, seed=1).repeat().batch(5)
+    data = (
+        tf.data.Dataset.from_tensor_slices(samples()).shuffle(NUM_SAMPLES, seed=1).repeat().batch(5)
+    )
     history = model.fit(data, epochs=3, steps_per_epoch=4, verbose=0)
     return _results(model, history)
 
