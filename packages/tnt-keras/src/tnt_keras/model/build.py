@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -38,9 +39,8 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
     python_state = PythonState([model, *built])
     with step_scope(Building()):
         step = getattr(model, step_name)
-        traced = tf.function(step, autograph=False)
         try:
-            traced.get_concrete_function(element_spec)
+            tf.function(_once(step), autograph=False).get_concrete_function(element_spec)
         except Exception:
             if not model.run_eagerly:
                 raise
@@ -49,6 +49,20 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
                 step(tf.nest.map_structure(_made_up, element_spec))
         finally:
             python_state.restore()
+
+
+def _once(step: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """Return a function that is a step only when it is traced for the first time.
+
+    TensorFlow traces a function again that has created variables; nobody needs that graph here.
+    """
+    remaining = [step]
+
+    def first_trace(element: Any) -> None:
+        if remaining:
+            remaining.pop()(element)
+
+    return first_trace
 
 
 def _has_keras_steps(model: keras.Model) -> bool:

@@ -14,6 +14,7 @@ that has a rule of its own (`step.rules`) is left to `step.layer_statistics`.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -124,8 +125,9 @@ class RecordedResults:
         def result() -> Any:
             value = plain_result()
             if isinstance(value, dict):
+                compute_all = functools.cache(plain_result)  # once for all items
                 for key, item in value.items():
-                    self._results.append((item, _item_of(plain_result, key)))
+                    self._results.append((item, _item_of(compute_all, key)))
             else:
                 self._results.append((value, plain_result))
             return value
@@ -142,8 +144,8 @@ def _results_of(model: keras.Model) -> dict[str, Any]:
     return results
 
 
-def _item_of(plain_result: Callable[[], Any], key: str) -> Callable[[], tf.Tensor]:
-    return lambda: plain_result()[key]
+def _item_of(compute_all: Callable[[], Any], key: str) -> Callable[[], tf.Tensor]:
+    return lambda: compute_all()[key]
 
 
 @contextlib.contextmanager
