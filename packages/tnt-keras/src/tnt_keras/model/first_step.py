@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from tnt_keras.callbacks.end_of_data import EndOfData
@@ -70,6 +71,9 @@ def prepare_steps(model: Any, step_name: str, batch_spec: Any) -> None:
         model: A distributed model.
         step_name: "train_step", "test_step" or "predict_step".
         batch_spec: Specs of the batches that the model's own step receives.
+
+    Raises:
+        ValueError: If the model only takes batches of one size.
     """
     if get_size() == 1:
         return
@@ -125,8 +129,22 @@ def end_of_data_callback(
 def _build(model: Any, step_name: str, batch_spec: Any) -> None:
     built_steps = model._tnt_preparation.built_steps
     if step_name not in built_steps:
+        _check_batch_size(model)
         build_by_tracing(model, step_name, batch_spec)
         built_steps.add(step_name)
+
+
+def _check_batch_size(model: Any) -> None:
+    """Refuse inputs with a fixed batch size: ranks have parts of other sizes."""
+    inputs = keras.tree.flatten(getattr(model, "inputs", None) or [])
+    sizes = [tensor.shape[0] for tensor in inputs if tensor.shape and tensor.shape[0] is not None]
+    if sizes:
+        raise ValueError(
+            f"The model has inputs with the fixed batch size {sizes[0]}, of which each of "
+            f"{get_size()} ranks gets a part. Make them with `keras.Input(shape)`, so that the "
+            "batch size is open. Stateful layers, which need a fixed one and keep a state for "
+            "each place in the batch, cannot be distributed."
+        )
 
 
 def _spec(value: Any) -> Any:

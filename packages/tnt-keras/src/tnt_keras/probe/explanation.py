@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tnt_keras.probe.decision import Decision, Finding
@@ -74,13 +75,19 @@ def explain_finding(finding: Finding, step_name: str, assigned_weights: Sequence
             f", or the step assigns to {_shortened(list(assigned_weights))} what it computes from "
             "the samples, as sharpness-aware minimisation does"
         )
-    mean, total = fit.of_rule[Rule.MEAN], fit.of_rule[Rule.SUM]
     return (
         f"The {quantity.kind.value} {quantity.name!r} of `{step_name}` would not be that of the "
-        f"serial run: it is {fit.serial:.6g} there, while ranks give {mean:.6g} as mean and "
-        f"{total:.6g} as sum. Likely cause: {cause}. Remedy: {remedy}; "
+        f"serial run: it is {fit.serial:.6g} there, while ranks give {_of_ranks(finding)}. Likely "
+        f"cause: {cause}. Remedy: {remedy}; "
         '`tnt.Model(model, probe="warn")` trains all the same.'
     )
+
+
+def _of_ranks(finding: Finding) -> str:
+    mean, total = finding.fit.of_rule[Rule.MEAN], finding.fit.of_rule[Rule.SUM]
+    if finding.quantity.kind is not Kind.OUTPUT:
+        return f"{mean:.6g} as mean and {total:.6g} as sum"
+    return "another number of rows" if math.isnan(mean) else f"{mean:.6g}"
 
 
 def explain_decision(decision: Decision, seconds: float) -> str:
