@@ -22,8 +22,9 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
     step. For a distributed model they must exist before: weights are broadcast first, and a step
     that is being traced must know all metrics. The step is therefore traced once for an element of
     the data, and the trace is thrown away; nothing is computed, so no random state advances, and
-    what the step counts in Python is put back. A step that can only run eagerly is run on made-up
-    samples of ones (zeros for integers).
+    what the step counts in Python is put back. A step that shall run eagerly, and may need values,
+    is run on made-up samples of ones (zeros for integers) instead, and only traced if that fails:
+    variables that are made in a trace which fails have no values.
 
     Args:
         model: Any model.
@@ -40,15 +41,20 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
     with step_scope(Building()):
         step = getattr(model, step_name)
         try:
-            tf.function(_once(step), autograph=False).get_concrete_function(element_spec)
-        except Exception:
-            if not model.run_eagerly:
-                raise
-            # It may need values: `tensor.numpy()`. Then it runs once, and changes no variable.
-            with without_assignments():
-                step(tf.nest.map_structure(_made_up, element_spec))
+            if not (model.run_eagerly and _runs_eagerly(step, element_spec)):
+                tf.function(_once(step), autograph=False).get_concrete_function(element_spec)
         finally:
             python_state.restore()
+
+
+def _runs_eagerly(step: Callable[[Any], Any], element_spec: Any) -> bool:
+    """Run a step once, so that it changes no variable, and return whether it could."""
+    try:
+        with without_assignments():
+            step(tf.nest.map_structure(_made_up, element_spec))
+    except Exception:  # whatever a user's step raises for samples that it does not expect
+        return False
+    return True
 
 
 def _once(step: Callable[[Any], Any]) -> Callable[[Any], None]:

@@ -136,7 +136,7 @@ def _own(quantity: Quantity, serial: Observation, part: Observation, share: Shar
         quantity in serial and seen.entries.shape != serial[quantity].entries.shape
     ):
         seen = serial[quantity].zeros()
-    return seen if share.presence else seen.zeros()
+    return seen if share.presence or quantity.kind is Kind.RESULT else seen.zeros()
 
 
 def _unchanged(seen: Observed) -> Observed:

@@ -271,7 +271,7 @@ def _others(first: Decision) -> Iterator[Variant]:
     moves = Kind.METRIC in kinds
     if moves:
         yield Variant(moves_metrics=True)
-    if kinds - {Kind.OUTPUT}:
+    if kinds - {Kind.OUTPUT, Kind.RESULT}:
         yield Variant(LossCorrection.NOT_SUMS, moves)
         yield Variant(LossCorrection.NONE, moves)
         yield Variant(LossCorrection.ALL, moves, sums_losses=True)
