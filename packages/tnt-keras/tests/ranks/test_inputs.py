@@ -50,14 +50,15 @@ def test_structures_of_arrays_are_shared(kind: str, pool_of: Any) -> None:
     "function", [kinds_of_input.unbatched, kinds_of_input.arrays_with_micro_batches]
 )
 def test_batch_is_the_micro_batch_times_the_number_of_ranks(function: Any, pool_of: Any) -> None:
-    assert_equal_results(function, pool_of)
+    assert_equal_results(function, pool_of, size=3)
 
 
 def test_rows_of_a_py_dataset_are_made_by_one_rank_each(pool_of: Any) -> None:
     rows_by_rank = pool_of(2).run(kinds_of_input.rows_made)
     batches = [range(b, min(b + 5, NUM_SAMPLES)) for b in range(0, NUM_SAMPLES, 5)]
     for rank, rows in enumerate(rows_by_rank):
-        assert rows == sorted(row for batch in batches for row in batch[rank::2])
+        # The last batch is a single row, with which the rank that has none computes too.
+        assert rows == sorted(row for batch in batches for row in batch[rank::2] or batch[:1])
 
 
 @pytest.mark.parametrize("kind", ["arrays", "PyDataset"])
