@@ -123,6 +123,22 @@ def counted(fit_epochs: int = 1) -> dict[str, int]:
     return {name: before.count(name) for name in names} | {"after compile": len(proofs)}
 
 
+def updates_in_a_proof() -> int:
+    """How often the optimizer is run while a training is proved, which is done eagerly."""
+    updates: list[bool] = []
+
+    class Noting(keras.optimizers.SGD):
+        def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+            updates.append(tf.executing_eagerly())
+            super().apply(grads, trainable_variables)
+
+    model = tnt_keras.Model(everything(), probe="error")
+    model.compile(Noting(0.1), "sparse_categorical_crossentropy")
+    x, y = samples()
+    model.fit(x, y, batch_size=7, verbose=0)
+    return sum(updates)
+
+
 def refused() -> tuple[str, str]:
     """The error of a fit, and that of a train_on_batch."""
     x, y = samples()
@@ -262,7 +278,7 @@ def in_float8(distributed: bool) -> dict[str, Any]:
     x, y = samples()
     model.fit(x, y, batch_size=7, epochs=2, shuffle=False, verbose=0)
     return {
-        variable.path.split("/", 1)[1].split("_", 1)[-1]: np.asarray(variable.value)
+        variable.path.rsplit("/", 1)[1]: np.asarray(variable.value)
         for variable in model.layers[0].trainable_variables
         if variable.overwrite_with_gradient
     }

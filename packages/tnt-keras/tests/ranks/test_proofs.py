@@ -39,6 +39,10 @@ def test_each_step_is_proved_once_until_the_model_is_compiled_anew(pool_of: Any)
         }
 
 
+def test_a_proof_runs_the_optimizer_once_to_get_to_its_second_state(pool_of: Any) -> None:
+    assert pool_of(2).run(proofs.updates_in_a_proof) == [1, 1]
+
+
 def test_a_step_that_is_not_that_of_the_serial_run_stops_before_it_trains(pool_of: Any) -> None:
     for messages in pool_of(3).run(proofs.refused):
         assert len(messages) == 2

@@ -36,8 +36,7 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
         # makes its own when it is first used; they are equal on all ranks.)
         step_name = "test_step"
     # Layers that are not built yet may note sizes now.
-    built = [layer for layer in all_layers(model) if layer.built]
-    python_state = PythonState([model, *built])
+    python_state = PythonState([model, *(layer for layer in all_layers(model) if layer.built)])
     with step_scope(Building()):
         step = getattr(model, step_name)
         try:

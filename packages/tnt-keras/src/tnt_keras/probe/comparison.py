@@ -182,16 +182,15 @@ class Comparison:
             return on_all_ranks(self._serial_runs)
 
     def _serial_runs(self) -> list[Reference]:
-        runs: list[Reference] = []
-        for _ in range(1 if self._is_prediction else 2):
-            state = runs[-1].after if runs else []
-            rows, num_rows = self._samples.all_rows, self._samples.num_rows
-            runs.append(self._runner.serial(rows, num_rows, state))
+        rows, num_rows = self._samples.all_rows, self._samples.num_rows
+        runs = [self._runner.serial(rows, num_rows)]
+        if not self._is_prediction:
+            runs.append(self._runner.serial(rows, num_rows, runs[0]))
         if runs[0].counters:
             later = [(counter, counter + _MANY_STEPS) for counter in runs[0].counters]
-            runs.append(self._runner.serial(rows, num_rows, [*runs[-1].after, *later]))
+            runs.append(self._runner.serial(rows, num_rows, runs[0], later))
         if runs[0].changes_gradients:
-            runs.append(self._runner.serial(rows, num_rows, [], AMPLIFICATION))
+            runs.append(self._runner.serial(rows, num_rows, amplification=AMPLIFICATION))
         return runs
 
     def _tolerances_in(self, state: int) -> Tolerances:

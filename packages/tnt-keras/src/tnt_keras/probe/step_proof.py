@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tnt_keras.probe.observation import Quantity
 from tnt_keras.step.rules import StepRules
+
+Settings: TypeAlias = "list[tuple[Any, float]]"
+"""Scalar variables that a step does not change, and their values when it was proved."""
 
 
 @dataclasses.dataclass
@@ -29,7 +32,7 @@ class StepProof:
     is_wanted: bool = True
     rules: StepRules = dataclasses.field(default_factory=StepRules)
     undecided: list[Quantity] = dataclasses.field(default_factory=list)
-    settings: list[tuple[Any, float]] = dataclasses.field(default_factory=list)
+    settings: Settings = dataclasses.field(default_factory=list)
     epoch: int | None = None
     next_look: int = 1
 

@@ -51,7 +51,8 @@ class Reference:
         after_applications: What each call of an optimizer made of the variables that it changed.
         observation: What it computed.
         slice_rows: Of each sparse gradient, the indices of its slices, sorted, each once.
-        after: All variables that it changed, as they are at its end.
+        after: Variables that it changed, as they are at its end: all of them if another run begins
+            there, else those of metrics.
     """
 
     state: Values
@@ -120,21 +121,36 @@ class StepRunner:
         }
 
     def serial(
-        self, rows: Any, num_rows: int, state: Values, amplification: float = 1.0
+        self,
+        rows: Any,
+        num_rows: int,
+        before: Reference | None = None,
+        changed: Sequence[tuple[Any, tf.Tensor]] = (),
+        amplification: float = 1.0,
     ) -> Reference:
-        """Run the serial step on all rows. Local.
+        """Run the serial step on all rows, from the initial state or the end of such a run. Local.
+
+        No run begins at the end of one that has another before it. So its last call of an
+        optimizer is left out, since nobody compares what it makes, and the runs that follow it are
+        without that call too.
+
 
         Args:
             rows: What the step receives.
             num_rows: How many samples that are.
-            state: What variables hold at the begin, where it is not the initial state.
+            before: The run before; None for the initial state.
+            changed: Variables that begin with other values than in that state, and these values.
             amplification: What the gradients of tapes are multiplied by.
         """
+        state = [*([] if before is None else before.after), *changed]
         reference = Reference(state, Draws(), BatchMoments(), amplification)
+        left_out = None if before is None else len(before.after_applications) - 1
         with reference.draws.recording(num_rows), reference.moments.recording():
-            self._run(rows, reference, is_reference=True)
+            self._run(rows, reference, is_reference=True, left_out=left_out)
         reference.after = [
-            (variable, tf.convert_to_tensor(variable)) for variable in self._changes.variables
+            (variable, tf.convert_to_tensor(variable))
+            for variable in self._changes.variables
+            if before is None or id(variable) in self.metric_variables
         ]
         return reference
 
@@ -244,13 +260,15 @@ class StepRunner:
         is_reference: bool = False,
         step: PartStep | None = None,
         zeroed: Sequence[Any] = (),
+        left_out: int | None = None,
     ) -> Observation:
         """Run the step from the state of the reference and return what was seen."""
         self._changes.restore()
         self._python_state.restore()
         changes = VariableChanges()
         followed = None if is_reference else self._followed(reference)
-        watch = StepWatch(changes, followed, TapeGradients(reference.amplification), step)
+        gradients = TapeGradients(reference.amplification)
+        watch = StepWatch(changes, followed, gradients, step, left_out)
         with contextlib.ExitStack() as stack:
             stack.enter_context(without_mixins(self._model, *self._optimizers))
             stack.enter_context(self._changes.watching())

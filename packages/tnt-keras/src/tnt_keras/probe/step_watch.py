@@ -48,6 +48,7 @@ class StepWatch:
         followed: Of the run that this one follows; None if it is the serial one.
         gradients: Those of tapes.
         step: Of a part of the batch, if it is one.
+        left_out: Number of the call of an optimizer that does nothing, None if all do their work.
 
     Attributes:
         values: Gradients, logs, outputs and additional losses.
@@ -63,6 +64,7 @@ class StepWatch:
         followed: Followed | None,
         gradients: TapeGradients,
         step: PartStep | None = None,
+        left_out: int | None = None,
     ) -> None:
         self.values: list[tuple[Quantity, Any]] = []
         self.weighted: set[Quantity] = set()
@@ -73,6 +75,7 @@ class StepWatch:
         self._followed = followed
         self._gradients = gradients
         self._step = step
+        self._left_out = left_out
         self._results = RecordedResults()
         self._num_applications = 0
         self._num_losses = 0
@@ -208,6 +211,9 @@ class StepWatch:
                     return None
                 if self._followed is not None:
                     return self._follow(application)
+                if application == self._left_out:
+                    self.applied.append([])
+                    return None
                 return self._apply(lambda: plain_apply(optimizer, grads, variables))
 
         return apply
