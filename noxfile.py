@@ -233,8 +233,9 @@ def all_checks(
 ) -> list[dict[str, object]]:
     """Return the checks of `tests` for tools/run_checks.py.
 
-    Two run at a time, in this order: ranks with TensorFlow take as long as all others together.
-    Deadlines are for a machine that is several times slower than the usual one.
+    Two run at a time, in this order: the longest first, and at the end C++, which has work for both
+    cores when the other checks run out. Deadlines are for a machine that is several times slower
+    than the usual one.
     """
 
     def suites(title: str, folders: Iterable[str]) -> dict[str, object]:
@@ -250,9 +251,9 @@ def all_checks(
         {"title": "style", "commands": style_commands(), "deadline_s": 600},
         suites("ranks with TensorFlow", [*ranks, "models"]),
         suites("suites without TensorFlow", [*plain, "tests/tools"]),
-        suites("units with TensorFlow", [*units, "tests/contract"]),
         # Together, since some commands of the documentation are the jobs that are looked at.
         suites("documentation and whole jobs", ["tests/docs", "tests/end_to_end"]),
+        suites("units with TensorFlow", [*units, "tests/contract"]),
         suites("benchmarks", ["tests/bench"]),
         {"title": "types", "commands": [types_command()], "deadline_s": 1200},
         {"title": "docs", "commands": [docs_command()], "deadline_s": 1200},
@@ -260,7 +261,7 @@ def all_checks(
     ]
     if googletest is not None:
         commands = cpp_commands(googletest, reports / "cpp.xml")
-        checks.insert(2, {"title": "C++ tests", "commands": commands, "deadline_s": 3600})
+        checks.append({"title": "C++ tests", "commands": commands, "deadline_s": 3600})
     return checks
 
 

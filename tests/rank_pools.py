@@ -1,11 +1,13 @@
 """Rank processes for all tests of one pytest run, so that slow imports are paid once.
 
 Ranks that go on together are kept in pools. A job that fails, or has settings of its own, gets
-ranks of its own: forks of one process that has imported TensorFlow and computed nothing.
+ranks of its own. Where tests use TensorFlow, all of them are forks of one process that has imported
+it and computed nothing.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -28,7 +30,7 @@ RUN_TIMEOUT_S = 240.0
 
 
 @pytest.fixture(scope="session")
-def pool_of() -> Iterator[Callable[[int], RankPool]]:
+def pool_of(preloaded: Preloaded) -> Iterator[Callable[[int], RankPool]]:
     """Gives the pool with that many ranks, started when a test asks for it first."""
     from tnt_comm.testing import RankPool  # not every suite has it installed
 
@@ -37,7 +39,8 @@ def pool_of() -> Iterator[Callable[[int], RankPool]]:
     def get(size: int) -> RankPool:
         if size not in pools:
             env = {**ENVIRONMENT, "TNT_TIMEOUT_S": str(RUN_TIMEOUT_S / 2)}
-            pools[size] = RankPool(size, env=env, timeout_s=RUN_TIMEOUT_S)
+            forks_of = preloaded if "tensorflow" in sys.modules else None  # a test has imported it
+            pools[size] = RankPool(size, env=env, timeout_s=RUN_TIMEOUT_S, preloaded=forks_of)
         return pools[size]
 
     yield get

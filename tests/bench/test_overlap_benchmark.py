@@ -38,16 +38,19 @@ def test_without_its_tools_the_link_says_what_to_install(monkeypatch):
         pass
 
 
-def test_the_benchmark_runs_on_one_host(tmp_path):
+@pytest.mark.parametrize(
+    "fusion", [["auto"], pytest.param(["0", "auto", "all"], marks=pytest.mark.thorough)]
+)
+def test_the_benchmark_runs_on_one_host(fusion, tmp_path):
     file = tmp_path / "rows.jsonl"
     finished = run_command(
-        "python -m benchmarks.overlap --transport shm --model tiny --fusion 0 auto all "
-        f"--batch-size 2 --rounds 2 --steps 2 --json {file}"
+        "python -m benchmarks.overlap --transport shm --model tiny "
+        f"--fusion {' '.join(fusion)} --batch-size 2 --rounds 2 --steps 2 --json {file}"
     )
     assert finished.status == 0, finished.output + finished.messages
     header, *rows = map(json.loads, file.read_text().splitlines())
     assert header["options"]["transport"] == "shm"
-    assert [row["fusion"] for row in rows] == ["0", "auto", "all"]
+    assert [row["fusion"] for row in rows] == fusion
     for row in rows:
         assert row["rounds"] == 2
         for name in ("compute_s", "communicate_s", "together_s"):

@@ -90,7 +90,7 @@ def test_the_progress_bar_is_shown_once(main_job):
     assert main_job.output.count("test accuracy:") == 1
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.thorough), 2, 3])
 def test_losses_and_accuracies_are_those_of_the_serial_run(size, two_epochs_on, two_serial_epochs):
     """64 samples on 3 ranks are 22, 21 and 21, and the last batch has 1500 - 23 * 64 = 28.
 

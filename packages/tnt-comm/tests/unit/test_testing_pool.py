@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tnt_comm.testing import RankPool, RanksFailed
+from tnt_comm.testing import Host, Preloaded, RankPool, RanksFailed
 
 remembered = []
 
@@ -57,6 +57,22 @@ def test_processes_and_what_they_hold_are_kept_between_runs(pool):
     second = pool.run(remember, "b")
     assert [pid for pid, _ in first] == [pid for pid, _ in second]
     assert [values for _, values in second] == [["a", "b"]] * 2
+
+
+def module_is_loaded():
+    return "wave" in sys.modules
+
+
+def test_forks_have_what_was_preloaded_and_are_kept_and_replaced_as_others_are():
+    with Preloaded(["wave"]) as process, RankPool(2, preloaded=process) as pool:
+        pids = [pid for pid, _ in pool.run(remember, "a")]
+        assert [pid for pid, _ in pool.run(remember, "b")] == pids
+        assert pool.run(module_is_loaded) == [True, True]
+        with pytest.raises(RanksFailed):
+            pool.run(raise_on_rank_1)
+        assert [values for _, values in pool.run(remember, "c")] == [["c"]] * 2
+        with pytest.raises(ValueError, match="either `hosts` or `preloaded`"):
+            RankPool(2, hosts=[Host(2)], preloaded=process)
 
 
 def test_the_output_of_a_report_is_that_of_its_own_run(pool):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -58,8 +58,18 @@ ROW_WISE: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("drop_remainder", [False, True], ids=["all", "drop"])
-@pytest.mark.parametrize("case", ROW_WISE)
+OF_STATIC_SHAPE = ("normalise", "flatten", "divide by the number of rows")
+"""Those whose graph is another one where the number of rows is known, and their neighbours."""
+
+
+def _row_wise() -> Iterator[Any]:
+    for case in ROW_WISE:
+        yield pytest.param(case, False, id=f"{case}-all")
+        marks = [] if case in OF_STATIC_SHAPE else [pytest.mark.thorough]
+        yield pytest.param(case, True, id=f"{case}-drop", marks=marks)
+
+
+@pytest.mark.parametrize(("case", "drop_remainder"), _row_wise())
 def test_function_that_treats_each_row_alone_runs_on_micro_batches(
     case: str, drop_remainder: bool
 ) -> None:

@@ -10,12 +10,12 @@ import keras
 import numpy as np
 import pandas
 import tensorflow as tf
-from features import classifier, samples, weights_of
+from features import NUM_SAMPLES, classifier, restarted, samples, weights_of
 
 import tnt_data
 import tnt_keras
 
-NUM_SAMPLES, BATCH_SIZE = 22, 5
+BATCH_SIZE = 5
 
 
 class Noting(keras.Model):
@@ -106,7 +106,7 @@ def _train(x: Any, y: Any, weights: Any, distributed: bool) -> dict[str, Any]:
 def default_batch_sizes(distributed: bool) -> dict[str, Any]:
     """Arrays with numbers of steps, but without sizes of batches."""
     x, y = samples(NUM_SAMPLES)
-    model = classifier(distributed)
+    model = restarted(classifier, distributed)
     history = model.fit(
         *(x, y),
         validation_data=(x, y),
@@ -203,11 +203,13 @@ def train_with_class_weights(distributed: bool) -> dict[str, Any]:
 
 def _train_with_class_weight(kind: str, distributed: bool) -> Any:
     make, class_weight = CLASS_WEIGHTS[kind]
-    loss: Any = keras.losses.SparseCategoricalCrossentropy(ignore_class=-1)
-    metric = "sparse_categorical_accuracy"
     if "one-hot" in kind or "open" in kind:
-        loss = metric = "mse"
-    model = classifier(distributed, loss=loss, metrics=None, weighted_metrics=[metric])
+        model = restarted(_with_mse, distributed)
+    elif kind in ("column in arrays", "Series"):
+        # Of two dimensions: Keras' step is not traced for one and for two.
+        model = _with_ignored_class(distributed)
+    else:
+        model = restarted(_with_ignored_class, distributed)
     data = make()
     batch_size = BATCH_SIZE if len(data) == 2 else None
     try:
@@ -244,6 +246,16 @@ def labels_without_weight(kind: str) -> tuple[str, str, Any]:
     except Exception as error:
         return type(error).__name__, str(error), fit(data(y)).history
     return "none", "", None
+
+
+def _with_mse(distributed: bool) -> Any:
+    return classifier(distributed, loss="mse", metrics=None, weighted_metrics=["mse"])
+
+
+def _with_ignored_class(distributed: bool) -> Any:
+    loss = keras.losses.SparseCategoricalCrossentropy(ignore_class=-1)
+    metric = "sparse_categorical_accuracy"
+    return classifier(distributed, loss=loss, metrics=None, weighted_metrics=[metric])
 
 
 def class_weight_errors(distributed: bool) -> list[str]:

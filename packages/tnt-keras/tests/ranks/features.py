@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -10,21 +12,27 @@ import tensorflow as tf
 
 import tnt_keras
 
+NUM_SAMPLES = 21
+"""Batches of 5 are not even for 2 or 3 ranks, and the last one has a single sample."""
 
-def samples(num_samples: int = 22, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
+
+def samples(num_samples: int = NUM_SAMPLES, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
     """Inputs of shape `(num_samples, 10)` and labels of 3 classes."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(num_samples, 10)).astype("float32")
     return x, rng.integers(0, 3, num_samples).astype("int32")
 
 
-def weights_of(num_samples: int = 22) -> np.ndarray:
+def weights_of(num_samples: int = NUM_SAMPLES) -> np.ndarray:
     """One weight per sample, very different ones."""
     return np.linspace(0.1, 3.0, num_samples, dtype="float32")
 
 
 def classifier(distributed: bool, **compile_arguments: Any) -> Any:
-    """A compiled classifier of 10 features, as functional model."""
+    """A compiled classifier of 10 features, as functional model.
+
+    Its optimizer is built, since TensorFlow traces a step twice that creates variables.
+    """
     keras.utils.set_random_seed(11)
     inputs = keras.Input((10,))
     x = keras.layers.Dense(8, activation="tanh")(inputs)
@@ -35,7 +43,38 @@ def classifier(distributed: bool, **compile_arguments: Any) -> Any:
         "metrics": ["accuracy"],
         **compile_arguments,
     }
-    return _compiled(model, distributed, arguments)
+    model = _compiled(model, distributed, arguments)
+    model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def weighted_classifier(distributed: bool) -> Any:
+    """The classifier with a metric that counts sample weights."""
+    return classifier(distributed, weighted_metrics=["accuracy"], metrics=None)
+
+
+def restarted(make: Callable[[bool], Any], distributed: bool) -> Any:
+    """The model that `make` makes, with its first weights and optimizer state.
+
+    It is one object for all runs of a process, so that TensorFlow traces its steps once for all.
+    """
+    keras.utils.set_random_seed(11)
+    model, values = _kept(make, distributed)
+    for variable, value in zip(_state(model), values, strict=True):
+        variable.assign(value)
+    if isinstance(model, tnt_keras.Model):
+        model._tnt_preparation.num_fits = 0  # orders are drawn by it
+    return model
+
+
+@functools.cache
+def _kept(make: Callable[[bool], Any], distributed: bool) -> tuple[Any, list[np.ndarray]]:
+    model = make(distributed)
+    return model, [np.array(variable) for variable in _state(model)]
+
+
+def _state(model: Any) -> list[Any]:
+    return [*model.weights, *model.optimizer.variables]
 
 
 def _compiled(model: Any, distributed: bool, arguments: dict[str, Any]) -> Any:
@@ -116,11 +155,11 @@ def several_outputs(distributed: bool) -> dict[str, Any]:
     )
     x, y = samples()
     rng = np.random.default_rng(4)
-    words = rng.integers(0, 6, (22, 4)).astype("int32")
+    words = rng.integers(0, 6, (NUM_SAMPLES, 4)).astype("int32")
     data = tf.data.Dataset.from_tensor_slices(
         (
             {"features": x, "tokens": words},
-            {"tags": rng.integers(0, 3, (22, 4)).astype("int32"), "label": y},
+            {"tags": rng.integers(0, 3, (NUM_SAMPLES, 4)).astype("int32"), "label": y},
         )
     ).batch(5)
     results = _results(model, model.fit(data, epochs=3, verbose=0))
@@ -217,7 +256,9 @@ def accumulation(distributed: bool) -> dict[str, Any]:
 def infinite_data(distributed: bool) -> dict[str, Any]:
     """`repeat` and `steps_per_epoch`, with batches across the end of the samples."""
     model = classifier(distributed)
-    data = tf.data.Dataset.from_tensor_slices(samples()).shuffle(22, seed=1).repeat().batch(5)
+    data = (
+        tf.data.Dataset.from_tensor_slices(samples()).shuffle(NUM_SAMPLES, seed=1).repeat().batch(5)
+    )
     history = model.fit(data, epochs=3, steps_per_epoch=4, verbose=0)
     return _results(model, history)
 

@@ -8,9 +8,9 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from features import samples, weights_of
+from features import NUM_SAMPLES, samples, weights_of
 
-NUM_SAMPLES, BATCH_SIZE = 22, 5
+BATCH_SIZE = 5
 STEPS = -(-NUM_SAMPLES // BATCH_SIZE)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from features import classifier, samples
+from features import classifier, restarted, samples
 from forms_of_samples import STEPS, Batches, RowsOfBatches
 
 import tnt_keras
@@ -52,23 +52,27 @@ def _random_generator() -> Iterator[tuple[np.ndarray, ...]]:
 def fit_other_arrays(verify_inputs: bool = False) -> None:
     """Trains on arrays of which each rank has others."""
     x, y = samples(20, seed=tnt_keras.get_rank())
-    classifier(True).fit(x, y, batch_size=5, verbose=0, verify_inputs=verify_inputs)
+    restarted(classifier, True).fit(x, y, batch_size=5, verbose=0, verify_inputs=verify_inputs)
 
 
 def _fit_own_samples() -> None:
     x, y = samples(4)
     data = tf.data.Dataset.from_tensor_slices((x, y)).batch(2)
-    model = classifier(True)
+    model = restarted(classifier, True)
     model.fit(data, verbose=0, tnt_distribute_dataset=False, verify_inputs=True)
 
 
 SUSPICIOUS: dict[str, Callable[[], Any]] = {
     "other arrays": fit_other_arrays,
-    "random PyDataset": lambda: classifier(True).fit(RandomBatches(), shuffle=False, verbose=0),
-    "random generator": lambda: classifier(True).fit(_random_generator(), verbose=0, shuffle=False),
+    "random PyDataset": lambda: restarted(classifier, True).fit(
+        RandomBatches(), shuffle=False, verbose=0
+    ),
+    "random generator": lambda: restarted(classifier, True).fit(
+        _random_generator(), verbose=0, shuffle=False
+    ),
     "own samples": _fit_own_samples,
-    "rows of a PyDataset": lambda: classifier(True).fit(
+    "rows of a PyDataset": lambda: restarted(classifier, True).fit(
         RowsOfBatches(), shuffle=False, verbose=0, verify_inputs=True
     ),
-    "nothing": lambda: classifier(True).fit(Batches(), shuffle=False, verbose=0),
+    "nothing": lambda: restarted(classifier, True).fit(Batches(), shuffle=False, verbose=0),
 }

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from features import classifier, samples
+from features import classifier, restarted, samples, weighted_classifier
 from forms_of_samples import (
     BATCH_SIZE,
     NUM_SAMPLES,
@@ -58,17 +58,18 @@ FITS: dict[str, Fit] = {
 
 def train(kind: str, distributed: bool, verify: bool = False) -> dict[str, Any]:
     """Trains on one kind of input, which is also the data for validation."""
-    model = classifier(
-        distributed,
-        weighted_metrics=["accuracy"],
-        metrics=None,
-        steps_per_execution=2 if verify else 1,  # of 5 steps
-    )
+    model = restarted(_in_pairs_of_steps if verify else weighted_classifier, distributed)
     more: dict[str, Any] = {"verify_inputs": True} if verify else {}
     if kind == "dataset without end":
         more["validation_steps"] = STEPS
     history = FITS[kind](model.fit, epochs=2, verbose=0, validation_data=_validation(kind), **more)
     return {"weights": [np.asarray(w) for w in model.get_weights()], "history": history.history}
+
+
+def _in_pairs_of_steps(distributed: bool) -> Any:
+    return classifier(
+        distributed, weighted_metrics=["accuracy"], metrics=None, steps_per_execution=2
+    )  # of 5 steps
 
 
 def _validation(kind: str) -> Any:
@@ -83,7 +84,7 @@ def _validation(kind: str) -> Any:
 
 def evaluate_and_predict(kind: str, distributed: bool) -> dict[str, Any]:
     """Evaluates and predicts with one kind of input."""
-    model = classifier(distributed, weighted_metrics=["accuracy"], metrics=None)
+    model = restarted(weighted_classifier, distributed)
     data: dict[str, Callable[[], Any]] = {
         "PyDataset": Batches,
         "rows of a PyDataset": RowsOfBatches,
@@ -104,14 +105,13 @@ class BatchesWithoutWeights(Batches):
 
 def class_weights(distributed: bool, kind: str) -> dict[str, Any]:
     """`class_weight` with inputs that are no dataset."""
-    model, (x, y) = classifier(distributed), samples(NUM_SAMPLES)
+    make = _of_one_hot if kind == "one-hot" else classifier
+    model, (x, y) = restarted(make, distributed), samples(NUM_SAMPLES)
     inputs: dict[str, tuple[Any, ...]] = {
         "arrays": (x, y),
         "one-hot": (x, np.eye(3, dtype="float32")[y]),
         "PyDataset": (BatchesWithoutWeights(),),
     }
-    if kind == "one-hot":
-        model.compile("sgd", "categorical_crossentropy")
     history = model.fit(
         *inputs[kind],
         batch_size=BATCH_SIZE if kind in ("arrays", "one-hot") else None,
@@ -120,6 +120,10 @@ def class_weights(distributed: bool, kind: str) -> dict[str, Any]:
         verbose=0,
     )
     return {"weights": [np.asarray(w) for w in model.get_weights()], "history": history.history}
+
+
+def _of_one_hot(distributed: bool) -> Any:
+    return classifier(distributed, loss="categorical_crossentropy", metrics=None)
 
 
 def structures(distributed: bool, kind: str) -> dict[str, Any]:
@@ -147,7 +151,7 @@ def structures(distributed: bool, kind: str) -> dict[str, Any]:
 
 def unbatched(distributed: bool) -> dict[str, Any]:
     """Unbatched datasets in `fit`, for validation, in `evaluate` and in `predict`."""
-    model = classifier(distributed, weighted_metrics=["accuracy"], metrics=None)
+    model = restarted(weighted_classifier, distributed)
 
     def data() -> Any:
         return dataset() if distributed else dataset().batch(6)
@@ -162,7 +166,7 @@ def unbatched(distributed: bool) -> dict[str, Any]:
 
 def arrays_with_micro_batches(distributed: bool) -> dict[str, Any]:
     """Arrays, whose batch sizes are given for each rank."""
-    model, (x, y) = classifier(distributed), samples(NUM_SAMPLES)
+    model, (x, y) = restarted(classifier, distributed), samples(NUM_SAMPLES)
     size: dict[str, Any] = {"batch_size": 6, "validation_batch_size": 3}
     if distributed:
         size = {"batch_size": 6, "tnt_validation_micro_batch_size": 1}
@@ -173,14 +177,14 @@ def arrays_with_micro_batches(distributed: bool) -> dict[str, Any]:
 
 def rows_made() -> list[int]:
     """Rows that a rank makes for one epoch, without the batches that Keras looks at first."""
-    model, batches = classifier(True), RowsOfBatches()
+    model, batches = restarted(classifier, True), RowsOfBatches()
     model.fit(batches, epochs=1, verbose=0, shuffle=False)
     return sorted(set(batches.made))
 
 
 def shuffled(kind: str) -> list[np.ndarray]:
     """Trains with `shuffle=True`, Keras' default."""
-    model = classifier(True, weighted_metrics=["accuracy"], metrics=None)
+    model = restarted(weighted_classifier, True)
     if kind == "arrays":
         x, y, weights = arrays()
         model.fit(x, y, sample_weight=weights, batch_size=BATCH_SIZE, epochs=2, verbose=0)
@@ -189,9 +193,13 @@ def shuffled(kind: str) -> list[np.ndarray]:
     return [np.asarray(w) for w in model.get_weights()]
 
 
+def _that_learns_nothing(distributed: bool) -> Any:
+    return classifier(distributed, optimizer=keras.optimizers.SGD(0.0))
+
+
 def orders_of_calls(kind: str) -> list[list[float]]:
     """Losses of the steps of two calls of `fit` for a model that learns nothing."""
-    model = classifier(True, optimizer=keras.optimizers.SGD(0.0))
+    model = restarted(_that_learns_nothing, True)
     tf.random.set_seed(None)
     losses: list[list[float]] = []
     note = keras.callbacks.LambdaCallback(
@@ -212,7 +220,7 @@ def generators_that_go_on() -> list[float]:
 
     Keras reads ahead, in a thread of its own: that must not put ranks out of step.
     """
-    model, train, test = classifier(True), generator(), generator()
+    model, train, test = restarted(classifier, True), generator(), generator()
     losses: list[float] = []
     for steps in (1, 3):
         history = model.fit(

@@ -136,7 +136,7 @@ def own_calls(distributed: bool) -> dict[str, Any]:
     x = samples()[0]
     return {
         "fit": model.fit(x, 0.5, rounds=3),
-        "evaluate": model.evaluate(x, 0.5, sample_weight=np.arange(22) / 22),
+        "evaluate": model.evaluate(x, 0.5, sample_weight=np.arange(len(x)) / len(x)),
         "predict": model.predict(x, factor=4.0),
         "train_on_batch": model.train_on_batch(x[:7]),
         "predict_on_batch": model.predict_on_batch(x[:4]),

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from features import classifier, samples
+from features import classifier, restarted, samples
 from kinds_of_input import results
 
 import tnt_data
@@ -19,7 +19,7 @@ def own_samples(distributed: bool, kind: str = "dataset") -> dict[str, Any]:
     """Trains and evaluates on batches of 6 of 24 samples, which ranks have shared by themselves."""
     x, y = samples(24)
     batches = tf.data.Dataset.from_tensor_slices((x, y)).batch(6)
-    model = classifier(distributed)
+    model = restarted(classifier, distributed)
     if not distributed:
         history = model.fit(batches, epochs=2, verbose=0, validation_data=batches)
         return results(model, history, model.evaluate(batches, verbose=0))
@@ -70,5 +70,5 @@ def own_predictions() -> tuple[np.ndarray, np.ndarray]:
     """Predictions for as many samples as this rank likes, and those of plain Keras for them."""
     x, _ = samples(3 + 4 * tnt_keras.get_rank())
     data = tf.data.Dataset.from_tensor_slices(x).batch(2)
-    own = classifier(True).predict(data, verbose=0, tnt_distribute_dataset=False)
-    return own, classifier(False).predict(x, verbose=0)
+    own = restarted(classifier, True).predict(data, verbose=0, tnt_distribute_dataset=False)
+    return own, restarted(classifier, False).predict(x, verbose=0)

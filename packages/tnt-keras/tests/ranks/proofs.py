@@ -154,6 +154,39 @@ def refused() -> tuple[str, str]:
     return tuple(messages)  # type: ignore[return-value]
 
 
+class Weighted(Quotient):
+    """Its loss is a mean, but with sample weights a quotient of sums."""
+
+    def train_step(self, data: Any) -> Any:
+        x, _, weights = keras.utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            errors = tf.reduce_sum(self(x) ** 2, axis=1)
+            if weights is None:
+                loss = tf.reduce_mean(errors)
+            else:
+                loss = tf.reduce_sum(weights * errors) / tf.reduce_sum(weights)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {"loss": loss}
+
+
+def fitted_without_and_with_weights() -> list[str]:
+    """What four fits of one model end with: without, with, with, and without sample weights."""
+    keras.utils.set_random_seed(4)
+    model = tnt_keras.Model(Weighted(), probe="error")
+    model.compile("sgd")
+    x, y = samples()
+    weights = np.linspace(0.1, 2.0, len(x))
+    ends = []
+    for sample_weight in (None, weights, weights, None):
+        try:
+            model.fit(x, y, sample_weight=sample_weight, batch_size=7, verbose=0)
+            ends.append("trained")
+        except tnt_keras.ProbeError:
+            ends.append("refused")
+    return ends
+
+
 def logged(probe: str, build: str) -> list[tuple[str, str]]:
     """Level and text of what is logged in a fit."""
     records: list[tuple[str, str]] = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 import numpy as np
-from features import classifier, samples
+from features import classifier, restarted, samples
 
 import tnt_keras
 
@@ -102,4 +102,4 @@ def error_in_a_batch(kind: str) -> tuple[str, str]:
 def _fit(kind: str, batches: Batches, **more: Any) -> None:
     data = _generator(batches) if kind == "generator" else batches
     steps = STEPS if kind == "generator" else None
-    classifier(True).fit(data, steps_per_epoch=steps, shuffle=False, verbose=0, **more)
+    restarted(classifier, True).fit(data, steps_per_epoch=steps, shuffle=False, verbose=0, **more)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from features import classifier, samples, weights_of
+from features import classifier, restarted, samples, weighted_classifier, weights_of
 
 SIZES = (5, 7, 1, 9)
 """Of the batches: varying, not divisible, fewer than ranks."""
@@ -57,7 +57,7 @@ DATA: dict[str, Callable[[], Any]] = {
 
 def train(kind: str, distributed: bool, verify: bool = False) -> dict[str, Any]:
     """Fits with validation, evaluates and predicts."""
-    model = classifier(distributed, weighted_metrics=["accuracy"], metrics=None)
+    model = restarted(weighted_classifier, distributed)
     steps, more = 6 if kind == "without end" else None, {"verify_inputs": True} if verify else {}
     history = model.fit(
         DATA[kind](),
@@ -81,7 +81,9 @@ def single_samples(distributed: bool, refused: bool) -> str:
     x, y = samples(12)
     element = (x, y) if refused else (x[:, :1], y[:, None])
     try:
-        classifier(distributed).fit(tf.data.Dataset.from_tensor_slices(element), verbose=0)
+        restarted(classifier, distributed).fit(
+            tf.data.Dataset.from_tensor_slices(element), verbose=0
+        )
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "no error"
@@ -96,7 +98,7 @@ def unequal_rows(distributed: bool) -> str:
 
     data = tf.data.Dataset.from_generator(batches, output_signature=SPEC[:2])
     try:
-        classifier(distributed).fit(data, verbose=0)
+        restarted(classifier, distributed).fit(data, verbose=0)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "no error"

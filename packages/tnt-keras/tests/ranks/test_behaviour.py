@@ -68,7 +68,7 @@ def test_saved_model_is_plain_and_training_goes_on_as_in_serial(
     (tmp_path / "ranks").mkdir()
     [serial] = pool_of(1).run(behaviours.train_save_and_go_on, str(tmp_path / "serial"), False)
     results = pool_of(2).run(behaviours.train_save_and_go_on, str(tmp_path / "ranks"), True)
-    steps_per_epoch = -(-22 // 5)
+    steps_per_epoch = -(-features.NUM_SAMPLES // 5)
     for result in results:
         assert result["plain"]
         assert result["iterations"] == 2 * steps_per_epoch == serial["iterations"]

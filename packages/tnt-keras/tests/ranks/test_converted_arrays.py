@@ -9,7 +9,11 @@ import pytest
 from test_features_equal_serial import assert_close, assert_equal_results
 
 
-@pytest.mark.parametrize("size", [1, 3])
+def _thorough(*sizes: int) -> list[Any]:
+    return [pytest.param(size, marks=pytest.mark.thorough) for size in sizes]
+
+
+@pytest.mark.parametrize("size", [2, *_thorough(1, 3)])
 def test_arrays_are_converted_as_in_keras(size: int, pool_of: Any) -> None:
     [expected] = pool_of(1).run(converted_arrays.train_on_arrays, False)
     assert expected["Series"]["received"] == ["float32 (1,)"] * 3
@@ -20,7 +24,7 @@ def test_arrays_are_converted_as_in_keras(size: int, pool_of: Any) -> None:
                 assert_close(value, expected[kind][name], 1e-4, f"{kind}: {name}")
 
 
-@pytest.mark.parametrize("size", [1, pytest.param(2, marks=pytest.mark.thorough), 3])
+@pytest.mark.parametrize("size", [3, *_thorough(1, 2)])
 def test_class_weights_count_as_in_keras(size: int, pool_of: Any) -> None:
     [expected] = pool_of(1).run(converted_arrays.train_with_class_weights, False)
     refused = {kind for kind, results in expected.items() if isinstance(results, str)}

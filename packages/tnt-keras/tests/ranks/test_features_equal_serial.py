@@ -1,4 +1,4 @@
-"""Features of Keras' training give on 3 ranks what they give in serial Keras."""
+"""Features of Keras' training give on several ranks what they give in serial Keras."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import features
 import numpy as np
 import pytest
 
-SIZE = 3
+SIZE = 2
+"""Of the short run. The last batch has a single sample, so that a rank has none."""
+
+of_all_sizes = pytest.mark.parametrize("size", [SIZE, pytest.param(3, marks=pytest.mark.thorough)])
 
 
 def assert_equal_results(
@@ -37,26 +40,31 @@ def assert_close(actual: Any, expected: Any, bound: float, name: str) -> None:
         np.testing.assert_allclose(actual, expected, rtol=0, atol=bound * scale, err_msg=name)
 
 
+@of_all_sizes
 @pytest.mark.parametrize("reduction", ["sum_over_batch_size", "sum", "mean_with_sample_weight"])
-def test_sample_weights_count_as_in_serial(reduction: str, pool_of: Any) -> None:
-    assert_equal_results(features.sample_weights, pool_of, reduction)
+def test_sample_weights_count_as_in_serial(reduction: str, size: int, pool_of: Any) -> None:
+    assert_equal_results(features.sample_weights, pool_of, reduction, size=size)
 
 
+@of_all_sizes
 @pytest.mark.parametrize(
     "function",
     features.WITHOUT_ARGUMENTS,
     ids=lambda function: function.__name__,
 )
-def test_feature_gives_the_serial_result(function: Any, pool_of: Any) -> None:
-    assert_equal_results(function, pool_of)
+def test_feature_gives_the_serial_result(function: Any, size: int, pool_of: Any) -> None:
+    assert_equal_results(function, pool_of, size=size)
 
 
+@of_all_sizes
 @pytest.mark.parametrize(
     "arguments", [{"run_eagerly": True}, {"steps_per_execution": 3}, {}], ids=str
 )
-def test_way_of_execution_does_not_change_results(arguments: dict[str, Any], pool_of: Any) -> None:
+def test_way_of_execution_does_not_change_results(
+    arguments: dict[str, Any], size: int, pool_of: Any
+) -> None:
     [expected] = pool_of(1).run(_execution, False, arguments)
-    results = pool_of(SIZE).run(_execution, True, arguments)
+    results = pool_of(size).run(_execution, True, arguments)
     for result in results:
         for name, value in expected.items():
             assert_close(result[name], value, 1e-4, name)
@@ -66,18 +74,21 @@ def _execution(distributed: bool, arguments: dict[str, Any]) -> dict[str, Any]:
     return features.execution(distributed, **arguments)
 
 
-def test_float16_gradients_are_reduced_before_they_are_unscaled(pool_of: Any) -> None:
+@of_all_sizes
+def test_float16_gradients_are_reduced_before_they_are_unscaled(size: int, pool_of: Any) -> None:
     # float16 has 11 bits: results agree to about 1e-3.
-    assert_equal_results(features.loss_scaling, pool_of, bound=5e-3)
+    assert_equal_results(features.loss_scaling, pool_of, bound=5e-3, size=size)
 
 
+@of_all_sizes
 @pytest.mark.parametrize("gradients_first", [False, True])
 def test_every_optimizer_of_a_step_sees_the_gradients_of_all_ranks(
-    gradients_first: bool, pool_of: Any
+    gradients_first: bool, size: int, pool_of: Any
 ) -> None:
-    assert_equal_results(features.two_optimizers, pool_of, gradients_first)
+    assert_equal_results(features.two_optimizers, pool_of, gradients_first, size=size)
 
 
+@of_all_sizes
 @pytest.mark.parametrize("is_function", [False, True], ids=["plain", "tf.function"])
-def test_own_step_gives_the_serial_result(is_function: bool, pool_of: Any) -> None:
-    assert_equal_results(features.own_step, pool_of, is_function)
+def test_own_step_gives_the_serial_result(is_function: bool, size: int, pool_of: Any) -> None:
+    assert_equal_results(features.own_step, pool_of, is_function, size=size)

@@ -20,7 +20,7 @@ def assert_equal_to_serial(function: Any, size: int, pool_of: Any, *arguments: A
                 assert_close(result[name], value, 1e-5, name)
 
 
-@pytest.mark.parametrize("size", [1, pytest.param(2, marks=pytest.mark.thorough), 3])
+@pytest.mark.parametrize("size", [1, 2, pytest.param(3, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(
     "function",
     [own_methods.own_compile, own_methods.own_defaults, own_methods.own_calls],

@@ -51,6 +51,11 @@ def test_a_step_that_is_not_that_of_the_serial_run_stops_before_it_trains(pool_o
             assert "tnt.batch_mean" in message
 
 
+def test_other_data_are_proved_too_and_a_refusal_is_not_forgotten(pool_of: Any) -> None:
+    for ends in pool_of(2).run(proofs.fitted_without_and_with_weights):
+        assert ends == ["trained", "refused", "refused", "trained"]
+
+
 def test_a_warning_trains_all_the_same(pool_of: Any) -> None:
     [warnings, _] = pool_of(2).run(proofs.logged, "warn", "quotient")
     assert any("would not be that of the serial run" in text for _, text in warnings)

@@ -12,7 +12,7 @@ from features import samples
 
 import tnt_keras as tnt
 
-BATCH_SIZE = 5  # of 22 samples: parts are uneven, and the last batch has fewer samples than 3 ranks
+BATCH_SIZE = 5  # of 21 samples: parts are uneven, and the last batch has one sample
 
 
 def _trained(model: Any, distributed: bool, y: Any = None, **compile_arguments: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 
 import keras
@@ -145,11 +144,3 @@ def test_watching_within_watching_tells_both() -> None:
         with inner.watching():
             variable.assign(3.0)
     assert (float(outer.initial(variable)), float(inner.initial(variable))) == (1.0, 2.0)
-
-
-def test_generators_of_python_and_numpy_begin_again() -> None:
-    changes = VariableChanges()
-    drawn = [(random.random(), float(np.random.normal())) for _ in range(2)]
-    for _ in range(2):
-        changes.restore()
-        assert [(random.random(), float(np.random.normal())) for _ in range(2)] == drawn

@@ -8,8 +8,9 @@ from typing import Any
 
 from tnt_comm.testing.job import Job, pack_call
 from tnt_comm.testing.placement import Host, places_of
+from tnt_comm.testing.preloaded import Preloaded
 from tnt_comm.testing.report import RankReport, RanksFailed
-from tnt_comm.testing.run import DEFAULT_GRACE_S, DEFAULT_TIMEOUT_S
+from tnt_comm.testing.run import DEFAULT_GRACE_S, DEFAULT_TIMEOUT_S, FORKS_ON_THIS_HOST
 
 LEAVE_WITHIN_S = 60.0
 """Leaving takes a moment; on a busy machine, the end of an interpreter can take many seconds."""
@@ -35,10 +36,14 @@ class RankPool:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         grace_s: float = DEFAULT_GRACE_S,
         hosts: Sequence[Host] | None = None,
+        preloaded: Preloaded | None = None,
     ) -> None:
         """Remember the settings, which mean the same as in `run_ranks`; starts nothing. Local."""
+        if preloaded is not None and hosts is not None:
+            raise ValueError(FORKS_ON_THIS_HOST)
         self.size = size
         self._hosts = places_of(size, hosts)
+        self._preloaded = preloaded
         self._env = dict(env or {})
         self._timeout_s = timeout_s
         self._grace_s = grace_s
@@ -64,7 +69,7 @@ class RankPool:
         """Do as `run` does, but return the outcome of every rank; never raise for a failing one."""
         message = pack_call(function, args, is_last=False)
         if self._job is None:
-            self._job = Job(self._hosts, self._env)
+            self._job = Job(self._hosts, self._env, self._preloaded)
         limit_s = self._timeout_s if timeout_s is None else timeout_s
         is_usable = False
         try:

@@ -12,6 +12,7 @@ from tnt_comm.testing.report import RankReport, RanksFailed
 
 DEFAULT_TIMEOUT_S = 200.0
 DEFAULT_GRACE_S = 10.0
+FORKS_ON_THIS_HOST = "Forks run on this host: give either `hosts` or `preloaded`."
 
 
 def run_ranks(
@@ -78,7 +79,7 @@ def observe_ranks(
         ValueError: As `run_ranks`. Never raises because ranks fail.
     """
     if preloaded is not None and hosts is not None:
-        raise ValueError("Forks run on this host: give either `hosts` or `preloaded`.")
+        raise ValueError(FORKS_ON_THIS_HOST)
     message = pack_call(function, args, is_last=True)
     job = Job(places_of(size, hosts), env, preloaded)
     try:

@@ -14,6 +14,7 @@ that has a rule of its own (`step.rules`) is left to `step.layer_statistics`.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -95,6 +96,7 @@ class RecordedResults:
         with contextlib.ExitStack() as stack:
             for metric in metrics:
                 stack.enter_context(replaced(metric, "result", self._recorder(metric.result)))
+            stack.enter_context(replaced(keras.Model, "get_metrics_result", _results_of))
             yield
 
     def recompute(self, value: Any) -> Callable[[], tf.Tensor] | None:
@@ -123,8 +125,9 @@ class RecordedResults:
         def result() -> Any:
             value = plain_result()
             if isinstance(value, dict):
+                compute_all = functools.cache(plain_result)  # once for all items
                 for key, item in value.items():
-                    self._results.append((item, _item_of(plain_result, key)))
+                    self._results.append((item, _item_of(compute_all, key)))
             else:
                 self._results.append((value, plain_result))
             return value
@@ -132,8 +135,17 @@ class RecordedResults:
         return result
 
 
-def _item_of(plain_result: Callable[[], Any], key: str) -> Callable[[], tf.Tensor]:
-    return lambda: plain_result()[key]
+def _results_of(model: keras.Model) -> dict[str, Any]:
+    """Return what `get_metrics_result` does. Some versions of Keras make eager results numbers."""
+    results: dict[str, Any] = {}
+    for metric in model.metrics:
+        result = metric.result()
+        results.update(result if isinstance(result, dict) else {metric.name: result})
+    return results
+
+
+def _item_of(compute_all: Callable[[], Any], key: str) -> Callable[[], tf.Tensor]:
+    return lambda: compute_all()[key]
 
 
 @contextlib.contextmanager

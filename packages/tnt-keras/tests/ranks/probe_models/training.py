@@ -54,6 +54,7 @@ def train_and_compare(cases: Sequence[Case], policy: str | None = None) -> list[
         For each case a checksum of the results, and a `Result` on the rank that has compared it.
     """
     rank, size = tnt_keras.get_rank(), tnt_keras.get_size()
+    gc.freeze()  # what others have left: it need not be looked through after each case
     serial = {
         case.name: _outcome(case, policy, distributed=False)
         for case in cases[rank::size]
