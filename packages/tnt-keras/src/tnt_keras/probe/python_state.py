@@ -34,5 +34,9 @@ class PythonState:
         """Give back all of it, as often as wanted. Local."""
         random.setstate(self._python_state)
         np.random.set_state(self._numpy_state)
+        self.restore_attributes()
+
+    def restore_attributes(self) -> None:
+        """Give back what objects hold. Local."""
         for attributes, name, value in self._attributes:
             attributes[name] = value

@@ -264,7 +264,7 @@ class StepRunner:
     ) -> Observation:
         """Run the step from the state of the reference and return what was seen."""
         self._changes.restore()
-        self._python_state.restore()
+        self._python_state.restore_attributes()  # generators are those of the draws
         changes = VariableChanges()
         followed = None if is_reference else self._followed(reference)
         gradients = TapeGradients(reference.amplification)
