@@ -117,7 +117,7 @@ def test_children_of_a_killed_rank_do_not_hide_its_death() -> None:
 
 @pytest.mark.parametrize("hosts", [(Host(2),), (Host(1), Host(1))], ids=["one host", "two hosts"])
 def test_a_stopped_rank_is_reported_and_ends_the_wait_at_the_deadline(hosts: tuple[Host]) -> None:
-    env = {**GPI2, "TNT_STALL_REPORT_S": "2.5"}
+    env = {**GPI2, "TNT_STALL_REPORT_S": "3.2"}  # silent after 2 s, deadline after 4 s
     reports = observe_ranks(stop_for_good, 2, LOST, env=env, timeout_s=IN_TIME_S, hosts=hosts)
     assert "not complete after 4 s" in reports[0].value
     assert f"rank {LOST} (host" in reports[0].value
