@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.jobs import JobFailed, Place, end_on_sigterm, run_job
-from benchmarks.records import Row, make_header, write_rows
+from benchmarks import command
+from benchmarks.jobs import Place
+from benchmarks.records import Row, make_header
 from benchmarks.spread import quartiles, rounded
 
 GOALS = {2: 0.55, 4: 0.30}
@@ -26,13 +25,11 @@ Rounds = Mapping[Case, Sequence[dict[str, Any]]]
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.input", description=__doc__)
+    parser = command.make_parser("input", __doc__)
     parser.add_argument("--images", type=int, default=2000, metavar="N")
     parser.add_argument("--batch-size", type=int, default=64, help="samples of all ranks")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4], metavar="N")
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one pass")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to FILE")
     return parser
 
 
@@ -56,11 +53,10 @@ def measure(arguments: argparse.Namespace) -> Rounds:
 
 def read_once(folder: Path, case: Case, arguments: argparse.Namespace) -> dict[str, Any]:
     """One pass in a process of its own, as a rank has one."""
-    result = folder / "result.json"
-    numbers = [str(result), str(folder), str(arguments.batch_size), case[0], str(case[1])]
-    run_job("benchmarks.input.rank", numbers, [Place()], {}, timeout_s=arguments.timeout)
-    measured: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
-    return measured
+    words = [folder, arguments.batch_size, *case]
+    return command.result_of_job(
+        "benchmarks.input.rank", words, [Place()], {}, timeout_s=arguments.timeout
+    )
 
 
 def make_row(case: Case, rounds: Rounds) -> Row:
@@ -102,25 +98,16 @@ def _verdict(what: str, ratio: float, goal: float, row: Row) -> str:
     return f"{verdict}: {what} {numbers}"
 
 
-def main() -> int:
+def main() -> None:
     arguments = make_parser().parse_args()
     rounds = measure(arguments)
     options = {"images": arguments.images, "batch_size": arguments.batch_size}
     header = make_header("input", rounds["serial", 1][0]["versions"], options)
     rows = [make_row(case, rounds) for case in rounds]
-    print(*(f"{name}: {value}" for name, value in header.items()), sep="\n")
-    print(" ".join(f"{name:>22}" for name in rows[0]))
-    for row in rows:
-        print(" ".join(f"{value!s:>22}" for value in row.values()))
-    print(*judge(rows), sep="\n")
-    if arguments.json:
-        write_rows(arguments.json, [header, *rows], is_new=True)
-    return 0
+    cells = [list(rows[0]), *(list(row.values()) for row in rows)]
+    lines = [" ".join(f"{cell!s:>22}" for cell in line) for line in cells]
+    command.report(header, rows, [*lines, *judge(rows)], arguments.json)
 
 
 if __name__ == "__main__":
-    end_on_sigterm()
-    try:
-        sys.exit(main())
-    except JobFailed as failure:
-        sys.exit(str(failure))
+    command.run(main)

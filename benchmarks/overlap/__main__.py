@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.jobs import JobFailed, Place, end_on_sigterm, run_job
+from benchmarks.command import result_of_job
+from benchmarks.jobs import JobFailed, Place, end_on_sigterm
 from benchmarks.overlap.link import ADDRESSES, LinkUnavailable, limited_link
 from benchmarks.overlap.summary import HEADER, judge, line_of, make_row
 from benchmarks.records import Row, make_header, write_rows
@@ -65,12 +65,8 @@ def measure(fusion: str, places: Sequence[Place], arguments: argparse.Namespace)
     """Run the two ranks with one fusion threshold. Returns what rank 0 writes."""
     numbers = (arguments.batch_size, arguments.rounds, arguments.steps)
     variables = {"TNT_TRANSPORT": arguments.transport}
-    with tempfile.TemporaryDirectory() as folder:
-        result = Path(folder) / "result.json"
-        words = [str(result), THRESHOLDS_KB[fusion], arguments.model, *map(str, numbers)]
-        run_job("benchmarks.overlap.rank", words, places, variables, JOB_S)
-        measured: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
-    return measured
+    words = [THRESHOLDS_KB[fusion], arguments.model, *numbers]
+    return result_of_job("benchmarks.overlap.rank", words, places, variables, JOB_S)
 
 
 def measure_all(places: Sequence[Place], arguments: argparse.Namespace) -> list[Row]:

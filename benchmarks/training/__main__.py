@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
-import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from benchmarks.jobs import JobFailed, Place, end_on_sigterm, run_job
-from benchmarks.records import Row, make_header, write_rows
+from benchmarks import command
+from benchmarks.jobs import JobFailed, Place
+from benchmarks.records import Row, make_header
 from benchmarks.spread import quartiles, rounded
 
 GOAL_FIRST_STEPS = 1.0
@@ -29,7 +26,7 @@ Trainings = Mapping[str, Sequence[dict[str, Any]]]
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.training", description=__doc__)
+    parser = command.make_parser("training", __doc__)
     parser.add_argument("--ranks", type=int, default=2, metavar="N")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS, metavar="NAME")
     parser.add_argument("--batch-size", type=int, default=16, help="samples of each rank")
@@ -38,9 +35,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--width", type=int, default=256, help="of the Transformer's vectors")
     parser.add_argument("--tokens", type=int, default=64, help="in a sample of the Transformer")
     parser.add_argument("--steps", type=int, default=6, help="of each training, two at least")
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--timeout", type=float, default=600, help="seconds for one training")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to FILE")
     return parser
 
 
@@ -61,17 +56,13 @@ def train_once(model: str, kind: str, arguments: argparse.Namespace) -> dict[str
     """One training in processes of its own: only there is its first step the first."""
     sizes = [arguments.pixels, arguments.layers, arguments.width, arguments.tokens]
     numbers = [arguments.batch_size, arguments.steps, *sizes]
-    with tempfile.TemporaryDirectory() as folder:
-        result = Path(folder) / "training.json"
-        run_job(
-            "benchmarks.training.rank",
-            [str(result), model, *map(str, numbers)],
-            [Place()] * arguments.ranks,
-            {"TNT_PROBE": PROBES[kind]},
-            timeout_s=arguments.timeout,
-        )
-        measured: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
-    return measured
+    return command.result_of_job(
+        "benchmarks.training.rank",
+        [model, *numbers],
+        [Place()] * arguments.ranks,
+        {"TNT_PROBE": PROBES[kind]},
+        timeout_s=arguments.timeout,
+    )
 
 
 def require_equal(model: str, proved: dict[str, Any], unproved: dict[str, Any]) -> None:
@@ -133,7 +124,7 @@ def judge(row: Row) -> str:
     )
 
 
-def main() -> int:
+def main() -> None:
     arguments = make_parser().parse_args()
     rounds = measure(arguments)
     names = ("batch_size", "pixels", "layers", "width", "tokens", "steps", "rounds")
@@ -141,18 +132,9 @@ def main() -> int:
     versions = next(iter(rounds.values()))["proved"][0]["versions"]
     header = make_header("training", versions, options)
     rows = [make_row(model, trainings, arguments) for model, trainings in rounds.items()]
-    print(*(f"{name}: {value}" for name, value in header.items()), sep="\n")
-    for row in rows:
-        print("", *(f"{name}: {value}" for name, value in row.items()), sep="\n")
-    print("", *map(judge, rows), sep="\n")
-    if arguments.json:
-        write_rows(arguments.json, [header, *rows], is_new=True)
-    return 0
+    lines = [line for row in rows for line in ("", *command.lines_of(row))]
+    command.report(header, rows, [*lines, "", *map(judge, rows)], arguments.json)
 
 
 if __name__ == "__main__":
-    end_on_sigterm()
-    try:
-        sys.exit(main())
-    except JobFailed as failure:
-        sys.exit(str(failure))
+    command.run(main)

@@ -27,6 +27,12 @@ def test_a_layer_without_a_row_is_named(tmp_path, capsys):
     assert "no row for layer 'magic'" in capsys.readouterr().out
 
 
+def test_a_tree_below_a_folder_of_that_name_is_checked_too(tmp_path, capsys):
+    root = tmp_path / "cpp"
+    write(root / "packages/tnt-comm/cpp/tnt/comm/base/error.hpp", "")
+    assert check_layers.main([str(root)]) == 0, capsys.readouterr().out
+
+
 def test_the_table_of_layers_has_no_cycle():
     remaining = dict(check_layers.INCLUDES)
     while remaining:

@@ -2,6 +2,7 @@
 // between. Whatever is not plain gives None, and the caller goes the general
 // way; so there is one place, arrays.py, that says what is wrong with arrays.
 
+#include <array>
 #include <cstring>
 #include <exception>
 
@@ -31,11 +32,27 @@ const PlainArrays& plain_arrays() {
   return *arrays;
 }
 
+using OpNames = std::array<PyObject*, kNumReduceOps>;
+
+// Interned, as constants of Python are: so they are found without comparing texts.
+const OpNames& op_names() {
+  static const OpNames names = [] {
+    constexpr const char* kNames[kNumReduceOps] = {"sum", "prod", "min", "max", "and", "or"};
+    OpNames interned{};
+    for (std::size_t i = 0; i < kNumReduceOps; ++i) {
+      interned[i] = PyUnicode_InternFromString(kNames[i]);
+      if (interned[i] == nullptr) throw py::error_already_set();
+    }
+    return interned;
+  }();
+  return names;
+}
+
 bool parse_op(PyObject* name, ReduceOp& op) {
-  constexpr const char* kNames[kNumReduceOps] = {"sum", "prod", "min", "max", "and", "or"};
   if (!PyUnicode_CheckExact(name)) return false;
+  const OpNames& names = op_names();
   for (std::size_t i = 0; i < kNumReduceOps; ++i) {
-    if (PyUnicode_CompareWithASCIIString(name, kNames[i]) != 0) continue;
+    if (name != names[i] && PyUnicode_Compare(name, names[i]) != 0) continue;
     op = static_cast<ReduceOp>(i);
     return true;
   }
@@ -150,6 +167,7 @@ void bind_allreduce(py::module_& module) {
        METH_FASTCALL, nullptr},
       {nullptr, nullptr, 0, nullptr}};
   plain_arrays();  // looks up numpy, which is not for the middle of a call
+  op_names();
   if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw py::error_already_set();
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pandas
 import tensorflow as tf
 from features import NUM_SAMPLES, classifier, restarted, samples, weights_of
 
+import tnt_data
 import tnt_keras
 
 BATCH_SIZE = 5
@@ -214,9 +216,36 @@ def _train_with_class_weight(kind: str, distributed: bool) -> Any:
         history = model.fit(
             *data, batch_size=batch_size, class_weight=class_weight, shuffle=False, verbose=0
         )
-    except tf.errors.OpError as error:
+    except (tf.errors.OpError, ValueError) as error:
         return type(error).__name__
     return {"weights": [np.asarray(w) for w in model.get_weights()], "history": history.history}
+
+
+def labels_without_weight(kind: str) -> tuple[str, str, Any]:
+    """The error for a dataset in which rank 1 alone has a label without weight.
+
+    Returns:
+        Class and text of the error, and the history of a training thereafter.
+    """
+    rank, size = tnt_keras.get_rank(), tnt_keras.get_size()
+    y = samples(NUM_SAMPLES)[1]
+    wrong = y.copy()
+    wrong[2 * BATCH_SIZE + 1] = 7  # read by rank 1 of 2 however the samples are shared
+    own = {"tnt_distribute_dataset": False} if kind in ("own", "micro-batches") else {}
+
+    def data(labels: np.ndarray) -> Any:
+        whole = _dataset(labels)
+        if kind == "own":
+            whole = whole.unbatch().shard(size, rank).batch(BATCH_SIZE)
+        return tnt_data.distribute(whole, rank, size) if kind == "micro-batches" else whole
+
+    model = classifier(True, run_eagerly=kind == "eager")
+    fit = functools.partial(model.fit, verbose=0, class_weight=LEFT_OUT, **own)
+    try:
+        fit(data(wrong))
+    except Exception as error:
+        return type(error).__name__, str(error), fit(data(y)).history
+    return "none", "", None
 
 
 def _with_mse(distributed: bool) -> Any:

@@ -62,7 +62,7 @@ def _sum(reducer: tnt_comm.GradientReducer, factor: float) -> list[tf.Tensor]:
     started = [ops.start_reduce(_own(n), scale, reducer, i) for i, n in enumerate((LARGE, SMALL))]
     barrier = tf.add_n([token for token, _ in started])
     return [
-        ops.finish_reduce(pending, barrier, reducer, i) for i, (_, pending) in enumerate(started)
+        ops.finish_reduce(pending, barrier, reducer, i)[1] for i, (_, pending) in enumerate(started)
     ]
 
 
@@ -87,7 +87,9 @@ def _traced(
         token, pending = ops.start_reduce(value, tf.ones_like(scale), reducer, 0)
         small_token, small = ops.start_reduce(_own(SMALL), scale, reducer, 1)
     barrier = token + small_token
-    sums = [ops.finish_reduce(each, barrier, reducer, i) for i, each in enumerate((pending, small))]
+    sums = [
+        ops.finish_reduce(each, barrier, reducer, i)[1] for i, each in enumerate((pending, small))
+    ]
     with tf.control_dependencies(sums):
         seen = value + 0.0 if is_read_later else tf.zeros([])
     return address, sums[0], sums[1], seen

@@ -56,6 +56,13 @@ def _unreduced_loss() -> None:
     classifier(True, loss=loss).fit(batches_of())
 
 
+def _fixed_batch_size() -> None:
+    inputs = keras.Input(batch_shape=(5, 10))
+    model = keras.Model(inputs, keras.layers.Dense(3, activation="softmax")(inputs))
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    tnt_keras.Model(model).fit(batches_of())
+
+
 def _backup_and_restore() -> None:
     classifier(True).fit(batches_of(), callbacks=[keras.callbacks.BackupAndRestore("backup")])
 
@@ -140,6 +147,7 @@ MISTAKES = {
     "generator": _generator,
     "not a model": _not_a_model,
     "unreduced loss": _unreduced_loss,
+    "fixed batch size": _fixed_batch_size,
     "backup and restore": _backup_and_restore,
     "different models": _different_models,
     "custom loop": _custom_loop,

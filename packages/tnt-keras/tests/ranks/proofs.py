@@ -123,6 +123,22 @@ def counted(fit_epochs: int = 1) -> dict[str, int]:
     return {name: before.count(name) for name in names} | {"after compile": len(proofs)}
 
 
+def updates_in_a_proof() -> int:
+    """How often the optimizer is run while a training is proved, which is done eagerly."""
+    updates: list[bool] = []
+
+    class Noting(keras.optimizers.SGD):
+        def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+            updates.append(tf.executing_eagerly())
+            super().apply(grads, trainable_variables)
+
+    model = tnt_keras.Model(everything(), probe="error")
+    model.compile(Noting(0.1), "sparse_categorical_crossentropy")
+    x, y = samples()
+    model.fit(x, y, batch_size=7, verbose=0)
+    return sum(updates)
+
+
 def refused() -> tuple[str, str]:
     """The error of a fit, and that of a train_on_batch."""
     x, y = samples()
@@ -136,6 +152,39 @@ def refused() -> tuple[str, str]:
         except tnt_keras.ProbeError as error:
             messages.append(str(error))
     return tuple(messages)  # type: ignore[return-value]
+
+
+class Weighted(Quotient):
+    """Its loss is a mean, but with sample weights a quotient of sums."""
+
+    def train_step(self, data: Any) -> Any:
+        x, _, weights = keras.utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            errors = tf.reduce_sum(self(x) ** 2, axis=1)
+            if weights is None:
+                loss = tf.reduce_mean(errors)
+            else:
+                loss = tf.reduce_sum(weights * errors) / tf.reduce_sum(weights)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {"loss": loss}
+
+
+def fitted_without_and_with_weights() -> list[str]:
+    """What four fits of one model end with: without, with, with, and without sample weights."""
+    keras.utils.set_random_seed(4)
+    model = tnt_keras.Model(Weighted(), probe="error")
+    model.compile("sgd")
+    x, y = samples()
+    weights = np.linspace(0.1, 2.0, len(x))
+    ends = []
+    for sample_weight in (None, weights, weights, None):
+        try:
+            model.fit(x, y, sample_weight=sample_weight, batch_size=7, verbose=0)
+            ends.append("trained")
+        except tnt_keras.ProbeError:
+            ends.append("refused")
+    return ends
 
 
 def logged(probe: str, build: str) -> list[tuple[str, str]]:
@@ -229,7 +278,7 @@ def in_float8(distributed: bool) -> dict[str, Any]:
     x, y = samples()
     model.fit(x, y, batch_size=7, epochs=2, shuffle=False, verbose=0)
     return {
-        variable.path.split("/", 1)[1].split("_", 1)[-1]: np.asarray(variable.value)
+        variable.path.rsplit("/", 1)[1]: np.asarray(variable.value)
         for variable in model.layers[0].trainable_variables
         if variable.overwrite_with_gradient
     }

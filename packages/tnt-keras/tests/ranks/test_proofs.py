@@ -39,12 +39,21 @@ def test_each_step_is_proved_once_until_the_model_is_compiled_anew(pool_of: Any)
         }
 
 
+def test_a_proof_runs_the_optimizer_once_to_get_to_its_second_state(pool_of: Any) -> None:
+    assert pool_of(2).run(proofs.updates_in_a_proof) == [1, 1]
+
+
 def test_a_step_that_is_not_that_of_the_serial_run_stops_before_it_trains(pool_of: Any) -> None:
     for messages in pool_of(3).run(proofs.refused):
         assert len(messages) == 2
         for message in messages:
             assert "`train_step` would not be that of the serial run" in message
             assert "tnt.batch_mean" in message
+
+
+def test_other_data_are_proved_too_and_a_refusal_is_not_forgotten(pool_of: Any) -> None:
+    for ends in pool_of(2).run(proofs.fitted_without_and_with_weights):
+        assert ends == ["trained", "refused", "refused", "trained"]
 
 
 def test_a_warning_trains_all_the_same(pool_of: Any) -> None:

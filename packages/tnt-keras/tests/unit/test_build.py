@@ -56,10 +56,11 @@ def test_eager_steps_are_built_without_an_effect_on_variables() -> None:
 
 
 def test_variables_of_other_code_are_assigned_as_always() -> None:
-    variable = tf.Variable(0.0)
+    variable = tf.Variable([0.0, 0.0])
     with without_assignments():
-        variable.assign(1.0)
+        variable.assign([1.0, 1.0])
         with step_scope(Building()):
-            variable.assign(2.0)
-            variable.assign_add(3.0)
-    assert variable.numpy() == 1.0
+            variable.assign([2.0, 2.0])
+            variable.assign_add([3.0, 3.0])
+            variable[:1].assign([4.0])
+    np.testing.assert_array_equal(variable.numpy(), [1.0, 1.0])

@@ -94,6 +94,32 @@ def test_every_finish_waits_for_all_starts_and_for_the_exchange_before() -> None
         assert _before(finish) >= {*names, *(each.name for each in finishes[:3])}
 
 
+@pytest.mark.parametrize("used", [[0], [1], [2], []])
+def test_all_is_finished_whichever_results_a_graph_uses(used: list[int]) -> None:
+    first, second = Channel("first"), Channel("second")
+
+    @tf.function(autograph=False)
+    def step() -> Any:
+        exchanges = ExchangeSequence()
+        collectives = [_sum("a", [1.0]), _sum("b", [2.0]), _rows("c", [3.0])]
+        results = exchanges.exchange(first, collectives)
+        exchanges.exchange(second, [_rows("d", [4.0])])
+        return [results[index] for index in used]
+
+    for _ in range(3):  # what is started and not finished cannot be started again
+        np.testing.assert_array_equal(step(), [[index + 1.0] for index in used])
+
+
+def test_a_result_is_used_before_the_others_are_there() -> None:
+    def step() -> Any:
+        a, b = ExchangeSequence().exchange(Channel("test"), [_sum("a", [1.0]), _sum("b", [1.0])])
+        return tf.identity(a, "used"), b
+
+    graph = _graph_of(step)
+    _, second = _operations(graph, FINISHES)
+    assert second.name not in _before(graph.get_operation_by_name("used"))
+
+
 def test_starts_wait_for_nothing_but_their_tensor() -> None:
     first, second = Channel("first"), Channel("second")
 

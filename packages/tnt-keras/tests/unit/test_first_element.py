@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tnt_keras.probe.first_element import FirstElement
+from tnt_keras.probe.first_element import FirstElement, kind_of
 
 NUM_SAMPLES, BATCH_SIZE, EPOCHS = 14, 3, 3
 STEPS = -(-NUM_SAMPLES // BATCH_SIZE)
@@ -124,7 +124,7 @@ class Run:
             for name in ("train", "test", "predict"):
                 getattr(self.model, f"make_{name}_function")()
                 function = getattr(self.model, f"{name}_function")
-                look = FirstElement(function, self._look, lambda: self._wants)
+                look = FirstElement(function, self._look, lambda _: self._wants)
                 setattr(self.model, f"{name}_function", look)
 
     def _look(self, element: Any) -> None:
@@ -257,7 +257,7 @@ def test_look_shows_what_the_step_gets_next() -> None:
     function = FirstElement(
         lambda data: seen.append(int(data.get_next())),
         lambda element: looked.append(None if element is None else int(element)),
-        lambda: next(wanted),
+        lambda _: next(wanted),
     )
     for _ in range(4):
         function(iterator)
@@ -288,7 +288,7 @@ def test_function_may_take_as_many_elements_as_it_likes(taken: int) -> None:
     dataset = tf.data.Dataset.from_generator(source, output_signature=tf.TensorSpec([]))
     iterator = iter(dataset.with_options(at_once))
     function = FirstElement(
-        lambda data: [int(data.get_next()) for _ in range(taken)], lambda _: None, lambda: True
+        lambda data: [int(data.get_next()) for _ in range(taken)], lambda _: None, lambda _: True
     )
     assert function(iterator) + function(iterator) == list(range(2 * taken))
     assert read == list(range(2 * taken))
@@ -300,7 +300,7 @@ def test_graph_is_traced_once_for_the_call_with_a_look_and_those_after_it() -> N
         return tf.reduce_sum(iterator.get_next())
 
     wanted = iter([True, False, True])
-    function = FirstElement(total, lambda _: None, lambda: next(wanted))
+    function = FirstElement(total, lambda _: None, lambda _: next(wanted))
     iterator = iter(tf.data.Dataset.range(7).batch(3))
     assert [int(function(iterator)) for _ in range(3)] == [3, 12, 6]
     assert function.experimental_get_tracing_count() == 1
@@ -312,14 +312,14 @@ def test_error_in_the_data_is_raised_as_without_a_look() -> None:
             return tf.identity(number)
 
     iterator = iter(tf.data.Dataset.range(3).map(checked))
-    function = FirstElement(lambda data: int(data.get_next()), lambda _: None, lambda: True)
+    function = FirstElement(lambda data: int(data.get_next()), lambda _: None, lambda _: True)
     assert function(iterator) == 0
     with pytest.raises(tf.errors.InvalidArgumentError, match="too large"):
         function(iterator)
 
 
 def test_what_the_iterator_holds_is_given_back_as_without_a_look() -> None:
-    function = FirstElement(lambda data: data.get_next(), lambda _: None, lambda: True)
+    function = FirstElement(lambda data: data.get_next(), lambda _: None, lambda _: True)
     iterator = iter(tf.data.Dataset.range(8).shuffle(8))
     [resource] = tf.nest.flatten(iterator, expand_composites=True)
     reference = weakref.ref(resource)
@@ -340,7 +340,7 @@ def test_function_is_found_behind_the_look() -> None:
         """Train."""
         return iterator.get_next()
 
-    function = FirstElement(train_function, lambda _: None, lambda: False)
+    function = FirstElement(train_function, lambda _: None, lambda _: False)
     assert function.__wrapped__ is train_function
     assert function.__name__ == train_function.__name__
     assert function.experimental_get_tracing_count() == 0
@@ -355,3 +355,16 @@ def test_keras_keeps_the_function_until_it_is_to_be_made_anew() -> None:
     assert run.model.train_function is looks
     run.model.make_train_function(force=True)
     assert not isinstance(run.model.train_function, FirstElement)
+
+
+def test_kinds_of_elements_differ_by_structure_dtype_and_dimensions_but_not_by_size() -> None:
+    x = tf.zeros([3, 4])
+    assert kind_of((x, x, None)) == kind_of((x[:2], x[:, :1], None))
+    others = [(x, x), (x, x, x), (x, tf.cast(x, tf.int32), None), (x, x[0], None), {"x": x}]
+    others += [(x, tf.sparse.from_dense(x), None), (x, tf.RaggedTensor.from_tensor(x), None)]
+    assert len({kind_of(other) for other in [(x, x, None), *others]}) == 1 + len(others)
+
+
+def test_kind_of_a_spec_is_that_of_its_elements() -> None:
+    dataset = parts_of_text()
+    assert kind_of(dataset.element_spec) == kind_of(next(iter(dataset)))

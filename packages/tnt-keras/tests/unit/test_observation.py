@@ -21,7 +21,7 @@ def test_the_scale_is_the_largest_finite_entry(dtype, strange):
     value = array_of([1, -5, strange, 3], dtype)
     assert Observed.of(value).scale == 5
     assert Observed.of_move(np.zeros_like(value), value).scale == 5
-    assert Observed.of_move(value, np.zeros_like(value)).magnitude == 5
+    assert Observed.of_move(value, np.zeros_like(value)).former_magnitude == 5
     assert Observed.of(array_of([strange], dtype)).scale == 0
     assert Observed.of(array_of([], dtype)).scale == 0
 
@@ -43,7 +43,8 @@ def test_of_a_large_tensor_a_sample_is_kept_and_the_scale_of_all_of_it():
     value = np.zeros((3 * NUM_SAMPLED, 10), np.float32)
     seen = {place for place in range(value.size) if place % 7}
     value.reshape(-1)[list(seen)] = 1.5
-    outlier = next(place for place in seen if not _is_sampled(value, place))
+    places = set(Observed.of(value).places)
+    outlier = next(place for place in seen if place not in places)
     value.reshape(-1)[outlier] = -9
     kept = Observed.of(value)
     assert len(kept.entries) <= NUM_SAMPLED
@@ -52,7 +53,14 @@ def test_of_a_large_tensor_a_sample_is_kept_and_the_scale_of_all_of_it():
     assert Observed.of_move(value, 2 * value).scale == 9
 
 
-def _is_sampled(value, place):
-    marked = np.zeros_like(value)
-    marked.reshape(-1)[place] = 1
-    return bool(Observed.of(marked).entries.any())
+def test_of_a_large_tensor_with_few_entries_these_are_kept():
+    value = np.zeros((50_000, 16), np.float32)
+    value[[3, 49_000]] = 2
+    kept = Observed.of(value)
+    assert np.count_nonzero(kept.entries) == 32
+    moved = Observed.of_move(value, np.where(value, 5, 0))
+    assert np.count_nonzero(moved.entries) == 32
+    of_a_part = np.zeros_like(value)
+    of_a_part[3] = 2
+    assert np.count_nonzero(Observed.of(of_a_part, like=kept).entries) == 16
+    assert len(Observed.of(of_a_part[:9], like=kept).entries) == 9 * 16

@@ -44,6 +44,17 @@ def test_the_move_of_a_large_variable_has_the_rounding_of_the_variable() -> None
     assert tolerances.of(STATE, serial[STATE]) == pytest.approx(200 * EPS * (1e6 + 1.0))
 
 
+def test_a_variable_that_becomes_small_has_the_rounding_of_what_it_is_then() -> None:
+    serial = {STATE: Observed.of_move(np.array([1e9]), np.array([2.0]))}
+    tolerances = Tolerances(serial, serial, coarsest({"float32"}))
+    assert tolerances.of(STATE, serial[STATE]) == pytest.approx(200 * EPS * 2.0)
+
+
+def test_what_was_infinite_counts_as_zero() -> None:
+    moved = Observed.of_move(np.array([np.inf, 1.0]), np.array([2.0, np.inf]))
+    assert moved.entries.tolist() == [2.0, np.inf]
+
+
 @pytest.mark.parametrize(
     ("dtypes", "of_one"),
     [
@@ -54,9 +65,9 @@ def test_the_move_of_a_large_variable_has_the_rounding_of_the_variable() -> None
     ],
 )
 def test_the_coarsest_type_that_computes_decides(dtypes: set[str], of_one: float) -> None:
-    serial = {STATE: observed(1.0)}
+    serial = {GRADIENT: observed(1.0)}
     tolerances = Tolerances(serial, serial, coarsest(dtypes))
-    assert tolerances.of(STATE, serial[STATE]) == pytest.approx(of_one)
+    assert tolerances.of(GRADIENT, serial[GRADIENT]) == pytest.approx(of_one)
 
 
 def test_rounding_is_no_dependence_on_the_order_but_another_value_is() -> None:

@@ -98,6 +98,23 @@ TEST(Gpi2Liveness, WhoLeavesSaysWhyAndIsHeardBeforeItIsGone) {
   });
 }
 
+TEST(Gpi2Liveness, WhoHasFailedStaysSoWhenItEnds) {
+  run_on_fabric(1, 2, [](FabricRank rank) {
+    if (rank.rank() == 1) {
+      rank.transport.leave(PeerState::failed, "the dog ate it");
+      rank.transport.leave(PeerState::finished, "");
+      return;
+    }
+    const auto status = [&] { return rank.transport.status_of(1); };
+    EXPECT_TRUE(
+        comes_true_while_beating(rank, [&] { return status().state != PeerState::running; }));
+    beat_for(rank, 0.1);  // the second message would come now
+    EXPECT_EQ(status().state, PeerState::failed);
+    EXPECT_EQ(status().reason, "the dog ate it");
+    rank.transport.leave(PeerState::finished, "");
+  });
+}
+
 TEST(Gpi2Liveness, LeavingDoesNotWaitLongForAStoppedRank) {
   run_on_fabric(1, 2, [](FabricRank rank) {
     if (rank.rank() == 0) {

@@ -39,8 +39,9 @@ class FinishGather {
     const TF_DataType dtype = TF_TensorType(own_rows.get());
     std::vector<int64_t> dims = shape(own_rows.get());
     dims[0] = num_rows(num_bytes, dtype, dims);
-    TensorPtr all_rows = allocate_output(context, dtype, dims);
+    TensorPtr all_rows = allocate_output(context, kTensorOutput, dtype, dims);
     check(comm_library().gatherer_finish(gatherer_, TF_TensorData(all_rows.get())));
+    output_token(context);
   }
 
  private:
@@ -65,7 +66,7 @@ class FinishGather {
 void register_gather_ops() {
   register_op("TntStartGather", {"rows: T", "presence: double"}, {"token: int32"},
               {"T: type", "gatherer: int"});
-  register_op("TntFinishGather", {"rows: T", "barrier: int32"}, {"all_rows: T"},
+  register_op("TntFinishGather", {"rows: T", "barrier: int32"}, {"token: int32", "all_rows: T"},
               {"T: type", "gatherer: int"});
   register_kernel<StartGather>("TntStartGather");
   register_kernel<FinishGather>("TntFinishGather");

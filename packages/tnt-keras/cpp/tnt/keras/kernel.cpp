@@ -67,13 +67,13 @@ std::vector<int64_t> shape(const TF_Tensor* tensor) {
   return dims;
 }
 
-TensorPtr allocate_output(TF_OpKernelContext* context, TF_DataType dtype,
+TensorPtr allocate_output(TF_OpKernelContext* context, int index, TF_DataType dtype,
                           const std::vector<int64_t>& dims) {
   size_t num_bytes = TF_DataTypeSize(dtype);
   for (int64_t dim : dims) num_bytes *= static_cast<size_t>(dim);
   StatusPtr status = new_status();
-  TensorPtr output(TF_AllocateOutput(context, 0, dtype, dims.data(), static_cast<int>(dims.size()),
-                                     num_bytes, status.get()));
+  TensorPtr output(TF_AllocateOutput(context, index, dtype, dims.data(),
+                                     static_cast<int>(dims.size()), num_bytes, status.get()));
   check(status.get());
   return output;
 }
@@ -98,7 +98,7 @@ void set_output(TF_OpKernelContext* context, int index, const TF_Tensor* tensor)
 }
 
 void output_token(TF_OpKernelContext* context) {
-  TensorPtr token = allocate_output(context, TF_INT32, {});
+  TensorPtr token = allocate_output(context, 0, TF_INT32, {});
   *static_cast<int32_t*>(TF_TensorData(token.get())) = 0;
 }
 

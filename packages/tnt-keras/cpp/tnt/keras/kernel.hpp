@@ -44,8 +44,8 @@ TensorPtr input(TF_OpKernelContext* context, int index);
 /// Sizes of the dimensions of `tensor`.
 std::vector<int64_t> shape(const TF_Tensor* tensor);
 
-/// Allocates output 0.
-TensorPtr allocate_output(TF_OpKernelContext* context, TF_DataType dtype,
+/// Allocates output `index`.
+TensorPtr allocate_output(TF_OpKernelContext* context, int index, TF_DataType dtype,
                           const std::vector<int64_t>& dims);
 
 /// Gives output `index` the memory of input 0 if nobody else reads that, else memory of its own, of
@@ -55,8 +55,11 @@ bool reuse_or_allocate_output(TF_OpKernelContext* context, int index, TensorPtr&
 /// Makes `tensor` the output `index`.
 void set_output(TF_OpKernelContext* context, int index, const TF_Tensor* tensor);
 
+/// Where operations have their tensor; the token comes first.
+constexpr int kTensorOutput = 1;
+
 /// Writes the scalar token 0 to output 0. A token carries no value: it is the edge along which
-/// "has started" travels to the operations that must wait for it.
+/// "has started" or "has finished" travels to the operations that must wait for it.
 void output_token(TF_OpKernelContext* context);
 
 /// Attribute `name` of the operation that is being built.

@@ -54,14 +54,12 @@ class StartReduce {
       TensorPtr value = input(context, 0);
       const void* data = TF_TensorData(value.get());
       check(comm_library().reducer_start(tensor_.reducer(), tensor_.id(), data, scale));
-      set_output(context, kPending, value.get());
+      set_output(context, kTensorOutput, value.get());
     }
     output_token(context);
   }
 
  private:
-  static constexpr int kPending = 1;
-
   // What the reducer holds on to.
   struct Tensors {
     TensorPtr value;
@@ -70,7 +68,7 @@ class StartReduce {
 
   void start_in_place(TF_OpKernelContext* context, double scale) const {
     auto held = std::make_unique<Tensors>();
-    const bool is_same = reuse_or_allocate_output(context, kPending, held->pending);
+    const bool is_same = reuse_or_allocate_output(context, kTensorOutput, held->pending);
     void* out = TF_TensorData(held->pending.get());
     const void* data = out;
     if (!is_same) {
@@ -92,9 +90,15 @@ class FinishReduce {
   void compute(TF_OpKernelContext* context) const {
     if (tensor_.is_in_place()) {
       check(comm_library().reducer_finish(tensor_.reducer(), tensor_.id(), nullptr));
-      set_output(context, 0, input(context, 0).get());
-      return;
+      set_output(context, kTensorOutput, input(context, 0).get());
+    } else {
+      output_from_bucket(context);
     }
+    output_token(context);
+  }
+
+ private:
+  void output_from_bucket(TF_OpKernelContext* context) const {
     const void* data = nullptr;
     void* lease = nullptr;
     check(comm_library().reducer_lend(tensor_.reducer(), tensor_.id(), &data, &lease));
@@ -102,13 +106,12 @@ class FinishReduce {
       output_lent(context, data, lease);
     } else {
       TensorPtr sum;
-      reuse_or_allocate_output(context, 0, sum);
+      reuse_or_allocate_output(context, kTensorOutput, sum);
       void* out = TF_TensorData(sum.get());
       check(comm_library().reducer_finish(tensor_.reducer(), tensor_.id(), out));
     }
   }
 
- private:
   // A tensor over the lent memory. TensorFlow writes only into memory that it allocated itself, and
   // the memory is aligned as it wants, so that nothing is copied.
   static void output_lent(TF_OpKernelContext* context, const void* data, void* lease) {
@@ -118,7 +121,7 @@ class FinishReduce {
         TF_TensorType(pending.get()), dims.data(), static_cast<int>(dims.size()),
         const_cast<void*>(data), TF_TensorByteSize(pending.get()),
         [](void*, size_t, void* argument) { comm_library().reducer_return(argument); }, lease));
-    set_output(context, 0, sum.get());
+    set_output(context, kTensorOutput, sum.get());
   }
 
   ReducerTensor tensor_;
@@ -129,7 +132,7 @@ class FinishReduce {
 void register_reduce_ops() {
   register_op("TntStartReduce", {"value: T", "scale: double"}, {"token: int32", "pending: T"},
               {"T: type", "reducer: int", "tensor_id: int"});
-  register_op("TntFinishReduce", {"pending: T", "barrier: int32"}, {"sum: T"},
+  register_op("TntFinishReduce", {"pending: T", "barrier: int32"}, {"token: int32", "sum: T"},
               {"T: type", "reducer: int", "tensor_id: int"});
   register_kernel<StartReduce>("TntStartReduce");
   register_kernel<FinishReduce>("TntFinishReduce");

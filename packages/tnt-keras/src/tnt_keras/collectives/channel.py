@@ -58,8 +58,8 @@ class Operation(Protocol):
         """
         ...
 
-    def finish(self, barrier: tf.Tensor) -> tf.Tensor:
-        """Wait for the result. Collective.
+    def finish(self, barrier: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Wait for the result, and return the token of the finish and the result. Collective.
 
         Args:
             barrier: int32 scalar, see `tnt_keras.collectives.ops`.
@@ -168,7 +168,7 @@ class _Reduction:
         )
         return token
 
-    def finish(self, barrier: tf.Tensor) -> tf.Tensor:
+    def finish(self, barrier: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return ops.finish_reduce(self._pending, barrier, self._reducer, self._tensor_id)
 
 
@@ -181,7 +181,7 @@ class _Gather:
         rows = _delayed(self._gathered.rows, after)
         return ops.start_gather(rows, self._gathered.presence, self._gatherer)
 
-    def finish(self, barrier: tf.Tensor) -> tf.Tensor:
+    def finish(self, barrier: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return ops.finish_gather(self._gathered.rows, barrier, self._gatherer)
 
 

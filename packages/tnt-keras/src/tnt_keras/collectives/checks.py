@@ -18,24 +18,27 @@ class FailedCheckError(ValueError):
 
 
 def require(
-    condition: tf.Tensor, sentence: str, values: Sequence[tf.Tensor] = ()
+    condition: tf.Tensor, sentence: str, values: Sequence[str | tf.Tensor] = ()
 ) -> tf.Operation | None:
     """Make a step fail unless a condition holds; the public call then raises `ValueError`. Local.
 
     Args:
         condition: bool scalar.
         sentence: Says what must hold and what to do about it. No square brackets.
-        values: Numbers, shown behind the sentence.
+        values: Numbers, and words about them, shown behind the sentence.
 
     Returns:
         The operation of the check, on which others can depend; None if it runs eagerly.
     """
     if tf.executing_eagerly():
         if not condition:
-            shown = (" ".join(map(str, value.numpy().ravel())) for value in values)
-            raise FailedCheckError(" ".join([sentence, *shown]))
+            raise FailedCheckError(" ".join([sentence, *map(_shown, values)]))
         return None
     return tf.debugging.Assert(condition, [_MARK + sentence, *values], summarize=64)
+
+
+def _shown(value: str | tf.Tensor) -> str:
+    return value if isinstance(value, str) else " ".join(map(str, value.numpy().ravel()))
 
 
 def failed_check(error: Exception) -> str | None:

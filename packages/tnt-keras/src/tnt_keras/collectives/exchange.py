@@ -28,6 +28,9 @@ class ExchangeSequence:
     twice, several steps in one graph) do they wait for the previous group, since a reducer or
     gatherer begins nothing new before it has finished.
 
+    All of a group is finished, whichever of its results the graph uses: what is started in one step
+    and not finished could not be started in the next one.
+
     It belongs to the graph that is being traced when it is created, or to eager execution.
     """
 
@@ -89,8 +92,11 @@ class ExchangeSequence:
         was_used = any(channel is used for used in self._used_channels)
         tokens = [operation.start(previous if was_used else []) for operation in operations]
         barrier = tf.add_n([*tokens, *previous])
-        results = check([operation.finish(barrier) for operation in operations])
-        self._last_group = _token_after(results)
+        finishes = [operation.finish(barrier) for operation in operations]
+        finished = _run_in_any_case([token for token, _ in finishes])
+        results = check([result for _, result in finishes])
+        with tf.control_dependencies(results):  # a check may have come after the finish
+            self._last_group = tf.identity(finished)
         self._used_channels.append(channel)
         return results
 
@@ -105,10 +111,17 @@ class ExchangeSequence:
             )
 
 
-def _token_after(results: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Return an int32 scalar that exists when some results do."""
-    with tf.control_dependencies(results):
-        return tf.identity(tf.zeros([], tf.int32))
+def _run_in_any_case(tokens: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Return the sum of tokens, which a graph computes even if nothing needs it.
+
+    A graph drops operations whose tensors nobody reads, also if others wait for them, but runs
+    stateful ones always. This one reads the tokens, and nothing waits for it, so that each result
+    is used as soon as it exists.
+    """
+    total = tf.add_n(tokens)
+    if not tf.executing_eagerly():
+        tf.debugging.Assert(total >= 0, ["tokens are 0"])
+    return total
 
 
 def _current_graph() -> Any:

@@ -1,12 +1,12 @@
 """The operations by which a TensorFlow graph takes part in communication.
 
-Each comes in two halves. *Start* hands a tensor to tnt-comm and returns a token, a scalar that only
-says "has started"; *finish* waits for the result. Finish blocks one of TensorFlow's threads, so it
-takes a `barrier`: the sum of the tokens of all starts that must come first. An exchange
-(`tnt_keras.collectives.exchange`) builds it; nothing else calls these operations. They are not
-stateful, so that TensorFlow runs a start as soon as its input exists. Therefore it would also
-compute a start of constants once and for all, when it optimises the graph: one input of every start
-must not be a constant.
+Each comes in two halves. *Start* hands a tensor to tnt-comm, *finish* waits for the result. Both
+return a token besides, a scalar that only says "has started" or "has finished". Finish blocks one
+of TensorFlow's threads, so it takes a `barrier`: the sum of the tokens of all starts that must come
+first. An exchange (`tnt_keras.collectives.exchange`) builds it; nothing else calls these
+operations. They are not stateful, so that TensorFlow runs a start as soon as its input exists.
+Therefore it would also compute a start of constants once and for all, when it optimises the graph:
+one input of every start must not be a constant.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def start_reduce(
 
 def finish_reduce(
     pending: tf.Tensor, barrier: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
-) -> tf.Tensor:
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Wait for the sum that `start_reduce` began. Collective.
 
     Args:
@@ -60,16 +60,19 @@ def finish_reduce(
         tensor_id: As given to `start_reduce`.
 
     Returns:
-        The sum, of the shape and dtype of `pending`; bitwise the same on every rank.
+        The token, an int32 scalar, and the sum, of the shape and dtype of `pending`, bitwise the
+        same on every rank.
 
     Raises:
         tf.errors.OpError: When the step runs, if the collective fails: `UnavailableError` if a
             rank was lost, `DeadlineExceededError` at the deadline, `AbortedError` if ranks called
             different things.
     """
-    total = _ops().tnt_finish_reduce(pending, barrier, reducer=reducer.handle, tensor_id=tensor_id)
+    token, total = _ops().tnt_finish_reduce(
+        pending, barrier, reducer=reducer.handle, tensor_id=tensor_id
+    )
     total.set_shape(pending.shape)
-    return total
+    return token, total
 
 
 def start_gather(rows: tf.Tensor, presence: tf.Tensor, gatherer: tnt_comm.Gatherer) -> tf.Tensor:
@@ -86,7 +89,9 @@ def start_gather(rows: tf.Tensor, presence: tf.Tensor, gatherer: tnt_comm.Gather
     return _ops().tnt_start_gather(rows, presence, gatherer=gatherer.handle)
 
 
-def finish_gather(rows: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gatherer) -> tf.Tensor:
+def finish_gather(
+    rows: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gatherer
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Wait for the rows that `start_gather` began to collect. Collective.
 
     Args:
@@ -95,14 +100,14 @@ def finish_gather(rows: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gather
         gatherer: As given to `start_gather`.
 
     Returns:
-        Tensor of shape `(sum of all k, ...)`, in rank order.
+        The token, an int32 scalar, and a tensor of shape `(sum of all k, ...)`, in rank order.
 
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
-    all_rows = _ops().tnt_finish_gather(rows, barrier, gatherer=gatherer.handle)
+    token, all_rows = _ops().tnt_finish_gather(rows, barrier, gatherer=gatherer.handle)
     all_rows.set_shape([None, *rows.shape[1:]])
-    return all_rows
+    return token, all_rows
 
 
 def one() -> tf.Tensor:

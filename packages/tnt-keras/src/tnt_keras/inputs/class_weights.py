@@ -2,19 +2,23 @@
 
 Keras does so in two ways, which differ for labels outside of `0 ... max(class_weight)`. In arrays,
 and in the batches of a `PyDataset`, any label without a weight has the weight 1, negative ones
-included. In a dataset there is a table of the weights, and a label outside of it is an error.
+included. In a dataset there is a table of the weights, and a label outside of it is an error. Only
+the rank that holds such a label could raise it, so batches carry it into the step, where ranks
+compare what they have read and all raise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from tnt_data import MicroBatch
 from tnt_keras.inputs.array_leaves import without_pandas
+from tnt_keras.step.data_check import NO_LABEL
+from tnt_keras.step.local_batch import CheckedBatch, LocalBatch
 
 ClassWeight = dict[int, float] | None
 """Weights by class, as for `fit`."""
@@ -58,30 +62,74 @@ def class_weights_of(y: Any, sample_weight: Any, class_weight: dict[int, float])
     return np.array(weights, keras.config.floatx())[positions.reshape(num_samples)]
 
 
-def class_weight_function(class_weight: dict[int, float]) -> Callable[[Any], Any]:
-    """Return a function that gives samples of a dataset the weights of their classes. Local.
+class WeightTable:
+    """The weights of the classes `0 ... max(class_weight)`, for the batches of a dataset.
+
+    All methods take batches `(x, y)` and give them the weights of their classes, `(x, y,
+    sample_weight)`. They raise `ValueError` if there are weights already, or several targets.
 
     Args:
         class_weight: Weights by class, as for `fit`; 1 for others up to the largest one.
-
-    Returns:
-        Function from a batch `(x, y)` to `(x, y, sample_weight)`. It raises `ValueError` if there
-        are weights already, or several targets; when a batch is read, there is an error of
-        TensorFlow for a label that is negative or larger than all with a weight.
     """
-    table = tf.constant(
-        [class_weight.get(label, 1.0) for label in range(max(class_weight) + 1)], tf.float32
-    )
 
-    def weigh(batch: Any) -> tuple[Any, Any, tf.Tensor]:
-        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
-        if sample_weight is not None:
-            raise ValueError(_TOGETHER)
-        if not tf.is_tensor(y):
-            raise ValueError(_SEVERAL_OUTPUTS)
-        return x, y, tf.gather(table, _labels(y))
+    def __init__(self, class_weight: dict[int, float]) -> None:
+        self._weights = tf.constant(
+            [class_weight.get(label, 1.0) for label in range(max(class_weight) + 1)], tf.float32
+        )
 
-    return weigh
+    def weigh(self, batch: Any) -> tuple[Any, Any, tf.Tensor]:
+        """Return a batch with weights. Local.
+
+        Args:
+            batch: Of a rank that is alone. Reading a label that is not in the table is an error of
+                TensorFlow.
+        """
+        x, y, labels = _with_labels(batch)
+        return x, y, tf.gather(self._weights, labels)
+
+    def weigh_part(self, part: MicroBatch) -> CheckedBatch:
+        """Return this rank's part of a batch with weights, and a label without any. Local.
+
+        Args:
+            part: Of one of several ranks; the row of a rank without samples does not count.
+        """
+        data, label = self._weigh_known(part.data)
+        label = tf.where(part.num_local > 0, label, NO_LABEL)
+        return CheckedBatch(part._replace(data=data), label)
+
+    def weigh_own(self, batch: Any) -> LocalBatch:
+        """Return a batch of this rank's own samples with weights, and a label without any. Local.
+
+        Args:
+            batch: Of one of several ranks.
+        """
+        return LocalBatch(*self._weigh_known(batch))
+
+    def _weigh_known(self, batch: Any) -> tuple[Any, tf.Tensor]:
+        """Return a batch with weights, and its first label that is not in the table.
+
+        Labels that are not in the table become 0 in the batch, so that no loss fails on this rank
+        alone before all ranks do. The one that is returned is an int64 scalar, `NO_LABEL` if there
+        is none.
+        """
+        x, y, labels = _with_labels(batch)
+        is_known = (labels >= 0) & (labels < tf.size(self._weights))
+        known = tf.where(is_known, labels, 0)
+        y = tf.where(
+            is_known if y.shape.rank < 2 else is_known[..., tf.newaxis], y, tf.zeros_like(y)
+        )
+        unknown = tf.cast(tf.boolean_mask(labels, ~is_known), tf.int64)
+        first = tf.concat([unknown, [NO_LABEL]], 0)[0]
+        return (x, y, tf.gather(tf.concat([self._weights, [1.0]], 0), known)), first
+
+
+def _with_labels(batch: Any) -> tuple[Any, Any, tf.Tensor]:
+    x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
+    if sample_weight is not None:
+        raise ValueError(_TOGETHER)
+    if not tf.is_tensor(y):
+        raise ValueError(_SEVERAL_OUTPUTS)
+    return x, y, _labels(y)
 
 
 def _labels(y: tf.Tensor) -> tf.Tensor:

@@ -12,7 +12,7 @@ from tnt_keras.inputs.arguments import InputArguments
 from tnt_keras.inputs.arrays import Arrays
 from tnt_keras.inputs.class_weights import (
     ClassWeight,
-    class_weight_function,
+    WeightTable,
     class_weights_of,
 )
 from tnt_keras.inputs.compare_ranks import (
@@ -71,14 +71,14 @@ def distribute_input(
 
 
 def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> DistributedInput:
-    functions = [] if class_weight is None else [class_weight_function(class_weight)]
+    weights = None if class_weight is None else WeightTable(class_weight)
     if not given.distribute:
-        return _keep_own(given.x, given, functions)
+        return _keep_own(given.x, given, [], weights)
     pipeline = tnt_data.Pipeline(given.x)
     if get_size() > 1:
         batch_size = _global_batch_size(pipeline, given)
         require_same_pipeline(pipeline, str(given.x.element_spec), batch_size, given.keywords)
-    return _share(pipeline, given, functions, SEED)
+    return _share(pipeline, given, [], SEED, weights)
 
 
 def _distribute_arrays(
@@ -101,45 +101,69 @@ def _distribute_arrays(
 
 
 def _share(
-    pipeline: tnt_data.Pipeline, given: InputArguments, functions: list[BatchFunction], seed: int
+    pipeline: tnt_data.Pipeline,
+    given: InputArguments,
+    functions: list[BatchFunction],
+    seed: int,
+    weights: WeightTable | None = None,
 ) -> DistributedInput:
     """Give this rank its rows of each global batch."""
-    size = get_size()
-    is_compared = given.verify and size > 1
     local = pipeline.distribute(
         get_rank(),
-        size,
+        get_size(),
         micro_batch_size=given.micro_batch_size,
         seed=seed,
-        fingerprint=is_compared,
+        fingerprint=given.verify and get_size() > 1,
     )
     local = map_micro_batches(local, functions)
-    spec = local.element_spec.data
-    if size == 1:
-        local = local.map(lambda micro_batch: micro_batch.data)
-    elif is_compared:
-        local = local.map(CheckedBatch)
-    return DistributedInput(local, spec, _global_batch_size(pipeline, given), is_compared)
+    batch_size = _global_batch_size(pipeline, given)
+    if get_size() == 1:
+        return _on_one_rank(local, True, weights, batch_size)
+    if given.verify or weights is not None:
+        return _compared(local, weights, batch_size)
+    return DistributedInput(local, local.element_spec.data, batch_size, False)
 
 
 def _keep_own(
-    dataset: tf.data.Dataset, given: InputArguments, functions: list[BatchFunction]
+    dataset: tf.data.Dataset,
+    given: InputArguments,
+    functions: list[BatchFunction],
+    weights: WeightTable | None = None,
 ) -> DistributedInput:
     """Give this rank all that it was given: ranks have shared the samples by themselves."""
+    map_all = map_micro_batches if given.has_micro_batches else map_batches
     if get_size() == 1:
-        if given.has_micro_batches:
-            dataset = dataset.map(lambda micro_batch: micro_batch.data)
-        dataset = map_batches(dataset, functions)
-        return DistributedInput(dataset, dataset.element_spec, None, False)
+        return _on_one_rank(map_all(dataset, functions), given.has_micro_batches, weights, None)
     if given.has_micro_batches or given.needs_equal_steps:
         require_same_number_of_steps(dataset, given.steps, given.keywords)
+    dataset = map_all(dataset, functions)
     if given.has_micro_batches:
-        dataset = map_micro_batches(dataset, functions)
-        return DistributedInput(dataset.map(CheckedBatch), dataset.element_spec.data, None, True)
-    dataset = map_batches(dataset, functions)
-    return DistributedInput(
-        mark_as_local(dataset), dataset.element_spec, None, given.needs_equal_steps
+        return _compared(dataset, weights, None)
+    dataset = (
+        mark_as_local(dataset) if weights is None else map_batches(dataset, [weights.weigh_own])
     )
+    return DistributedInput(dataset, dataset.element_spec.data, None, given.needs_equal_steps)
+
+
+def _on_one_rank(
+    dataset: tf.data.Dataset,
+    has_micro_batches: bool,
+    weights: WeightTable | None,
+    batch_size: int | None,
+) -> DistributedInput:
+    if has_micro_batches:
+        dataset = dataset.map(lambda micro_batch: micro_batch.data)
+    dataset = map_batches(dataset, [] if weights is None else [weights.weigh])
+    return DistributedInput(dataset, dataset.element_spec, batch_size, False)
+
+
+def _compared(
+    dataset: tf.data.Dataset, weights: WeightTable | None, batch_size: int | None
+) -> DistributedInput:
+    """Let ranks compare their micro-batches in each step."""
+    mark = CheckedBatch if weights is None else weights.weigh_part
+    dataset = map_batches(dataset, [mark])
+    return DistributedInput(dataset, dataset.element_spec.micro_batch.data, batch_size, True)
 
 
 def _global_batch_size(pipeline: tnt_data.Pipeline, given: InputArguments) -> int | None:

@@ -9,6 +9,8 @@ import keras
 import tensorflow as tf
 
 from tnt_keras.keras_hooks.class_swap import plain_class
+from tnt_keras.keras_hooks.private import all_layers
+from tnt_keras.probe.python_state import PythonState
 from tnt_keras.step.context import Building, step_scope
 from tnt_keras.step.without_assignments import without_assignments
 
@@ -19,8 +21,10 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
     Keras makes weights of unbuilt models, metrics and optimizer states while it traces the first
     step. For a distributed model they must exist before: weights are broadcast first, and a step
     that is being traced must know all metrics. The step is therefore traced once for an element of
-    the data, and the trace is thrown away; nothing is computed, so no random state advances. A step
-    that can only run eagerly is run on made-up samples of ones (zeros for integers).
+    the data, and the trace is thrown away; nothing is computed, so no random state advances, and
+    what the step counts in Python is put back. A step that shall run eagerly, and may need values,
+    is run on made-up samples of ones (zeros for integers) instead, and only traced if that fails:
+    variables that are made in a trace which fails have no values.
 
     Args:
         model: Any model.
@@ -31,16 +35,25 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
         # It creates the same variables and is traced in a fraction of the time. (The optimizer
         # makes its own when it is first used; they are equal on all ranks.)
         step_name = "test_step"
+    # Layers that are not built yet may note sizes now.
+    python_state = PythonState([model, *(layer for layer in all_layers(model) if layer.built)])
     with step_scope(Building()):
         step = getattr(model, step_name)
         try:
-            tf.function(_once(step), autograph=False).get_concrete_function(element_spec)
-        except Exception:
-            if not model.run_eagerly:
-                raise
-            # It may need values: `tensor.numpy()`. Then it runs once, and changes no variable.
-            with without_assignments():
-                step(tf.nest.map_structure(_made_up, element_spec))
+            if not (model.run_eagerly and _runs_eagerly(step, element_spec)):
+                tf.function(_once(step), autograph=False).get_concrete_function(element_spec)
+        finally:
+            python_state.restore()
+
+
+def _runs_eagerly(step: Callable[[Any], Any], element_spec: Any) -> bool:
+    """Run a step once, so that it changes no variable, and return whether it could."""
+    try:
+        with without_assignments():
+            step(tf.nest.map_structure(_made_up, element_spec))
+    except Exception:  # whatever a user's step raises for samples that it does not expect
+        return False
+    return True
 
 
 def _once(step: Callable[[Any], Any]) -> Callable[[Any], None]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from tnt_keras.callbacks.end_of_data import EndOfData
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.model.build import build_by_tracing
-from tnt_keras.probe.step_proof import StepProof
+from tnt_keras.probe.step_proof import StepProofs
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.variables import synchronize
 
@@ -30,7 +31,7 @@ class Preparation:
     built_steps: set[str] = dataclasses.field(default_factory=set)
     is_synchronized: bool = False
     num_fits: int = 0
-    proofs: dict[str, StepProof] = dataclasses.field(default_factory=dict)
+    proofs: dict[str, StepProofs] = dataclasses.field(default_factory=dict)
 
     def reset(self) -> None:
         """Forget the steps: the model was compiled anew. Local."""
@@ -38,13 +39,15 @@ class Preparation:
         self.is_synchronized = False
         self.proofs.clear()
 
-    def proof_of(self, step_name: str) -> StepProof:
+    def proofs_of(self, step_name: str) -> StepProofs:
         """Return what is known of a step. Local.
 
         Args:
             step_name: "train_step", "test_step" or "predict_step".
         """
-        return self.proofs.setdefault(step_name, StepProof())
+        if step_name not in self.proofs:
+            self.proofs[step_name] = StepProofs()
+        return self.proofs[step_name]
 
 
 def check_compiled(model: Any, method: str) -> None:
@@ -68,6 +71,9 @@ def prepare_steps(model: Any, step_name: str, batch_spec: Any) -> None:
         model: A distributed model.
         step_name: "train_step", "test_step" or "predict_step".
         batch_spec: Specs of the batches that the model's own step receives.
+
+    Raises:
+        ValueError: If the model only takes batches of one size.
     """
     if get_size() == 1:
         return
@@ -123,8 +129,22 @@ def end_of_data_callback(
 def _build(model: Any, step_name: str, batch_spec: Any) -> None:
     built_steps = model._tnt_preparation.built_steps
     if step_name not in built_steps:
+        _check_batch_size(model)
         build_by_tracing(model, step_name, batch_spec)
         built_steps.add(step_name)
+
+
+def _check_batch_size(model: Any) -> None:
+    """Refuse inputs with a fixed batch size: ranks have parts of other sizes."""
+    inputs = keras.tree.flatten(getattr(model, "inputs", None) or [])
+    sizes = [tensor.shape[0] for tensor in inputs if tensor.shape and tensor.shape[0] is not None]
+    if sizes:
+        raise ValueError(
+            f"The model has inputs with the fixed batch size {sizes[0]}, of which each of "
+            f"{get_size()} ranks gets a part. Make them with `keras.Input(shape)`, so that the "
+            "batch size is open. Stateful layers, which need a fixed one and keep a state for "
+            "each place in the batch, cannot be distributed."
+        )
 
 
 def _spec(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from tnt_keras.keras_hooks.class_swap import MixinBase, plain_class
@@ -13,7 +14,6 @@ from tnt_keras.probe.step_proof import StepProof
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.errors import ProbeError
-from tnt_keras.step.rules import StepRules
 
 _MOST_WARNINGS = 5
 
@@ -41,48 +41,49 @@ class ProvedSteps(MixinBase):
 
 
 def look_again(model: Any, epoch: int) -> None:
-    """Let the training step be proved again if values of it are undecided. Local.
-
-    They are looked at in epochs 1, 2, 4, 8 and so on, counted from 0: what stays zero, such as
-    the gradient of a bias before a softmax, is not worth a look in each.
+    """Let the training step be proved again in an epoch if need be. Local.
 
     Args:
         model: A distributed model.
         epoch: Of `fit`, counted from 0, which is about to begin.
     """
-    proof = model._tnt_preparation.proof_of("train_step")
-    if proof.undecided and epoch >= proof.next_look:
-        proof.is_wanted = True
-        proof.next_look = 2 * epoch
+    proof = model._tnt_preparation.proofs_of("train_step").current
+    if proof is not None:
+        proof.epoch = epoch
 
 
 def _prove_first(model: Any, step_name: str, function_name: str) -> None:
     """Let a function of the model prove its step before it runs it for the first time."""
     if get_size() == 1 or model._tnt_communication.probe == "off":
         return
-    subject = _subject(model, step_name)
-    if model._tnt_preparation.proof_of(step_name).subject != subject:
-        model._tnt_preparation.proofs[step_name] = StepProof(subject, is_wanted=True)
     function = getattr(model, function_name)
-    if function is None or isinstance(function, FirstElement):
+    if function is None:
         return
+    subject, rules = _subject(model, step_name), model._tnt_communication.rules
+
+    def wants_to_look(kind: Hashable) -> bool:
+        proof = model._tnt_preparation.proofs_of(step_name).choose((subject, kind))
+        proof.is_wanted |= proof.is_due()
+        return proof.is_wanted or proof.rules != rules[step_name]
 
     def look(element: Any) -> None:
-        if _rules_are_new(model, step_name, element):
+        proof = model._tnt_preparation.proofs_of(step_name).current
+        if proof.is_wanted:
+            _find_rules(model, step_name, element, proof)
+        are_new, rules[step_name] = proof.rules != rules[step_name], proof.rules
+        if are_new:
             remake = getattr(super(ProvedSteps, model), f"make_{function_name}")
-            wrapped = getattr(model, function_name)
             remake(force=True)
             wrapped.replace(getattr(model, function_name))
             setattr(model, function_name, wrapped)
 
-    setattr(
-        model,
-        function_name,
-        FirstElement(function, look, lambda: model._tnt_preparation.proof_of(step_name).is_wanted),
-    )
+    if isinstance(function, FirstElement):
+        function = function.function
+    wrapped = FirstElement(function, look, wants_to_look)
+    setattr(model, function_name, wrapped)
 
 
-def _subject(model: Any, step_name: str) -> Any:
+def _subject(model: Any, step_name: str) -> Hashable:
     """Return what a proof is about; it changes with the step's code and what it trains."""
     return (
         getattr(plain_class(type(model)), step_name),
@@ -91,11 +92,9 @@ def _subject(model: Any, step_name: str) -> Any:
     )
 
 
-def _rules_are_new(model: Any, step_name: str, element: Any) -> bool:
-    """Prove a step, follow the rules found, and return whether they differ from before."""
+def _find_rules(model: Any, step_name: str, element: Any, known: StepProof) -> None:
+    """Prove a step and note its rules. Whoever goes on after an error meets it again."""
     communication = model._tnt_communication
-    known = model._tnt_preparation.proof_of(step_name)
-    known.is_wanted = False
     try:
         proof = prove(model, step_name, element, communication.optimizers)
     except UnprovableError as error:
@@ -106,14 +105,15 @@ def _rules_are_new(model: Any, step_name: str, element: Any) -> bool:
             step_name,
             error,
         )
-        return False
-    if proof is None:
-        return False
+        known.is_wanted = False
+        return
+    if proof is None:  # no data
+        return
     _report(proof, step_name, communication.probe)
     known.undecided = proof.decision.undecided
-    before = communication.rules.get(step_name, StepRules())
-    communication.rules[step_name] = proof.decision.rules
-    return before != proof.decision.rules
+    known.settings = proof.settings
+    known.rules = proof.decision.rules
+    known.is_wanted = False
 
 
 def _report(proof: Proof, step_name: str, probe: str) -> None:

@@ -52,6 +52,7 @@ class Fit:
         adds_up_slices: Of a sparse gradient: slices of one index are added up; None if neither
             that nor their concatenation gives the serial slices.
         depends_on_order: Whether the serial value depends on the order of rows.
+        are_amplified: Whether the values are those with much larger gradients.
     """
 
     rules: frozenset[Rule]
@@ -61,6 +62,7 @@ class Fit:
     deviation: float
     adds_up_slices: bool | None = False
     depends_on_order: bool = False
+    are_amplified: bool = False
 
 
 Fits = dict[Quantity, Fit]
@@ -134,7 +136,7 @@ def _own(quantity: Quantity, serial: Observation, part: Observation, share: Shar
         quantity in serial and seen.entries.shape != serial[quantity].entries.shape
     ):
         seen = serial[quantity].zeros()
-    return seen if share.presence else seen.zeros()
+    return seen if share.presence or quantity.kind is Kind.RESULT else seen.zeros()
 
 
 def _unchanged(seen: Observed) -> Observed:

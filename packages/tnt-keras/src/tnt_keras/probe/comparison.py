@@ -20,10 +20,14 @@ from tnt_keras.probe.outputs import compare_outputs, in_serial_order
 from tnt_keras.probe.part_step import PartStep
 from tnt_keras.probe.samples import Samples, take_rows
 from tnt_keras.probe.step_run import Reference, StepRunner
+from tnt_keras.probe.tape_gradients import AMPLIFICATION
 from tnt_keras.probe.tolerance import Precision, Tolerances, coarsest
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.layer_statistics import default_rule, statistics_variables
-from tnt_keras.step.rules import LossCorrection, Rule, StepRules
+from tnt_keras.step.rules import LossCorrection, Rule, StepRules, VariableRule
+
+_MANY_STEPS = 2**20
+"""So late, whatever a step begins to do after some steps has begun."""
 
 Positions = npt.NDArray[np.int64]
 _T = TypeVar("_T")
@@ -53,7 +57,9 @@ class Comparison:
 
     A training or test step is compared in two states: the present one, with the parts that ranks
     have in training, and the one after a serial step, with parts of neighbouring samples. What is
-    smallest or nearest among all samples may lie in one part by chance, but hardly in both. A
+    smallest or nearest among all samples may lie in one part by chance, but hardly in both. If the
+    step counts steps, it is also compared as it will be after many, and if it changes the gradients
+    of its tape, as it would be with much larger ones. A
     prediction is compared in one state, with both kinds of parts.
 
     Args:
@@ -114,17 +120,23 @@ class Comparison:
 
     def _attempt(self, variant: Variant, known: StepRules) -> Decision:
         """Compare one variant, with the rules of losses that are known. Collective."""
+        constants = self._runner.constants_of_metrics(self._references[:2])
         rules = StepRules(
+            variables=[VariableRule(variable, Rule.SAME) for variable in constants],
             losses=dict(known.losses),
             additional_losses=dict(known.additional_losses),
             loss_correction=variant.loss_correction,
             sums_losses=variant.sums_losses,
+            are_proved=True,
         )
-        last = len(self._references) - 1
         fits = [self._fits(0, self._samples.rows, rules, variant)]
         # Code that takes all rows of the batch expects the parts that ranks have in training.
         parts = self._samples.rows if self._uses_whole_batch else self._neighbours
-        fits.append(self._fits(last, parts, rules, variant))
+        fits.append(self._fits(0 if self._is_prediction else 1, parts, rules, variant))
+        for state in range(2, len(self._references)):
+            more = self._fits(state, parts, rules, variant)
+            are_amplified = self._references[state].amplification != 1
+            fits.append(_of_amplified(more) if are_amplified else more)
         return decide(
             fits,
             self._default_of,
@@ -155,6 +167,8 @@ class Comparison:
         """Leave only averages for a variable that an optimizer changes too, alike on all ranks."""
         if quantity.kind is Kind.VARIABLE and quantity.key in self._applied:
             fit = dataclasses.replace(fit, rules=fit.rules & {Rule.MEAN, Rule.SAME})
+        if quantity.kind is Kind.RESULT:
+            fit = dataclasses.replace(fit, rules=fit.rules & {Rule.SAME})
         if self._uses_whole_batch:  # then the order of its rows is that of the serial batch
             fit = dataclasses.replace(fit, depends_on_order=False)
         return fit
@@ -168,11 +182,15 @@ class Comparison:
             return on_all_ranks(self._serial_runs)
 
     def _serial_runs(self) -> list[Reference]:
-        runs: list[Reference] = []
-        for _ in range(1 if self._is_prediction else 2):
-            state = runs[-1].after if runs else []
-            rows, num_rows = self._samples.all_rows, self._samples.num_rows
-            runs.append(self._runner.serial(rows, num_rows, state))
+        rows, num_rows = self._samples.all_rows, self._samples.num_rows
+        runs = [self._runner.serial(rows, num_rows)]
+        if not self._is_prediction:
+            runs.append(self._runner.serial(rows, num_rows, runs[0]))
+        if runs[0].counters:
+            later = [(counter, counter + _MANY_STEPS) for counter in runs[0].counters]
+            runs.append(self._runner.serial(rows, num_rows, runs[0], later))
+        if runs[0].changes_gradients:
+            runs.append(self._runner.serial(rows, num_rows, amplification=AMPLIFICATION))
         return runs
 
     def _tolerances_in(self, state: int) -> Tolerances:
@@ -196,7 +214,18 @@ class Comparison:
             return Rule.SUM
         if quantity.kind is Kind.VARIABLE:
             return self._defaults.get(quantity.key, Rule.SAME)
+        if quantity.kind is Kind.RESULT:
+            return Rule.SAME
         return Rule.MEAN
+
+
+def _of_amplified(fits: Fits) -> Fits:
+    """Keep what says something where gradients were amplified."""
+    return {
+        quantity: dataclasses.replace(fit, are_amplified=True)
+        for quantity, fit in fits.items()
+        if quantity.kind is Kind.GRADIENT
+    }
 
 
 def on_all_ranks(action: Callable[[], _T]) -> _T:
@@ -241,7 +270,7 @@ def _others(first: Decision) -> Iterator[Variant]:
     moves = Kind.METRIC in kinds
     if moves:
         yield Variant(moves_metrics=True)
-    if kinds - {Kind.OUTPUT}:
+    if kinds - {Kind.OUTPUT, Kind.RESULT}:
         yield Variant(LossCorrection.NOT_SUMS, moves)
         yield Variant(LossCorrection.NONE, moves)
         yield Variant(LossCorrection.ALL, moves, sums_losses=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tnt_keras.probe.decision import Decision, Finding
 from tnt_keras.probe.observation import Kind
+from tnt_keras.probe.tape_gradients import AMPLIFICATION
 from tnt_keras.step.rules import LossCorrection, Rule
 
 _GATHER = (
@@ -32,6 +34,12 @@ _CAUSES = {
         "it is neither a mean, a sum nor a maximum over samples",
         f"keep it in a metric and return `metric.result()`, or {_GATHER}",
     ),
+    Kind.RESULT: (
+        "the metric keeps something outside of its variables, in attributes of Python, or its "
+        "result is read before it is updated",
+        "keep it in variables, made by `add_weight`, which are sums over samples, and read the "
+        "result after the update",
+    ),
     Kind.ADDITIONAL_LOSS: (
         "it is neither a mean nor a sum over samples (a product of means, a ratio)",
         _GATHER,
@@ -41,6 +49,10 @@ _CAUSES = {
         f"{_GATHER}, or predict on one rank",
     ),
 }
+_CLIPPING_CAUSE = (
+    "gradients are clipped, or changed otherwise, before the optimizer gets them; these are the "
+    f"values for gradients {AMPLIFICATION:.0f} times as large"
+)
 _ORDER_CAUSE = "the serial value depends on the order of the rows in the batch"
 
 
@@ -54,6 +66,8 @@ def explain_finding(finding: Finding, step_name: str, assigned_weights: Sequence
     """
     quantity, fit = finding.quantity, finding.fit
     cause, remedy = _CAUSES[quantity.kind]
+    if fit.are_amplified:
+        cause = _CLIPPING_CAUSE
     if fit.depends_on_order:
         cause = _ORDER_CAUSE
     if assigned_weights:
@@ -61,13 +75,19 @@ def explain_finding(finding: Finding, step_name: str, assigned_weights: Sequence
             f", or the step assigns to {_shortened(list(assigned_weights))} what it computes from "
             "the samples, as sharpness-aware minimisation does"
         )
-    mean, total = fit.of_rule[Rule.MEAN], fit.of_rule[Rule.SUM]
     return (
         f"The {quantity.kind.value} {quantity.name!r} of `{step_name}` would not be that of the "
-        f"serial run: it is {fit.serial:.6g} there, while ranks give {mean:.6g} as mean and "
-        f"{total:.6g} as sum. Likely cause: {cause}. Remedy: {remedy}; "
+        f"serial run: it is {fit.serial:.6g} there, while ranks give {_of_ranks(finding)}. Likely "
+        f"cause: {cause}. Remedy: {remedy}; "
         '`tnt.Model(model, probe="warn")` trains all the same.'
     )
+
+
+def _of_ranks(finding: Finding) -> str:
+    mean, total = finding.fit.of_rule[Rule.MEAN], finding.fit.of_rule[Rule.SUM]
+    if finding.quantity.kind is not Kind.OUTPUT:
+        return f"{mean:.6g} as mean and {total:.6g} as sum"
+    return "another number of rows" if math.isnan(mean) else f"{mean:.6g}"
 
 
 def explain_decision(decision: Decision, seconds: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -27,20 +27,26 @@ class FirstElement:
             an iterator of a dataset, an iterator of Python, or a list of elements (`predict`).
         look: Is shown the element as the step gets it, with eager tensors; None if there is none,
             so that a look in which several ranks take part can begin on all of them.
-        wants_to_look: Is asked before each execution whether to look.
+        wants_to_look: Is asked before each execution whether to look; gets the kind of the elements
+            that follow, see `kind_of`, or None if there are none.
+
+    Attributes:
+        function: As above.
     """
 
     def __init__(
         self,
         function: Callable[[Any], Any],
         look: Callable[[Any], None],
-        wants_to_look: Callable[[], bool],
+        wants_to_look: Callable[[Hashable], bool],
     ) -> None:
         # Without its `__dict__`: those of a `tf.function` change, and are read from it.
         functools.update_wrapper(self, function, updated=())
-        self._function = function
+        self.function = function
         self._look = look
         self._wants_to_look = wants_to_look
+        self._spec: Any = None
+        self._kind: Hashable = None
 
     def __call__(self, data: Any) -> Any:
         """Run the function, after a look if it is wanted. Local, unless the look is collective.
@@ -51,16 +57,27 @@ class FirstElement:
         Returns:
             What the function returns.
         """
-        if not self._wants_to_look():
-            return self._function(data)
         if isinstance(data, tf.data.Iterator):
+            if not self._wants_to_look(self._kind_of_spec(data.element_spec)):
+                return self.function(data)
             first, data = _of_dataset(data)
-        elif isinstance(data, Iterator):
-            first, data = _of_python(data)
         else:
-            first = data[0]
+            if isinstance(data, Iterator):
+                first, data = _of_python(data)
+            else:
+                first = data[0]
+            if first is not None:  # else the data have ended, as other ranks may not see yet
+                self._kind = kind_of(first)
+            if not self._wants_to_look(self._kind):
+                return self.function(data)
         self._look(_with_none(first))
-        return self._function(data)
+        return self.function(data)
+
+    def _kind_of_spec(self, spec: Any) -> Hashable:
+        """Return the kind of elements with some spec; it is that of the last call in most steps."""
+        if spec is not self._spec:
+            self._spec, self._kind = spec, kind_of(spec)
+        return self._kind
 
     def replace(self, function: Callable[[Any], Any]) -> None:
         """Run another function from now on, also after the look that calls this. Local.
@@ -69,13 +86,37 @@ class FirstElement:
             function: Of the same kind.
         """
         functools.update_wrapper(self, function, updated=())
-        self._function = function
+        self.function = function
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the function."""
-        if name == "_function":  # not set yet, as in a copy that is being made
+        if name == "function":  # not set yet, as in a copy that is being made
             raise AttributeError(name)
-        return getattr(self._function, name)
+        return getattr(self.function, name)
+
+
+def kind_of(element: Any) -> Hashable:
+    """Return what decides which code of a step an element goes through, sizes left out. Pure.
+
+    That is its structure with classes, dtypes and numbers of dimensions: a step that unpacks its
+    data does other things if there are sample weights.
+
+    Args:
+        element: Any structure of tensors, or of their specs.
+    """
+    return repr(tf.nest.map_structure(_kind_of_leaf, element))
+
+
+def _kind_of_leaf(leaf: Any) -> str:
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is None:  # also an empty optional, which Keras makes of None
+        return "None"
+    form = "dense"
+    if isinstance(leaf, (tf.RaggedTensor, tf.RaggedTensorSpec)):
+        form = "ragged"
+    elif isinstance(leaf, (tf.SparseTensor, tf.SparseTensorSpec)):
+        form = "sparse"
+    return f"{form} {dtype} of {tf.TensorShape(leaf.shape).rank} dimensions"
 
 
 def _of_dataset(iterator: Any) -> tuple[Any, Any]:

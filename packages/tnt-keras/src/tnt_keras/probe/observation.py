@@ -13,7 +13,11 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 NUM_SAMPLED = 4096
-"""Entries of a tensor that are compared; enough to tell rules apart, little to keep."""
+"""Entries of a tensor that are compared; enough to tell rules apart, little to keep.
+
+Besides them, as many of those that are not zero, if these are few: of a large memory in which a
+step writes some rows, few entries at random would be in one of them.
+"""
 
 
 class Kind(enum.Enum):
@@ -23,6 +27,7 @@ class Kind(enum.Enum):
     METRIC = "metric"
     VARIABLE = "variable"
     LOG = "log"
+    RESULT = "result"
     LOSS = "loss"
     ADDITIONAL_LOSS = "add_loss"
     OUTPUT = "output"
@@ -56,26 +61,34 @@ class Observed:
         scale: Largest absolute entry of the whole value, or move.
         after: Of a variable, the sampled entries after the step; of a gradient those of the loss
             as it was differentiated; else as `entries`.
-        magnitude: Of a variable, the largest absolute entry before and after; else 0.
+        magnitude: Of a variable, the largest absolute entry after the step; else 0.
+        former_magnitude: Of a variable, that before the step; else 0.
         indices: Of a sparse gradient, the indices of its slices; else None.
+        places: Where the entries lie in the flat tensor, if they were sampled.
+        size: Of that tensor.
     """
 
     entries: Array
     scale: float
     after: Array
     magnitude: float = 0.0
+    former_magnitude: float = 0.0
     indices: npt.NDArray[np.int64] | None = None
+    places: npt.NDArray[np.int64] | None = None
+    size: int = 0
 
     @classmethod
-    def of(cls, value: Any) -> Observed:
+    def of(cls, value: Any, like: Observed | None = None) -> Observed:
         """Return what is kept of a dense value. Pure.
 
         Args:
             value: A tensor or number.
+            like: Of another run, whose places are taken.
         """
         array = _flat(value)
-        entries = _sampled(array)
-        return cls(entries, _largest(array), entries)
+        places = _places(array, like)
+        entries = array[places].astype(np.float64)
+        return cls(entries, _largest(array), entries, places=places, size=array.size)
 
     @classmethod
     def of_output(cls, value: Any) -> Observed:
@@ -89,19 +102,25 @@ class Observed:
         return cls(entries, _largest(array), entries)
 
     @classmethod
-    def of_move(cls, before: Any, after: Any) -> Observed:
+    def of_move(cls, before: Any, after: Any, like: Observed | None = None) -> Observed:
         """Return what is kept of a variable that a step has changed. Pure.
 
         Args:
-            before: Its value before the step.
+            before: Its value before the step. What is infinite there, such as a smallest value
+                so far, counts as zero.
             after: Its value afterwards.
+            like: As for `of`.
         """
         first, last = _flat(before), _flat(after)
-        entries = _sampled(last)
+        if not np.isfinite(first).all():
+            first = np.where(np.isfinite(first), first, np.zeros_like(first))
         with np.errstate(invalid="ignore", over="ignore"):  # infinite before and after
-            move = entries - _sampled(first)
-            scale = _largest(_subtractable(last) - _subtractable(first))
-        return cls(move, scale, entries, max(_largest(first), _largest(last)))
+            moves = _subtractable(last) - _subtractable(first)
+            places = _places(moves, like)
+            entries = last[places].astype(np.float64)
+            move = entries - first[places].astype(np.float64)
+        sizes = _largest(last), _largest(first)
+        return cls(move, _largest(moves), entries, *sizes, places=places, size=last.size)
 
     @classmethod
     def of_slices(cls, slices: Any, rows: npt.NDArray[np.int64]) -> Observed:
@@ -119,7 +138,7 @@ class Observed:
         sums = np.zeros((len(rows), values.shape[1]))
         np.add.at(sums, place[known], values[known])
         flat = sums.reshape(-1)
-        entries = _sampled(flat)
+        entries = flat[_places_by_size(flat.size)]
         return cls(entries, _largest(flat), entries, indices=indices)
 
     def unweighted(self, share: float) -> Observed:
@@ -145,10 +164,6 @@ def _flat(value: Any) -> npt.NDArray[Any]:
     return np.asarray(value).reshape(-1)
 
 
-def _sampled(flat: npt.NDArray[Any]) -> Array:
-    return flat[_places(flat.size)].astype(np.float64)
-
-
 def _subtractable(flat: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return an array whose differences neither wrap nor round to few bits."""
     return flat if flat.dtype in (np.float32, np.float64) else flat.astype(np.float64)
@@ -166,9 +181,20 @@ def _largest(array: npt.NDArray[Any]) -> float:
     return max(map(abs, ends))
 
 
+def _places(flat: npt.NDArray[Any], like: Observed | None) -> npt.NDArray[np.int64]:
+    """Return which entries of a tensor are compared, among them some that are not zero."""
+    if like is not None and like.places is not None and like.size == flat.size:
+        return like.places
+    places = _places_by_size(flat.size)
+    if flat.size <= NUM_SAMPLED or np.count_nonzero(flat[places]) > len(places) // 8:
+        return places
+    others = np.flatnonzero(flat)
+    return np.union1d(places, others[_places_by_size(len(others))])
+
+
 @functools.lru_cache(maxsize=1024)
-def _places(size: int) -> npt.NDArray[np.int64]:
-    """Return which entries of a tensor are compared: the same on all ranks, in no pattern."""
+def _places_by_size(size: int) -> npt.NDArray[np.int64]:
+    """Return some of so many entries: the same on all ranks, in no pattern."""
     if size <= NUM_SAMPLED:
         return np.arange(size)
     chosen = np.random.Generator(np.random.PCG64(size)).integers(0, size, NUM_SAMPLED)

@@ -83,8 +83,7 @@ def _own_fit(
         own is not None and _is_near(own.entries, of_samples.entries, tolerance)
     ):
         rules.add(Rule.MEAN)
-    shown = float(of_samples.entries.reshape(-1)[0]) if of_samples.entries.size else 0.0
-    seen = float(own.entries.reshape(-1)[0]) if own is not None and own.entries.size else 0.0
+    shown, seen = _farthest(of_samples.entries, own.entries if own is not None else None)
     return Fit(
         rules=frozenset(rules),
         says_nothing=False,
@@ -103,6 +102,15 @@ def _picked(observed: Observed, positions: Positions, num_samples: int) -> Obser
     by_sample = rows.reshape(num_samples, -1, *rows.shape[1:])[positions]
     picked = by_sample.reshape(-1, *rows.shape[1:])
     return dataclasses.replace(observed, entries=picked, after=picked)
+
+
+def _farthest(expected: Array, own: Array | None) -> tuple[float, float]:
+    """Return the two entries that differ most, for messages; the second is NaN without a match."""
+    if own is None or own.shape != expected.shape or not own.size:
+        return (float(expected.reshape(-1)[0]) if expected.size else 0.0), float("nan")
+    with np.errstate(invalid="ignore"):
+        place = int(np.nan_to_num(np.abs(own - expected)).argmax())
+    return float(expected.reshape(-1)[place]), float(own.reshape(-1)[place])
 
 
 def _is_near(one: Array, other: Array, tolerance: float) -> bool:

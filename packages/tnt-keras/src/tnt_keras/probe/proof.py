@@ -7,13 +7,20 @@ import time
 from typing import Any
 
 import keras
+import tensorflow as tf
 
+from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.probe.comparison import Comparison
 from tnt_keras.probe.decision import Decision
+from tnt_keras.probe.python_state import PythonState
 from tnt_keras.probe.samples import gather_samples
+from tnt_keras.probe.step_proof import Settings
 from tnt_keras.probe.step_run import StepRunner
+from tnt_keras.probe.step_watch import is_number
 from tnt_keras.probe.variable_changes import VariableChanges
+from tnt_keras.process.memory import give_back_memory
 from tnt_keras.process.rank import get_size
+from tnt_keras.step.metrics import all_metrics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,10 +30,12 @@ class Proof:
     Attributes:
         decision: Its rules, and what fits none.
         seconds: That it took.
+        settings: Scalar variables that the step does not change, and their values.
     """
 
     decision: Decision
     seconds: float
+    settings: Settings
 
 
 def prove(model: keras.Model, step_name: str, element: Any, optimizers: list[Any]) -> Proof | None:
@@ -51,18 +60,46 @@ def prove(model: keras.Model, step_name: str, element: Any, optimizers: list[Any
         tnt_comm.CommError: If another rank is lost, late, or in another call.
     """
     begin = time.perf_counter()
+    found = _decide(model, step_name, element, optimizers)
+    if found is None:
+        return None
+    give_back_memory()  # now that no tensor of the runs is left
+    decision, settings = found
+    return Proof(decision, time.perf_counter() - begin, settings)
+
+
+def _decide(
+    model: keras.Model, step_name: str, element: Any, optimizers: list[Any]
+) -> tuple[Decision, Settings] | None:
+    """Compare the steps, put everything back, and return what follows; None without data."""
     samples = gather_samples(element, 2 * get_size() + 1)
     if samples is None:
         return None
     if step_name == "train_step":
         _build_optimizer(model)
     changes = VariableChanges()
+    python_state = PythonState([*all_layers(model), *all_metrics(model), *optimizers])
     try:
-        runner = StepRunner(model, step_name, optimizers, changes)
+        runner = StepRunner(model, step_name, optimizers, changes, python_state)
         decision = Comparison(model, step_name, samples, runner).decide()
     finally:
         changes.restore()
-    return Proof(decision, time.perf_counter() - begin)
+        python_state.restore()
+    return decision, _settings(model, changes)
+
+
+def _settings(model: keras.Model, changes: VariableChanges) -> Settings:
+    """Return the scalar variables of a model and its layers that no run of the step has changed."""
+    owned = [each for layer in all_layers(model) for each in vars(layer).values()]
+    variables = [variable.value for variable in model.non_trainable_variables]
+    variables += [each.value for each in owned if isinstance(each, keras.Variable)]
+    variables += [each for each in owned if isinstance(each, tf.Variable)]
+    changed = {id(variable) for variable in changes.variables}
+    return [
+        (variable, float(variable.numpy()))
+        for variable in {id(each): each for each in variables}.values()
+        if id(variable) not in changed and variable.shape == () and is_number(variable.dtype)
+    ]
 
 
 def _build_optimizer(model: keras.Model) -> None:

@@ -3,23 +3,79 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Hashable
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from tnt_keras.probe.observation import Quantity
+from tnt_keras.step.rules import StepRules
+
+Settings: TypeAlias = "list[tuple[Any, float]]"
+"""Scalar variables that a step does not change, and their values when it was proved."""
 
 
 @dataclasses.dataclass
 class StepProof:
-    """What is known of one step of a model.
+    """What is known of one step of a model for one kind of data.
 
     Attributes:
-        subject: What was proved: the step's code and the variables that it trains.
         is_wanted: Whether the next batch is to be looked at.
+        rules: That were found.
         undecided: Values that were zero so far, so that any rule would do.
-        next_look: The epoch of a `fit` at whose begin they are looked at again.
+        settings: Scalar variables that the step does not change, such as the weight of a loss, and
+            their values when it was proved.
+        epoch: Of a `fit`, counted from 0, if no step of it has run yet.
+        next_look: The epoch from which a look is due because of undecided values.
     """
 
-    subject: Any = None
-    is_wanted: bool = False
+    is_wanted: bool = True
+    rules: StepRules = dataclasses.field(default_factory=StepRules)
     undecided: list[Quantity] = dataclasses.field(default_factory=list)
+    settings: Settings = dataclasses.field(default_factory=list)
+    epoch: int | None = None
     next_look: int = 1
+
+    def is_due(self) -> bool:
+        """Return whether the step is to be proved again, before the first step of an epoch. Local.
+
+        It is if a setting has become zero or is it no longer, which may switch a part of the step
+        on. If others have changed, or values are undecided, it is in epochs 1, 2, 4, 8 and so on:
+        what stays zero, such as the gradient of a bias before a softmax, is not worth a look in
+        each.
+        """
+        if self.epoch is None:
+            return False
+        epoch, self.epoch = self.epoch, None
+        before = np.array([value for _, value in self.settings])
+        now = np.array([float(variable.numpy()) for variable, _ in self.settings])
+        is_switched = not np.array_equal(before == 0, now == 0)
+        is_open = bool(self.undecided) or not np.array_equal(before, now)
+        is_due = is_switched or (is_open and epoch >= self.next_look)
+        if is_due:
+            self.next_look = max(1, 2 * epoch)
+        return is_due
+
+
+class StepProofs:
+    """What is known of one step of a model, for all code, variables and data that it ran with.
+
+    Attributes:
+        current: That of the latest run; None before the first one.
+    """
+
+    def __init__(self) -> None:
+        self.current: StepProof | None = None
+        self._by_subject: dict[Hashable, StepProof] = {}
+
+    def choose(self, subject: Hashable) -> StepProof:
+        """Make current, and return, what is known of the step as it runs now. Local.
+
+        Args:
+            subject: The step's code, what it trains, and the kind of its data.
+        """
+        proof = self._by_subject.get(subject)
+        if proof is None:
+            proof = self._by_subject[subject] = StepProof()
+        self.current = proof
+        return proof

@@ -23,7 +23,9 @@ from tnt_keras.probe.batch_moments import BatchMoments
 from tnt_keras.probe.draws import Draws
 from tnt_keras.probe.observation import Kind, Observation, Observed, Quantity
 from tnt_keras.probe.part_step import PartStep, weighted_losses
-from tnt_keras.probe.step_watch import StepWatch, Values, is_number, name_of
+from tnt_keras.probe.python_state import PythonState
+from tnt_keras.probe.step_watch import Followed, StepWatch, Values, is_number, name_of
+from tnt_keras.probe.tape_gradients import TapeGradients
 from tnt_keras.probe.variable_changes import VariableChanges
 from tnt_keras.step.context import inlined_functions, step_scope
 from tnt_keras.step.losses import corrected_losses, scaled_additional_losses
@@ -42,15 +44,23 @@ class Reference:
         state: What the variables that differ from the initial state hold when the step begins.
         draws: The random numbers that it drew.
         moments: The moments of batch normalisation.
+        amplification: What the gradients of tapes are multiplied by. If they are, optimizers
+            change nothing.
+        changes_gradients: Whether an optimizer was given others than those of a tape.
+        counters: Variables that count steps, by which the step may decide what it does.
         after_applications: What each call of an optimizer made of the variables that it changed.
         observation: What it computed.
         slice_rows: Of each sparse gradient, the indices of its slices, sorted, each once.
-        after: All variables that it changed, as they are at its end.
+        after: Variables that it changed, as they are at its end: all of them if another run begins
+            there, else those of metrics.
     """
 
     state: Values
     draws: Draws
     moments: BatchMoments
+    amplification: float = 1.0
+    changes_gradients: bool = False
+    counters: list[tf.Variable] = dataclasses.field(default_factory=list)
     after_applications: list[Values] = dataclasses.field(default_factory=list)
     observation: Observation = dataclasses.field(default_factory=dict)
     slice_rows: dict[Hashable, Any] = dataclasses.field(default_factory=dict)
@@ -63,6 +73,7 @@ class Reference:
             watch: Of the run.
         """
         self.after_applications = watch.applied
+        self.changes_gradients = watch.changes_gradients
         self.slice_rows = {
             quantity.key: np.unique(np.asarray(value.indices))
             for quantity, value in watch.values
@@ -78,6 +89,7 @@ class StepRunner:
         step_name: "train_step", "test_step" or "predict_step".
         optimizers: Those that the model is known to use.
         changes: Saves every variable that a run assigns.
+        python_state: What else runs begin with.
 
     Attributes:
         traces: Whether the step runs in a graph. Some steps can do nothing else, but random draws
@@ -91,11 +103,13 @@ class StepRunner:
         step_name: str,
         optimizers: Sequence[Any],
         changes: VariableChanges,
+        python_state: PythonState,
     ) -> None:
         self._model = model
         self._step_name = step_name
         self._optimizers = list(optimizers)
         self._changes = changes
+        self._python_state = python_state
         self.traces = False
         self._metrics = all_metrics(model)
         self._keras_variables = _variables_of(model, self._optimizers)
@@ -106,19 +120,37 @@ class StepRunner:
             for variable in metric.variables
         }
 
-    def serial(self, rows: Any, num_rows: int, state: Values) -> Reference:
-        """Run the serial step on all rows. Local.
+    def serial(
+        self,
+        rows: Any,
+        num_rows: int,
+        before: Reference | None = None,
+        changed: Sequence[tuple[Any, tf.Tensor]] = (),
+        amplification: float = 1.0,
+    ) -> Reference:
+        """Run the serial step on all rows, from the initial state or the end of such a run. Local.
+
+        No run begins at the end of one that has another before it. So its last call of an
+        optimizer is left out, since nobody compares what it makes, and the runs that follow it are
+        without that call too.
+
 
         Args:
             rows: What the step receives.
             num_rows: How many samples that are.
-            state: What variables hold at the begin, where it is not the initial state.
+            before: The run before; None for the initial state.
+            changed: Variables that begin with other values than in that state, and these values.
+            amplification: What the gradients of tapes are multiplied by.
         """
-        reference = Reference(state, Draws(), BatchMoments())
+        state = [*([] if before is None else before.after), *changed]
+        reference = Reference(state, Draws(), BatchMoments(), amplification)
+        left_out = None if before is None else len(before.after_applications) - 1
         with reference.draws.recording(num_rows), reference.moments.recording():
-            self._run(rows, reference, is_reference=True)
+            self._run(rows, reference, is_reference=True, left_out=left_out)
         reference.after = [
-            (variable, tf.convert_to_tensor(variable)) for variable in self._changes.variables
+            (variable, tf.convert_to_tensor(variable))
+            for variable in self._changes.variables
+            if before is None or id(variable) in self.metric_variables
         ]
         return reference
 
@@ -153,7 +185,12 @@ class StepRunner:
             zeroes_metrics: Whether metrics begin with zero, and take scalars with the weight of the
                 share, as they do by default.
         """
-        zeroed = list(self.metric_variables.values()) if zeroes_metrics else []
+        constants = {id(variable.value) for variable in self.constants_of_metrics([reference])}
+        zeroed = [
+            variable
+            for key, variable in self.metric_variables.items()
+            if zeroes_metrics and key not in constants
+        ]
         with (
             reference.draws.replaying(positions),
             reference.moments.replaying(),
@@ -164,6 +201,46 @@ class StepRunner:
             weighted_losses(step),
         ):
             return self._run(rows, reference, step=step, zeroed=zeroed)
+
+    def constants_of_metrics(self, references: Sequence[Reference]) -> list[Any]:
+        """Return the variables of metrics that other variables of the metric only depend on. Local.
+
+        Such as a threshold: they are not zero, and the serial step leaves them as they are though
+        it updates the metric.
+
+        Args:
+            references: Serial runs of the step.
+        """
+        changed = {each.key for reference in references for each in reference.observation}
+        updated = [
+            metric
+            for metric in self._metrics
+            if any(id(variable.value) in changed for variable in metric.variables)
+        ]
+        return [
+            variable
+            for metric in updated
+            for variable in metric.variables
+            if id(variable.value) not in changed and np.any(variable.numpy())
+        ]
+
+    def _counters(self, changes: VariableChanges, watch: StepWatch) -> list[tf.Variable]:
+        """Return integers that the step has changed, and those of optimizers if it reads them."""
+        counters = [
+            variable
+            for variable in changes.variables
+            if variable.dtype.is_integer
+            and variable.shape.rank == 0
+            and id(variable) not in self._seeds
+            and id(variable) not in self.metric_variables
+        ]
+        if watch.reads_iterations:
+            counters += [each.iterations.value for each in self._optimizers]
+        return counters
+
+    def _followed(self, reference: Reference) -> Followed:
+        states = [each for each in reference.after if id(each[0]) in self.metric_variables]
+        return Followed(reference.after_applications, states)
 
     def known_variables(self) -> dict[int, Any]:
         """Return the variables that runs have changed, by the keys of their quantities. Local.
@@ -183,11 +260,15 @@ class StepRunner:
         is_reference: bool = False,
         step: PartStep | None = None,
         zeroed: Sequence[Any] = (),
+        left_out: int | None = None,
     ) -> Observation:
         """Run the step from the state of the reference and return what was seen."""
         self._changes.restore()
+        self._python_state.restore()
         changes = VariableChanges()
-        watch = StepWatch(changes, None if is_reference else reference.after_applications, step)
+        followed = None if is_reference else self._followed(reference)
+        gradients = TapeGradients(reference.amplification)
+        watch = StepWatch(changes, followed, gradients, step, left_out)
         with contextlib.ExitStack() as stack:
             stack.enter_context(without_mixins(self._model, *self._optimizers))
             stack.enter_context(self._changes.watching())
@@ -197,11 +278,12 @@ class StepRunner:
             self._execute(rows, watch)
         if is_reference:
             reference.follow(watch)
+            reference.counters = self._counters(changes, watch)
         seen = {each: _kept(each, value, reference) for each, value in watch.values}
         for quantity in watch.weighted:
             assert step is not None
             seen[quantity] = seen[quantity].unweighted(float(step.share))
-        seen.update(self._moves(changes))
+        seen.update(self._moves(changes, reference))
         if is_reference:
             reference.observation = seen
         return seen
@@ -234,7 +316,7 @@ class StepRunner:
         for variable in zeroed:
             variable.assign(tf.zeros_like(variable.value))
 
-    def _moves(self, changes: VariableChanges) -> Observation:
+    def _moves(self, changes: VariableChanges, reference: Reference) -> Observation:
         seen: Observation = {}
         for variable in changes.variables:
             if not is_number(variable.dtype) or id(variable) in self._seeds:
@@ -245,9 +327,9 @@ class StepRunner:
                 id(variable),
                 name_of(self._keras_variables.get(id(variable), variable)),
             )
-            seen[quantity] = Observed.of_move(
-                changes.initial(variable), tf.convert_to_tensor(variable)
-            )
+            before, after = changes.initial(variable), tf.convert_to_tensor(variable)
+            like = reference.observation.get(quantity)
+            seen[quantity] = Observed.of_move(before, after, like)
         return seen
 
 
@@ -257,7 +339,7 @@ def _kept(quantity: Quantity, value: Any, reference: Reference) -> Observed:
     if isinstance(value, tf.IndexedSlices):
         none = np.zeros(0, np.int64)
         return Observed.of_slices(value, reference.slice_rows.get(quantity.key, none))
-    return Observed.of(value)
+    return Observed.of(value, reference.observation.get(quantity))
 
 
 def _variables_of(model: keras.Model, optimizers: Sequence[Any]) -> dict[int, Any]:

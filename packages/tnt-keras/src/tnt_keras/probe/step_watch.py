@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import tensorflow as tf
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.probe.observation import Kind, Quantity
 from tnt_keras.probe.part_step import PartStep
+from tnt_keras.probe.tape_gradients import TapeGradients
 from tnt_keras.probe.variable_changes import VariableChanges
 from tnt_keras.step.logs import Path, is_of_this_rank, map_logs
 from tnt_keras.step.metrics import RecordedResults
@@ -22,33 +24,58 @@ Values = list[tuple[Any, tf.Tensor]]
 """Variables and what they hold at some time."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Followed:
+    """What a run takes over from the serial one.
+
+    Attributes:
+        applications: What each call of an optimizer made of variables: they are assigned instead of
+            calling it.
+        metric_states: What the variables of metrics hold at the end. Results of metrics are
+            computed from these: they are those of the serial run, unless the metric keeps
+            something elsewhere.
+    """
+
+    applications: list[Values]
+    metric_states: Values
+
+
 class StepWatch:
     """What one run of a step has handed over, as tensors.
 
     Args:
         changes: Saves the variables that the step assigns; what optimizers assign is not counted.
-        followed: What each call of an optimizer made of variables in the run that this one
-            follows: they are assigned instead of calling it. None if optimizers are to be called.
+        followed: Of the run that this one follows; None if it is the serial one.
+        gradients: Those of tapes.
         step: Of a part of the batch, if it is one.
+        left_out: Number of the call of an optimizer that does nothing, None if all do their work.
 
     Attributes:
         values: Gradients, logs, outputs and additional losses.
         weighted: The gradients of losses that were multiplied by the share of the part.
         applied: What each call of an optimizer made of the variables that it changed.
+        changes_gradients: Whether an optimizer was given others than those of a tape.
+        reads_iterations: Whether the step asked an optimizer how many steps it has made.
     """
 
     def __init__(
         self,
         changes: VariableChanges,
-        followed: list[Values] | None,
+        followed: Followed | None,
+        gradients: TapeGradients,
         step: PartStep | None = None,
+        left_out: int | None = None,
     ) -> None:
         self.values: list[tuple[Quantity, Any]] = []
         self.weighted: set[Quantity] = set()
         self.applied: list[Values] = []
+        self.changes_gradients = False
+        self.reads_iterations = False
         self._changes = changes
         self._followed = followed
+        self._gradients = gradients
         self._step = step
+        self._left_out = left_out
         self._results = RecordedResults()
         self._num_applications = 0
         self._num_losses = 0
@@ -64,7 +91,10 @@ class StepWatch:
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._results.recording(list(metrics)))
+            stack.enter_context(self._gradients.watching())
             stack.enter_context(replaced_method("apply", self._applying))
+            iterations = self._noting_iterations(keras.optimizers.Optimizer.iterations)
+            stack.enter_context(replaced(keras.optimizers.Optimizer, "iterations", iterations))
             noting = self._noting_loss(keras.losses.Loss.__call__)
             stack.enter_context(replaced(keras.losses.Loss, "__call__", noting))
             plain_add_loss = keras.layers.Layer.add_loss
@@ -73,20 +103,38 @@ class StepWatch:
             yield
 
     def note_logs(self, logs: Any) -> None:
-        """Collect the logs that are not results of metrics, which follow from the states. Local.
+        """Collect the logs; results of metrics as they follow from the serial states. Local.
 
         Args:
             logs: What the step returned.
         """
 
         def note(path: Path, value: Any) -> Any:
-            if is_of_this_rank(value) and self._results.recompute(value) is None:
-                value = tf.convert_to_tensor(value)
-                if is_number(value.dtype):
-                    self.values.append((Quantity(Kind.LOG, path, "/".join(path)), value))
-            return value
+            if not is_of_this_rank(value):
+                return value
+            compute = self._results.recompute(value)
+            kind = Kind.LOG if compute is None else Kind.RESULT
+            if compute is not None and self._followed is not None:
+                value = compute()
+            tensor = tf.convert_to_tensor(value)
+            if is_number(tensor.dtype):
+                self.values.append((Quantity(kind, path, "/".join(path)), tensor))
+            return tensor
 
-        map_logs(note, logs)
+        with self._serial_metric_states():
+            map_logs(note, logs)
+
+    @contextlib.contextmanager
+    def _serial_metric_states(self) -> Iterator[None]:
+        """Let metrics hold what they do at the end of the serial run inside a with-block."""
+        states = [] if self._followed is None else self._followed.metric_states
+        with self._changes.suspended():
+            before = [tf.identity(variable) for variable, _ in states]
+            for variable, value in states:
+                variable.assign(value)
+            yield
+            for (variable, _), value in zip(states, before, strict=True):
+                variable.assign(value)
 
     def note_outputs(self, outputs: Any) -> None:
         """Collect predictions. Local.
@@ -117,6 +165,13 @@ class StepWatch:
             [(variable, value) for (variable, _), value in zip(names, results, strict=True)]
             for names, results in zip(self.applied, applied, strict=True)
         ]
+
+    def _noting_iterations(self, plain_iterations: property) -> property:
+        def iterations(optimizer: Any) -> Any:
+            self.reads_iterations |= not self._is_applying
+            return plain_iterations.__get__(optimizer)
+
+        return property(iterations)
 
     def _noting_loss(self, plain_call: Callable[..., Any]) -> Callable[..., Any]:
         def call(loss: Any, *args: Any, **kwargs: Any) -> Any:
@@ -152,8 +207,13 @@ class StepWatch:
             self._num_applications += 1
             self._note_gradients(application, grads, variables, self._is_weighted(optimizer, grads))
             with self._changes.suspended():
+                if self._gradients.are_amplified:
+                    return None
                 if self._followed is not None:
                     return self._follow(application)
+                if application == self._left_out:
+                    self.applied.append([])
+                    return None
                 return self._apply(lambda: plain_apply(optimizer, grads, variables))
 
         return apply
@@ -172,6 +232,7 @@ class StepWatch:
                 is_new_value = getattr(variable, "overwrite_with_gradient", False)
                 quantity = Quantity(Kind.GRADIENT, key, name, is_new_value)
                 self.values.append((quantity, gradient))
+                self.changes_gradients |= not self._gradients.include(gradient)
                 if is_weighted:
                     self.weighted.add(quantity)
 
@@ -190,7 +251,7 @@ class StepWatch:
 
     def _follow(self, application: int) -> None:
         """Give the variables the values that the followed run has after this call."""
-        known = self._followed or []
+        known = [] if self._followed is None else self._followed.applications
         for variable, value in known[application] if application < len(known) else []:
             variable.assign(value)
 

@@ -7,10 +7,11 @@ the value, and the largest entry G of all gradients,
 
     tolerance = K * max(min(noise, 0.01 * scale / K), eps * scale, 0.1 * eps * G).
 
-The last term is for gradients that are zero but for rounding (the key bias of an attention). For
-the move of a variable it is 2**-23 times the variable instead, the rounding of the difference
-itself. The noise is bounded by a hundredth of the value, so that a step which depends on the order
-of its rows cannot excuse itself.
+The last term is for gradients that are zero but for rounding (the key bias of an attention). A
+variable is rounded after the step: with the largest entry a of its new value, eps * min(scale, a)
+and 2**-23 * a stand for the last two terms. (A smallest value that begins with 1e9 moves by 1e9,
+and is exact to the rounding of what it has become.) The noise is bounded by a hundredth of the
+value, so that a step which depends on the order of its rows cannot excuse itself.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from tnt_keras.probe.observation import Kind, Observation, Observed, Quantity
 
 _DIFFERENCE_ROUNDOFF = 2.0**-23
+_COMBINED_ROUNDOFF = 2.0**-50  # moves are combined in float64
 _LARGEST_NOISE = 0.01
 _SMALL_GRADIENTS = 0.1
 
@@ -107,10 +109,15 @@ class Tolerances:
         return self._noise.get(quantity, 0.0) > bound
 
     def _rounding(self, quantity: Quantity, observed: Observed) -> float:
-        floor = _DIFFERENCE_ROUNDOFF * observed.magnitude
-        if quantity.kind is Kind.GRADIENT and not quantity.is_new_value:
-            floor = _SMALL_GRADIENTS * self._precision.roundoff * self._largest_gradient
-        return max(self._precision.roundoff * observed.scale, floor)
+        roundoff, scale, floor = self._precision.roundoff, observed.scale, 0.0
+        if quantity.kind in (Kind.VARIABLE, Kind.METRIC):
+            scale = min(scale, observed.magnitude)
+            floor = _DIFFERENCE_ROUNDOFF * observed.magnitude
+            combined = _COMBINED_ROUNDOFF * observed.former_magnitude / self._precision.safety
+            floor = max(floor, combined)
+        elif quantity.kind is Kind.GRADIENT and not quantity.is_new_value:
+            floor = _SMALL_GRADIENTS * roundoff * self._largest_gradient
+        return max(roundoff * scale, floor)
 
 
 def _distance(one: Observed, other: Observed) -> float:

@@ -8,30 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
-import random
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
-from tnt_keras.keras_hooks.patch import replaced
+from tnt_keras.step.replaced_assignments import replaced_assignments
 
 
 class VariableChanges:
-    """The values of variables before their first assignment, and states of Python's generators.
-
-    The states of the global generators of `random` and `numpy.random` are those at construction.
-    """
+    """The values of variables before their first assignment."""
 
     def __init__(self) -> None:
         self._initial: dict[Any, tf.Tensor] = {}
         self._is_suspended = False
-        self._python_state = random.getstate()
-        self._numpy_state = np.random.get_state()
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -51,9 +43,7 @@ class VariableChanges:
 
             return assign
 
-        with contextlib.ExitStack() as stack:
-            for owner, name in _assigning_methods():
-                stack.enter_context(replaced(owner, name, saving(vars(owner)[name])))
+        with replaced_assignments(saving):
             yield
 
     @contextlib.contextmanager
@@ -85,11 +75,9 @@ class VariableChanges:
         return self._initial[_backing(variable).ref()]
 
     def restore(self) -> None:
-        """Give all variables and generators their first values, as often as wanted. Local."""
+        """Give all variables their first values, as often as wanted. Local."""
         for reference, value in self._initial.items():
             reference.deref().assign(value, read_value=False)
-        random.setstate(self._python_state)
-        np.random.set_state(self._numpy_state)
 
     def _save(self, variable: tf.Variable) -> None:
         reference = variable.ref()
@@ -103,15 +91,3 @@ class VariableChanges:
 
 def _backing(variable: tf.Variable | keras.Variable) -> tf.Variable:
     return variable.value if isinstance(variable, keras.Variable) else variable
-
-
-@functools.cache
-def _assigning_methods() -> list[tuple[type, str]]:
-    """Return class and name of all methods that change the value of a variable."""
-    return [
-        (owner, name)
-        for owner in type(tf.Variable(0.0)).__mro__
-        for name, function in vars(owner).items()
-        if inspect.isfunction(function)
-        and ("assign" in name or "scatter" in name or name == "count_up_to")
-    ]

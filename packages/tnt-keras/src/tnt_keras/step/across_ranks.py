@@ -35,8 +35,8 @@ def sums_over_ranks(values: Sequence[tf.Tensor], function: str, step: Step) -> l
     Backpropagation exchanges once as well.
 
     Args:
-        values: Tensors of one dtype and of fully known shape, the same on all ranks. A rank without
-            samples contributes nothing.
+        values: Tensors of fully known shape, the same on all ranks. A rank without samples
+            contributes nothing.
         function: The public function, for messages: "batch_sum".
         step: The current step.
 
@@ -48,16 +48,17 @@ def sums_over_ranks(values: Sequence[tf.Tensor], function: str, step: Step) -> l
         ValueError: If a shape is not known.
     """
     name = f"{function} {step.next_batch_operation()}"
-    packed = tf.stop_gradient(_packed(values))
-    [total] = _exchange(step, name, [Allreduce(name, packed, step.presence)])
+    totals = _sums(step, name, [tf.stop_gradient(value) for value in values], step.presence)
 
     def gradients(*of_sums: tf.Tensor) -> list[tf.Tensor]:
         weight = step.loss_weight()
-        channel = f"gradient of {name}"
-        [of_all] = _exchange(step, channel, [Allreduce(channel, _packed(of_sums), weight)])
-        return [_unweighted(each, weight, packed.dtype) for each in _unpacked(of_all, values)]
+        of_all = _sums(step, f"gradient of {name}", of_sums, weight)
+        return [
+            _unweighted(each, weight, value.dtype)
+            for each, value in zip(of_all, values, strict=True)
+        ]
 
-    return _with_gradients(_unpacked(total, values), values, gradients, function)
+    return _with_gradients(totals, values, gradients, function)
 
 
 def rows_of_all_ranks(rows: tf.Tensor, function: str, step: Step) -> tf.Tensor:
@@ -95,7 +96,7 @@ def rows_of_all_ranks(rows: tf.Tensor, function: str, step: Step) -> tf.Tensor:
             Allgather(f"{name}, counts", tf.stack([step.num_local, num_sent])[tf.newaxis], one()),
         ],
     )
-    of_ranks = _checked(of_ranks, rows_per_sample, by_rank, function)
+    of_ranks = _checked(of_ranks, rows_per_sample, function)
     order = _row_order(of_ranks[:, _NUM_SAMPLES], rows_per_sample)
     ordered = tf.gather(by_rank, order)
     first = tf.reduce_sum(of_ranks[: step.rank, _NUM_ROWS])
@@ -119,40 +120,27 @@ def rows_of_all_ranks(rows: tf.Tensor, function: str, step: Step) -> tf.Tensor:
     return ordered_rows
 
 
+def _sums(step: Step, name: str, values: Sequence[tf.Tensor], weight: tf.Tensor) -> list[tf.Tensor]:
+    summands = [Allreduce(f"{name}, {i}", value, weight) for i, value in enumerate(values)]
+    return _exchange(step, name, summands)
+
+
 def _exchange(step: Step, name: str, collectives: list[Any]) -> list[tf.Tensor]:
     channel = step.batch_channels.setdefault(name, Channel(name))
     return step.exchange(channel, collectives)
 
 
-def _checked(
-    of_ranks: tf.Tensor, rows_per_sample: tf.Tensor, by_rank: tf.Tensor, function: str
-) -> tf.Tensor:
+def _checked(of_ranks: tf.Tensor, rows_per_sample: tf.Tensor, function: str) -> tf.Tensor:
     """Return the numbers of samples and rows of all ranks when they are found to be right."""
     is_right = of_ranks[:, _NUM_ROWS] == of_ranks[:, _NUM_SAMPLES] * rows_per_sample
-    # The rows are read in any case: TensorFlow must not leave out one part of an exchange.
-    is_complete = tf.shape(by_rank, tf.int64)[0] == tf.reduce_sum(of_ranks[:, _NUM_ROWS])
     check = require(
-        tf.reduce_all(is_right) & is_complete,
+        tf.reduce_all(is_right),
         f"`tnt.{function}` must be given the same number of rows for each sample on all ranks: "
         "otherwise it is not known which rows belong to which sample, and they cannot be put in "
         "the order of the global batch.",
     )
     with tf.control_dependencies([] if check is None else [check]):
         return tf.identity(of_ranks)
-
-
-def _packed(tensors: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Return all elements as one vector.
-
-    One tensor is finished or not started at all if TensorFlow leaves out what is not used further;
-    of several it could leave out some.
-    """
-    return tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], 0)
-
-
-def _unpacked(packed: tf.Tensor, like: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    parts = tf.split(packed, [tensor.shape.num_elements() for tensor in like])
-    return [tf.reshape(part, each.shape) for part, each in zip(parts, like, strict=True)]
 
 
 def _row_order(num_samples: tf.Tensor, rows_per_sample: tf.Tensor) -> tf.Tensor:

@@ -2,7 +2,8 @@
 
 Where all ranks read the same dataset, all of this follows from it. It does not if each rank has a
 dataset of its own, or Python code makes the batches: ranks may then have different numbers of
-samples, and one may run out of data while the others wait for it in their next step.
+samples, and one may run out of data while the others wait for it in their next step. A rank whose
+samples have a label that `class_weight` has no place for says so here too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from tnt_keras.collectives.ops import one
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.context import Step
 
-_HAS_DATA, _NUM_LOCAL, _NUM_GLOBAL, _FINGERPRINT = range(4)
+NO_LABEL = np.int64(np.iinfo(np.int64).min)
+"""Stands for the label without weight where there is none."""
+
+_HAS_DATA, _LABEL, _NUM_LOCAL, _NUM_GLOBAL, _FINGERPRINT = range(5)
 _REMEDY = (
     "Give all ranks equally many batches, or limit them by `steps_per_epoch` (`validation_steps` "
     "for validation data, `steps` in `evaluate` and `predict`)."
@@ -29,6 +33,11 @@ _REMEDY = (
 _OUT_OF_DATA = (
     "Ranks have different numbers of steps: some have no more data while others go on. "
     f"{_REMEDY} Ranks without data:"
+)
+_NO_WEIGHT = (
+    "`class_weight` has weights for the labels from 0 to the largest one that it names; with a "
+    "dataset, as in Keras, any other label is an error. Name a larger label, with the weight 1 for "
+    "instance, or map the labels. Ranks with such labels:"
 )
 OTHER_DATA = (
     "Ranks have read different data in one step, so that some samples are used twice and others "
@@ -41,42 +50,55 @@ _NAME = "data of a step"
 
 
 class DataCheck:
-    """Gather a few numbers of all ranks at the begin of each step. Creation is collective."""
+    """Gather a few numbers of all ranks at the begin of each step. Creation is collective.
+
+    Methods that are given a `label_without_weight` fail on all ranks if one has any: the first
+    label of this rank's samples that has no place in `class_weight`, as int64 scalar, or
+    `NO_LABEL`.
+    """
 
     def __init__(self) -> None:
         self._channel = Channel(_NAME)
         # Made now, since a rank that has no data at all never traces a step.
         [self._gatherer] = self._channel.gatherers([_NAME])
 
-    def total_samples(self, num_local: tf.Tensor, exchanges: ExchangeSequence) -> Step:
+    def total_samples(
+        self, num_local: tf.Tensor, label_without_weight: tf.Tensor, exchanges: ExchangeSequence
+    ) -> Step:
         """Make sure that all ranks have data. Collective.
 
         Args:
             num_local: int64 scalar, samples of this rank.
+            label_without_weight: See the class.
             exchanges: Those of the graph so far.
 
         Returns:
             The step, with the samples of all ranks together.
         """
         zero = tf.zeros([], tf.int64)
-        of_ranks = self._gather([num_local, zero, zero], exchanges)
+        of_ranks = self._gather([label_without_weight, num_local, zero, zero], exchanges)
+        num_local = of_ranks[get_rank(), _NUM_LOCAL]  # as in `same_batch`
         return Step(num_local, tf.reduce_sum(of_ranks[:, _NUM_LOCAL]), exchanges)
 
-    def same_batch(self, part: MicroBatch, exchanges: ExchangeSequence) -> Step:
+    def same_batch(
+        self, part: MicroBatch, label_without_weight: tf.Tensor, exchanges: ExchangeSequence
+    ) -> Step:
         """Make sure that all ranks have read the same global batch. Collective.
 
         Args:
             part: This rank's part of it.
+            label_without_weight: See the class.
             exchanges: Those of the graph so far.
 
         Returns:
             The step, whose numbers exist once the batch is known to be the same everywhere.
         """
-        facts = [part.num_local, part.num_global, part.fingerprint]
+        facts = [label_without_weight, part.num_local, part.num_global, part.fingerprint]
         of_ranks = self._gather(facts, exchanges, _check_same_batch)
-        with tf.control_dependencies([of_ranks]):
-            num_global = tf.identity(part.num_global)
-        return Step(part.num_local, num_global, exchanges)
+        # Nothing that a step sends is sent without these numbers: if the check fails, no other
+        # exchange has begun, and ranks can go on with the next step.
+        own = of_ranks[get_rank()]
+        return Step(own[_NUM_LOCAL], own[_NUM_GLOBAL], exchanges)
 
     def end(self) -> None:
         """Tell the others that this rank has no more data in this epoch. Collective.
@@ -84,7 +106,7 @@ class DataCheck:
         Raises:
             ValueError: If another rank has.
         """
-        self._gatherer.start(np.zeros((1, 4), np.int64))
+        self._gatherer.start(np.array([[0, NO_LABEL, 0, 0, 0]]))
         of_ranks = np.concatenate(self._gatherer.finish())
         going_on = np.flatnonzero(of_ranks[:, _HAS_DATA])
         if len(going_on):
@@ -99,12 +121,20 @@ class DataCheck:
         exchanges: ExchangeSequence,
         check: Callable[[tf.Tensor], list[Any]] = lambda of_ranks: [],
     ) -> tf.Tensor:
-        """Return the numbers of all ranks, shape `(ranks, 4)`, when they are found to be right."""
+        """Return the numbers of all ranks, shape `(ranks, 5)`, when they are found to be right."""
 
         def checked(results: list[tf.Tensor]) -> list[tf.Tensor]:
             [of_ranks] = results
             have_none = of_ranks[:, _HAS_DATA] == 0
-            with tf.control_dependencies([_none_of(have_none, _OUT_OF_DATA), *check(of_ranks)]):
+            labels = of_ranks[:, _LABEL]
+            lack_weight = labels != NO_LABEL
+            first_labels = ["The first of each:", tf.boolean_mask(labels, lack_weight)]
+            checks = [
+                _none_of(have_none, _OUT_OF_DATA),
+                _none_of(lack_weight, _NO_WEIGHT, first_labels),
+                *check(of_ranks),
+            ]
+            with tf.control_dependencies(checks):
                 return [tf.identity(of_ranks)]
 
         own = tf.stack([tf.cast(fact, tf.int64) for fact in (1, *facts)])[tf.newaxis]
@@ -117,6 +147,6 @@ def _check_same_batch(of_ranks: tf.Tensor) -> list[Any]:
     return [_none_of(tf.reduce_any(read != read[:1], axis=1), OTHER_DATA)]
 
 
-def _none_of(ranks: tf.Tensor, message: str) -> Any:
+def _none_of(ranks: tf.Tensor, message: str, more: Sequence[str | tf.Tensor] = ()) -> Any:
     """Check that a condition holds on no rank; a failed check names those on which it does."""
-    return require(tf.logical_not(tf.reduce_any(ranks)), message, [tf.where(ranks)[:, 0]])
+    return require(tf.logical_not(tf.reduce_any(ranks)), message, [tf.where(ranks)[:, 0], *more])

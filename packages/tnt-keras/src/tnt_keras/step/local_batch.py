@@ -9,7 +9,7 @@ import tensorflow as tf
 from tnt_data import MicroBatch
 from tnt_keras.collectives.exchange import ExchangeSequence
 from tnt_keras.step.context import Step
-from tnt_keras.step.data_check import DataCheck
+from tnt_keras.step.data_check import NO_LABEL, DataCheck
 
 
 class CheckedBatch(NamedTuple):
@@ -17,9 +17,11 @@ class CheckedBatch(NamedTuple):
 
     Attributes:
         micro_batch: The part.
+        label_without_weight: As for `DataCheck`, int64 scalar.
     """
 
     micro_batch: MicroBatch
+    label_without_weight: Any = NO_LABEL
 
 
 class LocalBatch(NamedTuple):
@@ -27,9 +29,11 @@ class LocalBatch(NamedTuple):
 
     Attributes:
         data: The batch.
+        label_without_weight: As for `DataCheck`, int64 scalar.
     """
 
     data: Any
+    label_without_weight: Any = NO_LABEL
 
 
 def split(
@@ -62,10 +66,13 @@ def split(
         return data.data, Step(data.num_local, data.num_global, exchanges)
     if isinstance(data, CheckedBatch):
         assert data_check is not None
-        return data.micro_batch.data, data_check.same_batch(data.micro_batch, exchanges)
+        step = data_check.same_batch(data.micro_batch, data.label_without_weight, exchanges)
+        return data.micro_batch.data, step
     if isinstance(data, LocalBatch):
         assert data_check is not None
-        return data.data, data_check.total_samples(num_rows(data.data), exchanges)
+        num_local = num_rows(data.data)
+        step = data_check.total_samples(num_local, data.label_without_weight, exchanges)
+        return data.data, step
     num_global = num_rows(data)
     num_local = tf.maximum(num_global - rank + size - 1, 0) // size
     # `tf.range(rank, num_global, size)` is an error where the rank has no rows.

@@ -132,7 +132,8 @@ def _recorded_mask(loss: Any, step: Step) -> Iterator[list[Any]]:
         values = plain_call(y_true, y_pred)
         masks.append(mask_of(values))
         sees_batch = step.num_batch_operations > num_before  # through `tnt.batch_mean`, say
-        if values.shape.rank == 0 and loss.reduction != "sum" and not sees_batch:
+        is_doubtful = not (sees_batch or step.rules.are_proved)
+        if values.shape.rank == 0 and loss.reduction != "sum" and is_doubtful:
             logger.warning(
                 "The loss %r gives one value for all samples that it gets. Each rank computes it "
                 "from its own samples, and the mean over ranks is taken: that is the serial loss "

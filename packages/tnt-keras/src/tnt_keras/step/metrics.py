@@ -96,6 +96,7 @@ class RecordedResults:
         with contextlib.ExitStack() as stack:
             for metric in metrics:
                 stack.enter_context(replaced(metric, "result", self._recorder(metric.result)))
+            stack.enter_context(replaced(keras.Model, "get_metrics_result", _results_of))
             yield
 
     def recompute(self, value: Any) -> Callable[[], tf.Tensor] | None:
@@ -132,6 +133,15 @@ class RecordedResults:
             return value
 
         return result
+
+
+def _results_of(model: keras.Model) -> dict[str, Any]:
+    """Return what `get_metrics_result` does. Some versions of Keras make eager results numbers."""
+    results: dict[str, Any] = {}
+    for metric in model.metrics:
+        result = metric.result()
+        results.update(result if isinstance(result, dict) else {metric.name: result})
+    return results
 
 
 def _item_of(compute_all: Callable[[], Any], key: str) -> Callable[[], tf.Tensor]:

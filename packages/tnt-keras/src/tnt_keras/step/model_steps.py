@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 from collections.abc import Iterator
 from typing import Any
@@ -38,7 +39,7 @@ class StepCommunication:
         batch_channels: Those of `tnt.gather_batch` and its relatives, by name.
         data_check: Compares what ranks read; None if there never was a need.
         probe: What is done if a step's result would not be the serial one, as for `tnt.Model`.
-        rules: Of the steps by name, such as "train_step", where they are not all defaults.
+        rules: Of the steps by name, such as "train_step".
 
     Args:
         probe: As above.
@@ -54,7 +55,7 @@ class StepCommunication:
         self.predictions = PredictionGather(get_size())
         self.batch_channels: dict[str, Channel] = {}
         self.data_check: DataCheck | None = None
-        self.rules: dict[str, StepRules] = {}
+        self.rules: dict[str, StepRules] = collections.defaultdict(StepRules)
         self._exchanges: ExchangeSequence | None = None
 
     def make_data_check(self) -> DataCheck:
@@ -173,7 +174,7 @@ class DistributedSteps(MixinBase):
         rows, step = split(
             data, get_rank(), get_size(), communication.data_check, communication.exchanges()
         )
-        step.rules = communication.rules.get(step_name, step.rules)
+        step.rules = communication.rules[step_name]
         step.batch_channels = communication.batch_channels
         return rows, step
 

@@ -95,6 +95,8 @@ class StepRules:
         weights_losses: Whether `scale_loss` multiplies by the share of the samples. Not if
             gradients are sums: float16 would overflow at other values than in the serial step.
         same_outputs: Places among the predictions that do not depend on samples.
+        are_proved: Whether they were compared with the serial step, so that there is no need to
+            warn of what may be wrong.
     """
 
     gradients: dict[GradientKey, Rule] = dataclasses.field(default_factory=dict)
@@ -107,6 +109,7 @@ class StepRules:
     sums_losses: bool = False
     weights_losses: bool = True
     same_outputs: set[int] = dataclasses.field(default_factory=set)
+    are_proved: bool = dataclasses.field(default=False, compare=False)
 
     def of_variable(self, variable: Any) -> Rule | None:
         """Return the rule of a variable, None for the default. Local.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from . import data
@@ -50,6 +51,92 @@ def _updating(update: Callable[[Any, Any], Any], metric: Any) -> Training:
             return super().logs(x, y, loss) | {"more": self.more.result()}
 
     model = own_step(mean_squared_error, kind=Updating)
+    return model, data.of_arrays(data.features(), data.targets())
+
+
+class _OfErrors(keras.metrics.Metric):
+    """Sums what a function makes of the errors; with a variable that begins with some value."""
+
+    def __init__(self, begin: float = 0.0, name: str = "of_errors") -> None:
+        super().__init__(name=name)
+        self.begin = begin
+        self.value = self.add_weight(
+            name="value", shape=(), initializer=keras.initializers.Constant(begin)
+        )
+
+    def update_state(self, y: Any, p: Any, sample_weight: Any = None) -> None:
+        self.update(tf.reduce_mean(tf.abs(y - p), axis=-1))
+
+    def update(self, errors: Any) -> None:
+        raise NotImplementedError
+
+    def result(self) -> Any:
+        return self.value + 0.0
+
+    def reset_state(self) -> None:
+        self.value.assign(self.begin)
+
+
+class _Smallest(_OfErrors):
+    def update(self, errors: Any) -> None:
+        self.value.assign(tf.minimum(self.value, tf.reduce_min(errors)))
+
+
+@wrong("refused")
+def smallest_error_after_a_large_number() -> Training:
+    return _with_metrics(_Smallest(1e9))
+
+
+@wrong("refused")
+def smallest_error_after_infinity() -> Training:
+    return _with_metrics(_Smallest(float("inf")))
+
+
+@wrong("exact")
+def metric_with_a_threshold_in_a_variable() -> Training:
+    """A constant among the states, which are set to zero in a step of the ranks otherwise."""
+
+    class Above(_OfErrors):
+        def __init__(self) -> None:
+            super().__init__()
+            self.threshold = self.add_weight(
+                name="threshold", shape=(), initializer=keras.initializers.Constant(0.7)
+            )
+
+        def update(self, errors: Any) -> None:
+            self.value.assign_add(tf.reduce_sum(tf.cast(errors > self.threshold, tf.float32)))
+
+    return _with_metrics(Above())
+
+
+@wrong("refused")
+def metric_with_a_list_in_python() -> Training:
+    class Kept(_OfErrors):
+        def update(self, errors: Any) -> None:
+            self.errors.append(float(tf.reduce_mean(errors)))
+
+        def result(self) -> Any:
+            return float(np.mean(self.errors)) if self.errors else 0.0
+
+        def reset_state(self) -> None:
+            self.errors: list[float] = []
+
+    metric = Kept()
+    metric.reset_state()
+    return _with_metrics(metric, run_eagerly=True)
+
+
+@wrong("refused")
+def result_that_is_read_before_the_update() -> Training:
+    """The log of a step is the result of those before it."""
+
+    class Late(OwnStep):
+        def logs(self, x: Any, y: Any, loss: Any) -> dict[str, Any]:
+            result = self.loss_tracker.result()
+            self.loss_tracker.update_state(loss)
+            return {"loss": result}
+
+    model = own_step(mean_squared_error, kind=Late)
     return model, data.of_arrays(data.features(), data.targets())
 
 

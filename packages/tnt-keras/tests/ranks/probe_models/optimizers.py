@@ -39,6 +39,14 @@ def gradients_clipped_by_value_before_apply() -> Training:
 
 
 @wrong("refused")
+def gradients_clipped_above_the_first_ones() -> Training:
+    """Nothing is clipped in the first batches; in a later one the gradients are larger."""
+    model, arguments = _changing(lambda gradients: tf.clip_by_global_norm(gradients, 20.0)[0])
+    arguments["y"][15:] *= 60
+    return model, arguments
+
+
+@wrong("refused")
 def gradients_of_unit_length() -> Training:
     return _changing(lambda gradients: [g / (tf.norm(g) + 1e-3) for g in gradients])
 

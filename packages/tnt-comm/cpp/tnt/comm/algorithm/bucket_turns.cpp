@@ -33,6 +33,10 @@ void BucketTurns::post(std::size_t bucket, std::uint64_t step) {
   announcements_.announce(counter(bucket, kPosted), step + 1);
 }
 
+bool BucketTurns::has_posted(int member, std::size_t bucket, std::uint64_t step) const {
+  return announcements_.newest_of(member, counter(bucket, kPosted)) > step;
+}
+
 bool BucketTurns::is_turn(std::size_t bucket, std::uint64_t step) {
   // Only who gives turns has to look while another bucket is at work.
   const bool is_giver = state_->channel.rank() == kGiver;

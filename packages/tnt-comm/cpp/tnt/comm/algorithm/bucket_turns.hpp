@@ -33,6 +33,8 @@ class BucketTurns {
   /// This rank has packed the bucket for the step.
   void post(std::size_t bucket, std::uint64_t step);
 
+  bool has_posted(int member, std::size_t bucket, std::uint64_t step) const;
+
   /// Whether the posted step of the bucket may use the channel now.
   bool is_turn(std::size_t bucket, std::uint64_t step);
 

@@ -32,21 +32,31 @@ Channel::Channel(std::shared_ptr<Segment> segment, const ChannelLayout& layout)
       layout_(layout) {
   static_assert(sizeof(Slot) == kSlotBytes && offsetof(Slot, num_posted) == kMaxNoteBytes &&
                 offsetof(Slot, num_reduced) == kMaxNoteBytes + 64);
+  for (int part = 0; part < size_; ++part) {
+    parts_.push_back(part == rank_ ? segment_->local() : segment_->writable_peer(part));
+  }
+  turn_ = compute_turn(0);
 }
 
-// The slot of a step in a part of the segment, no matter whose it is.
-std::byte* Channel::part_data(int part, std::uint64_t step) const {
+Channel::Turn Channel::compute_turn(std::uint64_t step) const {
   const std::size_t slot = step % layout_.num_windows();
-  std::byte* data = part == rank() ? segment_->local() : segment_->writable_peer(part);
-  return data + layout_.offset + slot * (kSlotBytes + layout_.window_bytes);
+  // Every time a slot is used, the members' parts are handed on by one.
+  const std::uint64_t num_uses = step / layout_.num_windows();
+  return {.step = step,
+          .offset = layout_.offset + slot * (kSlotBytes + layout_.window_bytes),
+          .num_handed_on = num_uses % parts_.size()};
+}
+
+const Channel::Turn& Channel::turn_of(std::uint64_t step) const {
+  if (step != turn_.step) turn_ = compute_turn(step);
+  return turn_;
 }
 
 std::byte* Channel::slot_data(int member, std::uint64_t step) const {
-  // Every time a slot is used, the members' parts are handed on by one.
-  const std::uint64_t num_uses = step / layout_.num_windows();
-  const auto num_members = static_cast<std::uint64_t>(size());
-  const auto part = static_cast<int>((static_cast<std::uint64_t>(member) + num_uses) % num_members);
-  return part_data(part, step);
+  const Turn& turn = turn_of(step);
+  std::size_t part = static_cast<std::size_t>(member) + turn.num_handed_on;
+  if (part >= parts_.size()) part -= parts_.size();
+  return parts_[part] + turn.offset;
 }
 
 Channel::Slot& Channel::slot_of(int member, std::uint64_t step) const {
@@ -68,7 +78,8 @@ std::size_t Channel::room_bytes() const {
 }
 
 std::byte* Channel::room(int asker, int answerer, std::uint64_t step) const {
-  return part_data(asker, step) + kSlotBytes + static_cast<std::size_t>(answerer) * room_bytes();
+  return parts_[static_cast<std::size_t>(asker)] + turn_of(step).offset + kSlotBytes +
+         static_cast<std::size_t>(answerer) * room_bytes();
 }
 
 void Channel::describe(std::uint64_t step, const Posting& posting) {

@@ -1,5 +1,6 @@
 #include "tnt/comm/algorithm/collective_operation.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "tnt/comm/base/log.hpp"
@@ -7,6 +8,13 @@
 
 namespace tnt::comm {
 namespace {
+
+// What reports of a wait for ranks that run end with, the first one and later ones.
+constexpr std::string_view kNoErrorYet =
+    " No error yet: a rank may still be preparing its first step, or reading data.";
+constexpr std::string_view kIfThisLasts =
+    " If this lasts, look for a call that not all ranks make; the wait ends with an error at its"
+    " timeout (timeout_s, TNT_TIMEOUT_S).";
 
 std::string describe(int rank, const PeerStatus& status) {
   return text("rank ", rank, " (host ", status.host, ", pid ", status.pid, ")");
@@ -97,22 +105,31 @@ void CollectiveOperation::require_alive() const {
 
 void CollectiveOperation::report_stall() {
   const double waited_s = seconds_since(wait_start_);
+  const bool is_first = next_report_s_ <= stall_report_s_;
   next_report_s_ = 2 * waited_s;  // reports become rarer
-  log_wait(waited_s);
+  log_wait(waited_s, !is_call_awaited() ? "" : is_first ? kNoErrorYet : kIfThisLasts);
 }
 
 void CollectiveOperation::report_own_delay(double waited_s) const {
-  log_wait(waited_s);
+  log_wait(waited_s, "");
 }
 
-void CollectiveOperation::log_wait(double waited_s) const {
+void CollectiveOperation::log_wait(double waited_s, std::string_view advice) const {
   log_warning(health_->world_rank(),
-              text(title(), " has waited ", waited_s, " s for ", awaited_in_words(), "."));
+              text(title(), " has waited ", waited_s, " s for ", awaited_in_words(), ".", advice));
 }
 
 std::string CollectiveOperation::title() const {
   const std::string of_owner = owner_.empty() ? "" : text(owner_, " in ");
   return text(describe(), " of ", of_owner, "group '", health_->group_name(), "'");
+}
+
+bool CollectiveOperation::is_call_awaited() const {
+  const std::vector<int> members = awaited_members();
+  return !members.empty() && std::all_of(members.begin(), members.end(), [this](int member) {
+    const PeerStatus status = health_->status_of(member);
+    return status.state == PeerState::running && !is_silent(status) && !has_made_call(member);
+  });
 }
 
 std::string CollectiveOperation::awaited_in_words() const {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -99,9 +100,11 @@ class CollectiveOperation : public Operation {
 
  private:
   std::string awaited_in_words() const;
+  /// Whether all that is waited for is that other ranks, which run, make the call.
+  bool is_call_awaited() const;
   void require_alive() const;
   void report_stall();
-  void log_wait(double waited_s) const;
+  void log_wait(double waited_s, std::string_view advice) const;
 
   std::shared_ptr<Health> health_;
   std::string owner_;

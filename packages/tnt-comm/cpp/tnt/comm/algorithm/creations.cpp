@@ -1,8 +1,11 @@
 #include "tnt/comm/algorithm/creations.hpp"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "tnt/comm/base/text.hpp"
@@ -10,18 +13,30 @@
 namespace tnt::comm {
 namespace {
 
+constexpr double kRoomS = 1.0;
+constexpr auto kPollInterval = std::chrono::microseconds(100);
+
 template <std::size_t kSize>
 void store_text(std::array<char, kSize>& target, const std::string& value) {
   const std::string_view beginning = first_bytes(value, kSize - 1);
-  target.fill('\0');
   std::memcpy(target.data(), beginning.data(), beginning.size());
+}
+
+// A member to which nothing can be sent for long is stuck itself.
+bool has_room_soon(Segment& segment, int member, std::size_t num_messages,
+                   const Deadline& deadline) {
+  while (!segment.has_room(member, num_messages)) {
+    if (deadline.is_over()) return false;
+    std::this_thread::sleep_for(kPollInterval);
+  }
+  return true;
 }
 
 }  // namespace
 
 struct Creations::Record {
-  std::array<char, 64> key;
-  std::array<char, 960> what;
+  CreationId id;
+  std::array<char, 1008> what;
 };
 
 std::size_t Creations::num_bytes(std::size_t num_ranks) {
@@ -31,53 +46,62 @@ std::size_t Creations::num_bytes(std::size_t num_ranks) {
 Creations::Creations(std::shared_ptr<Segment> segment, std::size_t offset, NotificationId first)
     : segment_(std::move(segment)), offset_(offset), first_(first) {}
 
-void Creations::begin(const std::string& key) {
+void Creations::begin(const CreationId& id) {
   const std::lock_guard lock(mutex_);
-  begun_.insert(key);
+  std::uint64_t& num_begun = num_begun_[id.members];
+  num_begun = std::max(num_begun, id.use + 1);
 }
 
-void Creations::tell(const std::vector<int>& members, const std::string& key,
+void Creations::tell(const std::vector<int>& members, const CreationId& id,
                      const std::string& title) {
   const std::lock_guard lock(mutex_);
-  if (!told_.empty()) return;  // another thread of this rank creates a group, too
-  write_own(Area::notices, key, title);
+  if (!told_.empty()) return;
+  write_own(Area::notices, id, title);
+  told_id_ = id;
   told_ = members;
   ++num_told_;
-  for (const int rank : told_) send(rank, Area::notices, num_told_);
+  const Deadline deadline(kRoomS);
+  for (const int rank : told_) send_own(rank, Area::notices, num_told_, deadline);
 }
 
-void Creations::withdraw() {
+void Creations::withdraw(const CreationId& id) {
   const std::lock_guard lock(mutex_);
-  if (told_.empty()) return;
+  if (told_.empty() || !(told_id_ == id)) return;
   ++num_told_;
+  const Deadline deadline(kRoomS);
   for (const int rank : told_) {
-    if (rank != segment_->rank() && segment_->has_room(rank, 1)) {
-      segment_->notify(rank, first_ + static_cast<std::size_t>(Area::notices), num_told_);
-    }
+    if (rank == segment_->rank() || !has_room_soon(*segment_, rank, 1, deadline)) continue;
+    segment_->notify(rank, notification_of(Area::notices), num_told_);
   }
   told_.clear();
 }
 
-std::optional<Creations::Notice> Creations::awaited_by(int rank) const {
+std::optional<std::string> Creations::awaited_by(int rank) const {
   const std::lock_guard lock(mutex_);
-  if (segment_->poll(rank, first_ + static_cast<std::size_t>(Area::notices)) % 2 == 0) return {};
+  const std::uint64_t num_told = segment_->poll(rank, notification_of(Area::notices));
+  if (num_told % 2 == 0) return {};
   const Record record = read(Area::notices, rank);
-  Notice notice{record.key.data(), record.what.data()};
-  if (begun_.count(notice.key) != 0) return {};
-  return notice;
+  // It may have been withdrawn, and another one be written, in the meantime.
+  if (segment_->poll(rank, notification_of(Area::notices)) != num_told) return {};
+  const auto begun = num_begun_.find(record.id.members);
+  if (begun != num_begun_.end() && begun->second > record.id.use) return {};
+  return record.what.data();
 }
 
 void Creations::refuse(const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  write_own(Area::refusals, "", reason);
-  for (int rank = 0; rank < segment_->size(); ++rank) send(rank, Area::refusals, 1);
+  if (has_refused_) return;
+  has_refused_ = true;
+  write_own(Area::refusals, {}, reason);
+  const Deadline deadline(kRoomS);
+  for (int rank = 0; rank < segment_->size(); ++rank) send_own(rank, Area::refusals, 1, deadline);
 }
 
 std::optional<std::string> Creations::refusal() const {
   const std::lock_guard lock(mutex_);
   for (int rank = 0; rank < segment_->size(); ++rank) {
     if (rank == segment_->rank()) continue;
-    if (segment_->poll(rank, first_ + static_cast<std::size_t>(Area::refusals)) == 0) continue;
+    if (segment_->poll(rank, notification_of(Area::refusals)) == 0) continue;
     return read(Area::refusals, rank).what.data();
   }
   return {};
@@ -89,19 +113,22 @@ std::size_t Creations::place_of(Area area, int rank) const {
   return offset_ + before * num_ranks + static_cast<std::size_t>(rank) * sizeof(Record);
 }
 
-// Without room the rank is stuck itself; then the wait ends by its deadline.
-void Creations::send(int rank, Area area, std::uint64_t value) {
-  if (rank == segment_->rank() || !segment_->has_room(rank, 2)) return;
-  const std::size_t place = place_of(area, segment_->rank());
-  segment_->put(rank, place, place, sizeof(Record));
-  segment_->notify(rank, first_ + static_cast<std::size_t>(area), value);
+NotificationId Creations::notification_of(Area area) const {
+  return first_ + static_cast<NotificationId>(area);
 }
 
-void Creations::write_own(Area area, const std::string& key, const std::string& what) {
-  Record record;
-  store_text(record.key, key);
+void Creations::write_own(Area area, const CreationId& id, const std::string& what) {
+  Record record{.id = id, .what = {}};
   store_text(record.what, what);
   std::memcpy(segment_->local() + place_of(area, segment_->rank()), &record, sizeof record);
+}
+
+// What was written. Without room the wait of that rank ends by its deadline.
+void Creations::send_own(int rank, Area area, std::uint64_t value, const Deadline& deadline) {
+  if (rank == segment_->rank() || !has_room_soon(*segment_, rank, 2, deadline)) return;
+  const std::size_t place = place_of(area, segment_->rank());
+  segment_->put(rank, place, place, sizeof(Record));
+  segment_->notify(rank, notification_of(area), value);
 }
 
 Creations::Record Creations::read(Area area, int rank) const {

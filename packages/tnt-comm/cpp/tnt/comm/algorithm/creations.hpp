@@ -2,16 +2,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/transport/segment.hpp"
 
 namespace tnt::comm {
+
+/// Which creation of a group: the same on all its members, unique in the job.
+struct CreationId {
+  std::uint64_t members = 0;  ///< digest of their ranks
+  std::uint64_t use = 0;      ///< how many groups of the same members each has begun before
+
+  friend bool operator==(const CreationId&, const CreationId&) = default;
+};
 
 /// Which groups the ranks of a job are creating, for the case that some wait in
 /// a creation and others in another call.
@@ -31,22 +40,23 @@ class Creations {
 
   Creations(std::shared_ptr<Segment> segment, std::size_t offset, NotificationId first);
 
-  /// This rank takes part in the creation of the group with this key.
-  void begin(const std::string& key);
+  /// This rank takes part in a creation. It stays known after its end, since
+  /// others may not have seen the end yet.
+  void begin(const CreationId& id);
 
-  /// Tells the members that this rank has waited for them to create a group.
-  void tell(const std::vector<int>& members, const std::string& key, const std::string& title);
-  void withdraw();
+  /// Tells the members that this rank has waited for them in a creation. `title`
+  /// is what they show, such as "group 'ranks 0, 1' from train.py:31". A rank says
+  /// so of one creation at a time; until that is withdrawn, nothing else is told.
+  void tell(const std::vector<int>& members, const CreationId& id, const std::string& title);
+  /// The creation has ended, well or not. Nothing happens if it was not told.
+  void withdraw(const CreationId& id);
 
-  struct Notice {
-    std::string key;
-    std::string title;  ///< such as "group 'ranks 0, 1' from train.py:31"
-  };
-  /// The creation in which `rank` waits for this rank, unless this rank has begun
-  /// it as well.
-  std::optional<Notice> awaited_by(int rank) const;
+  /// Title of the creation in which `rank` waits for this rank, unless this rank
+  /// has begun it as well.
+  std::optional<std::string> awaited_by(int rank) const;
 
-  /// Ends the waits of all ranks in creations: the job cannot go on.
+  /// Ends the waits of all ranks in creations: the job cannot go on. The first
+  /// reason counts.
   void refuse(const std::string& reason);
   /// Why another rank has refused a creation, if one has.
   std::optional<std::string> refusal() const;
@@ -56,17 +66,21 @@ class Creations {
   enum class Area : std::size_t { notices, refusals };
 
   std::size_t place_of(Area area, int rank) const;
-  void send(int rank, Area area, std::uint64_t value);
-  void write_own(Area area, const std::string& key, const std::string& what);
+  NotificationId notification_of(Area area) const;
+  void write_own(Area area, const CreationId& id, const std::string& what);
+  void send_own(int rank, Area area, std::uint64_t value, const Deadline& deadline);
   Record read(Area area, int rank) const;
 
   std::shared_ptr<Segment> segment_;
   std::size_t offset_;
   NotificationId first_;
   mutable std::mutex mutex_;
-  std::set<std::string> begun_;
-  std::vector<int> told_;
+  // By members, how many groups of them this rank has begun.
+  std::map<std::uint64_t, std::uint64_t> num_begun_;
+  CreationId told_id_;
+  std::vector<int> told_;       // who was told, while a notice stands
   std::uint64_t num_told_ = 0;  // odd while a notice stands
+  bool has_refused_ = false;
 };
 
 }  // namespace tnt::comm

@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/algorithm/creations.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
+
+class Creations;
 
 /// Whether a rank that is not known to have ended does not get to run.
 bool is_silent(const PeerStatus& status);

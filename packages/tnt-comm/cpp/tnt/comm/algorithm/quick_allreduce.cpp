@@ -9,12 +9,9 @@ namespace tnt::comm {
 
 QuickAllreduce::QuickAllreduce(std::shared_ptr<ChannelState> state)
     : state_(std::move(state)),
+      limit_bytes_(direct_allreduce_limit_bytes(state_->channel.size())),
       sources_(static_cast<std::size_t>(state_->channel.size())),
       reducer_(DType::uint8, ReduceOp::sum, sources_.size()) {}
-
-bool QuickAllreduce::takes(std::size_t num_bytes) const {
-  return num_bytes <= direct_allreduce_limit_bytes(state_->channel.size());
-}
 
 void QuickAllreduce::begin(const void* in, void* out, const Descriptor& descriptor) {
   Channel& channel = state_->channel;

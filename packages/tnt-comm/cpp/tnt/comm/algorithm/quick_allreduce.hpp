@@ -20,7 +20,7 @@ class QuickAllreduce {
   explicit QuickAllreduce(std::shared_ptr<ChannelState> state);
 
   /// Whether messages of this size are DirectAllreduce's.
-  bool takes(std::size_t num_bytes) const;
+  bool takes(std::size_t num_bytes) const { return num_bytes <= limit_bytes_; }
 
   /// Copies the input into the window and posts it. Wakes nobody.
   void begin(const void* in, void* out, const Descriptor& descriptor);
@@ -36,6 +36,7 @@ class QuickAllreduce {
 
  private:
   std::shared_ptr<ChannelState> state_;
+  std::size_t limit_bytes_;
   Descriptor descriptor_;
   const std::byte* in_ = nullptr;
   std::byte* out_ = nullptr;

@@ -130,6 +130,10 @@ void StreamedBucketAllreduce::reset() {
   has_begun_ = false;
 }
 
+bool StreamedBucketAllreduce::has_made_call(int member) const {
+  return turns_->has_posted(member, bucket_, current());
+}
+
 std::vector<int> StreamedBucketAllreduce::missing() const {
   if (awaits_this_rank()) return {};
   return has_begun_ ? pipeline_.missing() : turns_->missing(bucket_, current());

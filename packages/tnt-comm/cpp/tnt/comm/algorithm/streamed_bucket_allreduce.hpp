@@ -39,6 +39,7 @@ class StreamedBucketAllreduce final : public BucketOperation, private WindowedWo
   void announce(std::uint64_t step) override;
   void reset() override;
   std::vector<int> missing() const override;
+  bool has_made_call(int member) const override;
 
  private:
   // Pieces are posted and reduced one after the other.

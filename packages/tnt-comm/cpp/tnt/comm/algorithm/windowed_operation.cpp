@@ -82,6 +82,10 @@ std::string WindowedOperation::describe() const {
   return text("call ", descriptor().call_index, ", ", descriptor().describe(), note().text(), ",");
 }
 
+bool WindowedOperation::has_made_call(int member) const {
+  return has_begun_ && channel().has_posted(member, pipeline_.base());
+}
+
 std::vector<int> WindowedOperation::missing() const {
   if (is_mismatch_) return channel().missing_notes(pipeline_.base());
   return has_begun_ ? pipeline_.missing() : std::vector<int>{};

@@ -29,6 +29,7 @@ class WindowedOperation : public CollectiveOperation, protected WindowedWork {
   Progress step() final;
   std::string describe() const final;
   std::vector<int> missing() const final;
+  bool has_made_call(int member) const final;
   Error explained(const Error& error) const final;
 
   /// Called once, when all descriptors are known and found to match.

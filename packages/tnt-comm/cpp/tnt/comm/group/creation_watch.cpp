@@ -14,20 +14,25 @@ constexpr const char* kRule =
 
 }  // namespace
 
-CreationWatch::CreationWatch(std::shared_ptr<Creations> creations, std::string key,
+CreationWatch::CreationWatch(std::shared_ptr<Creations> creations, const CreationId& id,
                              std::vector<int> members, std::string title, const CallLabel& label,
                              double stall_report_s)
     : creations_(std::move(creations)),
-      key_(std::move(key)),
+      id_(id),
       members_(std::move(members)),
       title_(std::move(title)),
       label_(label),
       stall_report_s_(stall_report_s) {
-  if (creations_) creations_->begin(key_);
+  if (creations_) creations_->begin(id_);
 }
 
-void CreationWatch::end() {
-  if (has_told_) creations_->withdraw();
+CreationWatch::~CreationWatch() {
+  if (!creations_) return;
+  try {
+    creations_->withdraw(id_);
+  } catch (const Error&) {
+    // Nothing can be sent any more: who waits for this rank will see that itself.
+  }
 }
 
 void CreationWatch::look() {
@@ -38,11 +43,9 @@ void CreationWatch::look() {
   if (now < next_look_) return;
   next_look_ = now + kLookInterval;
   if (seconds_since(start_) < stall_report_s_) return;
-  if (!has_told_) {
-    title_ += note_of(label_);
-    creations_->tell(members_, key_, title_);
-    has_told_ = true;
-  }
+  if (!has_note_) title_ += note_of(label_);
+  has_note_ = true;
+  creations_->tell(members_, id_, title_);
   require_same_group();
 }
 
@@ -51,7 +54,7 @@ void CreationWatch::require_same_group() {
     const auto notice = creations_->awaited_by(member);
     if (!notice) continue;
     const Error error(ErrorKind::mismatch,
-                      text("rank ", member, " creates ", notice->title,
+                      text("rank ", member, " creates ", *notice,
                            ", while another member of it creates ", title_, kRule));
     creations_->refuse(error.what());
     throw error;
@@ -68,7 +71,7 @@ void refuse_creations_by_awaited(Engine& engine, CollectiveOperation& operation,
       const auto notice = creations.awaited_by(rank);
       if (!notice) continue;
       const Error error(ErrorKind::mismatch,
-                        text("rank ", rank, " creates ", notice->title, ", while rank ",
+                        text("rank ", rank, " creates ", *notice, ", while rank ",
                              health.world_rank(), " waits for it in ", operation.title(), kRule));
       operation.break_group(error);  // before a rank ends that is told the other way
       return creations.refuse(error.what());

@@ -12,32 +12,35 @@
 
 namespace tnt::comm {
 
-/// Watches the creation of a group while this rank waits for the other members.
+/// Watches the creation of a group, as long as it lives, while this rank waits for the
+/// other members.
 class CreationWatch {
  public:
   /// `creations` may be null: nothing is watched then. `title` is the group's.
-  CreationWatch(std::shared_ptr<Creations> creations, std::string key, std::vector<int> members,
-                std::string title, const CallLabel& label, double stall_report_s);
+  CreationWatch(std::shared_ptr<Creations> creations, const CreationId& id,
+                std::vector<int> members, std::string title, const CallLabel& label,
+                double stall_report_s);
+  /// The creation has ended, well or not.
+  ~CreationWatch();
+  CreationWatch(const CreationWatch&) = delete;
+  CreationWatch& operator=(const CreationWatch&) = delete;
 
   /// To be called several times per second, or more often. After a long wait: a
   /// mismatch error if another member waits for this rank in another call.
   void look();
 
-  /// The group is created.
-  void end();
-
  private:
   void require_same_group();
 
   std::shared_ptr<Creations> creations_;
-  std::string key_;
+  CreationId id_;
   std::vector<int> members_;
   std::string title_;
   const CallLabel& label_;
   double stall_report_s_;
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_look_ = start_;
-  bool has_told_ = false;
+  bool has_note_ = false;
 };
 
 /// Ends an operation, which this thread has waited for for long, if a rank that

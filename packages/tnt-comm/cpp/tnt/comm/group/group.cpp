@@ -63,9 +63,9 @@ std::shared_ptr<Group> Group::world() {
 }
 
 Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name, const CallLabel& label)
-    : runtime_(runtime),
-      ranks_(std::move(ranks)),
-      key_(group_key(ranks_, runtime.next_use_of(ranks_))) {
+    : runtime_(runtime), ranks_(std::move(ranks)) {
+  const CreationId id = runtime.next_creation_of(ranks_);
+  key_ = group_key(id);
   hosts_ = hosts_of(runtime.transport(), ranks_);
   if (runtime.transport().is_readable_among(ranks_)) {
     topology_ = Topology::readable;
@@ -91,10 +91,11 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name, const C
   request.members = ranks_;
   request.num_bytes = offset + needs.num_bytes;
   request.num_notifications = notification + needs.num_notifications;
-  CreationWatch watch(creations, key_, ranks_, request.purpose, label, stall_report_s());
-  request.look_around = [&watch] { watch.look(); };
-  segment_ = runtime.transport().create_segment(request, Deadline(timeout_s()));
-  watch.end();
+  {
+    CreationWatch watch(creations, id, ranks_, request.purpose, label, stall_report_s());
+    request.look_around = [&watch] { watch.look(); };
+    segment_ = runtime.transport().create_segment(request, Deadline(timeout_s()));
+  }
   if (!creations) {
     creations = std::make_shared<Creations>(segment_, creations_offset, creations_notification);
   }

@@ -1,7 +1,6 @@
 #include "tnt/comm/group/group_request.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <iomanip>
 #include <sstream>
 
@@ -31,8 +30,8 @@ std::string describe_ranks(const std::vector<int>& ranks) {
   return result;
 }
 
-std::string group_key(const std::vector<int>& ranks, int num_uses_before) {
-  // FNV-1a over the ranks: short, and the same on every member.
+std::uint64_t digest_of(const std::vector<int>& ranks) {
+  // FNV-1a.
   std::uint64_t digest = 14695981039346656037ULL;
   for (const int rank : ranks) {
     for (int shift = 0; shift < 32; shift += 8) {
@@ -40,9 +39,13 @@ std::string group_key(const std::vector<int>& ranks, int num_uses_before) {
       digest *= 1099511628211ULL;
     }
   }
+  return digest;
+}
+
+std::string group_key(const CreationId& id) {
   std::ostringstream key;
-  key << "group-" << std::hex << std::setw(16) << std::setfill('0') << digest << std::dec << "-"
-      << num_uses_before;
+  key << "group-" << std::hex << std::setw(16) << std::setfill('0') << id.members << std::dec << "-"
+      << id.use;
   return key.str();
 }
 

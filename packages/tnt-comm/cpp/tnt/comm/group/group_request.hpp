@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "tnt/comm/algorithm/creations.hpp"
 #include "tnt/comm/base/environment.hpp"
 
 namespace tnt::comm {
@@ -14,8 +16,10 @@ void require_valid_ranks(const std::vector<int>& ranks, const Environment& envir
 /// "ranks 0, 2".
 std::string describe_ranks(const std::vector<int>& ranks);
 
-/// Names the group's memory: the same on all members, different for every
-/// list of ranks and every further group of the same ranks.
-std::string group_key(const std::vector<int>& ranks, int num_uses_before);
+/// The same for equal lists.
+std::uint64_t digest_of(const std::vector<int>& ranks);
+
+/// Names the group's memory.
+std::string group_key(const CreationId& id);
 
 }  // namespace tnt::comm

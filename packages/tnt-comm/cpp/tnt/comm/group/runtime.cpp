@@ -1,6 +1,5 @@
 #include "tnt/comm/group/runtime.hpp"
 
-#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -8,6 +7,7 @@
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/group/group.hpp"
+#include "tnt/comm/group/group_request.hpp"
 #include "tnt/comm/group/timeline_keeper.hpp"
 #include "tnt/comm/transport/cluster/join.hpp"
 
@@ -73,11 +73,9 @@ void Runtime::watch(const std::shared_ptr<Group>& group) {
   groups_.push_back(group);
 }
 
-int Runtime::next_use_of(const std::vector<int>& ranks) {
+CreationId Runtime::next_creation_of(const std::vector<int>& ranks) {
   const std::lock_guard lock(mutex_);
-  const auto count = std::count(used_ranks_.begin(), used_ranks_.end(), ranks);
-  used_ranks_.push_back(ranks);
-  return static_cast<int>(count);
+  return {.members = digest_of(ranks), .use = num_creations_[ranks]++};
 }
 
 void Runtime::finish() {

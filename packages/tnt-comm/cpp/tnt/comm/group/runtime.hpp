@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "tnt/comm/algorithm/allreduce_algorithm.hpp"
+#include "tnt/comm/algorithm/creations.hpp"
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/engine/engine.hpp"
@@ -37,9 +40,9 @@ class Runtime {
   /// Makes a group's failure known at the end; see finish().
   void watch(const std::shared_ptr<Group>& group);
 
-  /// A number that is the same on all members of a group that create their
-  /// groups in the same order: how often this list of ranks was used before.
-  int next_use_of(const std::vector<int>& ranks);
+  /// The next creation of a group of these ranks: the same on all of them, if they
+  /// create their groups in the same order.
+  CreationId next_creation_of(const std::vector<int>& ranks);
 
   /// Tells the other ranks that this one will not call any more (and why, if a
   /// group is broken), and ends the engine. Local, idempotent, never hangs.
@@ -54,7 +57,7 @@ class Runtime {
   std::unique_ptr<Engine> engine_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Group>> groups_;
-  std::vector<std::vector<int>> used_ranks_;
+  std::map<std::vector<int>, std::uint64_t> num_creations_;  // by ranks
   std::shared_ptr<Group> world_;
   bool is_finished_ = false;
 };

@@ -96,7 +96,8 @@ class Transport {
   /// Tells the others that this rank is alive.
   virtual void beat() = 0;
 
-  /// Tells the others that this rank will take no further part.
+  /// Tells the others that this rank will take no further part. What is said first
+  /// counts: a rank that has failed stays so when it ends.
   virtual void leave(PeerState state, const std::string& reason) = 0;
 };
 

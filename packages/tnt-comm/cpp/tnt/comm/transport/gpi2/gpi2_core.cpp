@@ -181,11 +181,13 @@ void Gpi2Core::leave(PeerState state, const std::string& reason) {
   for (int queue = 1; queue < queues_.count(); ++queue) {
     queues_.wait_until_idle(queue, data_deadline);
   }
-  ControlMessage message;
-  message.kind = ControlKind::leaving;
-  message.numbers[0] = static_cast<std::int64_t>(state);
-  message.set_text(reason);
-  for (const int other : others()) mailbox_->send(other, message);
+  if (!has_left_.exchange(true)) {
+    ControlMessage message;
+    message.kind = ControlKind::leaving;
+    message.numbers[0] = static_cast<std::int64_t>(state);
+    message.set_text(reason);
+    for (const int other : others()) mailbox_->send(other, message);
+  }
   const auto does_not_know = [this](int other) {
     return peers_.is_reachable(other) && !mailbox_->is_delivered(other);
   };

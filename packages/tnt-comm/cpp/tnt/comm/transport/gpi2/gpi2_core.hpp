@@ -91,6 +91,7 @@ class Gpi2Core {
   std::unique_ptr<Retirement> retirement_;
   std::vector<int> nodes_;
   std::atomic<bool> is_engine_alive_{true};
+  std::atomic<bool> has_left_{false};
   std::mutex tick_mutex_;
   Clock::time_point next_beat_ = Clock::now();
   std::atomic<bool> is_stopping_{false};

@@ -212,6 +212,7 @@ void ControlSegment::beat() {
 }
 
 void ControlSegment::leave(PeerState state, const std::string& reason) {
+  if (has_left_.exchange(true)) return;
   Record& own = record(rank_);
   store_text(own.reason, reason);
   own.state.store(encode(state), std::memory_order_release);

@@ -73,6 +73,7 @@ class ControlSegment {
   int count_;
   EndedRanks ended_;
   SharedMemory memory_;  // keeps its descriptor: it carries the liveness lock
+  std::atomic<bool> has_left_{false};
 };
 
 }  // namespace tnt::comm

@@ -1,0 +1,80 @@
+"""Steps that do something else later than in the first batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from . import data
+from .case import Training, right, wrong
+from .steps import OwnStep, mean_squared_error, own_step
+
+
+class _Switched(OwnStep):
+    """Adds the square of a batch mean to the loss, weighted by a function of the model."""
+
+    weight: Callable[[Any], Any]
+
+    def __init__(self, inner: Any, loss_of: Any) -> None:
+        super().__init__(inner, self._loss)
+        self.strength = self.add_weight((), "zeros", trainable=False, name="strength")
+        self.count = self.add_weight((), "zeros", dtype="int32", trainable=False, name="count")
+
+    def _loss(self, model: Any, x: Any, y: Any) -> Any:
+        more = tf.square(tf.reduce_mean(self(x)))
+        return mean_squared_error(model, x, y) + tf.cast(self.weight(), tf.float32) * more
+
+
+def _switched(weight: Callable[[Any], Any], *callbacks: Any) -> Training:
+    class Switched(_Switched):
+        def weight(self) -> Any:
+            return weight(self)
+
+    model = own_step(mean_squared_error, kind=Switched)
+    return model, data.of_arrays(data.features(), data.targets(), callbacks=list(callbacks))
+
+
+@wrong("refused")
+def term_that_a_callback_switches_on() -> Training:
+    """The weight of a divergence, which is zero in the first epoch."""
+
+    class Anneal(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self.model.strength.assign(float(epoch))
+
+    return _switched(lambda model: model.strength.value, Anneal())
+
+
+@wrong("refused")
+def term_after_some_steps_of_the_optimizer() -> Training:
+    return _switched(lambda model: model.optimizer.iterations.value > 3)
+
+
+@wrong("refused", evaluates=False)
+def term_after_some_steps_that_the_model_counts() -> Training:
+    def weight(model: Any) -> Any:
+        model.count.assign_add(1)
+        return model.count.value > 3
+
+    return _switched(weight)
+
+
+@right(evaluates=False)
+def count_in_python() -> Training:
+    """Each third step is a smaller one, by an attribute of the model."""
+
+    class Counting(OwnStep):
+        def __init__(self, inner: Any, loss_of: Any) -> None:
+            super().__init__(inner, loss_of)
+            self.num_steps = 0
+
+        def changed(self, gradients: list[Any]) -> list[Any]:
+            self.num_steps += 1
+            return [gradient * (0.1 if self.num_steps % 3 == 0 else 1.0) for gradient in gradients]
+
+    model = own_step(mean_squared_error, kind=Counting)
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+    return model, data.of_arrays(data.features(), data.targets())
