@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import keras
 import numpy as np
 import numpy.typing as npt
+import tensorflow as tf
 
 from tnt_comm import CommError
 from tnt_keras.collectives.messages import allgather
@@ -18,8 +19,9 @@ from tnt_keras.probe.decision import Decision, decide
 from tnt_keras.probe.observation import Kind, Quantity
 from tnt_keras.probe.outputs import compare_outputs, in_serial_order
 from tnt_keras.probe.part_step import PartStep
+from tnt_keras.probe.reference import Reference
 from tnt_keras.probe.samples import Samples, take_rows
-from tnt_keras.probe.step_run import Reference, StepRunner
+from tnt_keras.probe.step_run import StepRunner
 from tnt_keras.probe.tape_gradients import AMPLIFICATION
 from tnt_keras.probe.tolerance import Precision, Tolerances, coarsest
 from tnt_keras.process.rank import get_rank
@@ -107,6 +109,7 @@ class Comparison:
                 break
             other = self._attempt(variant, known)
             best = other if len(other.findings) < len(best.findings) else best
+        best.rules.changed = frozenset(self._runner.known_variables())
         best.assigned_weights = self._assigned_weights()
         return best
 
@@ -120,7 +123,8 @@ class Comparison:
 
     def _attempt(self, variant: Variant, known: StepRules) -> Decision:
         """Compare one variant, with the rules of losses that are known. Collective."""
-        constants = self._runner.constants_of_metrics(self._references[:2])
+        observations = [reference.observation for reference in self._references[:2]]
+        constants = self._runner.variables.constants_of_metrics(observations)
         rules = StepRules(
             variables=[VariableRule(variable, Rule.SAME) for variable in constants],
             losses=dict(known.losses),
@@ -187,7 +191,7 @@ class Comparison:
         if not self._is_prediction:
             runs.append(self._runner.serial(rows, num_rows, runs[0]))
         if runs[0].counters:
-            later = [(counter, counter + _MANY_STEPS) for counter in runs[0].counters]
+            later = [(counter, _after_many_steps(counter)) for counter in runs[0].counters]
             runs.append(self._runner.serial(rows, num_rows, runs[0], later))
         if runs[0].changes_gradients:
             runs.append(self._runner.serial(rows, num_rows, amplification=AMPLIFICATION))
@@ -217,6 +221,11 @@ class Comparison:
         if quantity.kind is Kind.RESULT:
             return Rule.SAME
         return Rule.MEAN
+
+
+def _after_many_steps(counter: tf.Variable) -> tf.Tensor:
+    steps = min(_MANY_STEPS, counter.dtype.max // 2)  # an int8 does not count further
+    return counter + tf.cast(steps, counter.dtype)
 
 
 def _of_amplified(fits: Fits) -> Fits:

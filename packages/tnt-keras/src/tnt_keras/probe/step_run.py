@@ -10,8 +10,7 @@ that the serial run has then, so that what comes after it is compared for the sa
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -24,61 +23,17 @@ from tnt_keras.probe.draws import Draws
 from tnt_keras.probe.observation import Kind, Observation, Observed, Quantity
 from tnt_keras.probe.part_step import PartStep, weighted_losses
 from tnt_keras.probe.python_state import PythonState
-from tnt_keras.probe.step_watch import Followed, StepWatch, Values, is_number, name_of
+from tnt_keras.probe.reference import Reference
+from tnt_keras.probe.step_variables import StepVariables
+from tnt_keras.probe.step_watch import Followed, StepWatch, Values, name_of
 from tnt_keras.probe.tape_gradients import TapeGradients
 from tnt_keras.probe.variable_changes import VariableChanges
 from tnt_keras.step.context import inlined_functions, step_scope
 from tnt_keras.step.losses import corrected_losses, scaled_additional_losses
-from tnt_keras.step.metrics import all_metrics, weighted_scalars
-from tnt_keras.step.variables import seed_states
+from tnt_keras.step.metrics import weighted_scalars
 
 _LOSS_SCALE = 1024.0
 """Of float16 in a probe: the first one of a training overflows more often than not."""
-
-
-@dataclasses.dataclass
-class Reference:
-    """The serial run of a step from one state, which the other runs from it follow.
-
-    Attributes:
-        state: What the variables that differ from the initial state hold when the step begins.
-        draws: The random numbers that it drew.
-        moments: The moments of batch normalisation.
-        amplification: What the gradients of tapes are multiplied by. If they are, optimizers
-            change nothing.
-        changes_gradients: Whether an optimizer was given others than those of a tape.
-        counters: Variables that count steps, by which the step may decide what it does.
-        after_applications: What each call of an optimizer made of the variables that it changed.
-        observation: What it computed.
-        slice_rows: Of each sparse gradient, the indices of its slices, sorted, each once.
-        after: Variables that it changed, as they are at its end: all of them if another run begins
-            there, else those of metrics.
-    """
-
-    state: Values
-    draws: Draws
-    moments: BatchMoments
-    amplification: float = 1.0
-    changes_gradients: bool = False
-    counters: list[tf.Variable] = dataclasses.field(default_factory=list)
-    after_applications: list[Values] = dataclasses.field(default_factory=list)
-    observation: Observation = dataclasses.field(default_factory=dict)
-    slice_rows: dict[Hashable, Any] = dataclasses.field(default_factory=dict)
-    after: Values = dataclasses.field(default_factory=list)
-
-    def follow(self, watch: StepWatch) -> None:
-        """Take over what later runs need of this one. Local.
-
-        Args:
-            watch: Of the run.
-        """
-        self.after_applications = watch.applied
-        self.changes_gradients = watch.changes_gradients
-        self.slice_rows = {
-            quantity.key: np.unique(np.asarray(value.indices))
-            for quantity, value in watch.values
-            if isinstance(value, tf.IndexedSlices)
-        }
 
 
 class StepRunner:
@@ -94,7 +49,7 @@ class StepRunner:
     Attributes:
         traces: Whether the step runs in a graph. Some steps can do nothing else, but random draws
             and batch normalisation are not replayed in a graph.
-        metric_variables: The variables of the model's metrics, by the keys of their quantities.
+        variables: What the step may change.
     """
 
     def __init__(
@@ -111,14 +66,7 @@ class StepRunner:
         self._changes = changes
         self._python_state = python_state
         self.traces = False
-        self._metrics = all_metrics(model)
-        self._keras_variables = _variables_of(model, self._optimizers)
-        self._seeds = {id(variable.value) for variable in seed_states(model)}
-        self.metric_variables = {
-            id(variable.value): variable
-            for metric in self._metrics
-            for variable in metric.variables
-        }
+        self.variables = StepVariables(model, self._optimizers)
 
     def serial(
         self,
@@ -134,7 +82,6 @@ class StepRunner:
         optimizer is left out, since nobody compares what it makes, and the runs that follow it are
         without that call too.
 
-
         Args:
             rows: What the step receives.
             num_rows: How many samples that are.
@@ -144,13 +91,15 @@ class StepRunner:
         """
         state = [*([] if before is None else before.after), *changed]
         reference = Reference(state, Draws(), BatchMoments(), amplification)
-        left_out = None if before is None else len(before.after_applications) - 1
+        left_out = None
+        if before is not None and not before.counters:  # else it may ask the optimizer
+            left_out = len(before.after_applications) - 1
         with reference.draws.recording(num_rows), reference.moments.recording():
             self._run(rows, reference, is_reference=True, left_out=left_out)
         reference.after = [
             (variable, tf.convert_to_tensor(variable))
             for variable in self._changes.variables
-            if before is None or id(variable) in self.metric_variables
+            if before is None or self.variables.is_of_metric(variable)
         ]
         return reference
 
@@ -185,12 +134,7 @@ class StepRunner:
             zeroes_metrics: Whether metrics begin with zero, and take scalars with the weight of the
                 share, as they do by default.
         """
-        constants = {id(variable.value) for variable in self.constants_of_metrics([reference])}
-        zeroed = [
-            variable
-            for key, variable in self.metric_variables.items()
-            if zeroes_metrics and key not in constants
-        ]
+        zeroed = self.variables.sums_of_metrics([reference.observation]) if zeroes_metrics else []
         with (
             reference.draws.replaying(positions),
             reference.moments.replaying(),
@@ -202,44 +146,8 @@ class StepRunner:
         ):
             return self._run(rows, reference, step=step, zeroed=zeroed)
 
-    def constants_of_metrics(self, references: Sequence[Reference]) -> list[Any]:
-        """Return the variables of metrics that other variables of the metric only depend on. Local.
-
-        Such as a threshold: they are not zero, and the serial step leaves them as they are though
-        it updates the metric.
-
-        Args:
-            references: Serial runs of the step.
-        """
-        changed = {each.key for reference in references for each in reference.observation}
-        updated = [
-            metric
-            for metric in self._metrics
-            if any(id(variable.value) in changed for variable in metric.variables)
-        ]
-        return [
-            variable
-            for metric in updated
-            for variable in metric.variables
-            if id(variable.value) not in changed and np.any(variable.numpy())
-        ]
-
-    def _counters(self, changes: VariableChanges, watch: StepWatch) -> list[tf.Variable]:
-        """Return integers that the step has changed, and those of optimizers if it reads them."""
-        counters = [
-            variable
-            for variable in changes.variables
-            if variable.dtype.is_integer
-            and variable.shape.rank == 0
-            and id(variable) not in self._seeds
-            and id(variable) not in self.metric_variables
-        ]
-        if watch.reads_iterations:
-            counters += [each.iterations.value for each in self._optimizers]
-        return counters
-
     def _followed(self, reference: Reference) -> Followed:
-        states = [each for each in reference.after if id(each[0]) in self.metric_variables]
+        states = [each for each in reference.after if self.variables.is_of_metric(each[0])]
         return Followed(reference.after_applications, states)
 
     def known_variables(self) -> dict[int, Any]:
@@ -248,8 +156,7 @@ class StepRunner:
         Those that Keras has made are Keras' variables, others TensorFlow's.
         """
         return {
-            id(variable): self._keras_variables.get(id(variable), variable)
-            for variable in self._changes.variables
+            id(variable): self.variables.of_keras(variable) for variable in self._changes.variables
         }
 
     def _run(
@@ -274,11 +181,13 @@ class StepRunner:
             stack.enter_context(self._changes.watching())
             self._begin(reference.state, zeroed)
             stack.enter_context(changes.watching())
-            stack.enter_context(watch.watching(self._metrics))
+            stack.enter_context(watch.watching(self.variables.metrics))
             self._execute(rows, watch)
         if is_reference:
             reference.follow(watch)
-            reference.counters = self._counters(changes, watch)
+            reference.counters = self.variables.counters(changes)
+            if watch.reads_iterations:
+                reference.counters += [each.iterations.value for each in self._optimizers]
         seen = {each: _kept(each, value, reference) for each, value in watch.values}
         for quantity in watch.weighted:
             assert step is not None
@@ -319,14 +228,11 @@ class StepRunner:
     def _moves(self, changes: VariableChanges, reference: Reference) -> Observation:
         seen: Observation = {}
         for variable in changes.variables:
-            if not is_number(variable.dtype) or id(variable) in self._seeds:
+            kind = self.variables.kind_of(variable)
+            if kind is None:
                 continue
-            is_metric = id(variable) in self.metric_variables
-            quantity = Quantity(
-                Kind.METRIC if is_metric else Kind.VARIABLE,
-                id(variable),
-                name_of(self._keras_variables.get(id(variable), variable)),
-            )
+            name = name_of(self.variables.of_keras(variable))
+            quantity = Quantity(kind, id(variable), name)
             before, after = changes.initial(variable), tf.convert_to_tensor(variable)
             like = reference.observation.get(quantity)
             seen[quantity] = Observed.of_move(before, after, like)
@@ -340,11 +246,3 @@ def _kept(quantity: Quantity, value: Any, reference: Reference) -> Observed:
         none = np.zeros(0, np.int64)
         return Observed.of_slices(value, reference.slice_rows.get(quantity.key, none))
     return Observed.of(value, reference.observation.get(quantity))
-
-
-def _variables_of(model: keras.Model, optimizers: Sequence[Any]) -> dict[int, Any]:
-    """Return Keras' variables by the ids of those of TensorFlow that they consist of."""
-    variables = [*model.variables]
-    variables += [each for metric in all_metrics(model) for each in metric.variables]
-    variables += [each for optimizer in optimizers for each in optimizer.variables]
-    return {id(variable.value): variable for variable in variables}

@@ -32,4 +32,15 @@ def is_computed_from(
             continue
         seen.add(operation)
         to_visit += [tensor.op for tensor in operation.inputs]
+        to_visit += _captured(operation)
     return False
+
+
+def _captured(operation: tf.Operation) -> list[tf.Operation]:
+    """Return what a branch of `tf.cond`, say, takes from the graph around it at some place."""
+    captures = getattr(operation.graph, "captures", ()) if operation.type == "Placeholder" else ()
+    return [
+        outer.op
+        for outer, inner in captures
+        if inner.op is operation and not hasattr(outer, "numpy")  # eager ones come from nowhere
+    ]

@@ -95,6 +95,7 @@ class StepRules:
         weights_losses: Whether `scale_loss` multiplies by the share of the samples. Not if
             gradients are sums: float16 would overflow at other values than in the serial step.
         same_outputs: Places among the predictions that do not depend on samples.
+        changed: The ids of the `tf.Variable`s that the step was seen to change, if it was proved.
         are_proved: Whether they were compared with the serial step, so that there is no need to
             warn of what may be wrong.
     """
@@ -109,6 +110,7 @@ class StepRules:
     sums_losses: bool = False
     weights_losses: bool = True
     same_outputs: set[int] = dataclasses.field(default_factory=set)
+    changed: frozenset[int] = dataclasses.field(default=frozenset(), compare=False)
     are_proved: bool = dataclasses.field(default=False, compare=False)
 
     def of_variable(self, variable: Any) -> Rule | None:

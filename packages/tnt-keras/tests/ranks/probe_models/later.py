@@ -62,6 +62,44 @@ def term_after_some_steps_that_the_model_counts() -> Training:
     return _switched(weight)
 
 
+class _Branching(OwnStep):
+    """Does something in the fourth step, which is neither the first nor the second one."""
+
+    def __init__(self, inner: Any, loss_of: Any) -> None:
+        super().__init__(inner, loss_of)
+        self.kept = self.add_weight((), "zeros", trainable=False, name="kept")
+
+    def logs(self, x: Any, y: Any, loss: Any) -> dict[str, Any]:
+        total = tf.reduce_sum(tf.abs(y))
+        is_fourth = tf.equal(self.optimizer.iterations.value, 4)
+        tf.cond(is_fourth, lambda: self.change(total), lambda: self.kept.value)
+        return super().logs(x, y, loss)
+
+    def change(self, total: Any) -> Any:
+        raise NotImplementedError
+
+
+def _branching(change: Callable[[Any, Any], Any]) -> Training:
+    class Branching(_Branching):
+        def change(self, total: Any) -> Any:
+            change(self, total)
+            return self.kept.value
+
+    model = own_step(mean_squared_error, kind=Branching)
+    return model, data.of_arrays(data.features(), data.targets())
+
+
+@wrong("refused", evaluates=False)
+def sum_that_one_branch_keeps() -> Training:
+    return _branching(lambda model, total: model.kept.assign_add(total))
+
+
+@right(evaluates=False)
+def weight_that_one_branch_copies() -> Training:
+    """As target networks are made: what comes of weights is the same on all ranks."""
+    return _branching(lambda model, total: model.kept.assign(model.inner.weights[1].value[0]))
+
+
 @right(evaluates=False)
 def count_in_python() -> Training:
     """Each third step is a smaller one, by an attribute of the model."""
