@@ -69,7 +69,7 @@ def _row_wise() -> Iterator[Any]:
         yield pytest.param(case, True, id=f"{case}-drop", marks=marks)
 
 
-@pytest.mark.parametrize(("case", "drop_remainder"), _row_wise())
+@pytest.mark.parametrize(("case", "drop_remainder"), list(_row_wise()))
 def test_function_that_treats_each_row_alone_runs_on_micro_batches(
     case: str, drop_remainder: bool
 ) -> None:

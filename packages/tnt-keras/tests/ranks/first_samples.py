@@ -158,7 +158,7 @@ def during_training(kind: str, looks: bool) -> Any:
 
     if looks:
         model.make_train_function()
-        model.train_function = FirstElement(model.train_function, look, lambda: bool(wants))
+        model.train_function = FirstElement(model.train_function, look, lambda _: bool(wants))
     begin = keras.callbacks.LambdaCallback(on_epoch_begin=lambda *_: wants.append(True))
     own = slice(tnt_keras.get_rank(), None, tnt_keras.get_size())
     data: dict[str, dict[str, Any]] = {

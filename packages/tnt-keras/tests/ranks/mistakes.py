@@ -56,9 +56,11 @@ def _unreduced_loss() -> None:
     classifier(True, loss=loss).fit(batches_of())
 
 
-def _fixed_batch_size() -> None:
+def _stateful_layer() -> None:
     inputs = keras.Input(batch_shape=(5, 10))
-    model = keras.Model(inputs, keras.layers.Dense(3, activation="softmax")(inputs))
+    sequence = keras.layers.Reshape((5, 2))(inputs)
+    outputs = keras.layers.LSTM(3, stateful=True)(sequence)
+    model = keras.Model(inputs, outputs)
     model.compile("sgd", "sparse_categorical_crossentropy")
     tnt_keras.Model(model).fit(batches_of())
 
@@ -147,7 +149,7 @@ MISTAKES = {
     "generator": _generator,
     "not a model": _not_a_model,
     "unreduced loss": _unreduced_loss,
-    "fixed batch size": _fixed_batch_size,
+    "stateful layer": _stateful_layer,
     "backup and restore": _backup_and_restore,
     "different models": _different_models,
     "custom loop": _custom_loop,

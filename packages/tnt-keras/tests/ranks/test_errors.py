@@ -22,7 +22,7 @@ from tnt_comm.testing import observe_ranks
         ("generator", "TypeError", ["from_generator"]),
         ("not a model", "TypeError", ["keras.Model"]),
         ("unreduced loss", "ValueError", ["reduction=None", "sum_over_batch_size"]),
-        ("fixed batch size", "ValueError", ["fixed batch size 5", "keras.Input(shape)"]),
+        ("stateful layer", "ValueError", ["lstm", "stateful=True", "one rank"]),
         ("backup and restore", "ValueError", ["BackupAndRestore", "ModelCheckpoint"]),
         ("different models", "ValueError", ["head", "(10, 3)", "(10, 4)", "rank 1"]),
         ("custom loop", "RuntimeError", ["train_step"]),

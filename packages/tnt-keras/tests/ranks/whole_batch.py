@@ -326,7 +326,7 @@ def rows_in_order(own_counts: list[list[int]] | None = None) -> list[Any]:
     if own_counts is None:
         x = np.arange(44, dtype="float32").reshape(22, 2)
         model.evaluate(x, batch_size=7, verbose=0)
-        return seen
+        return seen[1:]  # the model is built with made-up samples
     rank = tnt.get_rank()
     batches = [
         np.stack([np.arange(count) * 10.0 + rank, np.full(count, step)], 1).astype("float32")
@@ -337,7 +337,7 @@ def rows_in_order(own_counts: list[list[int]] | None = None) -> list[Any]:
     )
     data = data.apply(tf.data.experimental.assert_cardinality(len(batches)))
     model.evaluate(data, steps=len(batches), verbose=0, tnt_distribute_dataset=False)
-    return seen
+    return seen[1:]
 
 
 def _run(compute: Any, run_eagerly: bool = False) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from tnt_keras.callbacks.end_of_data import EndOfData
 from tnt_keras.inputs.distributed_input import DistributedInput
+from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.model.build import build_by_tracing
 from tnt_keras.probe.step_proof import StepProofs
 from tnt_keras.process.rank import get_size
@@ -73,7 +73,7 @@ def prepare_steps(model: Any, step_name: str, batch_spec: Any) -> None:
         batch_spec: Specs of the batches that the model's own step receives.
 
     Raises:
-        ValueError: If the model only takes batches of one size.
+        ValueError: If the model has stateful layers.
     """
     if get_size() == 1:
         return
@@ -129,21 +129,19 @@ def end_of_data_callback(
 def _build(model: Any, step_name: str, batch_spec: Any) -> None:
     built_steps = model._tnt_preparation.built_steps
     if step_name not in built_steps:
-        _check_batch_size(model)
+        _check_stateless(model)
         build_by_tracing(model, step_name, batch_spec)
         built_steps.add(step_name)
 
 
-def _check_batch_size(model: Any) -> None:
-    """Refuse inputs with a fixed batch size: ranks have parts of other sizes."""
-    inputs = keras.tree.flatten(getattr(model, "inputs", None) or [])
-    sizes = [tensor.shape[0] for tensor in inputs if tensor.shape and tensor.shape[0] is not None]
-    if sizes:
+def _check_stateless(model: Any) -> None:
+    """Refuse recurrent layers that keep a state for each place in a batch of one size."""
+    stateful = [layer.name for layer in all_layers(model) if getattr(layer, "stateful", False)]
+    if stateful:
         raise ValueError(
-            f"The model has inputs with the fixed batch size {sizes[0]}, of which each of "
-            f"{get_size()} ranks gets a part. Make them with `keras.Input(shape)`, so that the "
-            "batch size is open. Stateful layers, which need a fixed one and keep a state for "
-            "each place in the batch, cannot be distributed."
+            f"The layer {stateful[0]!r} has `stateful=True`: it keeps a state for each place in "
+            f"the batch, of which each of {get_size()} ranks gets other places. Such a layer cannot "
+            "be distributed: leave `stateful` out, or train on one rank."
         )
 
 
