@@ -140,8 +140,8 @@ def _check_stateless(model: Any) -> None:
     if stateful:
         raise ValueError(
             f"The layer {stateful[0]!r} has `stateful=True`: it keeps a state for each place in "
-            f"the batch, of which each of {get_size()} ranks gets other places. Such a layer cannot "
-            "be distributed: leave `stateful` out, or train on one rank."
+            f"the batch, of which each of {get_size()} ranks gets some. Such a layer cannot be "
+            "distributed: leave `stateful` out, or train on one rank."
         )
 
 
