@@ -12,10 +12,10 @@ import tensorflow as tf
 def network(
     outputs: int = 1, inputs: int = 6, activation: str | None = None, hidden: int = 5
 ) -> Any:
-    """Return a functional model of two dense layers."""
+    """Return a functional model of two dense layers, with outputs in float32 as Keras advises."""
     x = keras.Input((inputs,))
     y = keras.layers.Dense(hidden, activation="tanh")(x)
-    return keras.Model(x, keras.layers.Dense(outputs, activation=activation)(y))
+    return keras.Model(x, keras.layers.Dense(outputs, activation=activation, dtype="float32")(y))
 
 
 class OwnStep(keras.Model):
