@@ -35,25 +35,18 @@ Channel::Channel(std::shared_ptr<Segment> segment, const ChannelLayout& layout)
   for (int part = 0; part < size_; ++part) {
     parts_.push_back(part == rank_ ? segment_->local() : segment_->writable_peer(part));
   }
-  turn_ = compute_turn(0);
 }
 
-Channel::Turn Channel::compute_turn(std::uint64_t step) const {
+Channel::Turn Channel::turn_of(std::uint64_t step) const {
   const std::size_t slot = step % layout_.num_windows();
   // Every time a slot is used, the members' parts are handed on by one.
   const std::uint64_t num_uses = step / layout_.num_windows();
-  return {.step = step,
-          .offset = layout_.offset + slot * (kSlotBytes + layout_.window_bytes),
+  return {.offset = layout_.offset + slot * (kSlotBytes + layout_.window_bytes),
           .num_handed_on = num_uses % parts_.size()};
 }
 
-const Channel::Turn& Channel::turn_of(std::uint64_t step) const {
-  if (step != turn_.step) turn_ = compute_turn(step);
-  return turn_;
-}
-
 std::byte* Channel::slot_data(int member, std::uint64_t step) const {
-  const Turn& turn = turn_of(step);
+  const Turn turn = turn_of(step);
   std::size_t part = static_cast<std::size_t>(member) + turn.num_handed_on;
   if (part >= parts_.size()) part -= parts_.size();
   return parts_[part] + turn.offset;

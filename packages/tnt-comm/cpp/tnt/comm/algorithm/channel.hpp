@@ -125,15 +125,13 @@ class Channel {
   struct Slot;
 
   /// Where the slots of a step are in all parts, and how far parts have been handed
-  /// on. Kept, since divisions take long, and a short call asks six times.
+  /// on. Computed each time: threads that share a group may ask at once.
   struct Turn {
-    std::uint64_t step;
     std::size_t offset;
     std::size_t num_handed_on;
   };
 
-  Turn compute_turn(std::uint64_t step) const;
-  const Turn& turn_of(std::uint64_t step) const;
+  Turn turn_of(std::uint64_t step) const;
   std::byte* slot_data(int member, std::uint64_t step) const;
   Slot& slot_of(int member, std::uint64_t step) const;
   bool has_reduced(int member, std::uint64_t step) const;
@@ -143,7 +141,6 @@ class Channel {
   int size_;
   ChannelLayout layout_;
   std::vector<std::byte*> parts_;
-  mutable Turn turn_;
 };
 
 }  // namespace tnt::comm

@@ -98,7 +98,8 @@ void Engine::hand_over(const std::shared_ptr<Stream>& stream,
       stream->state_.fetch_add(1);
     }
   }
-  if (stopped) operation->fail(*stopped);
+  if (!stopped) return;  // it is held until it is the first one, before what waits already
+  operation->fail(*stopped);
   stream->state_.fetch_and(~Stream::kHeld);
 }
 
@@ -260,6 +261,7 @@ void Engine::take_submitted() {
   for (auto& [stream, operation, is_first] : submitted_) {
     if (is_first) {
       stream->operations_.push_front(std::move(operation));
+      stream->state_.fetch_and(~Stream::kHeld);
     } else {
       stream->operations_.push_back(std::move(operation));
     }
