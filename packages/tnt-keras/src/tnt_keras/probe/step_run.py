@@ -25,12 +25,13 @@ from tnt_keras.probe.part_step import PartStep, weighted_losses
 from tnt_keras.probe.python_state import PythonState
 from tnt_keras.probe.reference import Reference
 from tnt_keras.probe.step_variables import StepVariables
-from tnt_keras.probe.step_watch import Followed, StepWatch, Values, name_of
+from tnt_keras.probe.step_watch import Followed, StepWatch, Values
 from tnt_keras.probe.tape_gradients import TapeGradients
 from tnt_keras.probe.variable_changes import VariableChanges
 from tnt_keras.step.context import inlined_functions, step_scope
 from tnt_keras.step.losses import corrected_losses, scaled_additional_losses
 from tnt_keras.step.metrics import weighted_scalars
+from tnt_keras.step.variables import name_of
 
 _LOSS_SCALE = 1024.0
 """Of float16 in a probe: the first one of a training overflows more often than not."""

@@ -19,6 +19,7 @@ from tnt_keras.step.logs import Path, is_of_this_rank, map_logs
 from tnt_keras.step.metrics import RecordedResults
 from tnt_keras.step.optimizer import come_from_scaled_loss, replaced_method
 from tnt_keras.step.rules import GradientKey
+from tnt_keras.step.variables import name_of
 
 Values = list[tuple[Any, tf.Tensor]]
 """Variables and what they hold at some time."""
@@ -264,8 +265,3 @@ def is_number(dtype: Any) -> bool:
     """
     dtype = tf.as_dtype(dtype)
     return bool(dtype.is_floating or dtype.is_integer or dtype.is_bool)
-
-
-def name_of(variable: Any) -> str:
-    """Return the name of a variable of Keras or TensorFlow. Local."""
-    return str(getattr(variable, "path", variable.name))

@@ -22,7 +22,8 @@ from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.process.rank import is_master_rank
 from tnt_keras.step.context import Step
 from tnt_keras.step.increment import Increment, moves_by_rule
-from tnt_keras.step.rules import Rule, VariableRule, scale_of
+from tnt_keras.step.rules import Rule, scale_of
+from tnt_keras.step.variables import name_of
 
 
 def statistics_variables(model: keras.Model) -> list[Any]:
@@ -107,10 +108,6 @@ class RuledStates:
             increment
             for entry, before in self._before
             for increment in moves_by_rule(
-                entry.variable, _name(entry), before, entry.rule, self._step
+                entry.variable, name_of(entry.variable), before, entry.rule, self._step
             )
         ]
-
-
-def _name(entry: VariableRule) -> str:
-    return str(getattr(entry.variable, "path", entry.variable.name))

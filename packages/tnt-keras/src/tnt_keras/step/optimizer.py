@@ -32,6 +32,7 @@ from tnt_keras.step.gradients import (
     local_gradients,
 )
 from tnt_keras.step.graph_search import is_computed_from
+from tnt_keras.step.variables import name_of
 
 # Not attributes of the optimizers, whose copies and files would contain them.
 _channels: weakref.WeakKeyDictionary[Any, Channel] = weakref.WeakKeyDictionary()
@@ -186,8 +187,7 @@ def _reduced(
     if trainable_variables is None:
         names = [f"gradient_{index}" for index in range(len(grads))]
     else:
-        # A `tf.Variable` has no path.
-        names = [getattr(variable, "path", variable.name) for variable in trainable_variables]
+        names = [name_of(variable) for variable in trainable_variables]
         for gradient, variable in zip(grads, trainable_variables, strict=True):
             if gradient is not None and not isinstance(gradient, tf.IndexedSlices):
                 # TensorFlow does not always know the shape, but it is the variable's.

@@ -23,7 +23,7 @@ from tnt_keras.step.errors import ProbeError
 from tnt_keras.step.graph_search import is_computed_from
 from tnt_keras.step.metrics import all_metrics
 from tnt_keras.step.replaced_assignments import replaced_assignments
-from tnt_keras.step.variables import seed_states
+from tnt_keras.step.variables import name_of, seed_states
 
 
 @contextlib.contextmanager
@@ -87,7 +87,7 @@ def _tensors(arguments: Any) -> list[tf.Tensor]:
 
 
 def _report(variable: Any, is_trainable: bool, probe: str) -> None:
-    name = str(getattr(variable, "path", variable.name))
+    name = name_of(variable)
     if is_trainable:
         text = (
             f"The model's step assigns to the weight {name!r} what it computes from this "

@@ -71,7 +71,7 @@ def check_replicas(model: keras.Model) -> None:
         "checksums of weights", (_array(variable) for variable in variables)
     )
     if difference is not None:
-        name = _name(variables[difference.index])
+        name = name_of(variables[difference.index])
         raise RuntimeError(
             f"Rank {get_rank()}: the variable {name!r} is not the same on all ranks: ranks "
             f"{difference.ranks} differ from rank {MASTER_RANK}. Training was stopped, since its "
@@ -105,12 +105,13 @@ def _array(variable: Any) -> np.ndarray:
     return np.asarray(tf.convert_to_tensor(variable))
 
 
-def _name(variable: Any) -> str:
+def name_of(variable: Any) -> str:
+    """Return the name of a variable of Keras or TensorFlow, for messages. Local."""
     return str(getattr(variable, "path", variable.name))  # a `tf.Variable` has no path
 
 
 def _check_same_structure(variables: list[Any]) -> None:
-    own = [[_name(variable), list(variable.shape), str(variable.dtype)] for variable in variables]
+    own = [[name_of(variable), list(variable.shape), str(variable.dtype)] for variable in variables]
     of_ranks = [
         json.loads(text) for text in allgather("structure of the model", json.dumps(own).encode())
     ]
