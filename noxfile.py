@@ -212,7 +212,7 @@ def thorough(session: nox.Session) -> None:
 
 
 def run_all(session: nox.Session, *pytest_options: str) -> None:
-    """Install everything into one environment and run all checks there, two at a time."""
+    """Install everything into one environment and run all checks there, three at a time."""
     begin = time.monotonic()
     groups = ("lint", "types", "test", "models", "docs", "dist")
     install(session, PACKAGES, *requirements(*groups, packages=PACKAGES))
@@ -225,7 +225,9 @@ def run_all(session: nox.Session, *pytest_options: str) -> None:
     if googletest is None:
         print(NO_GOOGLETEST, flush=True)
     before = f"--before-s={time.monotonic() - begin:.1f}"
-    session.run("python", "tools/run_checks.py", str(checks), f"--reports={reports}", before)
+    session.run(
+        "python", "tools/run_checks.py", str(checks), f"--reports={reports}", before, "--workers=3"
+    )
 
 
 def all_checks(
@@ -233,9 +235,10 @@ def all_checks(
 ) -> list[dict[str, object]]:
     """Return the checks of `tests` for tools/run_checks.py.
 
-    Two run at a time, in this order: the longest first, and at the end C++, which has work for both
-    cores when the other checks run out. Deadlines are for a machine that is several times slower
-    than the usual one.
+    Three run at a time, though there may be two cores: ranks wait for each other, and for deadlines
+    that are tested. They begin in this order: the longest first, and at the end C++, which has work
+    for all cores when the other checks run out. Deadlines are for a machine that is several times
+    slower than the usual one.
     """
 
     def suites(title: str, folders: Iterable[str]) -> dict[str, object]:

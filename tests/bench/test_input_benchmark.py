@@ -3,6 +3,7 @@
 import json
 import sys
 
+import pytest
 from run_command import run_command
 
 from benchmarks.input.__main__ import judge, make_row
@@ -35,6 +36,7 @@ def test_cpu_time_and_memory_are_judged():
     assert [verdict.split(" ")[1] for verdict in verdicts(3, 0.4, 50)] == ["memory"]
 
 
+@pytest.mark.thorough
 def test_all_ways_are_measured_and_written(tmp_path):
     file = tmp_path / "rows.jsonl"
     options = f"--images 24 --batch-size 4 --ranks 2 --rounds 1 --json {file}"

@@ -76,6 +76,7 @@ def test_the_highest_memory_is_that_since_it_was_forgotten():
     assert resident_memory.highest_mib() < before + 30
 
 
+@pytest.mark.thorough
 def test_the_benchmark_runs_on_a_small_model(tmp_path):
     file = tmp_path / "rows.jsonl"
     finished = run_command(

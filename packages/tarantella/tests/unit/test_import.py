@@ -91,7 +91,7 @@ except ImportError as error:
     ("variable", "use"),
     [
         ("TNT_RANK", "tnt.get_rank()"),
-        ("TNT_LOG_LEVEL", "tnt.Model(keras.Sequential())"),
+        pytest.param("TNT_LOG_LEVEL", "tnt.Model(keras.Sequential())", marks=pytest.mark.thorough),
         ("TNT_GPUS_PER_NODE", "tnt.Model(keras.Sequential())"),
     ],
 )

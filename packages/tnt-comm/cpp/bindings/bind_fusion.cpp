@@ -49,7 +49,7 @@ void close_reducer(std::int64_t handle) {
   reducers().remove(handle);
 }
 
-void start(std::int64_t handle, std::size_t tensor, const py::array& array, double scale) {
+void start_tensor(std::int64_t handle, std::size_t tensor, const py::array& array, double scale) {
   const void* data = array.data();
   const py::gil_scoped_release unlocked;
   reducers().find(handle)->start(tensor, data, scale);
@@ -66,8 +66,8 @@ std::shared_ptr<void> keep(py::array array, py::array out) {
           }};
 }
 
-void start_into(std::int64_t handle, std::size_t tensor, const py::array& array, py::array out,
-                double scale) {
+void start_tensor_into(std::int64_t handle, std::size_t tensor, const py::array& array,
+                       py::array out, double scale) {
   const void* data = array.data();
   void* sum = out.mutable_data();
   std::shared_ptr<void> owner = keep(array, std::move(out));
@@ -75,15 +75,15 @@ void start_into(std::int64_t handle, std::size_t tensor, const py::array& array,
   reducers().find(handle)->start_into(tensor, data, sum, scale, std::move(owner));
 }
 
-void finish(std::int64_t handle, std::size_t tensor, py::array out, double timeout_s) {
+void finish_tensor(std::int64_t handle, std::size_t tensor, py::array out, double timeout_s) {
   void* data = out.mutable_data();
   const py::gil_scoped_release unlocked;
   reducers().find(handle)->finish(tensor, data, timeout_s, python_signals());
 }
 
 // An array over the memory of the lease, which it owns; None if nothing is lent.
-py::object lend(std::int64_t handle, std::size_t tensor, const py::dtype& dtype,
-                const std::vector<py::ssize_t>& shape, double timeout_s) {
+py::object lend_tensor(std::int64_t handle, std::size_t tensor, const py::dtype& dtype,
+                       const std::vector<py::ssize_t>& shape, double timeout_s) {
   std::unique_ptr<Lease> lease;
   {
     const py::gil_scoped_release unlocked;
@@ -114,13 +114,13 @@ void bind_fusion(py::module_& module) {
   module.def("create_reducer", &create_reducer, py::arg("group"), py::arg("plan"), py::arg("name"),
              py::arg("phase"));
   module.def("close_reducer", &close_reducer, py::arg("handle"));
-  module.def("start_tensor", &start, py::arg("handle"), py::arg("tensor"), py::arg("array"),
+  module.def("start_tensor", &start_tensor, py::arg("handle"), py::arg("tensor"), py::arg("array"),
              py::arg("scale"));
-  module.def("start_tensor_into", &start_into, py::arg("handle"), py::arg("tensor"),
+  module.def("start_tensor_into", &start_tensor_into, py::arg("handle"), py::arg("tensor"),
              py::arg("array"), py::arg("out"), py::arg("scale"));
-  module.def("finish_tensor", &finish, py::arg("handle"), py::arg("tensor"), py::arg("out"),
+  module.def("finish_tensor", &finish_tensor, py::arg("handle"), py::arg("tensor"), py::arg("out"),
              py::arg("timeout_s"));
-  module.def("lend_tensor", &lend, py::arg("handle"), py::arg("tensor"), py::arg("dtype"),
+  module.def("lend_tensor", &lend_tensor, py::arg("handle"), py::arg("tensor"), py::arg("dtype"),
              py::arg("shape"), py::arg("timeout_s"));
 }
 

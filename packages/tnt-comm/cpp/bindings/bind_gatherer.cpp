@@ -22,14 +22,14 @@ void close_gatherer(std::int64_t handle) {
   gatherers().remove(handle);
 }
 
-void start(std::int64_t handle, const py::array& array) {
+void start_blocks(std::int64_t handle, const py::array& array) {
   const void* data = array.data();
   const auto num_bytes = static_cast<std::size_t>(array.nbytes());
   const py::gil_scoped_release unlocked;
   gatherers().find(handle)->start(data, num_bytes);
 }
 
-py::list finish(std::int64_t handle, double timeout_s) {
+py::list finish_blocks(std::int64_t handle, double timeout_s) {
   std::vector<std::size_t> sizes;
   std::vector<std::byte> blocks;
   {
@@ -46,8 +46,8 @@ py::list finish(std::int64_t handle, double timeout_s) {
 void bind_gatherer(py::module_& module) {
   module.def("create_gatherer", &create_gatherer, py::arg("group"), py::arg("name"));
   module.def("close_gatherer", &close_gatherer, py::arg("handle"));
-  module.def("start_blocks", &start, py::arg("handle"), py::arg("array"));
-  module.def("finish_blocks", &finish, py::arg("handle"), py::arg("timeout_s"));
+  module.def("start_blocks", &start_blocks, py::arg("handle"), py::arg("array"));
+  module.def("finish_blocks", &finish_blocks, py::arg("handle"), py::arg("timeout_s"));
 }
 
 }  // namespace tnt::comm::bindings

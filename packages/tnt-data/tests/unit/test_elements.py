@@ -31,7 +31,7 @@ STRUCTURES = {
 
 @ways
 @pytest.mark.parametrize("structure", STRUCTURES)
-@pytest.mark.parametrize("size", [2, 5])
+@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.thorough), 5])
 def test_structure_is_kept(structure: str, size: int, way: int) -> None:
     def make() -> tf.data.Dataset:
         return Data.range(11).map(STRUCTURES[structure]).batch(4)

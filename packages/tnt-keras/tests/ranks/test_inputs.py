@@ -36,12 +36,16 @@ def test_evaluation_and_prediction_are_those_of_serial_keras(kind: str, pool_of:
             assert_close(result[name], value, 1e-5, name)
 
 
-@pytest.mark.parametrize("kind", ["arrays", "one-hot", "PyDataset"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("arrays", marks=pytest.mark.thorough), "one-hot", "PyDataset"]
+)
 def test_class_weights_count_as_in_serial(kind: str, pool_of: Any) -> None:
     assert_equal_results(kinds_of_input.class_weights, pool_of, kind)
 
 
-@pytest.mark.parametrize("kind", ["lists", "dictionaries"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("lists", marks=pytest.mark.thorough), "dictionaries"]
+)
 def test_structures_of_arrays_are_shared(kind: str, pool_of: Any) -> None:
     assert_equal_results(kinds_of_input.structures, pool_of, kind)
 
@@ -96,7 +100,9 @@ def test_own_predictions_are_for_own_samples(pool_of: Any) -> None:
         np.testing.assert_allclose(own, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["arrays", "decoded", "PyDataset"])
+@pytest.mark.parametrize(
+    "kind", ["arrays", "decoded", pytest.param("PyDataset", marks=pytest.mark.thorough)]
+)
 def test_equal_inputs_are_verified(kind: str, pool_of: Any) -> None:
     [expected] = pool_of(1).run(kinds_of_input.train, kind, False)
     for result in pool_of(2).run(kinds_of_input.train, kind, True, True):

@@ -61,7 +61,6 @@ SHORT = {
     (2, "dense", "sgd", "even"),
     (2, "cnn", "sgd", "uneven"),
     (2, "sequence", "adam", "uneven"),
-    (3, "dense", "sgd", "uneven"),
     (3, "dense", "adam", "uneven"),
     (3, "cnn", "sgd", "uneven"),
     (3, "sequence", "adam", "uneven"),

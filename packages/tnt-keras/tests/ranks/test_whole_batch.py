@@ -37,8 +37,8 @@ def test_own_step_gives_the_serial_result(name: str, size: int, pool_of: Any) ->
     "function",
     [
         whole_batch.compiled_in_batch_negatives,
-        whole_batch.compiled_nt_xent,
-        whole_batch.compiled_rmse,
+        pytest.param(whole_batch.compiled_nt_xent, marks=pytest.mark.thorough),
+        pytest.param(whole_batch.compiled_rmse, marks=pytest.mark.thorough),
         whole_batch.mixture_of_experts,
         whole_batch.codebook,
         whole_batch.functional,
@@ -49,14 +49,18 @@ def test_compiled_model_gives_the_serial_result(function: Any, size: int, pool_o
     assert_serial(pool_of, size, function, bound=2e-5)
 
 
-@pytest.mark.parametrize("scales_loss", [False, True])
+@pytest.mark.parametrize("scales_loss", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_gradients_that_are_added_up_give_the_serial_result(
     scales_loss: bool, pool_of: Any
 ) -> None:
     assert_serial(pool_of, 2, whole_batch.summed, scales_loss, bound=2e-5)
 
 
-@pytest.mark.parametrize("arguments", [{"run_eagerly": True}, {"steps_per_execution": 2}], ids=str)
+@pytest.mark.parametrize(
+    "arguments",
+    [{"run_eagerly": True}, pytest.param({"steps_per_execution": 2}, marks=pytest.mark.thorough)],
+    ids=str,
+)
 def test_way_of_execution_does_not_change_results(arguments: Any, pool_of: Any) -> None:
     assert_serial(pool_of, 2, _contrastive, arguments, bound=2e-5)
 

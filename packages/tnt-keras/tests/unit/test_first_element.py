@@ -190,9 +190,11 @@ def assert_same_bits(results: list[np.ndarray], expected: list[np.ndarray]) -> N
         ("shuffled", {}),
         ("too many steps", {}),
         ("generator of None", {}),
-        ("arrays", {"run_eagerly": True}),
+        pytest.param("arrays", {"run_eagerly": True}, marks=pytest.mark.thorough),
         ("generator of None", {"run_eagerly": True}),
-        ("structure", {"run_eagerly": True, "steps_per_execution": 3}),
+        pytest.param(
+            "structure", {"run_eagerly": True, "steps_per_execution": 3}, marks=pytest.mark.thorough
+        ),
     ],
 )
 def test_training_has_the_same_bits_with_and_without_a_look(

@@ -12,31 +12,20 @@
 #include <utility>
 #include <vector>
 
+#include "errors.hpp"
 #include "networks.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/fusion/gradient_reducer.hpp"
 
 namespace tnt::comm {
 namespace {
 
+using tests::error_of;
 using tests::Job;
 using tests::NamedJob;
 using tests::run_job;
 
 constexpr double kSoonS = 0.2;
 constexpr auto kLongerThanSoon = std::chrono::milliseconds(500);
-
-/// The error of a call: its kind, then what it says.
-template <typename Call>
-std::pair<ErrorKind, std::string> error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return {error.kind(), error.what()};
-  }
-  ADD_FAILURE() << "no error";
-  return {};
-}
 
 std::shared_ptr<Group> create(Runtime& runtime, std::vector<int> ranks, std::string_view caller) {
   std::string name = "ranks";
@@ -61,8 +50,9 @@ std::vector<int> all_but_rank_1(Runtime& runtime) {
 }
 
 void expect_loss(const std::function<void()>& call, const std::string& phrase) {
-  const auto [kind, what] = error_of(call);
-  EXPECT_EQ(kind, ErrorKind::peer_lost) << what;
+  const Error error = error_of(call);
+  const std::string what = error.what();
+  EXPECT_EQ(error.kind(), ErrorKind::peer_lost) << what;
   EXPECT_NE(what.find(phrase), std::string::npos) << what;
 }
 
@@ -82,8 +72,9 @@ class Creation : public ::testing::TestWithParam<NamedJob> {
     Job job = impatient_job();
     job.violations = &violations;  // a group that breaks tells so without asking for room
     run_job(job, [&](Runtime& runtime) {
-      const auto [kind, what] = error_of([&] { call(runtime); });
-      EXPECT_EQ(kind, ErrorKind::mismatch) << what;
+      const Error error = error_of([&] { call(runtime); });
+      const std::string what = error.what();
+      EXPECT_EQ(error.kind(), ErrorKind::mismatch) << what;
       for (const std::string& phrase : phrases) {
         EXPECT_NE(what.find(phrase), std::string::npos) << phrase << "\nis not in\n" << what;
       }

@@ -2,25 +2,14 @@
 
 #include <vector>
 
+#include "errors.hpp"
 #include "thread_ranks.hpp"
-#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {
 
+using tests::error_of;
 using tests::run_threads;
-
-/// Kind of the error that a call throws.
-template <typename Call>
-ErrorKind kind_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.kind();
-  }
-  ADD_FAILURE() << "no error";
-  return ErrorKind::usage;
-}
 
 TEST(Failure, DifferentSizesAreAMismatchOnAllRanks) {
   run_threads(3, [](Runtime& runtime) {
@@ -31,8 +20,8 @@ TEST(Failure, DifferentSizesAreAMismatchOnAllRanks) {
           ->start_allreduce(data.data(), data.data(), count, DType::float32, ReduceOp::sum)
           ->wait(0);
     };
-    EXPECT_EQ(kind_of(call), ErrorKind::mismatch);
-    EXPECT_EQ(kind_of(call), ErrorKind::mismatch);  // the group stays broken
+    EXPECT_EQ(error_of(call).kind(), ErrorKind::mismatch);
+    EXPECT_EQ(error_of(call).kind(), ErrorKind::mismatch);  // the group stays broken
   });
 }
 
@@ -40,11 +29,11 @@ TEST(Failure, ADeadlineEndsTheWaitAndTheOthersAreTold) {
   run_threads(2, [](Runtime& runtime) {
     const auto group = Group::create(runtime, {0, 1}, "pair");
     if (runtime.environment().rank == 0) {
-      EXPECT_EQ(kind_of([&] { group->start_barrier()->wait(0.05); }), ErrorKind::timeout);
+      EXPECT_EQ(error_of([&] { group->start_barrier()->wait(0.05); }).kind(), ErrorKind::timeout);
       runtime.world()->start_barrier()->wait(0);
     } else {
       runtime.world()->start_barrier()->wait(0);
-      EXPECT_EQ(kind_of([&] { group->start_barrier()->wait(0); }), ErrorKind::peer_lost);
+      EXPECT_EQ(error_of([&] { group->start_barrier()->wait(0); }).kind(), ErrorKind::peer_lost);
     }
   });
 }
@@ -53,7 +42,8 @@ TEST(Failure, ARankThatHasFinishedIsNotWaitedFor) {
   run_threads(2, [](Runtime& runtime) {
     runtime.world()->start_barrier()->wait(0);
     if (runtime.environment().rank == 0) {
-      EXPECT_EQ(kind_of([&] { runtime.world()->start_barrier()->wait(0); }), ErrorKind::peer_lost);
+      EXPECT_EQ(error_of([&] { runtime.world()->start_barrier()->wait(0); }).kind(),
+                ErrorKind::peer_lost);
     }
   });
 }
@@ -64,7 +54,7 @@ TEST(Failure, AnInterruptedWaitBreaksTheGroup) {
     if (runtime.environment().rank == 0) {
       const auto interrupt = [] { throw std::runtime_error("interrupted"); };
       EXPECT_THROW(group->start_barrier()->wait(0, interrupt), std::runtime_error);
-      EXPECT_EQ(kind_of([&] { group->start_barrier()->wait(0); }), ErrorKind::comm);
+      EXPECT_EQ(error_of([&] { group->start_barrier()->wait(0); }).kind(), ErrorKind::comm);
     }
     runtime.world()->start_barrier()->wait(0);
   });

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "errors.hpp"
 #include "networks.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/group/gatherer.hpp"
 
 namespace tnt::comm {
@@ -22,14 +22,9 @@ class Labels : public ::testing::TestWithParam<NamedJob> {};
 /// What a call of rank `rank` fails with.
 template <typename Call>
 std::string mismatch_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return {};
+  const Error error = tests::error_of(call);
+  EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
+  return error.what();
 }
 
 void expect_in(const std::string& part, const std::string& whole) {

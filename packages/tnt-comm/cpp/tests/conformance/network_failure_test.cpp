@@ -7,40 +7,25 @@
 #include <set>
 #include <thread>
 
+#include "errors.hpp"
 #include "networks.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/fusion/gradient_reducer.hpp"
 
 namespace tnt::comm {
 namespace {
 
+using tests::error_of;
 using tests::Job;
 using tests::NamedJob;
 using tests::run_job;
 using tests::Violations;
 
-/// What a call throws, as "kind: text".
-template <typename Call>
-std::string error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return text(static_cast<int>(error.kind()), ": ", error.what());
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
-
-std::string kind_prefix(ErrorKind kind) {
-  return text(static_cast<int>(kind), ": ");
-}
-
 /// Runs something that fails on all ranks; what each of them says. A group that
 /// breaks tells so without asking for room.
-std::vector<std::string> errors_of(Job job, const std::function<void(Runtime&)>& function) {
+std::vector<Error> errors_of(Job job, const std::function<void(Runtime&)>& function) {
   Violations violations;
   job.violations = &violations;
-  std::vector<std::string> errors(static_cast<std::size_t>(job.size));
+  std::vector<Error> errors(static_cast<std::size_t>(job.size), {ErrorKind{}, ""});
   run_job(job, [&](Runtime& runtime) {
     const auto rank = static_cast<std::size_t>(runtime.environment().rank);
     errors[rank] = error_of([&] { function(runtime); });
@@ -62,10 +47,11 @@ class NetworkMismatch : public ::testing::TestWithParam<NamedJob> {
     const auto errors = errors_of(GetParam().job, [&](Runtime& runtime) {
       (runtime.environment().rank == last ? odd : common)(*runtime.world());
     });
-    for (const std::string& error : errors) {
-      EXPECT_EQ(error.rfind(kind_prefix(ErrorKind::mismatch), 0), 0U) << error;
+    for (const Error& error : errors) {
+      const std::string what = error.what();
+      EXPECT_EQ(error.kind(), ErrorKind::mismatch) << what;
       for (const std::string& phrase : phrases) {
-        EXPECT_NE(error.find(phrase), std::string::npos) << phrase << "\n" << error;
+        EXPECT_NE(what.find(phrase), std::string::npos) << phrase << "\n" << what;
       }
     }
   }
@@ -148,7 +134,7 @@ class NetworkWait : public ::testing::TestWithParam<NamedJob> {
     });
     std::string all;
     for (int rank = 0; rank < GetParam().job.size; ++rank) {
-      if (rank != kLate) all += errors[static_cast<std::size_t>(rank)] + "\n";
+      if (rank != kLate) all += text(errors[static_cast<std::size_t>(rank)].what(), "\n");
     }
     return all;
   }
@@ -200,10 +186,10 @@ TEST_P(NetworkWait, EndsWhenARankHasFinishedWithoutTheCall) {
     run_job(job, [&](Runtime& runtime) {
       runtime.world()->start_barrier()->wait(0);
       if (runtime.environment().rank == kLate) return;
-      const std::string error = error_of([&] { runtime.world()->start_barrier()->wait(0); });
+      const Error error = error_of([&] { runtime.world()->start_barrier()->wait(0); });
       const std::lock_guard lock(mutex);
-      all += error;
-      EXPECT_EQ(error.rfind(kind_prefix(ErrorKind::peer_lost), 0), 0U) << error;
+      all += error.what();
+      EXPECT_EQ(error.kind(), ErrorKind::peer_lost) << error.what();
     });
     return all;
   }();

@@ -4,12 +4,14 @@
 #include <thread>
 #include <vector>
 
+#include "errors.hpp"
 #include "naive_tree.hpp"
 #include "thread_ranks.hpp"
 
 namespace tnt::comm {
 namespace {
 
+using tests::error_of;
 using tests::run_threads;
 using tests::sum_of;
 using tests::values_of;
@@ -96,23 +98,13 @@ TEST(QuickAllreduce, ThreadsOfARankMayShareAGroup) {
   });
 }
 
-ErrorKind kind_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.kind();
-  }
-  ADD_FAILURE() << "no error";
-  return ErrorKind::usage;
-}
-
 TEST(QuickAllreduce, AMismatchIsSeenByAllRanks) {
   run_threads(3, [](Runtime& runtime) {
     std::vector<float> data(10);
     const std::size_t count = runtime.environment().rank == 1 ? 5 : 10;
     const auto call = [&] { allreduce(*runtime.world(), data.data(), data.data(), count); };
-    EXPECT_EQ(kind_of(call), ErrorKind::mismatch);
-    EXPECT_EQ(kind_of(call), ErrorKind::mismatch);
+    EXPECT_EQ(error_of(call).kind(), ErrorKind::mismatch);
+    EXPECT_EQ(error_of(call).kind(), ErrorKind::mismatch);
   });
 }
 
@@ -124,13 +116,14 @@ TEST(QuickAllreduce, ADeadlineAndARankThatHasFinishedEndTheWait) {
       const auto wait = [&] {
         pair->allreduce_now(&value, &value, 1, DType::float32, ReduceOp::sum)->wait(0.05);
       };
-      EXPECT_EQ(kind_of(wait), ErrorKind::timeout);
+      EXPECT_EQ(error_of(wait).kind(), ErrorKind::timeout);
       allreduce(*runtime.world(), &value, &value, 1);
-      EXPECT_EQ(kind_of([&] { allreduce(*runtime.world(), &value, &value, 1); }),
+      EXPECT_EQ(error_of([&] { allreduce(*runtime.world(), &value, &value, 1); }).kind(),
                 ErrorKind::peer_lost);
     } else {
       allreduce(*runtime.world(), &value, &value, 1);
-      EXPECT_EQ(kind_of([&] { allreduce(*pair, &value, &value, 1); }), ErrorKind::peer_lost);
+      EXPECT_EQ(error_of([&] { allreduce(*pair, &value, &value, 1); }).kind(),
+                ErrorKind::peer_lost);
     }
   });
 }
@@ -140,7 +133,8 @@ TEST(QuickAllreduce, NothingRunsAfterTheEnd) {
     float value = 1;
     allreduce(*runtime.world(), &value, &value, 1);
     runtime.finish();
-    EXPECT_EQ(kind_of([&] { allreduce(*runtime.world(), &value, &value, 1); }), ErrorKind::usage);
+    EXPECT_EQ(error_of([&] { allreduce(*runtime.world(), &value, &value, 1); }).kind(),
+              ErrorKind::usage);
   });
 }
 

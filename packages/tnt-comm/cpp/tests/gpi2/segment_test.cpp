@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "errors.hpp"
 #include "gpi2_ranks.hpp"
-#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -26,15 +26,10 @@ std::vector<int> ranks_up_to(int size) {
 }
 
 template <typename Call>
-std::string error_of(ErrorKind kind, Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return {};
+std::string expect_error(ErrorKind kind, Call&& call) {
+  const Error error = tests::error_of(call);
+  EXPECT_EQ(error.kind(), kind) << error.what();
+  return error.what();
 }
 
 std::uint64_t& word(Segment& segment, std::size_t index) {
@@ -121,7 +116,7 @@ TEST(Gpi2Segment, WaitingForRoomEndsAtTheDeadline) {
           return;
         }
         rank.fabric.stop(1);
-        const std::string what = error_of(ErrorKind::timeout, [&] {
+        const std::string what = expect_error(ErrorKind::timeout, [&] {
           for (std::uint64_t i = 1; i < 1000; ++i) segment->notify(1, 0, i);
         });
         EXPECT_NE(what.find("nothing could be sent to rank 1"), std::string::npos) << what;
@@ -157,7 +152,7 @@ TEST(Gpi2Segment, MembersMayCreateSeveralAtOnceAndInGroups) {
 TEST(Gpi2Segment, TooManySegmentsAreRefused) {
   run_on_fabric(1, 2, [](FabricRank rank) {
     std::vector<std::unique_ptr<Segment>> segments;
-    const std::string what = error_of(ErrorKind::comm, [&] {
+    const std::string what = expect_error(ErrorKind::comm, [&] {
       for (int i = 0; i < 255; ++i) segments.push_back(rank.create(text("k", i), {0, 1}, 8, 1));
     });
     EXPECT_EQ(segments.size(), 254U);  // one is the control segment
@@ -169,7 +164,7 @@ TEST(Gpi2Segment, TooManyNotificationsAreRefused) {
   run_on_fabric(1, 2, [](FabricRank rank) {
     EXPECT_NE(rank.create("right", {0, 1}, 8, 256), nullptr);
     const std::string what =
-        error_of(ErrorKind::comm, [&] { rank.create("wrong", {0, 1}, 8, 257); });
+        expect_error(ErrorKind::comm, [&] { rank.create("wrong", {0, 1}, 8, 257); });
     EXPECT_NE(what.find("514 notifications (257 for each of 2 ranks)"), std::string::npos) << what;
   });
 }
@@ -178,7 +173,7 @@ TEST(Gpi2Segment, DifferentRequestsAreAMismatch) {
   run_on_fabric(1, 2, [](FabricRank rank) {
     const std::size_t num_bytes = rank.rank() == 0 ? 64 : 128;
     const std::string what =
-        error_of(ErrorKind::mismatch, [&] { rank.create("object", {0, 1}, num_bytes, 1); });
+        expect_error(ErrorKind::mismatch, [&] { rank.create("object", {0, 1}, num_bytes, 1); });
     EXPECT_NE(what.find("do not create the same object"), std::string::npos) << what;
   });
 }
@@ -191,8 +186,8 @@ TEST(Gpi2Segment, AMemberThatDoesNotCreateItIsNamed) {
       return;
     }
     const std::string what =
-        error_of(rank.rank() == 0 ? ErrorKind::timeout : ErrorKind::peer_lost,
-                 [&] { rank.create("object", {0, 1, 2}, 64, 1, rank.rank() == 0 ? 0.3 : 20); });
+        expect_error(rank.rank() == 0 ? ErrorKind::timeout : ErrorKind::peer_lost,
+                     [&] { rank.create("object", {0, 1, 2}, 64, 1, rank.rank() == 0 ? 0.3 : 20); });
     const char* expected = rank.rank() == 0 ? "waited 0.3 s for rank(s) 2 to create object"
                                             : "waits for rank 0 (host ";
     EXPECT_NE(what.find(expected), std::string::npos) << what;

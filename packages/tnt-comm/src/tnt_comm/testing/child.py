@@ -59,10 +59,19 @@ def serve(channel_fd: int, stacks_fd: int, parent_pid: int) -> int:
         channel.sendall(HEADER.pack(len(payload) + 1) + kind + payload)
         if call["is_last"]:
             return 0 if kind == b"v" else 1
-    # Else Python looks for circles once more at the end of a process that has made very many
-    # objects, as graphs of TensorFlow, for seconds.
-    gc.freeze()
+        _collect_garbage()
     return 0
+
+
+def _collect_garbage() -> None:
+    """Free what the call has left in circles; never look at what is left then again.
+
+    A TensorFlow iterator that lives on may take up to a minute to end, in the middle of a later
+    call. And graphs are so many objects that to look through all of them takes seconds, which
+    Python does at the end of the process once more.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _execute(call: dict[str, Any]) -> tuple[bytes, bytes]:

@@ -8,7 +8,7 @@
 namespace tnt::comm {
 namespace {
 
-constexpr auto kLookInterval = std::chrono::milliseconds(100);
+constexpr auto kCreationLookInterval = std::chrono::milliseconds(100);
 constexpr const char* kRule =
     ". Every member of a group must create it, in the same order as it makes its other calls.";
 
@@ -41,7 +41,7 @@ void CreationWatch::look() {
   if (const auto reason = creations_->refusal()) throw Error(ErrorKind::mismatch, *reason);
   const Clock::time_point now = Clock::now();
   if (now < next_look_) return;
-  next_look_ = now + kLookInterval;
+  next_look_ = now + kCreationLookInterval;
   if (seconds_since(start_) < stall_report_s_) return;
   if (!has_note_) title_ += note_of(label_);
   has_note_ = true;
