@@ -76,8 +76,15 @@ def test_some_trainings_are_exact_or_refused(
     _assert_as_expected(cases, _results(pool_of, size, cases), counts)
 
 
-def _calls(*, is_wrong: bool | None = None) -> list[Any]:
-    cases = [case for case in CASES.values() if is_wrong in (None, case.is_wrong)]
+def test_a_long_sum_in_half_precision_is_no_doubt(
+    pool_of: Any, counts: collections.Counter[str]
+) -> None:
+    """The serial gradient of a bias of a convolution is off by more than the rules' distance."""
+    cases, policy = [CASES["segmentation"]], "mixed_bfloat16"
+    _assert_as_expected(cases, _results(pool_of, 2, cases, policy), counts, policy)
+
+
+def _calls(cases: Sequence[Case]) -> list[Any]:
     starts = range(0, len(cases), CASES_OF_A_CALL)
     parts = [cases[start : start + CASES_OF_A_CALL] for start in starts]
     return [pytest.param(part, id=f"from {part[0].name}") for part in parts]
@@ -85,7 +92,7 @@ def _calls(*, is_wrong: bool | None = None) -> list[Any]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize("cases", _calls())
+@pytest.mark.parametrize("cases", _calls([*CASES.values()]))
 def test_all_trainings_are_exact_or_refused(
     cases: list[Case], size: int, pool_of: Any, counts: collections.Counter[str]
 ) -> None:
@@ -94,7 +101,9 @@ def test_all_trainings_are_exact_or_refused(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-@pytest.mark.parametrize("cases", _calls(is_wrong=False))
+@pytest.mark.parametrize(
+    "cases", _calls([case for case in CASES.values() if case.half_precision and not case.is_wrong])
+)
 def test_right_trainings_are_exact_in_half_precision(
     cases: list[Case], policy: str, pool_of: Any, counts: collections.Counter[str]
 ) -> None:

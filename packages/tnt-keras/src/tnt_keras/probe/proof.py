@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from typing import Any
@@ -10,8 +11,9 @@ import keras
 import tensorflow as tf
 
 from tnt_keras.keras_hooks.private import all_layers
-from tnt_keras.probe.comparison import Comparison
+from tnt_keras.probe.comparison import Comparison, UnprovableError
 from tnt_keras.probe.decision import Decision
+from tnt_keras.probe.full_precision import computes_in_half_precision, computing_in_float32
 from tnt_keras.probe.python_state import PythonState
 from tnt_keras.probe.samples import gather_samples
 from tnt_keras.probe.step_proof import Settings
@@ -45,6 +47,9 @@ def prove(model: keras.Model, step_name: str, element: Any, optimizers: list[Any
     serial step (on each rank alike) and, part by part, through that of the ranks. It is done from
     the present state and from the one after a serial step: what is zero at first, such as the
     results of metrics, often is not then.
+
+    Where a step in half precision leaves a doubt, layers with a mixed policy compute in float32
+    once more. (What a user's code itself casts stays so.)
 
     Args:
         model: A built distributed model.
@@ -82,6 +87,10 @@ def _decide(
     try:
         runner = StepRunner(model, step_name, optimizers, changes, python_state)
         decision = Comparison(model, step_name, samples, runner).decide()
+        if decision.findings and computes_in_half_precision(model):
+            with computing_in_float32(model), contextlib.suppress(UnprovableError):
+                exact = Comparison(model, step_name, samples, runner).decide()
+                decision = decision if exact.findings else exact
     finally:
         changes.restore()
         python_state.restore()

@@ -21,7 +21,7 @@ class Adding(keras.layers.Layer):
         self.loss_of = loss_of
 
     def call(self, x: Any) -> Any:
-        self.add_loss(self.loss_of(x))
+        self.add_loss(tf.cast(self.loss_of(x), tf.float32))  # Keras adds it to a float32
         return x
 
 
@@ -140,7 +140,7 @@ def experts_balanced_by_entropy_of_samples() -> Training:
     return _experts(entropy)
 
 
-@right()
+@right(half_precision=False)
 def activity_regularizer() -> Training:
     model = keras.Sequential(
         [

@@ -31,6 +31,7 @@ class Case:
             BatchNormalization does. Results are not compared either.
         evaluates: Whether the model has what `evaluate` needs.
         predicts: Whether the model has what `predict` needs.
+        half_precision: Whether plain Keras can train it with a mixed policy.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Case:
     batch_statistics: bool = False
     evaluates: bool = True
     predicts: bool = True
+    half_precision: bool = True
 
     @property
     def is_comparable(self) -> bool:

@@ -148,7 +148,7 @@ class Coding(keras.layers.Layer):
         self.seeds = keras.random.SeedGenerator(3)
 
     def call(self, both: Any) -> Any:
-        mean, log_variance = both
+        mean, log_variance = (tf.cast(each, tf.float32) for each in both)  # as Keras adds losses
         each = -0.5 * (1.0 + log_variance - mean**2 - tf.exp(log_variance))
         self.add_loss(0.05 * self.divergence(tf.reduce_sum(each, axis=-1)))
         if not self.noise:
