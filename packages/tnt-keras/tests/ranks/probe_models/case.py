@@ -31,7 +31,8 @@ class Case:
             BatchNormalization does. Results are not compared either.
         evaluates: Whether the model has what `evaluate` needs.
         predicts: Whether the model has what `predict` needs.
-        half_precision: Whether plain Keras can train it with a mixed policy.
+        half_precision: Whether plain Keras can train it with a mixed policy, and does not amplify
+            rounding until nothing can be compared.
     """
 
     name: str

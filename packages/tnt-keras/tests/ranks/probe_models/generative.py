@@ -95,7 +95,7 @@ def deep_convolutional_adversaries() -> Training:
     return _adversarial(both, fooled)
 
 
-@right(evaluates=False)
+@right(evaluates=False, half_precision=False)
 def wasserstein_with_gradient_penalty() -> Training:
     return _adversarial(_penalised, _fooled)
 
