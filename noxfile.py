@@ -248,11 +248,17 @@ def all_checks(
 
     with_tensorflow = [name for name in PACKAGES if uses_tensorflow(name)]
     plain = [f"packages/{name}/tests" for name in PACKAGES if name not in with_tensorflow]
-    ranks = [f"packages/{name}/tests/ranks" for name in with_tensorflow if name in WITH_RANKS]
+    folders = [f"packages/{name}/tests/ranks" for name in with_tensorflow if name in WITH_RANKS]
+    files = sorted(
+        path.relative_to(ROOT) for each in folders for path in ROOT.glob(f"{each}/test_*.py")
+    )
+    # Two checks, since ranks that wait for each other leave a core idle.
+    ranks = [[str(path) for path in files[first::2]] for first in (0, 1)]
     units = [f"packages/{name}/tests/unit" for name in with_tensorflow]
     checks = [
         {"title": "style", "commands": style_commands(), "deadline_s": 600},
-        suites("ranks with TensorFlow", [*ranks, "models"]),
+        suites("ranks with TensorFlow, every other file", [*ranks[0], "models"]),
+        suites("ranks with TensorFlow, the others", ranks[1]),
         suites("suites without TensorFlow", [*plain, "tests/tools"]),
         # Together, since some commands of the documentation are the jobs that are looked at.
         suites("documentation and whole jobs", ["tests/docs", "tests/end_to_end"]),
