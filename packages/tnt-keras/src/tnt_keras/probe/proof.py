@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 import time
 from typing import Any
 
@@ -23,6 +24,8 @@ from tnt_keras.probe.variable_changes import VariableChanges
 from tnt_keras.process.memory import give_back_memory
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.metrics import all_metrics
+
+_WHOLE_BATCH = sys.maxsize
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +47,9 @@ def prove(model: keras.Model, step_name: str, element: Any, optimizers: list[Any
     """Compare the serial step with the distributed one, and put everything back. Collective.
 
     The first 2n + 1 samples of the batch, so that n ranks have unequal parts, go through the
-    serial step (on each rank alike) and, part by part, through that of the ranks. It is done from
-    the present state and from the one after a serial step: what is zero at first, such as the
-    results of metrics, often is not then.
+    serial step (on each rank alike) and, part by part, through that of the ranks; the whole batch,
+    if the step cannot be run on so few. It is done from the present state and from the one after a
+    serial step: what is zero at first, such as the results of metrics, often is not then.
 
     Where a step in half precision leaves a doubt, layers with a mixed policy compute in float32
     once more. (What a user's code itself casts stays so.)
@@ -77,24 +80,34 @@ def _decide(
     model: keras.Model, step_name: str, element: Any, optimizers: list[Any]
 ) -> tuple[Decision, Settings] | None:
     """Compare the steps, put everything back, and return what follows; None without data."""
-    samples = gather_samples(element, 2 * get_size() + 1)
-    if samples is None:
+    few = gather_samples(element, 2 * get_size() + 1)
+    if few is None:
         return None
     if step_name == "train_step":
         _build_optimizer(model)
     changes = VariableChanges()
     python_state = PythonState([*all_layers(model), *all_metrics(model), *optimizers])
     try:
-        runner = StepRunner(model, step_name, optimizers, changes, python_state)
-        decision = Comparison(model, step_name, samples, runner).decide()
-        if decision.findings and computes_in_half_precision(model):
-            with computing_in_float32(model), contextlib.suppress(UnprovableError):
-                exact = Comparison(model, step_name, samples, runner).decide()
-                decision = decision if exact.findings else exact
+        try:
+            runner = StepRunner(model, step_name, optimizers, changes, python_state)
+            decision = _compare(model, step_name, few, runner)
+        except UnprovableError:  # the ten largest errors of a batch, say, need ten
+            runner = StepRunner(model, step_name, optimizers, changes, python_state)
+            decision = _compare(model, step_name, gather_samples(element, _WHOLE_BATCH), runner)
     finally:
         changes.restore()
         python_state.restore()
     return decision, _settings(model, changes)
+
+
+def _compare(model: keras.Model, step_name: str, samples: Any, runner: StepRunner) -> Decision:
+    """Compare the steps, in float32 once more where half precision leaves a doubt."""
+    decision = Comparison(model, step_name, samples, runner).decide()
+    if decision.findings and computes_in_half_precision(model):
+        with computing_in_float32(model), contextlib.suppress(UnprovableError):
+            exact = Comparison(model, step_name, samples, runner).decide()
+            decision = decision if exact.findings else exact
+    return decision
 
 
 def _settings(model: keras.Model, changes: VariableChanges) -> Settings:

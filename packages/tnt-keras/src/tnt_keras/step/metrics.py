@@ -125,14 +125,20 @@ class RecordedResults:
         def result() -> Any:
             value = plain_result()
             if isinstance(value, dict):
-                compute_all = functools.cache(plain_result)  # once for all items
-                for key, item in value.items():
-                    self._results.append((item, _item_of(compute_all, key)))
+                self._note(value, functools.cache(plain_result))  # once for all items
             else:
-                self._results.append((value, plain_result))
+                self._note(value, plain_result)
             return value
 
         return result
+
+    def _note(self, value: Any, compute: Callable[[], Any]) -> None:
+        """Note a result and how to get it again; a dict, also of dicts, item by item."""
+        if not isinstance(value, dict):
+            self._results.append((value, compute))
+            return
+        for key, item in value.items():
+            self._note(item, _item_of(compute, key))
 
 
 def _results_of(model: keras.Model) -> dict[str, Any]:
@@ -144,7 +150,7 @@ def _results_of(model: keras.Model) -> dict[str, Any]:
     return results
 
 
-def _item_of(compute_all: Callable[[], Any], key: str) -> Callable[[], tf.Tensor]:
+def _item_of(compute_all: Callable[[], Any], key: str) -> Callable[[], Any]:
     return lambda: compute_all()[key]
 
 

@@ -346,6 +346,27 @@ def sum_of_errors() -> Training:
     )
 
 
+class _MeanAndNumber(keras.metrics.Metric):
+    """Gives two results."""
+
+    def __init__(self) -> None:
+        super().__init__(name="errors")
+        self.total = self.add_weight(shape=(), initializer="zeros")
+        self.count = self.add_weight(shape=(), initializer="zeros")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self.total.assign_add(tf.reduce_sum(tf.abs(y_true - y_pred)))
+        self.count.assign_add(tf.cast(tf.shape(y_true)[0], tf.float32))
+
+    def result(self) -> Any:
+        return {"mean": self.total / self.count, "number": self.count}
+
+
+@right()
+def metric_of_two_results() -> Training:
+    return _with_metrics(_MeanAndNumber())
+
+
 @right()
 def regression_metrics() -> Training:
     names = ["RootMeanSquaredError", "R2Score", "LogCoshError", "MeanAbsolutePercentageError"]
