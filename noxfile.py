@@ -212,7 +212,7 @@ def thorough(session: nox.Session) -> None:
 
 
 def run_all(session: nox.Session, *pytest_options: str) -> None:
-    """Install everything into one environment and run all checks there, three at a time."""
+    """Install everything into one environment and run all checks there, two at a time."""
     begin = time.monotonic()
     groups = ("lint", "types", "test", "models", "docs", "dist")
     install(session, PACKAGES, *requirements(*groups, packages=PACKAGES))
@@ -225,9 +225,7 @@ def run_all(session: nox.Session, *pytest_options: str) -> None:
     if googletest is None:
         print(NO_GOOGLETEST, flush=True)
     before = f"--before-s={time.monotonic() - begin:.1f}"
-    session.run(
-        "python", "tools/run_checks.py", str(checks), f"--reports={reports}", before, "--workers=3"
-    )
+    session.run("python", "tools/run_checks.py", str(checks), f"--reports={reports}", before)
 
 
 def all_checks(
@@ -235,10 +233,9 @@ def all_checks(
 ) -> list[dict[str, object]]:
     """Return the checks of `tests` for tools/run_checks.py.
 
-    Three run at a time, though there may be two cores: ranks wait for each other, and for deadlines
-    that are tested. They begin in this order: the longest first, and at the end C++, which has work
-    for all cores when the other checks run out. Deadlines are for a machine that is several times
-    slower than the usual one.
+    Two run at a time, in this order: the longest first, and at the end C++, which has work for both
+    cores when the other checks run out. Deadlines are for a machine that is several times slower
+    than the usual one.
     """
 
     def suites(title: str, folders: Iterable[str]) -> dict[str, object]:
@@ -252,16 +249,16 @@ def all_checks(
     files = sorted(
         path.relative_to(ROOT) for each in folders for path in ROOT.glob(f"{each}/test_*.py")
     )
-    # Two checks, since ranks that wait for each other leave a core idle.
+    # Two checks, so that neither is still running when all others have ended.
     ranks = [[str(path) for path in files[first::2]] for first in (0, 1)]
     units = [f"packages/{name}/tests/unit" for name in with_tensorflow]
     checks = [
         {"title": "style", "commands": style_commands(), "deadline_s": 600},
         suites("ranks with TensorFlow, every other file", [*ranks[0], "models"]),
-        suites("ranks with TensorFlow, the others", ranks[1]),
         suites("suites without TensorFlow", [*plain, "tests/tools"]),
         # Together, since some commands of the documentation are the jobs that are looked at.
         suites("documentation and whole jobs", ["tests/docs", "tests/end_to_end"]),
+        suites("ranks with TensorFlow, the others", ranks[1]),
         suites("units with TensorFlow", [*units, "tests/contract"]),
         suites("benchmarks", ["tests/bench"]),
         {"title": "types", "commands": [types_command()], "deadline_s": 1200},
