@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import keras
 
@@ -18,7 +19,7 @@ def computes_in_half_precision(model: keras.Model) -> bool:
     Args:
         model: A built model.
     """
-    return any(layer.dtype_policy.name in _HALF for layer in all_layers(model))
+    return bool(_layers_in_half_precision(model))
 
 
 @contextlib.contextmanager
@@ -31,7 +32,7 @@ def computing_in_float32(model: keras.Model) -> Iterator[None]:
     Args:
         model: A built model.
     """
-    layers = [layer for layer in all_layers(model) if layer.dtype_policy.name in _HALF]
+    layers = _layers_in_half_precision(model)
     policies = [layer.dtype_policy for layer in layers]
     for layer in layers:
         layer.dtype_policy = "float32"
@@ -40,3 +41,7 @@ def computing_in_float32(model: keras.Model) -> Iterator[None]:
     finally:
         for layer, policy in zip(layers, policies, strict=True):
             layer.dtype_policy = policy
+
+
+def _layers_in_half_precision(model: keras.Model) -> list[Any]:
+    return [layer for layer in all_layers(model) if layer.dtype_policy.name in _HALF]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import sys
 import time
 from typing import Any
@@ -88,12 +89,14 @@ def _decide(
     changes = VariableChanges()
     python_state = PythonState([*all_layers(model), *all_metrics(model), *optimizers])
     try:
+        new_runner = functools.partial(
+            StepRunner, model, step_name, optimizers, changes, python_state
+        )
         try:
-            runner = StepRunner(model, step_name, optimizers, changes, python_state)
-            decision = _compare(model, step_name, few, runner)
+            decision = _compare(model, step_name, few, new_runner())
         except UnprovableError:  # the ten largest errors of a batch, say, need ten
-            runner = StepRunner(model, step_name, optimizers, changes, python_state)
-            decision = _compare(model, step_name, gather_samples(element, _WHOLE_BATCH), runner)
+            whole = gather_samples(element, _WHOLE_BATCH)
+            decision = _compare(model, step_name, whole, new_runner())
     finally:
         changes.restore()
         python_state.restore()
