@@ -283,16 +283,16 @@ def _can_be_compared(plan: SplitPlan, rank: int) -> bool:
     """Return whether all ranks read the same bytes up to the place at which rows are taken."""
     moved = {one.transformation.identity for one in plan.pushdown.moved}
     first = plan.split.inputs[0] if plan.way is Way.PICK else plan.split
-    drawing = [
+    random_transformations = [
         one.text for one in first.walk() if one.identity not in moved and draws_differently(one)
     ]
-    if drawing:
+    if random_transformations:
         _logger.warning(
             "rank %d: what ranks read is not compared, since %s draws random numbers.",
             rank,
-            ", ".join(drawing),
+            ", ".join(random_transformations),
         )
-    return not drawing
+    return not random_transformations
 
 
 def _report(last: Transformation, plan: SplitPlan, rank: int, size: int, seed: int) -> None:

@@ -29,8 +29,8 @@ def modules_with_classes() -> list[ModuleType]:
 def test_class_is_named_in_one_source_file(class_name: str) -> None:
     # In functions, operations of graphs are compared, which have public names like `tf.raw_ops`.
     paths = [path for path in FOLDER.rglob("*.py") if path.parent.name != "functions"]
-    naming = [path.name for path in paths if f'"{class_name}"' in path.read_text()]
-    assert len(naming) == 1
+    modules = [path.name for path in paths if f'"{class_name}"' in path.read_text()]
+    assert len(modules) == 1
 
 
 def test_every_module_is_in_the_catalogue_and_no_class_is_known_twice() -> None:

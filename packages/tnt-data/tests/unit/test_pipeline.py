@@ -20,11 +20,11 @@ def num_read(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
     counts: Counter[int] = Counter()
     describe = read._describe
 
-    def counting(inspected, *arguments):  # type: ignore[no-untyped-def]
+    def describe_and_count(inspected, *arguments):  # type: ignore[no-untyped-def]
         counts[id(inspected.dataset)] += 1
         return describe(inspected, *arguments)
 
-    monkeypatch.setattr(read, "_describe", counting)
+    monkeypatch.setattr(read, "_describe", describe_and_count)
     return counts
 
 

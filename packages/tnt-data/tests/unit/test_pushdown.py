@@ -97,14 +97,14 @@ def test_samples_of_other_ranks_are_not_read(case: str) -> None:
     assert plan.way is Way.PICK
     assert [moved.transformation.text for moved in plan.pushdown.moved].count("map(seen)") == 1
     num_steps, num_read = len(list(make())), len(SEEN)
-    by_rank = [len(epochs_reading(make, rank, 2)) for rank in range(2)]
+    by_rank = [len(samples_read(make, rank, 2)) for rank in range(2)]
     duplicates = 4 * num_steps  # the largest row has four samples
     assert max(by_rank) < num_read
     assert sum(by_rank) <= num_read + duplicates
     assert_ranks_share_serial_batches(make, make, 3, way=PICK, epochs=2)
 
 
-def epochs_reading(make: Make, rank: int, size: int) -> list[int]:
+def samples_read(make: Make, rank: int, size: int) -> list[int]:
     SEEN.clear()
     epochs_of_rank(make, rank, size, way=PICK)
     return list(SEEN)
@@ -114,7 +114,7 @@ def test_each_sample_is_read_by_exactly_one_rank() -> None:
     def make() -> tf.data.Dataset:
         return read(NUMBERS.shuffle(20)).batch(4)
 
-    by_rank = [sorted(epochs_reading(make, rank, 4)) for rank in range(4)]
+    by_rank = [sorted(samples_read(make, rank, 4)) for rank in range(4)]
     assert sorted(x for samples in by_rank for x in samples) == list(range(20))
     assert [len(samples) for samples in by_rank] == [5] * 4
 
@@ -189,9 +189,9 @@ def test_cache_on_disk_is_filled_with_all_samples_and_read_again(tmp_path: Path)
     def make() -> tf.data.Dataset:
         return read(NUMBERS).cache(str(tmp_path / "cache")).batch(6)
 
-    first = [epochs_reading(make, rank, 2) for rank in range(2)]
+    first = [samples_read(make, rank, 2) for rank in range(2)]
     assert [sorted(samples) for samples in first] == [list(range(20))] * 2
-    assert [epochs_reading(make, rank, 2) for rank in range(2)] == [[], []]
+    assert [samples_read(make, rank, 2) for rank in range(2)] == [[], []]
     assert {path.name.split(".rank")[1][:4] for path in tmp_path.iterdir()} == {"0of2", "1of2"}
 
 

@@ -110,12 +110,46 @@ TEST(Environment, SecondsAreDecimalNumbers) {
   }
 }
 
-TEST(Environment, AnErrorNamesTheVariableAndItsValue) {
+std::string refusal(const Variables& variables) {
   try {
-    parse(with("TNT_TIMEOUT_S", "1_0"));
-    FAIL();
+    parse(variables);
   } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("TNT_TIMEOUT_S='1_0'"), std::string::npos);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Environment, AnErrorNamesVariableLimitsAndValueAndSaysToCorrectASettingOfTheUser) {
+  EXPECT_EQ(refusal({{"TNT_GPI2_PORT", "65000"}}),
+            "Environment variable TNT_GPI2_PORT must be an integer in [1024, 64767]. "
+            "Received: TNT_GPI2_PORT='65000'. Correct it or unset it.");
+  for (const auto& [name, value] : Variables{{"TNT_TIMEOUT_S", "1_0"},
+                                             {"TNT_LOG_LEVEL", "loud"},
+                                             {"TNT_TIMELINE", ""},
+                                             {"TNT_TRANSPORT", "mpi"},
+                                             {"GASPI_RANK", "one"}}) {
+    const std::string text = refusal({{name, value}});
+    EXPECT_NE(text.find(name + "='" + value + "'. Correct it or unset it."), std::string::npos)
+        << text;
+  }
+}
+
+TEST(Environment, AnErrorInWhatDescribesARankSaysHowToRunWithoutTheLauncher) {
+  for (const auto& [name, value] : Variables{{"TNT_RANK", "2"},
+                                             {"TNT_SIZE", "two"},
+                                             {"TNT_LOCAL_RANK", "3"},
+                                             {"TNT_LOCAL_SIZE", "3"},
+                                             {"TNT_NODE_RANK", "1"},
+                                             {"TNT_NUM_NODES", "0"},
+                                             {"TNT_JOB_ID", "a b c d e f"}}) {
+    const std::string text = refusal(with(name, value));
+    EXPECT_NE(text.find(name + "='" + value + "'. Whatever starts the ranks sets it"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("unset TNT_RANK, TNT_SIZE, TNT_LOCAL_RANK, TNT_LOCAL_SIZE, TNT_NODE_RANK, "
+                        "TNT_NUM_NODES, TNT_JOB_ID."),
+              std::string::npos)
+        << text;
   }
 }
 

@@ -1,1 +1,1 @@
-"""What is known of a pipeline: a tree of transformations, as plain data, and what follows."""
+"""Describe a pipeline as a tree of transformations in plain data, and draw conclusions."""

@@ -35,8 +35,8 @@ def find_unchangeable(
     """Return the transformations that cannot be rebuilt, and those that feed one of them. Local."""
     reachable = reachable and transformation.can_be_rebuilt
     found = set() if reachable else {transformation}
-    for feeding in transformation.inputs:
-        found |= find_unchangeable(feeding, reachable)
+    for upstream in transformation.inputs:
+        found |= find_unchangeable(upstream, reachable)
     return found
 
 
@@ -68,13 +68,16 @@ def _faults_of_order(transformation: Transformation, is_unrepaired: bool) -> Ite
 
 def _faults_of_decisions(transformation: Transformation) -> Iterator[str]:
     """Find random numbers that decide which samples there are, or from which branch they come."""
-    text, deciding = transformation.text, transformation.inputs[len(transformation.branches) :]
+    text, deciding_inputs = (
+        transformation.text,
+        transformation.inputs[len(transformation.branches) :],
+    )
     if Trait.FILTERS in transformation.traits:
-        deciding = transformation.inputs
+        deciding_inputs = transformation.inputs
         if draws_differently(transformation):
             yield f"{text} decides by random numbers without a seed"
-    for feeding in deciding:
-        for one in feeding.walk():
+    for upstream in deciding_inputs:
+        for one in upstream.walk():
             if one.is_map and draws_differently(one):
                 yield f"{text} may decide by the random numbers of {one.text}, without a seed"
 

@@ -27,8 +27,8 @@ def assign_seeds(last: Transformation, seed: int) -> Mapping[int, int]:
 def _assign(transformation: Transformation, seed: int, seeds: dict[int, int]) -> None:
     if not transformation.can_be_rebuilt or transformation.identity in seeds:
         return
-    for feeding in transformation.inputs:
-        _assign(feeding, seed, seeds)
-        if transformation.kind is Kind.MERGE and any(one.needs_seed for one in feeding.walk()):
+    for upstream in transformation.inputs:
+        _assign(upstream, seed, seeds)
+        if transformation.kind is Kind.MERGE and any(one.needs_seed for one in upstream.walk()):
             seed += 1
     seeds[transformation.identity] = seed

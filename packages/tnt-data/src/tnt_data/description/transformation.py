@@ -164,16 +164,16 @@ class Transformation:
 
     @property
     def freezes_order(self) -> bool:
-        """Whether it stores what would be in another order in the next pass."""
+        """Whether it caches elements whose order would change in the next pass."""
         return self.kind is Kind.CACHE and any(one.changes_order for one in self.walk())
 
     @property
     def identity(self) -> int:
-        """The same for two descriptions of one dataset object, which may feed several branches."""
+        """A number of the dataset object, which may be described several times, once per branch."""
         return id(self if self.dataset is None else self.dataset)
 
     def walk(self) -> Iterator[Transformation]:
         """Yield everything that feeds this transformation, and itself; sources first. Local."""
-        for feeding in self.inputs:
-            yield from feeding.walk()
+        for upstream in self.inputs:
+            yield from upstream.walk()
         yield self

@@ -51,7 +51,7 @@ def fingerprint_of_all(dataset: tf.data.Dataset) -> tf.Tensor:
 
 
 def no_fingerprint() -> tf.Tensor:
-    """Return what stands for a fingerprint that was not asked for, or cannot tell. Local."""
+    """Return the value of a fingerprint that was not computed. Local."""
     return tf.constant(0, tf.int64)
 
 

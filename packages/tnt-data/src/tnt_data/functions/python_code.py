@@ -7,8 +7,10 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-_DRAWING = frozenset({"random", "shuffle", "permutation", "urandom", "secrets", "uuid4"})
-_SEEDING = frozenset({"seed", "default_rng", "RandomState", "Random", "SeedSequence", "PCG64"})
+_NAMES_OF_DRAWS = frozenset({"random", "shuffle", "permutation", "urandom", "secrets", "uuid4"})
+_NAMES_OF_SEEDS = frozenset(
+    {"seed", "default_rng", "RandomState", "Random", "SeedSequence", "PCG64"}
+)
 
 
 def draws_random_numbers(*functions: Any) -> bool:
@@ -24,7 +26,7 @@ def draws_random_numbers(*functions: Any) -> bool:
     for function in functions:
         for code in _nested_codes(_code_of(function)):
             names.update(code.co_names)
-    return bool(names & _DRAWING) and not names & _SEEDING
+    return bool(names & _NAMES_OF_DRAWS) and not names & _NAMES_OF_SEEDS
 
 
 def _code_of(function: Any) -> types.CodeType | None:

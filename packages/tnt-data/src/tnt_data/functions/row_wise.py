@@ -79,7 +79,7 @@ def _spares_first_axis(tensor: Any, rank: int) -> bool:
 
 
 def _joined(operation: Any, rows: list[bool]) -> bool:
-    """Check that tensors are put side by side along another axis than the first."""
+    """Check that tensors are concatenated along another axis than the first."""
     if operation.type == "Pack":
         tensors, axis, extra = list(operation.inputs), operation.get_attr("axis"), 1
     else:
@@ -123,7 +123,7 @@ def _transposed(operation: Any, rows: list[bool]) -> bool:
 
 
 def _gathered(operation: Any, rows: list[bool]) -> bool:
-    """Check that rows are the positions in a shared table."""
+    """Check that rows are indices into a table that all rows share."""
     axis = _constant(operation.inputs[2])
     return rows == [False, True, False] and axis == 0 and not operation.get_attr("batch_dims")
 

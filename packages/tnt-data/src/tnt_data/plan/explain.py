@@ -45,7 +45,7 @@ def _describe_batching(batching: Batching) -> str:
 
 
 def describe_doubt(batching: Batching) -> str:
-    """Describe what elements are taken for whose shapes are rather those of single samples. Local.
+    """Return the warning on elements taken for batches that look like single samples. Local.
 
     Args:
         batching: One that says so.
@@ -82,7 +82,7 @@ def _shares(batch_size: int, size: int) -> str:
 def _walk(transformation: Transformation, depth: int) -> list[tuple[Transformation, int]]:
     """List transformations with their indentation, sources first; branches are indented."""
     deeper = depth + (transformation.kind is Kind.MERGE)
-    before = [pair for feeding in transformation.inputs for pair in _walk(feeding, deeper)]
+    before = [pair for upstream in transformation.inputs for pair in _walk(upstream, deeper)]
     return [*before, (transformation, depth)]
 
 

@@ -64,7 +64,7 @@ class Pushdown:
 
 @dataclass(frozen=True)
 class _Passed:
-    """A rearranging transformation between the search and the batch, and what it would hold.
+    """A shuffle, say, between the search and the batch, and the elements that it would hold.
 
     Attributes:
         transformation: The transformation.
@@ -121,9 +121,9 @@ def _search_branches(
     zipped: Transformation, branch: Branch, passed: tuple[_Passed, ...]
 ) -> list[Pushdown]:
     pushdowns = []
-    for number, feeding in enumerate(zipped.inputs):
-        ahead = (*(replace(one, mapped=feeding) for one in passed), _Passed(zipped, feeding))
-        pushdowns.append(_search(feeding, (*branch, (zipped, number)), ahead))
+    for number, upstream in enumerate(zipped.inputs):
+        ahead = (*(replace(one, mapped=upstream) for one in passed), _Passed(zipped, upstream))
+        pushdowns.append(_search(upstream, (*branch, (zipped, number)), ahead))
     return pushdowns
 
 

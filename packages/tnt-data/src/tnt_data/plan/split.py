@@ -83,7 +83,7 @@ def plan_split(
     while _may_follow_the_split(chain[-1], batching):
         chain.append(chain[-1].inputs[0])
     split = chain[-1]
-    obstacle = "a single rank takes whole batches" if size == 1 else _obstacle_to_picking(split)
+    obstacle = "a single rank takes whole batches" if size == 1 else _obstacle_to_pick(split)
     pushdown = Pushdown() if obstacle else plan_pushdown(split)
     if not (obstacle or pushdown.saves_work):
         obstacle = _reason_not_to_pick(split, pick_from_bytes)
@@ -93,7 +93,7 @@ def plan_split(
 
 
 def _may_follow_the_split(transformation: Transformation, batching: Batching) -> bool:
-    """Return whether it may be done to micro-batches.
+    """Return whether a transformation may run on micro-batches instead of global batches.
 
     A cache on disk may hold whole batches of an earlier run, so it stays before the split. Where
     shapes alone say that the last elements are batches, those before a map must be some too.
@@ -106,7 +106,7 @@ def _may_follow_the_split(transformation: Transformation, batching: Batching) ->
     return transformation.kind in PASSES_ELEMENTS_UNSEEN and not transformation.cache_file
 
 
-def _obstacle_to_picking(transformation: Transformation) -> str:
+def _obstacle_to_pick(transformation: Transformation) -> str:
     """Return why rows have to be cut out of whole batches; empty if they can be picked."""
     if transformation.kind is Kind.OPAQUE:
         return f"{transformation.text} is not understood"
@@ -123,7 +123,7 @@ def _obstacle_to_picking(transformation: Transformation) -> str:
 
 
 def _reason_not_to_pick(transformation: Transformation, pick_from_bytes: int) -> str:
-    """Return why picking does not pay, where it saves copies only; empty if it does."""
+    """Return why it does not pay to pick rows, where it saves copies only; empty if it does."""
     batch, text = transformation.batch, transformation.text
     assert batch is not None
     assert batch.batch_size is not None

@@ -32,7 +32,7 @@ class Repairs:
     seed: int
 
     def needed_by(self, transformation: Transformation) -> bool:
-        """Return whether a transformation has to be rebuilt for its own sake. Local."""
+        """Return whether a transformation has to be rebuilt though its inputs stay. Local."""
         has_shared_file = bool(transformation.cache_file and self.size > 1)
         is_different = transformation.needs_seed or transformation.is_nondeterministic
         return is_different or has_shared_file or transformation.freezes_order
@@ -94,7 +94,7 @@ class Rebuilder:
         if not transformation.can_be_rebuilt:
             return transformation.dataset
         if transformation.identity not in done:
-            inputs = [self._build(feeding, seeds, done) for feeding in transformation.inputs]
+            inputs = [self._build(upstream, seeds, done) for upstream in transformation.inputs]
             seed = seeds[transformation.identity]
             done[transformation.identity] = self._build_on(transformation, inputs, seed)
         return done[transformation.identity]
@@ -102,7 +102,7 @@ class Rebuilder:
     def _build_on(
         self, transformation: Transformation, inputs: list[tf.data.Dataset], seed: int
     ) -> tf.data.Dataset:
-        old = [feeding.dataset for feeding in transformation.inputs]
+        old = [upstream.dataset for upstream in transformation.inputs]
         changed = any(new is not own for new, own in zip(inputs, old, strict=True))
         if not changed and not self.repairs.needed_by(transformation):
             return transformation.dataset

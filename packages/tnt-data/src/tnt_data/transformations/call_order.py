@@ -35,7 +35,7 @@ def reason_to_run_for_all(inspected: InspectedDataset, contents: frozenset[str])
 
 
 def deterministic_argument(inspected: InspectedDataset) -> bool | None:
-    """Return how to ask for the order of results when rebuilding: never for none. Local.
+    """Return the argument `deterministic` for rebuilding a transformation; never False. Local.
 
     With `deterministic=False` two ranks would see samples in different orders.
     """

@@ -107,7 +107,7 @@ class DatasetClass:
 
 
 def shown(*names: str, unless: Any = None) -> Callable[[InspectedDataset], list[str]]:
-    """Return `details` that show these arguments: numbers as they are, True with the name. Local.
+    """Return a function that lists arguments for a table: `3`, or `name=True`. Local.
 
     Args:
         names: Arguments.

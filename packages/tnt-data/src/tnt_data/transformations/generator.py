@@ -16,8 +16,8 @@ def is_from_generator(inspected: InspectedDataset) -> bool:
     """Return whether a dataset was made by `from_generator`. Local."""
     if _name_of(inspected) != "flat_map":
         return False
-    feeding = [_name_of(InspectedDataset(one)) for one in inspected.inputs]
-    return feeding == ["from_tensors"] and "generator" in contents_of(inspected.functions)
+    input_names = [_name_of(InspectedDataset(one)) for one in inspected.inputs]
+    return input_names == ["from_tensors"] and "generator" in contents_of(inspected.functions)
 
 
 def _name_of(inspected: InspectedDataset) -> str:

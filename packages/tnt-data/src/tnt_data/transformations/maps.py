@@ -1,4 +1,4 @@
-"""Transformations that make one element of each by a function of the user."""
+"""Transformations that apply a function of the user to each element."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def function_name(inspected: InspectedDataset) -> list[str]:
 
 
 def map_rows(dataset: tf.data.Dataset, source: tf.data.Dataset) -> tf.data.Dataset:
-    """Map the data of micro-batches as a map does that treats each row alone. Local.
+    """Apply a map that treats each row alone to the data of micro-batches. Local.
 
     Args:
         dataset: The map.
@@ -103,7 +103,7 @@ def _map_with_numbers(
 
 
 def _map_by(function: Any, inspected: InspectedDataset, source: tf.data.Dataset) -> tf.data.Dataset:
-    """Map by another function, with as many calls at a time and in the same order."""
+    """Map by another function, as parallel and in the same order as the original."""
     name = inspected.argument("name")
     if inspected.argument("num_parallel_calls", None) is None:
         more = {"synchronous": True} if inspected.argument("force_synchronous", False) else {}

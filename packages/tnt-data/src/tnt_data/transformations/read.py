@@ -43,9 +43,9 @@ def _read(dataset: tf.data.Dataset, already_read: Transformation | None) -> Tran
     if is_from_generator(inspected):
         return read_generator(dataset)
     known = class_of(inspected) or _unknown(inspected)
-    feeding = known.inputs(inspected)
-    inputs = tuple(_read(one, already_read) for one in feeding)
-    return _describe(inspected, known, feeding, inputs)
+    input_datasets = known.inputs(inspected)
+    inputs = tuple(_read(one, already_read) for one in input_datasets)
+    return _describe(inspected, known, input_datasets, inputs)
 
 
 def _unknown(inspected: InspectedDataset) -> DatasetClass:
@@ -55,7 +55,7 @@ def _unknown(inspected: InspectedDataset) -> DatasetClass:
 def _describe(
     inspected: InspectedDataset,
     known: DatasetClass,
-    feeding: list[tf.data.Dataset],
+    input_datasets: list[tf.data.Dataset],
     inputs: tuple[Transformation, ...],
 ) -> Transformation:
     dataset, spec = inspected.dataset, inspected.dataset.element_spec
@@ -70,7 +70,7 @@ def _describe(
         inputs=inputs,
         dataset=dataset,
         traits=known.traits,
-        batch=known.batch(inspected, feeding) if known.batch else None,
+        batch=known.batch(inspected, input_datasets) if known.batch else None,
         seeds=_describe_seeds(seeds),
         lacks_seed=known.kind in (Kind.SHUFFLE, Kind.RANDOM) and seeds == [0, 0],
         functions_lack_seed=seeds_inside,
@@ -88,7 +88,7 @@ def _describe(
         element_bytes=element_bytes(spec),
         num_elements=_num_elements(dataset),
         first_dimension=first_dimension(spec),
-        same_elements=len(feeding) == 1 and spec == feeding[0].element_spec,
+        same_elements=len(input_datasets) == 1 and spec == input_datasets[0].element_spec,
         can_be_rebuilt=known.rebuild is not None,
     )
 

@@ -25,7 +25,8 @@ AllreduceAlgorithm parse_allreduce_algorithm(const std::string& name) {
     known += text(i == 0 ? "" : ", ", kNames[i]);
   }
   throw UsageError(text("Environment variable TNT_ALLREDUCE_ALGORITHM must be one of ", known,
-                        ". Received: TNT_ALLREDUCE_ALGORITHM='", name, "'."));
+                        ". Received: TNT_ALLREDUCE_ALGORITHM='", name,
+                        "'. Correct it or unset it."));
 }
 
 }  // namespace tnt::comm

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <string_view>
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
@@ -12,9 +13,26 @@
 namespace tnt::comm {
 namespace {
 
+// What describes a rank. All other variables are settings of the user.
+constexpr std::array<std::string_view, 7> kOfRanks = {
+    "TNT_RANK",      "TNT_SIZE",      "TNT_LOCAL_RANK", "TNT_LOCAL_SIZE",
+    "TNT_NODE_RANK", "TNT_NUM_NODES", "TNT_JOB_ID"};
+
+std::string remedy(std::string_view name) {
+  if (std::find(kOfRanks.begin(), kOfRanks.end(), name) == kOfRanks.end()) {
+    return "Correct it or unset it.";
+  }
+  std::string all;
+  for (const auto& other : kOfRanks) all += text(all.empty() ? "" : ", ", other);
+  return text(
+      "Whatever starts the ranks sets it, such as the launcher. To run a script as one rank "
+      "without the launcher, unset ",
+      all, ".");
+}
+
 [[noreturn]] void refuse(const char* name, const std::string& value, const std::string& rule) {
   throw UsageError(text("Environment variable ", name, " ", rule, ". Received: ", name, "='", value,
-                        "'. It is set by the launcher; unset all TNT_* variables to run alone."));
+                        "'. ", remedy(name)));
 }
 
 bool is_blank(char c) {
