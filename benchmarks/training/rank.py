@@ -17,7 +17,7 @@ import tarantella as tnt
 from benchmarks.training.models import MODELS, Sizes, make_samples
 from benchmarks.training.resident_memory import forget_highest, highest_mib, resident_mib
 from benchmarks.training_steps import StepClock, process_cpu_s, versions
-from tnt_keras.model import proving
+from tnt_keras.model import proved_steps
 from tnt_keras.probe.proof import prove
 
 
@@ -89,7 +89,7 @@ def watched_proofs() -> Iterator[list[dict[str, float]]]:
         forget_highest()
         return proof
 
-    with patch.object(proving, "prove", watched):
+    with patch.object(proved_steps, "prove", watched):
         yield proofs
 
 

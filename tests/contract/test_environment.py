@@ -5,7 +5,9 @@ import re
 
 import pytest
 
-from tnt_keras.process.variable_names import KNOWN_NAMES
+from tnt_keras.process.variable_names import KNOWN_NAMES, warn_of_unknown_names
+from tnt_launch.planning.settings import read_settings
+from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import (
     ALL_NAMES,
     USER_VARIABLES,
@@ -51,6 +53,26 @@ def test_the_page_documents_exactly_the_variables_that_the_launcher_writes():
 def test_tnt_keras_knows_the_names_of_all_variables():
     """It warns of other names where there is no launcher to do so."""
     assert sorted(KNOWN_NAMES) == sorted(ALL_NAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("TNT_TIMEOUT", " Did you mean TNT_TIMEOUT_S?"),
+        ("TNT_LOGLEVEL", " Did you mean TNT_LOG_LEVEL?"),
+        ("TNT_FUSION_TRESHOLD", " Did you mean TNT_FUSION_THRESHOLD?"),
+        ("TNT_FOO", ""),
+        ("TNT_", ""),
+    ],
+)
+def test_launcher_and_tnt_keras_say_the_same_of_an_unknown_name(name, suggestion, caplog):
+    warn_of_unknown_names([name])
+    (of_launcher,) = read_settings(LaunchSpec(program=("a.py",)), {name: "1"}).warnings
+    assert caplog.messages == [of_launcher]
+    assert (
+        of_launcher
+        == f"{name} is not a variable of Tarantella and has no effect on it.{suggestion}"
+    )
 
 
 @pytest.mark.parametrize("package", READERS)

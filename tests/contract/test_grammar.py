@@ -10,9 +10,21 @@ import sys
 
 import pytest
 
-from tnt_keras.process.environment import Settings, read_settings
+import tnt_keras.process.environment as keras_environment
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.variables import USER_VARIABLES, Boolean, Seconds, Word
+from tnt_launch.planning.options import make_parser, make_spec, parse_arguments
+from tnt_launch.planning.settings import read_settings
+from tnt_launch.planning.variables import (
+    FUSION_THRESHOLD_KB,
+    LOG_LEVEL,
+    PROBE,
+    TIMEOUT_S,
+    USER_VARIABLES,
+    WIRE_DTYPE,
+    Boolean,
+    Seconds,
+    Word,
+)
 
 ARABIC_5, FULLWIDTH_5, NO_BREAK_SPACE = "\u0665", "\uff15", "\u00a0"
 BLANK = ["", " ", "\t\n\r\v\f "]
@@ -92,6 +104,33 @@ def test_the_launcher_reads_every_value(variable):
     assert [text for text in bad if launcher_reads(variable, text) is not None] == []
 
 
+def option_reads(option, variable, text):
+    """Value that the launcher reads of an option, or `None` if it refuses."""
+    try:
+        spec = make_spec(parse_arguments(make_parser(), [f"{option}={text}", "--", "a.py"]))
+    except LaunchError as error:
+        if option not in str(error):
+            raise
+        return None
+    return read_settings(spec, {}).get(variable)
+
+
+@pytest.mark.parametrize(
+    ("option", "variable"),
+    [
+        ("--log-level", LOG_LEVEL),
+        ("--fusion-threshold", FUSION_THRESHOLD_KB),
+        ("--wire-dtype", WIRE_DTYPE),
+        ("--probe", PROBE),
+        ("--timeout", TIMEOUT_S),
+    ],
+)
+def test_options_read_what_their_variables_read(option, variable):
+    good, bad = texts_of(variable)
+    assert {text: option_reads(option, variable, text) for text in good} == good
+    assert [text for text in bad if option_reads(option, variable, text) is not None] == []
+
+
 @named(USER_VARIABLES)
 def test_canonical_texts_are_plain_and_mean_the_same(variable):
     for value in texts_of(variable)[0].values():
@@ -118,7 +157,7 @@ def keras_value(name, settings):
 def keras_reads(name, text):
     """Value, or `None` if tnt-keras refuses."""
     try:
-        return keras_value(name, read_settings({name: text}))
+        return keras_value(name, keras_environment.read_settings({name: text}))
     except ValueError as error:
         if name not in str(error):
             raise
@@ -135,7 +174,8 @@ def test_tnt_keras_reads_what_the_launcher_reads(variable):
 
 
 def test_tnt_keras_knows_no_settings_but_those_of_the_table():
-    assert len(vars(Settings())) == len(readers("tnt-keras")) - 1  # two names of one threshold
+    fields = vars(keras_environment.Settings())
+    assert len(fields) == len(readers("tnt-keras")) - 1  # two names of one threshold
 
 
 # Whoever has joined a job stays in it, so that every text gets a process: a fork of one that has

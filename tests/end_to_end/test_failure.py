@@ -17,7 +17,6 @@ import pytest
 SCRIPT = pathlib.Path(__file__).parent / "scripts" / "train_without_end.py"
 LEAVING_SCRIPT = SCRIPT.with_name("leave_before_joining.py")
 LAUNCHER = [sys.executable, "-m", "tnt_launch", "--no-gpu"]
-SIZE = 3
 START_DEADLINE_S = 120
 END_DEADLINE_S = 30  # the launcher takes 3 s; a machine may be slow
 
@@ -28,10 +27,12 @@ def listen_to_ctrl_c() -> None:
 
 
 @contextlib.contextmanager
-def started_job(folder: pathlib.Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A job of `SIZE` ranks; whatever is left of it is killed at the end."""
+def started_job(
+    folder: pathlib.Path, size: int, *arguments: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A job of some ranks; whatever is left of it is killed at the end."""
     launcher = subprocess.Popen(
-        [*LAUNCHER, "-n", str(SIZE), "--", SCRIPT, folder, *arguments],
+        [*LAUNCHER, "-n", str(size), "--", SCRIPT, folder, *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -44,10 +45,12 @@ def started_job(folder: pathlib.Path, *arguments: str) -> Iterator[subprocess.Po
         launcher.communicate()
 
 
-def wait_for_training(folder: pathlib.Path, launcher: subprocess.Popen[str]) -> list[int]:
+def wait_for_training(
+    folder: pathlib.Path, size: int, launcher: subprocess.Popen[str]
+) -> list[int]:
     """Waits until all ranks are in the middle of the epoch; returns their process numbers."""
     deadline = time.monotonic() + START_DEADLINE_S
-    files = [folder / str(rank) for rank in range(SIZE)]
+    files = [folder / str(rank) for rank in range(size)]
     while not all(file.exists() for file in files):
         assert launcher.poll() is None, launcher.stderr and launcher.stderr.read()
         assert time.monotonic() < deadline, "the job did not start to train"
@@ -76,8 +79,8 @@ def error_line(script: pathlib.Path, text: str) -> int:
 
 @pytest.mark.parametrize("victim", [0, pytest.param(2, marks=pytest.mark.thorough)])
 def test_killed_rank_ends_the_job_and_is_named(victim: int, tmp_path: pathlib.Path) -> None:
-    with started_job(tmp_path) as launcher:
-        pids = wait_for_training(tmp_path, launcher)
+    with started_job(tmp_path, 3) as launcher:
+        pids = wait_for_training(tmp_path, 3, launcher)
         assert shared_memory(tmp_path) == []
         os.kill(pids[victim], signal.SIGKILL)
         _, messages = launcher.communicate(timeout=END_DEADLINE_S)
@@ -93,7 +96,7 @@ def test_killed_rank_ends_the_job_and_is_named(victim: int, tmp_path: pathlib.Pa
 def test_exception_of_one_rank_ends_the_job_with_its_traceback_and_exit_code(
     tmp_path: pathlib.Path,
 ) -> None:
-    with started_job(tmp_path, "1") as launcher:
+    with started_job(tmp_path, 3, "1") as launcher:
         _, messages = launcher.communicate(timeout=START_DEADLINE_S)
 
     assert launcher.returncode == 1
@@ -124,8 +127,8 @@ def test_a_rank_that_leaves_before_it_joins_ends_the_job_with_a_sentence() -> No
 
 
 def test_ctrl_c_ends_all_ranks(tmp_path: pathlib.Path) -> None:
-    with started_job(tmp_path) as launcher:
-        pids = wait_for_training(tmp_path, launcher)
+    with started_job(tmp_path, 2) as launcher:
+        pids = wait_for_training(tmp_path, 2, launcher)
         launcher.send_signal(signal.SIGINT)
         launcher.communicate(timeout=END_DEADLINE_S)
 

@@ -13,7 +13,8 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from features import Gan, classifier, samples
+from classifiers import classifier, samples
+from subclassed_models import Gan
 
 import tnt_keras
 from tnt_keras.keras_hooks.patch import replaced

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 from behaviours import batches_of
-from features import classifier, restarted
+from classifiers import classifier, restarted
 
 import tnt_keras
 from tnt_keras.callbacks import lockstep

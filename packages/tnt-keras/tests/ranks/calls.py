@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from behaviours import batches_of
-from features import classifier, samples
+from classifiers import classifier, samples
 
 import tnt_comm
 import tnt_keras

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from classifiers import build_optimizer
 
 import tnt_keras
 
@@ -42,6 +43,7 @@ def run(case: Case, distributed: bool) -> dict[str, Any]:
         loss="sparse_categorical_crossentropy",
         metrics=["accuracy"],
     )
+    build_optimizer(model)
     train, test = dataset(case, seed=1), dataset(case, seed=2)
     history = model.fit(
         train.shuffle(3, seed=5), epochs=case.epochs, validation_data=test, verbose=0

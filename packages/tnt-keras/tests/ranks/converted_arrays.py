@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import pandas
 import tensorflow as tf
-from features import NUM_SAMPLES, classifier, restarted, samples, weights_of
+from classifiers import NUM_SAMPLES, classifier, restarted, samples, weights_of
 
 import tnt_data
 import tnt_keras
@@ -75,9 +75,9 @@ ARRAYS: dict[str, Callable[[], tuple[Any, Any, Any]]] = {
 }
 
 
-def train_on_arrays(distributed: bool) -> dict[str, Any]:
+def train_on_arrays(distributed: bool, kinds: Sequence[str]) -> dict[str, Any]:
     """Trains with a part for validation and evaluates, once for each kind of arrays."""
-    return {kind: _train(*make(), distributed) for kind, make in ARRAYS.items()}
+    return {kind: _train(*ARRAYS[kind](), distributed) for kind in kinds}
 
 
 def _train(x: Any, y: Any, weights: Any, distributed: bool) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from features import classifier
-from features import samples as classified
+from classifiers import classifier
+from classifiers import samples as classified
 
 import tnt_data
 import tnt_keras
 from tnt_keras.keras_hooks.patch import replaced
-from tnt_keras.probe import samples
-from tnt_keras.probe.first_element import FirstElement
+from tnt_keras.probe.samples import first_samples
+from tnt_keras.probe.samples.first_element import FirstElement
 from tnt_keras.step.local_batch import CheckedBatch, LocalBatch
 
 
@@ -67,7 +67,7 @@ def _as_data(leaf: Any) -> Any:
 
 def gathered(element: Any, max_rows: int) -> Any:
     """What `gather_samples` returns, as data."""
-    result = samples.gather_samples(element, max_rows)
+    result = first_samples.gather_samples(element, max_rows)
     if result is None:
         return None
     return as_data(result.all_rows), result.rows.tolist(), result.num_rows
@@ -120,11 +120,11 @@ def bytes_sent() -> list[int]:
         lengths.append(len(message))
         return allgather(name, message)
 
-    allgather = samples.allgather
+    allgather = first_samples.allgather
     size = tnt_keras.get_size()
     part = tnt_data.MicroBatch(tf.ones([768 // size, 1024]), 768 // size, 768)
-    with replaced(samples, "allgather", counting):
-        samples.gather_samples(part, 2 * size + 1)
+    with replaced(first_samples, "allgather", counting):
+        first_samples.gather_samples(part, 2 * size + 1)
     return lengths
 
 

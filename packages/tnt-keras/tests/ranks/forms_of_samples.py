@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from features import NUM_SAMPLES, samples, weights_of
+from classifiers import NUM_SAMPLES, samples, weights_of
 
 BATCH_SIZE = 5
 STEPS = -(-NUM_SAMPLES // BATCH_SIZE)

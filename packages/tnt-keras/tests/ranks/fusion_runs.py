@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-import features
+import classifiers
 import numpy as np
 
 import tnt_comm
@@ -26,8 +26,8 @@ def _collect_messages() -> list[str]:
 def train() -> dict[str, Any]:
     """Trains a classifier; returns its weights, what was logged and the bytes contributed."""
     messages = _collect_messages()
-    model = features.classifier(True)
-    x, y = features.samples()
+    model = classifiers.classifier(True)
+    x, y = classifiers.samples()
     model.fit(x, y, batch_size=11, shuffle=False, epochs=2, verbose=0)
     return {
         "weights": [np.asarray(w) for w in model.get_weights()],

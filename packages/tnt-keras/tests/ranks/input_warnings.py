@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from features import classifier, restarted, samples
+from classifiers import classifier, restarted, samples
 from forms_of_samples import STEPS, Batches, RowsOfBatches
 
 import tnt_keras

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from features import classifier, samples
+from classifiers import classifier, samples
 from forms_of_samples import Batches
 
 import tnt_data

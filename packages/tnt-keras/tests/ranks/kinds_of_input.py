@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from features import classifier, restarted, samples, weighted_classifier
+from classifiers import classifier, restarted, samples, weighted_classifier
 from forms_of_samples import (
     BATCH_SIZE,
     NUM_SAMPLES,

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from behaviours import batches_of
-from features import classifier, samples
+from classifiers import classifier, samples
 
 import tnt_keras
 
@@ -140,7 +140,33 @@ def _rows_that_are_no_samples() -> None:
     model.predict(samples(6)[0], batch_size=6, verbose=0)
 
 
+def _different_arguments(method: str, name: str) -> None:
+    x, y = samples()
+    arguments = {"y": y, "batch_size": 5, name: 2 + tnt_keras.get_rank()}
+    if method == "predict":
+        del arguments["y"]
+    getattr(classifier(True), method)(x, verbose=0, **arguments)
+
+
+def _learning_rate_of_one_rank() -> None:
+    schedule = keras.callbacks.LearningRateScheduler(lambda epoch: 0.5)
+    callbacks = [schedule] if tnt_keras.is_master_rank() else []
+    classifier(True).fit(batches_of(), callbacks=callbacks, verbose=0)
+
+
+def _metric_of_one_rank() -> None:
+    metrics = ["accuracy"] if tnt_keras.is_master_rank() else []
+    model = tnt_keras.Model(classifier(False, metrics=metrics), probe="error")
+    model.fit(batches_of(), verbose=0)
+
+
 MISTAKES = {
+    "metric of one rank": _metric_of_one_rank,
+    "other steps per epoch": lambda: _different_arguments("fit", "steps_per_epoch"),
+    "other batch size": lambda: _different_arguments("fit", "batch_size"),
+    "other steps": lambda: _different_arguments("evaluate", "steps"),
+    "other batches to predict": lambda: _different_arguments("predict", "batch_size"),
+    "learning rate of one rank": _learning_rate_of_one_rank,
     "not compiled": _not_compiled,
     "targets with dataset": _targets_with_dataset,
     "batch size with dataset": _batch_size_with_dataset,

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from features import samples
+from classifiers import samples
 
 import tnt_keras
 

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from features import classifier, restarted, samples
+from classifiers import classifier, restarted, samples
 from kinds_of_input import results
 
 import tnt_data

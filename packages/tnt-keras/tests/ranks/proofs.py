@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import tnt_keras
 from tnt_keras.model import model as model_module
-from tnt_keras.model import proving
+from tnt_keras.model import proved_steps
 
 
 def samples(num_samples: int = 23) -> tuple[np.ndarray, np.ndarray]:
@@ -100,13 +100,13 @@ def trained(probe: str, fit_arguments: dict[str, Any]) -> dict[str, Any]:
 def counted(fit_epochs: int = 1) -> dict[str, int]:
     """How often steps were proved: two fits, evaluations and predictions, then a new compile."""
     proofs: list[str] = []
-    prove = proving.prove
+    prove = proved_steps.prove
 
     def counting(model: Any, step_name: str, *arguments: Any) -> Any:
         proofs.append(step_name)
         return prove(model, step_name, *arguments)
 
-    proving.prove = counting
+    proved_steps.prove = counting
     try:
         model = tnt_keras.Model(everything(), probe="error")
         x, y = samples()
@@ -118,7 +118,7 @@ def counted(fit_epochs: int = 1) -> dict[str, int]:
         model.compile("sgd", "sparse_categorical_crossentropy")
         model.train_on_batch(x[:7], y[:7])
     finally:
-        proving.prove = prove
+        proved_steps.prove = prove
     names = ("train_step", "test_step", "predict_step")
     return {name: before.count(name) for name in names} | {"after compile": len(proofs)}
 

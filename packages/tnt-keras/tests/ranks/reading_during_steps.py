@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 import numpy as np
-from features import classifier, restarted, samples
+from classifiers import classifier, restarted, samples
 
 import tnt_keras
 

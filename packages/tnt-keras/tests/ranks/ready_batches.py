@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from features import classifier, restarted, samples, weighted_classifier, weights_of
+from classifiers import classifier, restarted, samples, weighted_classifier, weights_of
 
 SIZES = (5, 7, 1, 9)
 """Of the batches: varying, not divisible, fewer than ranks."""

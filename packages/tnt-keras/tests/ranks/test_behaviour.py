@@ -6,7 +6,7 @@ import pathlib
 from typing import Any
 
 import behaviours
-import features
+import classifiers
 import numpy as np
 import pytest
 from rank_pools import ENVIRONMENT
@@ -68,7 +68,7 @@ def test_saved_model_is_plain_and_training_goes_on_as_in_serial(
     (tmp_path / "ranks").mkdir()
     [serial] = pool_of(1).run(behaviours.train_save_and_go_on, str(tmp_path / "serial"), False)
     results = pool_of(2).run(behaviours.train_save_and_go_on, str(tmp_path / "ranks"), True)
-    steps_per_epoch = -(-features.NUM_SAMPLES // 5)
+    steps_per_epoch = -(-classifiers.NUM_SAMPLES // 5)
     for result in results:
         assert result["plain"]
         assert result["iterations"] == 2 * steps_per_epoch == serial["iterations"]
@@ -159,7 +159,7 @@ def test_copies_and_exports_are_plain_keras(pool_of: Any, tmp_path: pathlib.Path
 
 
 def test_moving_statistics_are_the_mean_over_all_samples(pool_of: Any) -> None:
-    x, _ = features.samples()
+    x, _ = classifiers.samples()
     results = pool_of(2).run(behaviours.batch_norm, False, 11)
     _assert_all_equal([result["weights"] for result in results])
     expected = np.zeros(10)

@@ -35,8 +35,9 @@ def test_all_ranks_stop_where_a_serial_run_with_that_callback_stops(
         assert called == expected
 
 
-def test_weights_that_a_callback_of_one_rank_sets_are_named(pool_of: Any) -> None:
-    for errors in pool_of(3).run(callbacks_of_one_rank.errors_of_setting_weights):
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
+def test_weights_that_a_callback_of_one_rank_sets_are_named(size: int, pool_of: Any) -> None:
+    for errors in pool_of(size).run(callbacks_of_one_rank.errors_of_setting_weights):
         assert len(errors) == len(FIT + PREDICT), errors
         for method, error in zip(FIT + PREDICT, errors, strict=True):
             assert error.startswith(f"{method}: RuntimeError: "), error

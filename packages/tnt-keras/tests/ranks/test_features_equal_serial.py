@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import features
+import losses_and_metrics
 import numpy as np
+import optimizer_options
 import pytest
+import subclassed_models
 
 SIZE = 2
 """Of the short run. The last batch has a single sample, so that a rank has none."""
@@ -43,7 +46,7 @@ def assert_close(actual: Any, expected: Any, bound: float, name: str) -> None:
 @of_all_sizes
 @pytest.mark.parametrize("reduction", ["sum_over_batch_size", "sum", "mean_with_sample_weight"])
 def test_sample_weights_count_as_in_serial(reduction: str, size: int, pool_of: Any) -> None:
-    assert_equal_results(features.sample_weights, pool_of, reduction, size=size)
+    assert_equal_results(losses_and_metrics.sample_weights, pool_of, reduction, size=size)
 
 
 @of_all_sizes
@@ -58,7 +61,13 @@ def test_feature_gives_the_serial_result(function: Any, size: int, pool_of: Any)
 
 @of_all_sizes
 @pytest.mark.parametrize(
-    "arguments", [{"run_eagerly": True}, {"steps_per_execution": 3}, {}], ids=str
+    "arguments",
+    [
+        {"run_eagerly": True},
+        {"steps_per_execution": 3},
+        pytest.param({}, marks=pytest.mark.thorough),
+    ],
+    ids=str,
 )
 def test_way_of_execution_does_not_change_results(
     arguments: dict[str, Any], size: int, pool_of: Any
@@ -71,13 +80,13 @@ def test_way_of_execution_does_not_change_results(
 
 
 def _execution(distributed: bool, arguments: dict[str, Any]) -> dict[str, Any]:
-    return features.execution(distributed, **arguments)
+    return optimizer_options.execution(distributed, **arguments)
 
 
 @of_all_sizes
 def test_float16_gradients_are_reduced_before_they_are_unscaled(size: int, pool_of: Any) -> None:
     # float16 has 11 bits: results agree to about 1e-3.
-    assert_equal_results(features.loss_scaling, pool_of, bound=5e-3, size=size)
+    assert_equal_results(optimizer_options.loss_scaling, pool_of, bound=5e-3, size=size)
 
 
 @of_all_sizes
@@ -85,10 +94,10 @@ def test_float16_gradients_are_reduced_before_they_are_unscaled(size: int, pool_
 def test_every_optimizer_of_a_step_sees_the_gradients_of_all_ranks(
     gradients_first: bool, size: int, pool_of: Any
 ) -> None:
-    assert_equal_results(features.two_optimizers, pool_of, gradients_first, size=size)
+    assert_equal_results(subclassed_models.two_optimizers, pool_of, gradients_first, size=size)
 
 
 @of_all_sizes
 @pytest.mark.parametrize("is_function", [False, True], ids=["plain", "tf.function"])
 def test_own_step_gives_the_serial_result(is_function: bool, size: int, pool_of: Any) -> None:
-    assert_equal_results(features.own_step, pool_of, is_function, size=size)
+    assert_equal_results(subclassed_models.own_step, pool_of, is_function, size=size)

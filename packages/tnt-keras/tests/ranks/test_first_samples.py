@@ -7,7 +7,7 @@ from typing import Any
 import first_samples
 import numpy as np
 import pytest
-from features import samples
+from classifiers import samples
 from first_samples import as_data, batch_of
 
 SIZES_OF_BATCHES = (1, 2, 3, 4, 5, 7, 8, 20)

@@ -11,15 +11,24 @@ import numpy as np
 import own_samples
 import pytest
 import reading_during_steps
-from features import NUM_SAMPLES
+from classifiers import NUM_SAMPLES
 from rank_pools import ENVIRONMENT
 from test_features_equal_serial import assert_close, assert_equal_results, of_all_sizes
 
 from tnt_comm.testing import observe_ranks
 
+IN_LONG_TAIL = ("PyDataset with workers", "PyDataset without end")
+"""Trainings whose neighbours are in the short run: with processes, and a dataset without end."""
+
 
 @of_all_sizes
-@pytest.mark.parametrize("kind", kinds_of_input.FITS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.thorough] if kind in IN_LONG_TAIL else [])
+        for kind in kinds_of_input.FITS
+    ],
+)
 def test_training_on_any_input_is_that_of_serial_keras(kind: str, size: int, pool_of: Any) -> None:
     [expected] = pool_of(1).run(kinds_of_input.train, kind, False)
     for result in pool_of(size).run(kinds_of_input.train, kind, True):
@@ -27,10 +36,13 @@ def test_training_on_any_input_is_that_of_serial_keras(kind: str, size: int, poo
             assert_close(result[name], value, 1e-5, name)
 
 
+@of_all_sizes
 @pytest.mark.parametrize("kind", ["PyDataset", "rows of a PyDataset", "generator"])
-def test_evaluation_and_prediction_are_those_of_serial_keras(kind: str, pool_of: Any) -> None:
+def test_evaluation_and_prediction_are_those_of_serial_keras(
+    kind: str, size: int, pool_of: Any
+) -> None:
     [expected] = pool_of(1).run(kinds_of_input.evaluate_and_predict, kind, False)
-    for result in pool_of(3).run(kinds_of_input.evaluate_and_predict, kind, True):
+    for result in pool_of(size).run(kinds_of_input.evaluate_and_predict, kind, True):
         assert result["predict"].shape == (NUM_SAMPLES, 3)
         for name, value in expected.items():
             assert_close(result[name], value, 1e-5, name)
@@ -65,22 +77,26 @@ def test_rows_of_a_py_dataset_are_made_by_one_rank_each(pool_of: Any) -> None:
         assert rows == sorted(row for batch in batches for row in batch[rank::2] or batch[:1])
 
 
+@of_all_sizes
 @pytest.mark.parametrize("kind", ["arrays", "PyDataset"])
-def test_shuffled_order_is_the_same_on_any_number_of_ranks(kind: str, pool_of: Any) -> None:
+def test_shuffled_order_is_the_same_on_any_number_of_ranks(
+    kind: str, size: int, pool_of: Any
+) -> None:
     [on_one] = pool_of(1).run(kinds_of_input.shuffled, kind)
-    for result in pool_of(3).run(kinds_of_input.shuffled, kind):
+    for result in pool_of(size).run(kinds_of_input.shuffled, kind):
         assert_close(result, on_one, 1e-5, kind)
     again = pool_of(1).run(kinds_of_input.shuffled, kind)
     assert_close(again[0], on_one, 1e-5, kind)
 
 
+@of_all_sizes
 @pytest.mark.parametrize("kind", ["arrays", "PyDataset"])
 def test_next_call_of_fit_has_another_order_which_is_the_same_on_all_ranks(
-    kind: str, pool_of: Any
+    kind: str, size: int, pool_of: Any
 ) -> None:
     [(first, second)] = pool_of(1).run(kinds_of_input.orders_of_calls, kind)
     assert not np.allclose(first, second, rtol=1e-3)
-    for losses in pool_of(3).run(kinds_of_input.orders_of_calls, kind):
+    for losses in pool_of(size).run(kinds_of_input.orders_of_calls, kind):
         np.testing.assert_allclose(losses, [first, second], rtol=1e-5)
 
 

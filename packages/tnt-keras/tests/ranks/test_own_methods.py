@@ -20,7 +20,9 @@ def assert_equal_to_serial(function: Any, size: int, pool_of: Any, *arguments: A
                 assert_close(result[name], value, 1e-5, name)
 
 
-@pytest.mark.parametrize("size", [1, 2, pytest.param(3, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "size", [2, *(pytest.param(size, marks=pytest.mark.thorough) for size in (1, 3))]
+)
 @pytest.mark.parametrize(
     "function",
     [own_methods.own_compile, own_methods.own_defaults, own_methods.own_calls],
@@ -40,7 +42,7 @@ def test_model_that_was_used_before_trains_on_all_ranks(
 
 @pytest.mark.parametrize(
     ("size", "run_eagerly"),
-    [pytest.param(2, False, marks=pytest.mark.thorough), (3, False), (3, True)],
+    [(2, False), pytest.param(3, False, marks=pytest.mark.thorough), (3, True)],
 )
 def test_batches_of_fewer_rows_than_ranks_count_as_in_serial(
     size: int, run_eagerly: bool, pool_of: Any

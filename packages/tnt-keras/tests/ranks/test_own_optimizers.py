@@ -9,6 +9,7 @@ import own_optimizers
 import pytest
 
 
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(
     "function",
     [
@@ -19,9 +20,9 @@ import pytest
     ],
     ids=lambda function: function.__name__,
 )
-def test_optimizer_gives_the_serial_result(function: Any, pool_of: Any) -> None:
+def test_optimizer_gives_the_serial_result(function: Any, size: int, pool_of: Any) -> None:
     [expected] = pool_of(1).run(function, False)
-    results = pool_of(3).run(function, True)
+    results = pool_of(size).run(function, True)
     for result in results:
         assert result.get("iterations") == expected.get("iterations")
         for actual, own, wanted in zip(

@@ -11,7 +11,7 @@ from test_own_methods import assert_equal_to_serial
 
 @pytest.mark.parametrize(
     ("size", "run_eagerly"),
-    [pytest.param(2, False, marks=pytest.mark.thorough), (3, False), (2, True)],
+    [(2, False), pytest.param(3, False, marks=pytest.mark.thorough), (2, True)],
 )
 @pytest.mark.parametrize(
     "function",
@@ -31,7 +31,9 @@ def test_step_gives_the_serial_result(
     assert_equal_to_serial(function, size, pool_of, run_eagerly)
 
 
-@pytest.mark.parametrize("size", [1, pytest.param(2, marks=pytest.mark.thorough), 3])
+@pytest.mark.parametrize(
+    "size", [2, *(pytest.param(size, marks=pytest.mark.thorough) for size in (1, 3))]
+)
 def test_eager_steps_may_look_at_values(size: int, pool_of: Any) -> None:
     assert_equal_to_serial(own_steps.numpy_in_eager_steps, size, pool_of)
 

@@ -23,10 +23,12 @@ SHORT = {
         "nested_logs",
         "wasserstein_with_gradient_penalty",
         "loss_scaling",
+        "perplexity_of_a_running_loss",
+        "largest_of_sorted_labels",
+        "experts_balanced_by_products_of_means",
     ],
     3: [
         "circle_loss",
-        "experts_balanced_by_products_of_means",
         "largest_feature_so_far",
     ],
 }
@@ -34,6 +36,16 @@ SHORT = {
 
 Networks of the kinds that need no rule are proved in `test_proofs`.
 """
+
+
+HIDDEN = {
+    "largest_errors_of_a_limited_number": "gradient 'dense/kernel'",
+    "metric_that_compares_samples_of_large_batches": "metric 'above/count'",
+    "masked_quotient_without_a_masked_sample_first": "gradient 'dense/kernel'",
+    "texts_of_one_length_first": "gradient 'sequential/embedding/embeddings'",
+    "loss_kept_in_an_attribute": "attribute 'last_loss.last_loss'",
+}
+"""Refused cases and the value that is named: what 2n + 1 samples in the first state do not show."""
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +86,15 @@ def test_some_trainings_are_exact_or_refused(
 ) -> None:
     cases = [CASES[name] for name in SHORT[size]]
     _assert_as_expected(cases, _results(pool_of, size, cases), counts)
+
+
+def test_what_the_first_few_samples_do_not_show_is_refused_all_the_same(pool_of: Any) -> None:
+    messages = pool_of(2).run(probe_models.refusals, [CASES[name] for name in HIDDEN])
+    assert all(messages[1]), "refused on one rank only"
+    named = {name: text.split(" of `")[0] for name, text in zip(HIDDEN, messages[0], strict=True)}
+    assert named == {name: f"The {value}" for name, value in HIDDEN.items()}
+    of_other_values = "it shows for samples of other values"
+    assert [of_other_values in text for text in messages[0]] == [False, False, True, True, False]
 
 
 def test_a_long_sum_in_half_precision_is_no_doubt(

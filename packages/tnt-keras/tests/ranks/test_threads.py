@@ -39,3 +39,13 @@ def test_plain_models_train_in_another_thread(pool_of: Any) -> None:
     for distributed, plain in pool_of(2).run(threads.plain_fit_during_fit):
         _assert_close(distributed, expected)
         _assert_close(plain, expected)
+
+
+def test_a_plain_model_trains_in_another_thread_while_a_distributed_one_is_proved(
+    pool_of: Any,
+) -> None:
+    [expected] = pool_of(1).run(threads.weights_after_fit, False)
+    for errors, of_fits in pool_of(2).run(threads.plain_fits_during_proofs):
+        assert errors == []
+        for weights in of_fits:
+            _assert_close(weights, expected)

@@ -69,6 +69,7 @@ def _contrastive(distributed: bool, arguments: Any) -> Any:
     return whole_batch.own_step(distributed, "Contrastive", True, **arguments)
 
 
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(
     ("policy", "bound"),
     [
@@ -76,8 +77,10 @@ def _contrastive(distributed: bool, arguments: Any) -> Any:
         pytest.param("mixed_bfloat16", 8e-2, marks=pytest.mark.thorough),
     ],
 )
-def test_half_precision_differs_by_its_rounding(policy: str, bound: float, pool_of: Any) -> None:
-    assert_serial(pool_of, 3, whole_batch.half_precision, policy, bound=bound)
+def test_half_precision_differs_by_its_rounding(
+    policy: str, bound: float, size: int, pool_of: Any
+) -> None:
+    assert_serial(pool_of, size, whole_batch.half_precision, policy, bound=bound)
 
 
 @pytest.mark.parametrize("size", [1, pytest.param(2, marks=pytest.mark.thorough), 3])

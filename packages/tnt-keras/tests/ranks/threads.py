@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 from behaviours import batches_of
-from features import classifier
+from classifiers import classifier
 
 
 def weights_after_fit(distributed: bool, epochs: int = 2) -> list[np.ndarray]:
@@ -62,6 +62,26 @@ def plain_fit_during_fit() -> list[list[np.ndarray]]:
     first.fit(batches_of(), epochs=2, verbose=0, callbacks=[TrainTheSecond()])
     assert errors == []
     return [_weights(first), _weights(second)]
+
+
+def plain_fits_during_proofs() -> tuple[list[str], list[list[np.ndarray]]]:
+    """Trains a plain model in a second thread as long as distributed ones are proved and train."""
+    second = classifier(False)
+    errors: list[tuple[str, str]] = []
+    has_ended = threading.Event()
+
+    def train() -> None:
+        while not has_ended.is_set():
+            second.train_on_batch(*next(iter(batches_of())))
+
+    thread = threading.Thread(target=_in_a_thread, args=(train, errors))
+    thread.start()
+    try:
+        weights = [weights_after_fit(True) for _ in range(3)]
+    finally:
+        has_ended.set()
+        thread.join()
+    return [text for _, text in errors], weights
 
 
 def _in_a_thread(call: Callable[[], Any], errors: list[tuple[str, str]]) -> None:

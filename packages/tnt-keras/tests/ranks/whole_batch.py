@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from features import samples
+from classifiers import build_optimizer, samples
 
 import tnt_keras as tnt
 
@@ -22,6 +22,7 @@ def _trained(model: Any, distributed: bool, y: Any = None, **compile_arguments: 
     x = samples()[0]
     arguments = {"optimizer": keras.optimizers.SGD(0.1, momentum=0.9), **compile_arguments}
     model.compile(**arguments)
+    build_optimizer(model)
     history = model.fit(x, y, batch_size=BATCH_SIZE, shuffle=False, epochs=3, verbose=0)
     return {
         "weights": [np.asarray(weight) for weight in model.get_weights()],

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.probe.draws import Draws
+from tnt_keras.probe.runs.draws import Draws
 
 N = 5
 PARTS = [np.array([0, 2, 4]), np.array([1, 3])]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tnt_keras.probe.batch_moments import BatchMoments
+from tnt_keras.probe.runs.batch_moments import BatchMoments
 
 N = 5
 X = np.random.default_rng(3).normal(2.0, 3.0, (N, 4, 3)).astype(np.float32)

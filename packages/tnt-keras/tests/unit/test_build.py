@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.model.build import build_by_tracing
+from tnt_keras.step.assignments.skipped_assignments import skipped_assignments
 from tnt_keras.step.context import Building, step_scope
-from tnt_keras.step.without_assignments import without_assignments
 
 
 class Counter(keras.layers.Layer):
@@ -57,7 +57,7 @@ def test_eager_steps_are_built_without_an_effect_on_variables() -> None:
 
 def test_variables_of_other_code_are_assigned_as_always() -> None:
     variable = tf.Variable([0.0, 0.0])
-    with without_assignments():
+    with skipped_assignments():
         variable.assign([1.0, 1.0])
         with step_scope(Building()):
             variable.assign([2.0, 2.0])

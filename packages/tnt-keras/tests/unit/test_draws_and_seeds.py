@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from replayed_draws import GENERATOR, PARTS, SEED, N
 
-from tnt_keras.probe.draws import Draws
+from tnt_keras.probe.runs.draws import Draws
 
 ALL = np.arange(N)
 

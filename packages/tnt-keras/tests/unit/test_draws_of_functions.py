@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from replayed_draws import GENERATOR, SEED, VECTORS, N, Step, assert_replayed
 
-from tnt_keras.probe.draws import Draws
+from tnt_keras.probe.runs.draws import Draws
 
 
 def rows_of(x: tf.Tensor) -> tuple[int, int]:

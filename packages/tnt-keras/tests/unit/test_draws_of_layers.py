@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from replayed_draws import RANDOM, SERIES, VECTORS, N, Step, assert_replayed
 
-from tnt_keras.probe.draws import Draws
+from tnt_keras.probe.runs.draws import Draws
 
 LAYER = keras.layers
 SHORT = SERIES[:, :3]

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from replayed_draws import PARTS, RANDOM, SERIES, VECTORS, N, assert_replayed
 
-from tnt_keras.probe.draws import Draws
+from tnt_keras.probe.runs.draws import Draws
 
 
 def test_shared_draws_are_the_very_draws() -> None:

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 from packaging.version import Version
 
-from tnt_keras.probe.first_element import FirstElement, kind_of
+from tnt_keras.probe.samples.first_element import FirstElement, kind_of
 
 NUM_SAMPLES, BATCH_SIZE, EPOCHS = 14, 3, 3
 STEPS = -(-NUM_SAMPLES // BATCH_SIZE)

@@ -3,7 +3,7 @@
 import keras
 import pytest
 
-from tnt_keras.probe.full_precision import computes_in_half_precision, computing_in_float32
+from tnt_keras.probe.runs.full_precision import computes_in_half_precision, computing_in_float32
 
 
 def _model(policy: str) -> keras.Model:

@@ -1,4 +1,4 @@
-"""One module alone knows what Keras does not document, and says so where a version lacks it."""
+"""Two modules know what Keras and TensorFlow do not document, and say which version lacks it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import ast
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import keras
 import pytest
+import tensorflow as tf
 
 import tnt_keras
-from tnt_keras.keras_hooks import private
+from tnt_keras.keras_hooks import private, private_tensorflow
+from tnt_keras.keras_hooks.version_gate import VersionGate
 from tnt_keras.process.log import logger
+from tnt_keras.step import model_steps
 
 FOLDER = Path(tnt_keras.__file__).parent
-PRIVATE = FOLDER / "keras_hooks" / "private.py"
+PRIVATE = [FOLDER / "keras_hooks" / name for name in ("private.py", "private_tensorflow.py")]
+INTERNAL = ("keras.src", "tensorflow.python", "tensorflow.core", "tensorflow.compiler", "tf.python")
 OWN_PREFIX = "_tnt_"  # what this package attaches to objects of Keras
 PUBLIC_WITH_UNDERSCORE = frozenset({"_replace", "_asdict", "_fields", "_getframe"})  # of Python
 READ_BY_NAME = frozenset({"getattr", "setattr", "hasattr", "delattr", "replaced", "__setattr__"})
@@ -45,22 +50,22 @@ def private_names(source: str, own: set[str]) -> set[str]:
 
 def names_in(node: ast.AST, own: set[str]) -> Iterator[str]:
     if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names if is_inside_keras(alias.name))
+        yield from (alias.name for alias in node.names if is_internal(alias.name))
     elif isinstance(node, ast.ImportFrom):
         full = [f"{node.module}.{alias.name}" for alias in node.names]
         yield from (
             name
             for name, alias in zip(full, node.names, strict=True)
-            if is_inside_keras(name)
+            if is_internal(name)
             or (is_private(alias.name) and not (node.module or "").startswith("tnt_keras"))
         )
     elif isinstance(node, ast.Attribute):
-        if is_inside_keras(ast.unparse(node)):
+        if is_internal(ast.unparse(node)):
             yield ast.unparse(node)
         elif is_private(node.attr) and not (is_self(node.value) and node.attr in own):
             yield node.attr
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        if is_inside_keras(node.value):
+        if is_internal(node.value):
             yield node.value
     elif isinstance(node, ast.Call) and called(node) in READ_BY_NAME:
         yield from (
@@ -89,8 +94,8 @@ def is_self(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and ast.unparse(value) == "super()"
 
 
-def is_inside_keras(name: str) -> bool:
-    return name == "keras.src" or name.startswith("keras.src.")
+def is_internal(name: str) -> bool:
+    return name in INTERNAL or name.startswith(tuple(f"{package}." for package in INTERNAL))
 
 
 def is_private(name: str) -> bool:
@@ -109,6 +114,13 @@ def is_private(name: str) -> bool:
         "from keras import src\nsrc.backend",
         "import keras\nkeras.src.backend",
         "import importlib\nimportlib.import_module('keras.src.backend')",
+        "import tensorflow.python.ops.gen_random_ops",
+        "from tensorflow import python",
+        "from tensorflow.python.framework import random_seed",
+        "from tensorflow.core.framework import graph_pb2",
+        "import tensorflow as tf\ntf.python.ops",
+        "import importlib\nimportlib.import_module('tensorflow.python.ops')",
+        "names = {'tensorflow.python.framework.random_seed': ('get_seed',)}",
         "tensor._keras_mask",
         "tensor._keras_mask = None",
         "getattr(tensor, '_keras_mask', None)",
@@ -135,6 +147,7 @@ def test_private_names_are_found(source: str) -> None:
         "cls.__dict__\ntype(model).__name__",
         "logger.info('_x of %s', name)",
         "import keras\nkeras.ops.ndim(x)",
+        "import tensorflow as tf\ntf.raw_ops.ReadVariableOp",
     ],
 )
 def test_own_and_public_names_are_no_private_ones(source: str) -> None:
@@ -147,13 +160,19 @@ def test_other_modules_touch_nothing_private() -> None:
     found = {
         str(path.relative_to(FOLDER)): private_names(source, own)
         for path, source in sources.items()
-        if path != PRIVATE
+        if path not in PRIVATE
     }
     assert {name: names for name, names in found.items() if names} == {}
-    assert private_names(sources[PRIVATE], own)
+    assert all(private_names(sources[path], own) for path in PRIVATE)
 
 
-def _warnings_of(version: str, missing: list[str]) -> list[str]:
+def _gate(missing: tuple[str, ...] = ()) -> VersionGate:
+    gate = VersionGate("Keras", "keras", oldest=(3, 8), newest=(3, 15))
+    gate.missing.extend(missing)
+    return gate
+
+
+def _warnings_of(gate: VersionGate, version: str) -> list[str]:
     messages: list[str] = []
 
     class Collect(logging.Handler):
@@ -163,24 +182,28 @@ def _warnings_of(version: str, missing: list[str]) -> list[str]:
     handler = Collect(logging.WARNING)
     logger.addHandler(handler)
     try:
-        private.check(version, missing)
+        gate.check(version)
     finally:
         logger.removeHandler(handler)
     return messages
 
 
-def test_installed_version_is_known_and_has_all_names() -> None:
-    private.check_version()
-    assert _warnings_of(keras.__version__, private._missing) == []
+@pytest.mark.parametrize(
+    ("module", "package"), [(private, keras), (private_tensorflow, tf)], ids=["keras", "tensorflow"]
+)
+def test_installed_version_is_known_and_has_all_names(module: Any, package: Any) -> None:
+    module.check_version()
+    assert module._GATE.missing == []
+    assert _warnings_of(module._GATE, package.__version__) == []
 
 
 @pytest.mark.parametrize("version", ["3.8.0", "3.11.3", "3.15.1"])
 def test_known_versions_are_used_in_silence(version: str) -> None:
-    assert _warnings_of(version, []) == []
+    assert _warnings_of(_gate(), version) == []
 
 
 def test_newer_version_with_all_names_is_used_with_a_warning() -> None:
-    [message] = _warnings_of("3.16.0.dev20270101", [])
+    [message] = _warnings_of(_gate(), "3.16.0.dev20270101")
     assert "Keras 3.16.0.dev20270101" in message
     assert "3.8 to 3.15" in message
 
@@ -190,21 +213,54 @@ def test_version_without_a_name_is_refused_by_that_name(version: str) -> None:
     with pytest.raises(
         ImportError, match=rf"Keras {version} lacks keras\.src\.x\.y.*3\.8 to 3\.15"
     ):
-        private.check(version, ["keras.src.x.y"])
+        _gate(("keras.src.x.y",)).check(version)
 
 
 @pytest.mark.parametrize("version", ["2.15.0", "3.7.0", "4.0.0"])
 def test_versions_out_of_range_are_refused(version: str) -> None:
-    with pytest.raises(ImportError, match=r"pip install 'keras>=3\.8,<4'"):
-        private.check(version, [])
+    with pytest.raises(ImportError, match=r"pip install 'keras>=3\.8,<3\.16'"):
+        _gate().check(version)
 
 
-def test_a_name_that_is_gone_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing: list[str] = []
-    monkeypatch.setattr(private, "_missing", missing)
-    assert private._private("keras.src.layers.layer", "Layer", "_no_such_name") is None
-    assert private._private("keras.src.no_such_module", "x") is None
-    assert missing == [
+def test_a_name_that_is_gone_is_remembered() -> None:
+    gate = _gate()
+    assert gate.find("keras.src.layers.layer", "Layer", "_no_such_name") is None
+    assert gate.find("keras.src.no_such_module", "x") is None
+    assert gate.missing == [
         "keras.src.layers.layer.Layer._no_such_name",
         "keras.src.no_such_module.x",
     ]
+
+
+@pytest.mark.parametrize("version", ["2.17.1", "3.0.0"])
+def test_versions_of_tensorflow_out_of_range_are_refused(version: str) -> None:
+    with pytest.raises(ImportError, match=r"TensorFlow .*pip install 'tensorflow>=2\.18,<2\.22'"):
+        private_tensorflow._GATE.check(version)
+
+
+@pytest.fixture
+def tensorflow_without_a_name(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(private_tensorflow._GATE, "missing", ["tensorflow.python.x.y"])
+    private_tensorflow.check_version.cache_clear()
+    yield
+    private_tensorflow.check_version.cache_clear()
+
+
+@pytest.mark.usefixtures("tensorflow_without_a_name")
+def test_a_name_that_tensorflow_lacks_is_told_with_versions_of_tensorflow() -> None:
+    text = r"TensorFlow \S+ lacks tensorflow\.python\.x\.y, .*with TensorFlow 2\.18 to 2\.21"
+    with pytest.raises(ImportError, match=text):
+        private_tensorflow.check_version()
+    private.check_version()
+
+
+@pytest.mark.usefixtures("tensorflow_without_a_name")
+def test_a_model_needs_private_names_of_tensorflow_for_a_proof_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model_steps.StepCommunication("error")  # one rank has nothing to prove
+    monkeypatch.setattr(model_steps, "get_size", lambda: 2)
+    model_steps.StepCommunication("off")
+    for probe in ("error", "warn"):
+        with pytest.raises(ImportError, match="TensorFlow"):
+            model_steps.StepCommunication(probe)

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tnt_keras.probe.observation import NUM_SAMPLED, Observed
+from tnt_keras.probe.runs.observation import NUM_SAMPLED, Observed
 
 FLOATS = ["float16", "float32", "float64", "bfloat16", "float8_e5m2"]
 LARGEST = {"bool": True, "uint8": 255, "int8": -128, "int64": -(2**63)}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tnt_keras.probe.combination import Fit
-from tnt_keras.probe.decision import Decision, decide
-from tnt_keras.probe.explanation import explain_decision, explain_finding
-from tnt_keras.probe.observation import Kind, Quantity
+from tnt_keras.probe.comparison.combination import Fit
+from tnt_keras.probe.comparison.decision import Decision, decide
+from tnt_keras.probe.comparison.explanation import explain_decision, explain_finding
+from tnt_keras.probe.runs.observation import Kind, Quantity
 from tnt_keras.step.rules import GradientKey, LossCorrection, Rule, StepRules, VariableRule
 
 MEAN, SUM, MAX, SAME = Rule.MEAN, Rule.SUM, Rule.MAX, Rule.SAME
@@ -25,23 +25,66 @@ def fit(*rules: Rule, zero: bool = False, **others: Any) -> Fit:
     return Fit(frozenset(rules), zero, serial=1.5, of_rule=values, deviation=1e-7, **others)
 
 
+LOG = Quantity(Kind.LOG, ("log",), "log")
 ZERO = fit(*Rule, zero=True)
 
 
-def decided(*states: dict[Quantity, Fit], moves: bool = False, **known: Any) -> Decision:
+def decided(
+    *states: dict[Quantity, Fit],
+    moves: bool = False,
+    vary: bool = True,
+    former: dict[Quantity, frozenset[Rule]] | None = None,
+    **known: Any,
+) -> Decision:
     return decide(
         list(states),
         lambda quantity: DEFAULTS.get(quantity.kind, MEAN),
         {"counter": "the counter", "total": "the total"},
         StepRules(**known),
         moves_metrics=moves,
+        samples_vary=vary,
+        former_rules=former or {},
     )
 
 
 def test_a_default_that_fits_is_kept_though_another_rule_fits_too() -> None:
     decision = decided({gradient(0): fit(MEAN, SAME)})
     assert decision.rules == StepRules()
-    assert (decision.findings, decision.undecided) == ([], [])
+    assert decision.findings == []
+
+
+def test_what_is_alike_on_all_ranks_is_undecided_as_long_as_samples_may_be_alike() -> None:
+    alike = fit(MEAN, MAX, SAME)
+    assert decided({gradient(0): alike}, vary=False).undecided == [gradient(0)]
+    assert decided({gradient(0): alike}).undecided == []
+
+
+def test_what_one_rank_alone_has_is_undecided_since_it_may_be_a_sum_or_a_maximum() -> None:
+    decision = decided({LOG: fit(SUM, MAX)})
+    assert (decision.rules.logs, decision.undecided) == ({("log",): SUM}, [LOG])
+
+
+def test_a_rule_must_fit_in_earlier_proofs_too() -> None:
+    first = decided({LOG: fit(SUM, MAX)})
+    assert decided({LOG: fit(MAX, SAME)}, former=first.fitting).rules.logs == {("log",): MAX}
+    [finding] = decided({LOG: fit(MEAN)}, former=first.fitting).findings
+    assert finding.quantity == LOG
+
+
+def test_samples_of_other_values_tell_rules_apart() -> None:
+    alike, maximum = fit(MEAN, MAX, SAME), fit(MAX, has_other_values=True)
+    assert decided({LOG: alike}, {LOG: maximum}).rules.logs == {("log",): MAX}
+
+
+@pytest.mark.parametrize(("of_data", "needs"), [(fit(MEAN), True), (fit(), False)])
+def test_a_finding_says_whether_the_first_samples_alone_would_show_it(
+    of_data: Fit, needs: bool
+) -> None:
+    decision = decided({gradient(0): of_data}, {gradient(0): fit(SUM, has_other_values=True)})
+    [finding] = decision.findings
+    assert finding.needs_other_values is needs
+    sentence = explain_finding(finding, "train_step")
+    assert ("it shows for samples of other values" in sentence) is needs
 
 
 def test_a_rule_must_fit_in_all_states() -> None:
@@ -118,5 +161,5 @@ def test_the_line_on_a_proof_counts_what_is_equal_and_names_other_rules() -> Non
     line = explain_decision(decision, 0.84)
     assert line == (
         "proved: 2 gradients equal to serial within 1e-07, 2 by sum (weight 0, weight 1), "
-        "1 zero so far (weight 1), 0.8 s"
+        "1 undecided so far (weight 1), 0.8 s"
     )

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from tnt_keras.probe.python_state import PythonState
+from tnt_keras.probe.runs.python_state import PythonState
 
 
 def test_generators_of_python_and_numpy_begin_again() -> None:
@@ -32,3 +32,32 @@ def test_numbers_and_strings_of_a_model_are_put_back_and_what_keras_has_built_is
     assert model.built
     assert model.layers[0].built
     assert len(model.weights) == 2
+
+
+class Counting(keras.layers.Layer):
+    """Its class holds the number that its objects count on from."""
+
+    num_calls = 0
+
+
+def test_a_number_that_the_class_holds_is_seen_again() -> None:
+    layer: Any = Counting()
+    state = PythonState([layer])
+    layer.num_calls += 1
+    layer.last = np.float32(0.5)
+    assert {state.name_of(key): number for key, number in state.changed_numbers().items()} == {
+        "counting.num_calls": 1.0,
+        "counting.last": 0.5,
+    }
+    state.restore()
+    assert (layer.num_calls, "num_calls" in vars(layer)) == (0, False)
+
+
+def test_a_number_that_was_put_back_has_not_changed() -> None:
+    layer: Any = keras.layers.Layer()
+    layer.rate, layer.is_on = 0.1, False
+    state = PythonState([layer])
+    layer.rate, layer.is_on = 0.2, True
+    assert list(state.changed_numbers().values()) == [0.2]
+    state.restore()
+    assert state.changed_numbers() == {}

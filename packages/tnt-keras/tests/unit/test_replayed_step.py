@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tnt_keras.probe.batch_moments import BatchMoments
-from tnt_keras.probe.draws import Draws
-from tnt_keras.probe.variable_changes import VariableChanges
+from tnt_keras.probe.runs.batch_moments import BatchMoments
+from tnt_keras.probe.runs.draws import Draws
+from tnt_keras.probe.runs.variable_changes import VariableChanges
 
 N = 5
 LAYER = keras.layers

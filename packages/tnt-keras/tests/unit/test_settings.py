@@ -72,7 +72,9 @@ def test_two_different_fusion_thresholds_are_refused() -> None:
     ],
 )
 def test_malformed_variable_is_named_with_its_value(name: str, text: str) -> None:
-    with pytest.raises(ValueError, match=f"{name}.*{re.escape(repr(text))}"):
+    with pytest.raises(
+        ValueError, match=f"{name} must be .*{re.escape(repr(text))}. Correct it or unset it"
+    ):
         read_settings({name: text})
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tnt_keras.probe.samples import take_rows
+from tnt_keras.probe.samples.first_samples import take_rows
 
 COLUMNS = np.array([[0, 3, 0], [5, 0, 7], [0, 0, 0], [9, 8, 0]])
 TENSORS = {

@@ -8,7 +8,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from tnt_keras.probe.tape_gradients import AMPLIFICATION, TapeGradients
+from tnt_keras.probe.runs.tape_gradients import AMPLIFICATION, TapeGradients
 
 
 def gradients_of(watch: TapeGradients, sources: Any) -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tnt_keras.probe.variable_changes import VariableChanges
-from tnt_keras.step.replaced_assignments import assigning_methods
+from tnt_keras.probe.runs.variable_changes import VariableChanges
+from tnt_keras.step.assignments.assigning_methods import assigning_methods
 
 ROW = tf.IndexedSlices(tf.constant([[7.0, 8.0]]), tf.constant([1]))
 LOW_ROW = tf.IndexedSlices(tf.constant([[-7.0, -8.0]]), tf.constant([1]))

@@ -1,4 +1,4 @@
-"""The command line: arguments to a `LaunchSpec`, and what to do with it."""
+"""The command `tarantella`: parse the arguments, plan the job, run it or print the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be wrong before any rank runs."""
+"""The error of a job that cannot be started."""
 
 
 class LaunchError(Exception):

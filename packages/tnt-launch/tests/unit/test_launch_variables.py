@@ -156,14 +156,19 @@ def test_no_name_is_listed_twice_and_all_are_ours():
         ("TNT_NUM_THREAD", "TNT_NUM_THREADS"),
     ],
 )
-def test_an_unknown_name_is_warned_about_with_the_nearest_known_one(name, nearest):
+def test_an_unknown_name_is_warned_about_with_a_known_one_that_resembles_it(name, nearest):
     from_environment = read_settings(SPEC, {name: "1", "OTHER": "x", "TNT_RANK": "junk"})
     from_option = read_settings(LaunchSpec(program=("a",), exports=((name, "1"),)), {})
     for settings in (from_environment, from_option):
         (warning,) = settings.warnings
         assert warning.startswith(f"{name} is not a variable of Tarantella")
-        assert warning.endswith(f" {nearest}.")
+        assert warning.endswith(f" Did you mean {nearest}?")
     assert from_option.environment() == {name: "1"}  # it may mean something to the script
+
+
+def test_a_name_that_resembles_none_is_warned_about_alone():
+    (warning,) = read_settings(SPEC, {"TNT_FOO": "1"}).warnings
+    assert warning == "TNT_FOO is not a variable of Tarantella and has no effect on it."
 
 
 def test_known_names_are_not_warned_about():

@@ -1,4 +1,4 @@
-"""Compare where the data of ranks end."""
+"""Check that the data of all ranks end after the same step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tnt_keras.step.data_check import DataCheck
 
 
 class EndOfData(keras.callbacks.Callback):
-    """Compare where the data of ranks end, for inputs that ranks compare in each step.
+    """Check that the data of all ranks end after the same step, where ranks compare their data.
 
     `DataCheck` is the half inside of steps: a rank that has a batch says so at the begin of its
     step and learns whether the others have. This callback is the other half: a rank that has no

@@ -1,4 +1,4 @@
-"""Describe collectives on tensors of a graph, and hold the objects that perform them."""
+"""Collectives on tensors of a graph, and the objects of tnt-comm that perform them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Collective: TypeAlias = Allreduce | Allgather
 
 
 class Operation(Protocol):
-    """One collective in the two halves that a graph needs; each half is called once."""
+    """One collective of a graph, as two calls: `start`, then `finish`, which waits. Once each."""
 
     def start(self, after: Sequence[tf.Tensor]) -> tf.Tensor:
         """Begin it without waiting for other ranks, and return the token of the start. Local.
@@ -68,7 +68,7 @@ class Operation(Protocol):
 
 
 class Channel:
-    """Keep the collectives of one purpose apart from all others.
+    """The collectives of one purpose, such as gradients, with the objects that perform them.
 
     A channel makes a reducer or gatherer when a list of collectives is seen for the first time, and
     uses it in every step. A graph may be traced several times (another input shape, `evaluate`

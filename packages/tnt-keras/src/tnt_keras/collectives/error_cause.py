@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import tnt_comm
 from tnt_keras.collectives.checks import failed_check
+from tnt_keras.collectives.errors import DifferentInputError, DifferentWeightsError
 
 # The names that `kernel.cpp` writes before the text of tnt-comm.
 _KINDS: dict[str, type[Exception]] = {
@@ -25,7 +26,7 @@ _CAUSE = re.compile(rf"(?:^|[\s:])({'|'.join(_KINDS)}): (.*?)(?=\n?\s*\[\[|\n\t|
 
 
 def cause_of(error: Exception) -> Exception | None:
-    """Return the cause of an error as an error of tnt-comm or a `ValueError`. Pure.
+    """Return the cause of an error as one of tnt-comm or of Python. Pure.
 
     Args:
         error: What a collective call raised.
@@ -36,6 +37,10 @@ def cause_of(error: Exception) -> Exception | None:
     """
     if isinstance(error, tnt_comm.CommError):
         return error
+    if isinstance(error, DifferentInputError):
+        return ValueError(str(error))
+    if isinstance(error, DifferentWeightsError):
+        return RuntimeError(str(error))
     check = failed_check(error)
     if check is not None:
         return ValueError(check)

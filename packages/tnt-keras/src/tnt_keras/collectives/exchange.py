@@ -1,4 +1,4 @@
-"""The one way in which a graph communicates: exchanges, one after the other."""
+"""Exchanges: groups of collectives, which a graph performs in a fixed order."""
 
 from __future__ import annotations
 

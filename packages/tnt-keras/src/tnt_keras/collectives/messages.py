@@ -13,6 +13,7 @@ import numpy as np
 
 import tnt_comm
 from tnt_keras.collectives.current_call import current_call
+from tnt_keras.collectives.errors import DifferentInputError
 from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 
@@ -87,13 +88,13 @@ def require_same(what: str, description: str, remedy: str = "") -> None:
         remedy: What to do about it, for the message.
 
     Raises:
-        ValueError: On all ranks, if the descriptions differ; shows two of them.
+        DifferentInputError: On all ranks, if the descriptions differ; shows two of them.
         tnt_comm.MismatchError: As for `allgather`.
     """
     of_ranks = [message.decode() for message in allgather(what, description.encode())]
     for rank, other in enumerate(of_ranks):
         if other != of_ranks[MASTER_RANK]:
-            raise ValueError(
+            raise DifferentInputError(
                 f"Rank {get_rank()}: {what} must be the same on all ranks, but it is "
                 f"{of_ranks[MASTER_RANK]} on rank {MASTER_RANK} and {other} on rank {rank}. "
                 f"{remedy}".rstrip()

@@ -117,7 +117,7 @@ def one() -> tf.Tensor:
 
 @functools.cache
 def _one() -> tf.Variable:
-    """Return a variable, since TensorFlow does not know that it always holds 1."""
+    """Return a variable that holds 1, which TensorFlow cannot fold into a constant."""
     with tf.init_scope():
         return tf.Variable(1.0, trainable=False, dtype=tf.float64, name="tnt_one")
 

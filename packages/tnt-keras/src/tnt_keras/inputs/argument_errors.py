@@ -1,4 +1,4 @@
-"""Find wrong arguments of an input, in errors that name them as the user wrote them."""
+"""Check the arguments of an input; errors name them as the user wrote them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _check_micro_batch_size(given: InputArguments, size: int) -> None:
 
 
 def _check_nothing_beside(given: InputArguments) -> None:
-    """Check that arguments for arrays are not given with something that yields batches."""
+    """Check that arguments for arrays, such as `y`, are not given with an input of batches."""
     names = given.keywords
     kind = type(given.x).__name__ if given.is_from_python else "tf.data.Dataset"
     beside = {
@@ -92,7 +92,7 @@ def _brief(value: Any) -> str:
 
 @contextlib.contextmanager
 def errors_naming(x: str, micro_batch_size: str) -> Iterator[None]:
-    """Let errors of tnt-data name the arguments that the user knows. Local.
+    """Rename arguments in errors of tnt-data as the user's script calls them. Local.
 
     Args:
         x: What the dataset is called in the user's script.

@@ -88,7 +88,7 @@ class WeightTable:
         return x, y, tf.gather(self._weights, labels)
 
     def weigh_part(self, part: MicroBatch) -> CheckedBatch:
-        """Return this rank's part of a batch with weights, and a label without any. Local.
+        """Return this rank's part of a batch with weights; a label without weight is noted. Local.
 
         Args:
             part: Of one of several ranks; the row of a rank without samples does not count.
@@ -98,7 +98,7 @@ class WeightTable:
         return CheckedBatch(part._replace(data=data), label)
 
     def weigh_own(self, batch: Any) -> LocalBatch:
-        """Return a batch of this rank's own samples with weights, and a label without any. Local.
+        """Return this rank's own batch with weights; a label without weight is noted. Local.
 
         Args:
             batch: Of one of several ranks.

@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 import tensorflow as tf
 
 import tnt_data
+from tnt_keras.collectives.errors import DifferentInputError
 from tnt_keras.collectives.messages import allgather, require_same
-from tnt_keras.inputs.arguments import Keywords
+from tnt_keras.inputs.arguments import EVALUATION, TRAINING, VALIDATION, Keywords
 from tnt_keras.inputs.arrays import Arrays
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
 
+_NOT_COMPARED = {"x", "y", "sample_weight", "validation_data", "callbacks", "verbose"}
 _COMPARED_ROWS = 256  # of arrays: enough to notice another order, and next to nothing to read
+
+
+def require_same_arguments(given: Mapping[str, Any]) -> None:
+    """Compare the arguments of a call that decide about its steps, before it begins. Collective.
+
+    Callbacks and `verbose` may differ, and so may sizes of batches where each rank has samples of
+    its own. Data are compared elsewhere.
+
+    Args:
+        given: All arguments of `fit`, `evaluate` or `predict`.
+
+    Raises:
+        DifferentInputError: On all ranks, if one differs; names it and two of its values.
+    """
+    free = {name for each in (TRAINING, VALIDATION, EVALUATION) for name in _free(given, each)}
+    own = {name: repr(value) for name, value in given.items() if name not in free | _NOT_COMPARED}
+    messages = allgather("arguments", json.dumps(own).encode())
+    of_ranks = [json.loads(message) for message in messages]
+    for name in own:
+        values = [of_rank.get(name) for of_rank in of_ranks]
+        for rank, value in enumerate(values):
+            if value not in (None, values[MASTER_RANK]):
+                raise DifferentInputError(
+                    f"Rank {get_rank()}: `{name}` must be the same on all ranks, but it is "
+                    f"{values[MASTER_RANK]} on rank {MASTER_RANK} and {value} on rank {rank}."
+                )
+
+
+def _free(given: Mapping[str, Any], keywords: Keywords) -> list[str]:
+    """Return the arguments of an input that may differ from rank to rank."""
+    sizes = [keywords.batch_size, keywords.micro_batch_size, keywords.steps]
+    return [] if given.get(keywords.distribute, True) else sizes
 
 
 def require_same_pipeline(
@@ -26,7 +64,7 @@ def require_same_pipeline(
         keywords: For messages.
 
     Raises:
-        ValueError: On all ranks, if they differ; shows two of the descriptions.
+        DifferentInputError: On all ranks, if they differ; shows two of the descriptions.
     """
     description = f"of {_length(pipeline.dataset)} elements {elements}, in batches of {batch_size}"
     if pipeline.order:
@@ -48,7 +86,8 @@ def compare_input_arrays(arrays: Arrays, verify: bool) -> None:
         verify: Whether to compare all rows, and to raise if they differ.
 
     Raises:
-        ValueError: On all ranks, if `verify` and the arrays differ; otherwise there is a warning.
+        DifferentInputError: On all ranks, if `verify` and the arrays differ; else there is a
+            warning.
     """
     own = arrays.fingerprint(None if verify else _COMPARED_ROWS)
     of_ranks = allgather("samples of arrays", str(own).encode())
@@ -61,7 +100,7 @@ def compare_input_arrays(arrays: Arrays, verify: bool) -> None:
         "with seeds for all that is random."
     )
     if verify:
-        raise ValueError(text)
+        raise DifferentInputError(text)
     logger.warning(text)
 
 
@@ -76,14 +115,14 @@ def require_same_number_of_steps(
         keywords: For messages.
 
     Raises:
-        ValueError: On all ranks, if known numbers differ.
+        DifferentInputError: On all ranks, if known numbers differ.
     """
     num_steps = _num_steps(dataset, steps)
     messages = allgather("number of steps", str(num_steps or "").encode())
     of_ranks = [message.decode() for message in messages]
     known = {number for number in of_ranks if number}
     if len(known) > 1:
-        raise ValueError(
+        raise DifferentInputError(
             f"Rank {get_rank()}: all ranks must have the same number of steps, but for "
             f"`{keywords.x}` ranks 0 to {get_size() - 1} have "
             f"{', '.join(number or '?' for number in of_ranks)}. Give all ranks equally many "

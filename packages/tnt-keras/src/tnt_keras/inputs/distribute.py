@@ -130,7 +130,7 @@ def _keep_own(
     functions: list[BatchFunction],
     weights: WeightTable | None = None,
 ) -> DistributedInput:
-    """Give this rank all that it was given: ranks have shared the samples by themselves."""
+    """Give this rank its whole input: the user has split the samples between ranks."""
     map_all = map_micro_batches if given.has_micro_batches else map_batches
     if get_size() == 1:
         return _on_one_rank(map_all(dataset, functions), given.has_micro_batches, weights, None)

@@ -93,7 +93,7 @@ def _share_py_dataset(
 
 
 def _warn(batches: Any, verify: bool) -> None:
-    """Say what may make ranks differ and is not compared."""
+    """Warn of code that may give ranks different samples, where these are not compared."""
     name = getattr(batches, "__name__", type(batches).__name__)
     if verify and makes_rows(batches):
         logger.warning(
@@ -113,7 +113,7 @@ def _warn(batches: Any, verify: bool) -> None:
 
 
 def _rows_to_micro_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Make micro-batches of what a `RankRowsPyDataset` yields."""
+    """Turn elements of a `RankRowsPyDataset`, which hold rows of this rank, into micro-batches."""
 
     def micro_batch(element: Any) -> CheckedBatch:
         rows, numbers = split_numbers(element)
@@ -126,7 +126,7 @@ def _rows_to_micro_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
 def _slice_numbered(
     dataset: tf.data.Dataset, rank: int, size: int, verify: bool
 ) -> tf.data.Dataset:
-    """Make micro-batches of what a `NumberedPyDataset` yields."""
+    """Cut this rank's micro-batches out of the global batches of a `NumberedPyDataset`."""
 
     def with_number(element: Any) -> dict[str, Any]:
         batch, numbers = split_numbers(element)

@@ -22,7 +22,7 @@ _AHEAD = 2
 
 
 class GeneratorReader:
-    """Read one generator in a thread of its own, for one use of it after the other.
+    """Read one generator in a thread of its own, for all calls that use it, one after the other.
 
     It keeps no strong reference to the generator.
     """
@@ -83,7 +83,7 @@ _READERS: weakref.WeakKeyDictionary[Generator[Any, None, None], GeneratorReader]
 
 
 def reader_of(generator: Generator[Any, None, None]) -> GeneratorReader:
-    """Return the only reader of a generator, prepared for another use of it. Local."""
+    """Return the one reader of a generator, prepared for another call that uses it. Local."""
     reader = _READERS.setdefault(generator, GeneratorReader(generator))
     reader.begin_use()
     return reader

@@ -1,1 +1,1 @@
-"""Change objects and classes of Keras, and hold the only module that knows its private names."""
+"""Change objects and classes of Keras; hold all private names of Keras and TensorFlow."""

@@ -1,8 +1,10 @@
-"""Replace an attribute for the time of a with-block."""
+"""Replace an attribute for the time of a with-block, as one thread sees it."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +14,9 @@ _ABSENT = object()
 @contextlib.contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
     """Give `owner` the attribute `name` inside a with-block and restore what it had. Local.
+
+    Functions and properties are replaced for this thread alone: another one, which trains a plain
+    model of Keras meanwhile, goes on with what was there.
 
     For a class this changes all its instances; for an instance it hides the class' attribute. The
     instance's own `__setattr__` is not asked, so that Keras does not track the value.
@@ -27,7 +32,7 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
         if isinstance(owner, type)
         else (object.__setattr__, object.__delattr__)
     )
-    set_attribute(owner, name, value)
+    set_attribute(owner, name, _in_this_thread(value, getattr(owner, name, None)))
     try:
         yield
     finally:
@@ -35,3 +40,22 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
             delete_attribute(owner, name)
         else:
             set_attribute(owner, name, before)
+
+
+def _in_this_thread(value: Any, plain: Any) -> Any:
+    """Return what is `value` in this thread and `plain` in others, if both are functions."""
+    thread = threading.get_ident()
+    if isinstance(value, property):
+        return property(lambda owner: _of_thread(value, plain, thread).__get__(owner))
+    if isinstance(value, type) or not (callable(value) and callable(plain)):
+        return value
+
+    @functools.wraps(value)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _of_thread(value, plain, thread)(*args, **kwargs)
+
+    return call
+
+
+def _of_thread(value: Any, plain: Any, thread: int) -> Any:
+    return value if threading.get_ident() == thread else plain

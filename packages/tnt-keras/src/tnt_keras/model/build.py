@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from tnt_keras.keras_hooks.class_swap import plain_class
 from tnt_keras.keras_hooks.private import all_layers
-from tnt_keras.probe.python_state import PythonState
+from tnt_keras.probe.runs.python_state import PythonState
+from tnt_keras.step.assignments.skipped_assignments import skipped_assignments
 from tnt_keras.step.context import Building, step_scope
-from tnt_keras.step.without_assignments import without_assignments
 
 
 def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> None:
@@ -49,7 +49,7 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
 def _runs_eagerly(step: Callable[[Any], Any], element_spec: Any) -> bool:
     """Run a step once, so that it changes no variable, and return whether it could."""
     try:
-        with without_assignments():
+        with skipped_assignments():
             step(tf.nest.map_structure(_made_up, element_spec))
     except Exception:  # whatever a user's step raises for samples that it does not expect
         return False
@@ -57,7 +57,7 @@ def _runs_eagerly(step: Callable[[Any], Any], element_spec: Any) -> bool:
 
 
 def _once(step: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """Return a function that is a step only when it is traced for the first time.
+    """Return a function that runs a step only the first time that it is traced.
 
     TensorFlow traces a function again that has created variables; nobody needs that graph here.
     """
@@ -78,7 +78,7 @@ def _has_keras_steps(model: keras.Model) -> bool:
 
 
 def _made_up(spec: Any) -> Any:
-    """Return a value of a spec; dimensions that are not known are 2."""
+    """Return an arbitrary value that fits a spec; dimensions that are not known are 2."""
     if spec is None:
         return None
     dense = tf.ones([2 if size is None else size for size in spec.shape], tf.float32)

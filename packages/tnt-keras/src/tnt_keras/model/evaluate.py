@@ -7,6 +7,7 @@ from typing import Any
 from tnt_keras.callbacks.select import select_callbacks
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_keras
+from tnt_keras.inputs.compare_ranks import require_same_arguments
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.first_step import check_compiled, end_of_data_callback, prepare_steps
@@ -129,6 +130,7 @@ class Evaluating(MixinBase):
 def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return what Keras' method is given on this rank instead of the user's. Collective."""
     is_prediction = step_name == "predict_step"
+    require_same_arguments(given)
     own = InputArguments.of_call(given, EVALUATION, needs_equal_steps=not is_prediction)
     if is_left_to_keras(own):
         return {}

@@ -40,7 +40,7 @@ class Preparation:
         self.proofs.clear()
 
     def proofs_of(self, step_name: str) -> StepProofs:
-        """Return what is known of a step. Local.
+        """Return the proofs of a step so far. Local.
 
         Args:
             step_name: "train_step", "test_step" or "predict_step".
@@ -135,7 +135,7 @@ def _build(model: Any, step_name: str, batch_spec: Any) -> None:
 
 
 def _check_stateless(model: Any) -> None:
-    """Refuse recurrent layers that keep a state for each place in a batch of one size."""
+    """Refuse `stateful` recurrent layers: their state belongs to the rows of a fixed batch."""
     stateful = [layer.name for layer in all_layers(model) if getattr(layer, "stateful", False)]
     if stateful:
         raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from tnt_keras.callbacks.look_again import LookAgain
+from tnt_keras.callbacks.prove_again import ProveAgain
 from tnt_keras.callbacks.select import select_callbacks
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.inputs.arguments import (
@@ -17,13 +17,14 @@ from tnt_keras.inputs.arguments import (
     complete_validation,
     is_left_to_keras,
 )
+from tnt_keras.inputs.compare_ranks import require_same_arguments
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.inputs.py_dataset import with_same_order
 from tnt_keras.inputs.seed import SEED
 from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.batch_norm import warn_about_batch_statistics
 from tnt_keras.model.first_step import check_compiled, end_of_data_callback, prepare_steps
-from tnt_keras.model.proving import look_again
+from tnt_keras.model.proved_steps import allow_another_proof
 from tnt_keras.process.verbosity import verbosity
 
 
@@ -126,6 +127,7 @@ class Fitting(MixinBase):
 
 def _replacements(model: Any, given: dict[str, Any]) -> dict[str, Any]:
     """Return what Keras' `fit` is given on this rank instead of the user's. Collective."""
+    require_same_arguments(given)
     training = InputArguments.of_call(given, TRAINING)
     validation = InputArguments.of_call(given, VALIDATION)
     # Another order in each call, like that of epochs, and the same on all ranks.
@@ -160,7 +162,7 @@ def _replacements(model: Any, given: dict[str, Any]) -> dict[str, Any]:
             training=True,
             first=[
                 *([] if ends is None else [ends]),
-                LookAgain(functools.partial(look_again, model)),
+                ProveAgain(functools.partial(allow_another_proof, model)),
             ],
         ),
     }

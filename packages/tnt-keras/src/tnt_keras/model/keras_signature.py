@@ -10,7 +10,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def signature_of(of_keras: Callable[..., Any], **own: Any) -> Callable[[_Method], _Method]:
-    """Return a decorator for a method that hands on what it is given to one of Keras. Local.
+    """Return a decorator that shows a method with the signature of one of Keras. Local.
 
     Args:
         of_keras: The method of Keras.

@@ -13,7 +13,7 @@ from tnt_keras.model.first_step import Preparation
 from tnt_keras.model.fit import Fitting
 from tnt_keras.model.keras_signature import signature_of
 from tnt_keras.model.on_batch import SingleBatches
-from tnt_keras.model.proving import ProvedSteps
+from tnt_keras.model.proved_steps import ProvedSteps
 from tnt_keras.model.save import Saving, as_plain_keras
 from tnt_keras.process.environment import PROBES, settings
 from tnt_keras.process.log import logger
@@ -94,7 +94,7 @@ _COMPILE = inspect.signature(keras.Model.compile)
 
 
 class _OfAnyClass(ProvedSteps, DistributedSteps):
-    """What comes before a model's own class: its steps, their proof, and how it is copied."""
+    """Mixin in front of a model's own class: distributed steps, their proof, and copying."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Make a plain model: Keras copies a model by its class and its configuration."""

@@ -7,24 +7,26 @@ import dataclasses
 import functools
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from tnt_keras.keras_hooks.private import all_layers
-from tnt_keras.probe.comparison import Comparison, UnprovableError
-from tnt_keras.probe.decision import Decision
-from tnt_keras.probe.full_precision import computes_in_half_precision, computing_in_float32
-from tnt_keras.probe.python_state import PythonState
-from tnt_keras.probe.samples import gather_samples
-from tnt_keras.probe.step_proof import Settings
-from tnt_keras.probe.step_run import StepRunner
-from tnt_keras.probe.step_watch import is_number
-from tnt_keras.probe.variable_changes import VariableChanges
+from tnt_keras.probe.comparison.decision import Decision
+from tnt_keras.probe.comparison.scenarios import UnprovableError
+from tnt_keras.probe.comparison.step_comparison import Comparison
+from tnt_keras.probe.runs.full_precision import computes_in_half_precision, computing_in_float32
+from tnt_keras.probe.runs.python_state import PythonState
+from tnt_keras.probe.runs.step_run import StepRunner
+from tnt_keras.probe.runs.variable_changes import VariableChanges
+from tnt_keras.probe.samples.first_samples import Samples, gather_samples
+from tnt_keras.probe.step_proof import FormerProofs, Settings
 from tnt_keras.process.memory import give_back_memory
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.metrics import all_metrics
+from tnt_keras.step.variables import is_number
 
 _WHOLE_BATCH = sys.maxsize
 
@@ -44,7 +46,13 @@ class Proof:
     settings: Settings
 
 
-def prove(model: keras.Model, step_name: str, element: Any, optimizers: list[Any]) -> Proof | None:
+def prove(
+    model: keras.Model,
+    step_name: str,
+    element: Any,
+    optimizers: list[Any],
+    former: FormerProofs,
+) -> Proof | None:
     """Compare the serial step with the distributed one, and put everything back. Collective.
 
     The first 2n + 1 samples of the batch, so that n ranks have unequal parts, go through the
@@ -60,6 +68,7 @@ def prove(model: keras.Model, step_name: str, element: Any, optimizers: list[Any
         step_name: "train_step", "test_step" or "predict_step".
         element: The batch as the distributed step receives it; None if this rank has none.
         optimizers: Those that the model is known to use.
+        former: What earlier proofs of the step have shown.
 
     Returns:
         What was found; None on all ranks if one has no more data.
@@ -69,7 +78,7 @@ def prove(model: keras.Model, step_name: str, element: Any, optimizers: list[Any
         tnt_comm.CommError: If another rank is lost, late, or in another call.
     """
     begin = time.perf_counter()
-    found = _decide(model, step_name, element, optimizers)
+    found = _decide(model, step_name, element, optimizers, former)
     if found is None:
         return None
     give_back_memory()  # now that no tensor of the runs is left
@@ -78,7 +87,7 @@ def prove(model: keras.Model, step_name: str, element: Any, optimizers: list[Any
 
 
 def _decide(
-    model: keras.Model, step_name: str, element: Any, optimizers: list[Any]
+    model: keras.Model, step_name: str, element: Any, optimizers: list[Any], former: FormerProofs
 ) -> tuple[Decision, Settings] | None:
     """Compare the steps, put everything back, and return what follows; None without data."""
     few = gather_samples(element, 2 * get_size() + 1)
@@ -88,27 +97,33 @@ def _decide(
         _build_optimizer(model)
     changes = VariableChanges()
     python_state = PythonState([*all_layers(model), *all_metrics(model), *optimizers])
+    more = functools.partial(gather_samples, element)
+
+    def decide(samples: Samples) -> Decision:
+        runner = StepRunner(model, step_name, optimizers, changes, python_state)
+        new = functools.partial(Comparison, model, step_name, samples, more, runner, former)
+        return _settled(new, model)
+
     try:
-        new_runner = functools.partial(
-            StepRunner, model, step_name, optimizers, changes, python_state
-        )
         try:
-            decision = _compare(model, step_name, few, new_runner())
+            decision = decide(few)
         except UnprovableError:  # the ten largest errors of a batch, say, need ten
-            whole = gather_samples(element, _WHOLE_BATCH)
-            decision = _compare(model, step_name, whole, new_runner())
+            whole = more(_WHOLE_BATCH)
+            if whole is None or whole.num_rows == few.num_rows:
+                raise
+            decision = decide(whole)
     finally:
         changes.restore()
         python_state.restore()
     return decision, _settings(model, changes)
 
 
-def _compare(model: keras.Model, step_name: str, samples: Any, runner: StepRunner) -> Decision:
+def _settled(new_comparison: Callable[[], Comparison], model: keras.Model) -> Decision:
     """Compare the steps, in float32 once more where half precision leaves a doubt."""
-    decision = Comparison(model, step_name, samples, runner).decide()
+    decision = new_comparison().decide()
     if decision.findings and computes_in_half_precision(model):
         with computing_in_float32(model), contextlib.suppress(UnprovableError):
-            exact = Comparison(model, step_name, samples, runner).decide()
+            exact = new_comparison().decide()
             decision = decision if exact.findings else exact
     return decision
 

@@ -8,11 +8,31 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tnt_keras.probe.observation import Quantity
-from tnt_keras.step.rules import StepRules
+from tnt_keras.probe.runs.observation import Kind, Quantity
+from tnt_keras.step.rules import Rule, StepRules
 
 Settings: TypeAlias = "list[tuple[Any, float]]"
 """Scalar variables that a step does not change, and their values when it was proved."""
+
+_DEPENDING_ON_DATA = frozenset({Kind.LOG, Kind.VARIABLE})
+"""Kinds of values that are soon decided by other samples.
+
+Others are zero for long, such as the gradient of a bias before a softmax, or follow the rule of
+what they belong to.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class FormerProofs:
+    """What earlier proofs of a step have shown, with the same settings.
+
+    Attributes:
+        scales: The largest absolute entries of values in the first of them.
+        rules: Those that have fitted logs and variables in all of them.
+    """
+
+    scales: dict[Quantity, float] = dataclasses.field(default_factory=dict)
+    rules: dict[Quantity, frozenset[Rule]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
@@ -22,22 +42,37 @@ class StepProof:
     Attributes:
         is_wanted: Whether the next batch is to be looked at.
         rules: That were found.
-        undecided: Values that were zero so far, so that any rule would do.
+        undecided: Values that fit several rules so far.
         settings: Scalar variables that the step does not change, such as the weight of a loss, and
             their values when it was proved.
+        former: What the proofs with such settings have shown.
         epoch: Of a `fit`, counted from 0, if no step of it has run yet.
         next_look: The epoch from which a look is due because of undecided values.
+        num_batches: Looked at or not, since the step was first proved.
     """
 
     is_wanted: bool = True
     rules: StepRules = dataclasses.field(default_factory=StepRules)
     undecided: list[Quantity] = dataclasses.field(default_factory=list)
     settings: Settings = dataclasses.field(default_factory=list)
+    former: FormerProofs = dataclasses.field(default_factory=FormerProofs)
     epoch: int | None = None
     next_look: int = 1
+    num_batches: int = 0
 
     def is_due(self) -> bool:
-        """Return whether the step is to be proved again, before the first step of an epoch. Local.
+        """Return whether the step is to be proved again, before it runs on a batch. Local.
+
+        Where logs and variables are undecided, it is at batches 2, 3, 5, 9 and so on.
+        """
+        num_before = self.num_batches
+        self.num_batches += 1
+        depends_on_data = any(each.kind in _DEPENDING_ON_DATA for each in self.undecided)
+        is_power_of_two = num_before > 0 and num_before & (num_before - 1) == 0
+        return self._is_due_in_epoch() or (depends_on_data and is_power_of_two)
+
+    def _is_due_in_epoch(self) -> bool:
+        """Return whether the step is to be proved again before the first batch of an epoch.
 
         It is if a setting has become zero or is it no longer, which may switch a part of the step
         on. If others have changed, or values are undecided, it is in epochs 1, 2, 4, 8 and so on:
@@ -50,10 +85,13 @@ class StepProof:
         before = np.array([value for _, value in self.settings])
         now = np.array([float(variable.numpy()) for variable, _ in self.settings])
         is_switched = not np.array_equal(before == 0, now == 0)
-        is_open = bool(self.undecided) or not np.array_equal(before, now)
+        is_changed = not np.array_equal(before, now)
+        is_open = bool(self.undecided) or is_changed
         is_due = is_switched or (is_open and epoch >= self.next_look)
         if is_due:
             self.next_look = max(1, 2 * epoch)
+        if is_due and is_changed:  # what is switched on may be small
+            self.former = FormerProofs()
         return is_due
 
 

@@ -117,7 +117,8 @@ def _read(environment: Mapping[str, str], name: str, parse: Callable[[str], _T],
         return parse(text.strip(BLANKS))
     except ValueError as error:
         raise ValueError(
-            f"The environment variable {name} must be {error}. Received: {text!r}."
+            f"The environment variable {name} must be {error}. Received: {text!r}. "
+            "Correct it or unset it."
         ) from None
 
 

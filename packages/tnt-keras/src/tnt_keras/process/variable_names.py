@@ -40,15 +40,23 @@ KNOWN_NAMES = (
 
 
 def warn_of_unknown_names(names: Iterable[str]) -> None:
-    """Warn of each `TNT_*` name that nothing reads, and say which one is meant. Local.
+    """Warn of each `TNT_*` name that nothing reads, with a known name that resembles it. Local.
 
     Args:
         names: The names of an environment.
     """
     for name in sorted(names):
         if name.startswith(PREFIX) and name not in KNOWN_NAMES:
-            # Without the prefix, by which all names resemble each other.
-            rests = [known.removeprefix(PREFIX) for known in KNOWN_NAMES]
-            nearest = difflib.get_close_matches(name.removeprefix(PREFIX), rests, n=1)
-            hint = f" Did you mean {PREFIX}{nearest[0]}?" if nearest else ""
-            logger.warning("The environment variable %s is not known.%s", name, hint)
+            logger.warning(
+                "%s is not a variable of Tarantella and has no effect on it.%s",
+                name,
+                _suggestion(name),
+            )
+
+
+def _suggestion(name: str) -> str:
+    """Name the known variable that resembles `name`, if one does, as the launcher does."""
+    # All names resemble each other by their prefix, so it is left out of the comparison.
+    known = [known.removeprefix(PREFIX) for known in KNOWN_NAMES]
+    nearest = difflib.get_close_matches(name.removeprefix(PREFIX), known, n=1, cutoff=0.6)
+    return f" Did you mean {PREFIX}{nearest[0]}?" if nearest else ""

@@ -97,8 +97,8 @@ class Step(Tracing):
         rank: The rank whose part it is.
         scaled_losses: The losses that `scale_loss` has weighted with the share.
         rules: How what ranks compute combines, where it is not by default.
-        batch_channels: Those of the operations over the batch (`tnt.gather_batch`, ...), by name.
-            They must outlive the step.
+        batch_channels: Those of the operations over the batch (`tnt.gather_batch`, ...) and of
+            results inside of the step, by name. They must outlive the step.
         num_batch_operations: How many of these the code has called so far.
 
     Args:
@@ -225,7 +225,7 @@ def step_scope(step: Step | Building) -> Iterator[None]:
 
 @contextlib.contextmanager
 def inlined_functions() -> Iterator[None]:
-    """Make calls of `tf.function`s part of what calls them inside a with-block. Local."""
+    """Inline `tf.function`s into the graphs that call them inside a with-block. Local."""
     before = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     tf.get_logger().addFilter(_says_something)
@@ -237,5 +237,5 @@ def inlined_functions() -> Iterator[None]:
 
 
 def _says_something(record: logging.LogRecord) -> bool:
-    """Leave out that functions are inlined, which each `tf.vectorized_map` notices."""
+    """Filter out the log line on inlined functions, which each `tf.vectorized_map` causes."""
     return "tf.function behavior was disabled" not in record.getMessage()

@@ -17,6 +17,7 @@ import tensorflow as tf
 from tnt_data import MicroBatch
 from tnt_keras.collectives.channel import Allgather, Channel
 from tnt_keras.collectives.checks import require
+from tnt_keras.collectives.errors import DifferentInputError
 from tnt_keras.collectives.exchange import ExchangeSequence
 from tnt_keras.collectives.ops import one
 from tnt_keras.process.rank import get_rank
@@ -104,13 +105,13 @@ class DataCheck:
         """Tell the others that this rank has no more data in this epoch. Collective.
 
         Raises:
-            ValueError: If another rank has.
+            DifferentInputError: If another rank has.
         """
         self._gatherer.start(np.array([[0, NO_LABEL, 0, 0, 0]]))
         of_ranks = np.concatenate(self._gatherer.finish())
         going_on = np.flatnonzero(of_ranks[:, _HAS_DATA])
         if len(going_on):
-            raise ValueError(
+            raise DifferentInputError(
                 f"Rank {get_rank()} has no more data, but ranks {going_on.tolist()} go on: all "
                 f"must have the same number of steps. {_REMEDY}"
             )

@@ -126,7 +126,7 @@ def _weight(rule: Rule, is_weighted: bool, step: Step) -> tf.Tensor:
 
 
 def _collectives(gradient: LocalGradient, is_weighted: bool, step: Step) -> Any:
-    """Return what a gradient takes: one sum, values and indices of all ranks, or nothing."""
+    """Return the collectives of a gradient: a sum, two of values and indices, or none."""
     value, name = gradient.value, gradient.name
     if value is None:
         return None

@@ -37,7 +37,7 @@ def is_computed_from(
 
 
 def _captured(operation: tf.Operation) -> list[tf.Operation]:
-    """Return what a branch of `tf.cond`, say, takes from the graph around it at some place."""
+    """Return the operation outside a branch of `tf.cond` (say) whose result an input of it is."""
     captures = getattr(operation.graph, "captures", ()) if operation.type == "Placeholder" else ()
     return [
         outer.op

@@ -1,4 +1,4 @@
-"""Make one value of all ranks' contributions to it, by its rule, and use it."""
+"""Combine the contributions of all ranks to a value by its rule, and assign the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Increment:
     def of_variable(
         cls, variable: Any, before: tf.Tensor, value: tf.Tensor, scale: tf.Tensor
     ) -> Increment:
-        """Return the increment of a variable, which the sum makes global. Local.
+        """Return the increment that sums what the samples of all ranks add to a variable. Local.
 
         Args:
             variable: A Keras variable.
@@ -50,7 +50,7 @@ class Increment:
         step: Step,
         use: Callable[[tf.Tensor], None],
     ) -> Increment:
-        """Return a value of this rank that becomes one of the global batch. Local.
+        """Return the increment that combines a value of all ranks by a rule. Local.
 
         Args:
             name: Of the value, for messages.
@@ -70,7 +70,7 @@ class Increment:
 def moves_by_rule(
     variable: Any, name: str, before: tf.Tensor, rule: Rule, step: Step
 ) -> list[Increment]:
-    """Return how a variable that this rank has changed becomes global. Local.
+    """Return the increment that makes a changed variable equal on all ranks. Local.
 
     With the value v_r after this rank's step, v := max_r v_r for MAX, else
 

@@ -49,7 +49,7 @@ def statistics_variables(model: keras.Model) -> list[Any]:
 
 
 def default_rule(variable: Any) -> Rule:
-    """Return the rule of the moves of a variable that has none of its own. Local.
+    """Return the rule for changes of a variable for which no rule was chosen. Local.
 
     Args:
         variable: One of `statistics_variables`.
@@ -72,14 +72,14 @@ class StatisticsStates:
         self._before = [tf.identity(variable.value) for variable in self._variables]
 
     def increments(self) -> list[Increment]:
-        """Return by how much this rank's samples moved the variables. Local."""
+        """Return by how much this rank's samples changed the variables. Local."""
         return [
             Increment.of_variable(variable, before, variable.value - before, self._scale(variable))
             for variable, before in zip(self._variables, self._before, strict=True)
         ]
 
     def _scale(self, variable: Any) -> tf.Tensor:
-        """Return what a move is multiplied by before the moves of all ranks are added up."""
+        """Return the factor of this rank's change of a variable in the sum over ranks."""
         rule = default_rule(variable)
         if rule is Rule.SAME:
             return self._step.presence if is_master_rank() else 0.0 * self._step.presence
@@ -103,7 +103,7 @@ class RuledStates:
             ]
 
     def increments(self) -> list[Increment]:
-        """Return by how much this rank's samples moved the variables. Local."""
+        """Return by how much this rank's samples changed the variables. Local."""
         return [
             increment
             for entry, before in self._before

@@ -13,7 +13,7 @@ from tnt_keras.step.data_check import NO_LABEL, DataCheck
 
 
 class CheckedBatch(NamedTuple):
-    """This rank's part of a global batch, of which ranks compare what they have read.
+    """This rank's part of a global batch; ranks compare the batch before the step.
 
     Attributes:
         micro_batch: The part.

@@ -67,7 +67,7 @@ def summand_of(value: Any) -> tf.Tensor:
 
 
 def like(value: Any, combined: tf.Tensor) -> Any:
-    """Return a combined value in the form that this rank's had. Local.
+    """Return a combined value with the Python type or dtype of this rank's value. Local.
 
     Args:
         value: This rank's.

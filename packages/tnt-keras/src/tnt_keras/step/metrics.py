@@ -22,6 +22,7 @@ import keras
 import tensorflow as tf
 
 from tnt_keras.keras_hooks.patch import replaced
+from tnt_keras.step.complete_results import CompleteResults
 from tnt_keras.step.context import Step, current_step
 from tnt_keras.step.graph_search import is_computed_from
 from tnt_keras.step.increment import Increment
@@ -70,6 +71,12 @@ class MetricStates:
             for variable in self._variables:
                 variable.assign(tf.zeros_like(variable.value))
 
+    def complete_results(self) -> CompleteResults | None:
+        """Return what completes results inside of the step; None if its rules do not ask for it."""
+        if not self._step.rules.completes_results:
+            return None
+        return CompleteResults(self._variables, self._before, self._step)
+
     def increments(self) -> list[Increment]:
         """Return what this rank's samples have added to the variables so far. Local."""
         return [
@@ -87,15 +94,20 @@ class RecordedResults:
         self._results: list[tuple[tf.Tensor, Callable[[], tf.Tensor]]] = []
 
     @contextlib.contextmanager
-    def recording(self, metrics: list[Any]) -> Iterator[None]:
+    def recording(
+        self, metrics: list[Any], complete: CompleteResults | None = None
+    ) -> Iterator[None]:
         """Record all calls of `metric.result()` inside a with-block. Local.
 
         Args:
             metrics: The metrics to watch.
+            complete: What computes results in the block, which are then final. Calls are
+                collective.
         """
         with contextlib.ExitStack() as stack:
             for metric in metrics:
-                stack.enter_context(replaced(metric, "result", self._recorder(metric.result)))
+                recorder = self._recorder(metric, metric.result, complete)
+                stack.enter_context(replaced(metric, "result", recorder))
             stack.enter_context(replaced(keras.Model, "get_metrics_result", _results_of))
             yield
 
@@ -121,8 +133,14 @@ class RecordedResults:
         results = {result.op for result, _ in self._results if tf.is_tensor(result)}
         return is_computed_from([value], results)
 
-    def _recorder(self, plain_result: Callable[[], Any]) -> Callable[[], Any]:
+    def _recorder(
+        self, metric: Any, plain_result: Callable[[], Any], complete: CompleteResults | None
+    ) -> Callable[[], Any]:
         def result() -> Any:
+            if complete is not None and complete.covers(metric):
+                final = complete.compute(metric, plain_result)
+                self._note(final, lambda: final)
+                return final
             value = plain_result()
             if isinstance(value, dict):
                 self._note(value, functools.cache(plain_result))  # once for all items

@@ -11,9 +11,10 @@ import tensorflow as tf
 
 from tnt_keras.collectives.channel import Channel
 from tnt_keras.collectives.exchange import ExchangeSequence
+from tnt_keras.keras_hooks import private, private_tensorflow
 from tnt_keras.keras_hooks.class_swap import MixinBase
-from tnt_keras.keras_hooks.private import check_version
 from tnt_keras.process.rank import get_rank, get_size
+from tnt_keras.step.assignments.checked_assignments import checked_assignments
 from tnt_keras.step.context import Step, current_tracing, is_building, step_scope
 from tnt_keras.step.data_check import DataCheck
 from tnt_keras.step.increment import combine
@@ -21,7 +22,6 @@ from tnt_keras.step.layer_statistics import RuledStates
 from tnt_keras.step.local_batch import LocalBatch, split
 from tnt_keras.step.losses import corrected_losses, scaled_additional_losses
 from tnt_keras.step.optimizer import hooked_optimizers
-from tnt_keras.step.own_assignments import own_assignments
 from tnt_keras.step.predictions import PredictionGather
 from tnt_keras.step.rules import StepRules
 from tnt_keras.step.state import StepState
@@ -46,7 +46,9 @@ class StepCommunication:
     """
 
     def __init__(self, probe: str) -> None:
-        check_version()
+        private.check_version()
+        if probe != "off" and get_size() > 1:  # a proof alone needs them
+            private_tensorflow.check_version()
         self.probe = probe
         self.optimizers: list[Any] = []
         self.variables: list[tf.Variable] = []
@@ -116,8 +118,8 @@ class DistributedSteps(MixinBase):
                 return super().train_step(data, *args, **kwargs)
         rows, step = self._tnt_split(data, "train_step")
         state = StepState(self, step, self._tnt_communication.state, training=True)
-        watch = own_assignments(self, rows, step, self._tnt_communication.probe)
-        with self._tnt_inside(step), state.watching(), watch:
+        checked = checked_assignments(self, rows, step, self._tnt_communication.probe)
+        with self._tnt_inside(step), state.watching(), checked:
             logs = super().train_step(rows, *args, **kwargs)
         return state.global_logs(logs)
 

@@ -19,6 +19,7 @@ from tnt_keras.step.context import current_tracing
 from tnt_keras.step.errors import ProbeError
 
 _models: weakref.WeakSet[keras.Model] = weakref.WeakSet()
+_plain_apply: Callable[..., Any] | None = None
 # How many distributed models there were when an optimizer was looked at: it is looked at once.
 _looked_at: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
@@ -26,12 +27,26 @@ _looked_at: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 def notice_own_loops(model: keras.Model) -> None:
     """Have it noticed if something else than its steps trains a distributed model. Local.
 
+    That is as long as there is a distributed model: when the last one is gone, optimizers are those
+    of Keras again.
+
     Args:
         model: A distributed model, on several ranks.
     """
-    if not hasattr(keras.optimizers.Optimizer.apply, "_tnt_notices_own_loops"):
-        keras.optimizers.Optimizer.apply = _noticing(keras.optimizers.Optimizer.apply)
-    _models.add(model)
+    global _plain_apply
+    if _plain_apply is None:
+        _plain_apply = keras.optimizers.Optimizer.apply
+        keras.optimizers.Optimizer.apply = _noticing(_plain_apply)
+    if model not in _models:
+        _models.add(model)
+        weakref.finalize(model, _restore_if_unused)
+
+
+def _restore_if_unused() -> None:
+    global _plain_apply
+    if _plain_apply is not None and all(model is None for model in _models):
+        keras.optimizers.Optimizer.apply = _plain_apply
+        _plain_apply = None
 
 
 def _noticing(plain_apply: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,7 +60,6 @@ def _noticing(plain_apply: Callable[..., Any]) -> Callable[..., Any]:
                 _looked_at[optimizer] = len(models)
         return plain_apply(optimizer, grads, trainable_variables)
 
-    apply._tnt_notices_own_loops = True  # type: ignore[attr-defined]
     return apply
 
 

@@ -1,4 +1,4 @@
-"""By which rule the values of a step combine over ranks.
+"""The rules by which values that a step computes are combined over ranks.
 
 With n_r samples on rank r, n in the global batch and v_r what rank r computes from its samples:
 
@@ -23,7 +23,7 @@ import tensorflow as tf
 
 
 class Rule(enum.Enum):
-    """How the values of ranks become that of the global batch, see the module."""
+    """How values of ranks are combined, see the docstring of the module."""
 
     MEAN = "mean"
     SUM = "sum"
@@ -94,6 +94,8 @@ class StepRules:
             `Step.loss_weight`.
         weights_losses: Whether `scale_loss` multiplies by the share of the samples. Not if
             gradients are sums: float16 would overflow at other values than in the serial step.
+        completes_results: Whether results of metrics inside of the step are those of the samples of
+            all ranks, at the cost of an exchange for each.
         same_outputs: Places among the predictions that do not depend on samples.
         changed: The ids of the `tf.Variable`s that the step was seen to change, if it was proved.
         are_proved: Whether they were compared with the serial step, so that there is no need to
@@ -109,6 +111,7 @@ class StepRules:
     loss_correction: LossCorrection = LossCorrection.ALL
     sums_losses: bool = False
     weights_losses: bool = True
+    completes_results: bool = False
     same_outputs: set[int] = dataclasses.field(default_factory=set)
     changed: frozenset[int] = dataclasses.field(default=frozenset(), compare=False)
     are_proved: bool = dataclasses.field(default=False, compare=False)

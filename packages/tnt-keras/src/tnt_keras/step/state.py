@@ -57,7 +57,9 @@ class StepState:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Record results and weight scalars in a with-block around the user's step. Local."""
-        with self._results.recording(self._watched_metrics), weighted_scalars(self._step):
+        complete = self._metrics.complete_results()
+        recording = self._results.recording(self._watched_metrics, complete)
+        with recording, weighted_scalars(self._step):
             yield
 
     def global_logs(self, logs: Any) -> Any:
@@ -116,7 +118,8 @@ class StepState:
         return increments
 
     def _check_other_log(self, key: str, value: tf.Tensor, *, is_proved: bool) -> None:
-        if self._results.is_derived(value):
+        is_complete = self._step.rules.completes_results
+        if not is_complete and self._results.is_derived(value):
             raise ValueError(
                 f"`train_step` or `test_step` returned {key!r}, which is computed from the "
                 "result of a metric. On several ranks that result is not complete before the "

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tnt_keras.collectives.errors import DifferentInputError, DifferentWeightsError
 from tnt_keras.collectives.messages import allgather, broadcast
 from tnt_keras.collectives.replicas import compare_arrays, first_difference
 from tnt_keras.process.rank import MASTER_RANK, get_rank
@@ -44,7 +45,8 @@ def synchronize(model: keras.Model) -> None:
         model: A built model.
 
     Raises:
-        ValueError: On all ranks, if the models differ in structure; names the first difference.
+        DifferentInputError: On all ranks, if the models differ in structure; names the first
+            difference.
     """
     variables = replicated_variables(model)
     seeds = seed_states(model)
@@ -64,15 +66,17 @@ def check_replicas(model: keras.Model) -> None:
         model: A built model.
 
     Raises:
-        RuntimeError: On all ranks, if a variable differs; names the first one and the ranks.
+        DifferentWeightsError: On all ranks, if a variable differs; names the first one and the
+            ranks.
     """
-    variables = replicated_variables(model)
+    # Scalars first: another learning rate is the cause of other weights, which are many.
+    variables = sorted(replicated_variables(model), key=lambda variable: len(variable.shape))
     difference = compare_arrays(
         "checksums of weights", (_array(variable) for variable in variables)
     )
     if difference is not None:
         name = name_of(variables[difference.index])
-        raise RuntimeError(
+        raise DifferentWeightsError(
             f"Rank {get_rank()}: the variable {name!r} is not the same on all ranks: ranks "
             f"{difference.ranks} differ from rank {MASTER_RANK}. Training was stopped, since its "
             "results would be wrong. Does the step, a callback or other code change variables by "
@@ -125,7 +129,7 @@ def _check_same_structure(variables: list[Any]) -> None:
     of_master_rank, of_other = (
         _describe(of_ranks[each][index : index + 1]) for each in (MASTER_RANK, rank)
     )
-    raise ValueError(
+    raise DifferentInputError(
         f"Rank {get_rank()}: the models of the ranks differ. Variable {index} is {of_master_rank} "
         f"on rank {MASTER_RANK} and {of_other} on rank {rank}. Every rank must build the same "
         "model."
@@ -133,8 +137,18 @@ def _check_same_structure(variables: list[Any]) -> None:
 
 
 def _describe(variables: list[Any]) -> str:
-    """Return what a list of one variable, or of none, is about."""
+    """Describe the variable in a list of one, or say that the list is empty."""
     if not variables:
         return "absent"
     [(path, shape, dtype)] = variables
     return f"{path!r} of shape {tuple(shape)} and dtype {dtype}"
+
+
+def is_number(dtype: Any) -> bool:
+    """Return whether a type is numeric or boolean, so that its values can be compared. Local.
+
+    Args:
+        dtype: Of a tensor or variable.
+    """
+    dtype = tf.as_dtype(dtype)
+    return bool(dtype.is_floating or dtype.is_integer or dtype.is_bool)

@@ -62,8 +62,44 @@ def term_after_some_steps_that_the_model_counts() -> Training:
     return _switched(weight)
 
 
+@wrong("refused")
+def term_in_every_third_step() -> Training:
+    """The first step that has it is neither the first nor the second one."""
+    return _switched(lambda model: tf.equal(model.optimizer.iterations.value % 3, 2))
+
+
+@wrong("refused")
+def term_in_a_few_early_steps() -> Training:
+    def weight(model: Any) -> Any:
+        steps = model.optimizer.iterations.value
+        return tf.logical_and(steps >= 4, steps < 6)
+
+    return _switched(weight)
+
+
+@right(evaluates=False)
+def weight_from_a_table_of_steps() -> Training:
+    """The table has a weight for each step of this training, and none for later ones."""
+
+    class Weighted(OwnStep):
+        def __init__(self, inner: Any, loss_of: Any) -> None:
+            super().__init__(inner, self._weighted)
+            self.count = self.add_weight((), "zeros", dtype="int32", trainable=False, name="count")
+            self.table = tf.linspace(1.0, 0.5, 8)
+
+        def _weighted(self, model: Any, x: Any, y: Any) -> Any:
+            weight = self.table[self.count.value]
+            self.count.assign_add(1)
+            return weight * mean_squared_error(model, x, y)
+
+    model = own_step(mean_squared_error, kind=Weighted)
+    return model, data.of_arrays(data.features(), data.targets())
+
+
 class _Branching(OwnStep):
-    """Does something in the fourth step, which is neither the first nor the second one."""
+    """Does something in one step, by default in the fourth one."""
+
+    step = 4
 
     def __init__(self, inner: Any, loss_of: Any) -> None:
         super().__init__(inner, loss_of)
@@ -71,16 +107,18 @@ class _Branching(OwnStep):
 
     def logs(self, x: Any, y: Any, loss: Any) -> dict[str, Any]:
         total = tf.reduce_sum(tf.abs(y))
-        is_fourth = tf.equal(self.optimizer.iterations.value, 4)
-        tf.cond(is_fourth, lambda: self.change(total), lambda: self.kept.value)
+        is_this = tf.equal(self.optimizer.iterations.value, self.step)
+        tf.cond(is_this, lambda: self.change(total), lambda: self.kept.value)
         return super().logs(x, y, loss)
 
     def change(self, total: Any) -> Any:
         raise NotImplementedError
 
 
-def _branching(change: Callable[[Any, Any], Any]) -> Training:
+def _branching(change: Callable[[Any, Any], Any], number: int = 4) -> Training:
     class Branching(_Branching):
+        step = number
+
         def change(self, total: Any) -> Any:
             change(self, total)
             return self.kept.value
@@ -89,9 +127,15 @@ def _branching(change: Callable[[Any, Any], Any]) -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("refused", evaluates=False)
+@wrong("exact", evaluates=False)
 def sum_that_one_branch_keeps() -> Training:
     return _branching(lambda model, total: model.kept.assign_add(total))
+
+
+@wrong("refused", evaluates=False)
+def sum_that_one_late_branch_keeps() -> Training:
+    """No state that is looked at goes there."""
+    return _branching(lambda model, total: model.kept.assign_add(total), 13)
 
 
 @right(evaluates=False)

@@ -55,7 +55,7 @@ class Sink:
 
 
 class LineMixer:
-    """Let one stream pass as it is and put whole lines of others between its lines.
+    """Pass one stream on unchanged and insert whole lines of others between its lines.
 
     Lines of others wait while the passing stream is in the middle of a line, but at most `HOLD_S`:
     then that line is broken, so that a progress bar does not hide messages.

@@ -74,7 +74,7 @@ def visible_gpus(num_installed: int, environment: Mapping[str, str]) -> tuple[st
 
 
 def stated_gpus(count: int, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """List `count` GPUs whose presence the user vouches for with `TNT_GPUS_PER_NODE`. Pure.
+    """List the `count` GPUs that the user states with `TNT_GPUS_PER_NODE`. Pure.
 
     Raises:
         LaunchError: If the user's list of visible devices is shorter.

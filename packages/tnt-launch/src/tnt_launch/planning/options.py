@@ -13,9 +13,12 @@ from tnt_launch.errors import LaunchError
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import (
     FUSION_THRESHOLD_KB,
+    LOG_LEVEL,
     LOG_LEVELS,
+    PROBE,
     PROBES,
     TIMEOUT_S,
+    WIRE_DTYPE,
     WIRE_DTYPES,
     Variable,
 )
@@ -91,8 +94,8 @@ def _add_rank_options(group: argparse._ArgumentGroup) -> None:
 def _add_output_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--log-level",
-        type=str.upper,
-        choices=LOG_LEVELS,
+        metavar=_one_of(LOG_LEVELS),
+        type=_reader(LOG_LEVEL),
         help="level of the messages of tarantella (default: WARNING)",
     )
     group.add_argument(
@@ -138,8 +141,8 @@ def _add_tuning_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--wire-dtype",
-        type=str.lower,
-        choices=WIRE_DTYPES,
+        metavar=_one_of(WIRE_DTYPES),
+        type=_reader(WIRE_DTYPE),
         help="what float32 gradients are rounded to while they travel (default: none)",
     )
     group.add_argument(
@@ -154,8 +157,8 @@ def _add_tuning_options(group: argparse._ArgumentGroup) -> None:
 def _add_exactness_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--probe",
-        type=str.lower,
-        choices=PROBES,
+        metavar=_one_of(PROBES),
+        type=_reader(PROBE),
         help="what is done with a model whose results would not be the serial ones "
         "(default: error)",
     )
@@ -211,6 +214,10 @@ def make_spec(options: argparse.Namespace) -> LaunchSpec:
         probe=options.probe,
         timeout_s=options.timeout_s,
     )
+
+
+def _one_of(words: tuple[str, ...]) -> str:
+    return "{" + ",".join(words) + "}"
 
 
 def _reader(variable: Variable[_T]) -> Callable[[str], _T]:

@@ -15,6 +15,7 @@ from tnt_launch.planning.variables import (
     LOG_LEVEL,
     LOG_ON_ALL_DEVICES,
     OUTPUT_ON_ALL_DEVICES,
+    PREFIX,
     PROBE,
     TIMEOUT_S,
     USER_VARIABLES,
@@ -104,15 +105,18 @@ def _check_fusion_threshold(settings: Settings) -> None:
 
 
 def _unknown_names(names: Mapping[str, str]) -> tuple[str, ...]:
-    unknown = sorted(name for name in names if name.startswith("TNT_") and name not in ALL_NAMES)
+    unknown = sorted(name for name in names if name.startswith(PREFIX) and name not in ALL_NAMES)
     return tuple(
-        f"{name} is not a variable of Tarantella and has no effect on it. "
-        f"The nearest known name is {_nearest(name)}."
+        f"{name} is not a variable of Tarantella and has no effect on it.{_suggestion(name)}"
         for name in unknown
     )
 
 
-def _nearest(name: str) -> str:
+def _suggestion(name: str) -> str:
+    """Name the known variable that resembles `name`, if one does, as tnt-keras does."""
     import difflib  # rarely needed
 
-    return difflib.get_close_matches(name, ALL_NAMES, n=1, cutoff=0.0)[0]
+    # All names resemble each other by their prefix, so it is left out of the comparison.
+    known = [known.removeprefix(PREFIX) for known in ALL_NAMES]
+    nearest = difflib.get_close_matches(name.removeprefix(PREFIX), known, n=1, cutoff=0.6)
+    return f" Did you mean {PREFIX}{nearest[0]}?" if nearest else ""

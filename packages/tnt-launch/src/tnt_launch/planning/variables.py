@@ -187,6 +187,9 @@ class Variable(Generic[_T]):
             ) from None
 
 
+PREFIX = "TNT_"
+"""What the names of all variables begin with."""
+
 _COMM, _KERAS, _LAUNCH = "tnt-comm", "tnt-keras", "tnt-launch"
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")

@@ -120,7 +120,7 @@ class Job:
             self.interrupted_by = self.interrupted_by or numbers[0]
 
     def _is_traceback_news(self, end: RankEnd) -> bool:
-        """Return whether to show a traceback held back; the report tells that of a failure."""
+        """Return whether to show a traceback held back; the report shows that of a failed rank."""
         if self.interrupted_by is not None:
             return end.rank == 0 and "KeyboardInterrupt" not in end.stderr
         return end.exit_code == 0

@@ -1,0 +1,95 @@
+"""The only module that uses what TensorFlow does not document.
+
+These are the functions that all random functions of Keras and TensorFlow call in the end.
+
+Other versions of TensorFlow than those of the `VersionGate` are noticed when the first of these
+names is needed, or by `check_version`: importing this module neither fails nor logs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_keras.keras_hooks.patch import replaced
+from tnt_keras.keras_hooks.version_gate import VersionGate
+
+_GATE = VersionGate("TensorFlow", "tensorflow", oldest=(2, 18), newest=(2, 21))
+
+_RANDOM_OPERATIONS = {
+    "tensorflow.python.framework.random_seed": ("get_seed",),
+    "tensorflow.python.ops.gen_candidate_sampling_ops": (
+        "all_candidate_sampler",
+        "fixed_unigram_candidate_sampler",
+        "learned_unigram_candidate_sampler",
+        "log_uniform_candidate_sampler",
+        "uniform_candidate_sampler",
+    ),
+    "tensorflow.python.ops.gen_random_ops": (
+        "multinomial",
+        "random_gamma",
+        "random_poisson_v2",
+        "random_shuffle",
+        "random_standard_normal",
+        "random_uniform",
+        "random_uniform_int",
+        "truncated_normal",
+    ),
+    "tensorflow.python.ops.gen_stateful_random_ops": (
+        "rng_read_and_skip",
+        "stateful_random_binomial",
+    ),
+    "tensorflow.python.ops.gen_stateless_random_ops": (
+        "stateless_multinomial",
+        "stateless_random_binomial",
+        "stateless_random_poisson",
+    ),
+    "tensorflow.python.ops.gen_stateless_random_ops_v2": (
+        "stateless_random_gamma_v3",
+        "stateless_random_normal_v2",
+        "stateless_random_uniform_full_int_v2",
+        "stateless_random_uniform_int_v2",
+        "stateless_random_uniform_v2",
+        "stateless_shuffle",
+        "stateless_truncated_normal_v2",
+    ),
+}
+_random_operations: dict[tuple[str, str], Any] = {
+    (module, name): _GATE.find(module, name)
+    for module, names in _RANDOM_OPERATIONS.items()
+    for name in names
+}
+
+
+@functools.cache
+def check_version() -> None:
+    """Make sure that this version of TensorFlow can be used; only the first call does. Local.
+
+    Raises:
+        ImportError: If it is older or newer than all that are supported, or lacks a name.
+    """
+    _GATE.check(tf.__version__)
+
+
+@contextlib.contextmanager
+def replaced_random_operations(
+    replace: Callable[[str, Callable[..., Any]], Callable[..., Any]],
+) -> Iterator[None]:
+    """Replace the functions that all random functions of Keras and TensorFlow call. Local.
+
+    Args:
+        replace: Given name and function, the function that is used in the block. The names are
+            those of operations, in lower case, and `get_seed`.
+    """
+    check_version()
+    with contextlib.ExitStack() as stack:
+        for (module, name), plain in _random_operations.items():
+            stack.enter_context(
+                replaced(importlib.import_module(module), name, replace(name, plain))
+            )
+        yield

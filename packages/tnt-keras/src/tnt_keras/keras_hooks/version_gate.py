@@ -1,0 +1,85 @@
+"""Private names of another package: found on the versions they were tested with, or a clear error.
+
+A version that is not known is used with a warning if it has all the names, and refused if not.
+That is found out when the first of them is needed: finding names neither fails nor logs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tnt_keras.process.log import logger
+
+
+class VersionGate:
+    """Finds private names of one package, and refuses versions of it that lack them.
+
+    Args:
+        package: What the package is called, such as "Keras".
+        requirement: Its name for pip.
+        oldest: The first minor version that the names were tested with.
+        newest: The last one.
+    """
+
+    def __init__(
+        self, package: str, requirement: str, oldest: tuple[int, int], newest: tuple[int, int]
+    ) -> None:
+        self._package = package
+        self._requirement = requirement
+        self._oldest = oldest
+        self._newest = newest
+        self.missing: list[str] = []
+        """The names that were looked for in vain."""
+
+    def find(self, module: str, *names: str) -> Any:
+        """Return an object of a private module, None if this version has none. Local.
+
+        Args:
+            module: The full name of the module.
+            names: The name of the object in the module, of an attribute of that, and so on.
+        """
+        try:
+            found: Any = importlib.import_module(module)
+            for name in names:
+                found = getattr(found, name)
+        except (ImportError, AttributeError):
+            self.missing.append(".".join((module, *names)))
+            return None
+        return found
+
+    def check(self, version: str) -> None:
+        """Make sure that a version can be used; log a warning for one not known. Local.
+
+        Args:
+            version: The version of the package, such as "3.15.1".
+
+        Raises:
+            ImportError: If it is older or newer than all that are supported, or lacks a name.
+        """
+        tested = f"{_dotted(self._oldest)} to {_dotted(self._newest)}"
+        major, minor = (int(number) for number in version.split(".")[:2])
+        if not self._oldest <= (major, minor) < (self._oldest[0] + 1, 0):
+            after = (self._newest[0], self._newest[1] + 1)
+            raise ImportError(
+                f"{self._package} {version} is not supported by tnt-keras, which was tested with "
+                f"{self._package} {tested}. Install one of these: "
+                f"`pip install '{self._requirement}>={_dotted(self._oldest)},<{_dotted(after)}'`."
+            )
+        if self.missing:
+            raise ImportError(
+                f"{self._package} {version} lacks {', '.join(self.missing)}, which tnt-keras "
+                f"needs. It was tested with {self._package} {tested}: install one of these, or a "
+                "newer tnt-keras."
+            )
+        if (major, minor) > self._newest:
+            logger.warning(
+                "%s %s is newer than all versions that tnt-keras was tested with (%s).",
+                self._package,
+                version,
+                tested,
+            )
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,146 @@
+"""Prove each step of a model on the first batch that it gets, before the step runs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from tnt_keras.keras_hooks.class_swap import MixinBase, plain_class
+from tnt_keras.probe.comparison.explanation import (
+    explain_decision,
+    explain_failure_on_part,
+    explain_finding,
+)
+from tnt_keras.probe.comparison.scenarios import UnprovableError, UnprovablePartError
+from tnt_keras.probe.proof import Proof, prove
+from tnt_keras.probe.samples.first_element import FirstElement
+from tnt_keras.probe.step_proof import FormerProofs, StepProof
+from tnt_keras.process.log import logger
+from tnt_keras.process.rank import get_size
+from tnt_keras.step.errors import ProbeError
+from tnt_keras.step.variables import check_replicas
+
+_MOST_WARNINGS = 5
+
+
+class ProvedSteps(MixinBase):
+    """Mixin for a Keras model: its functions prove their step before they run it first."""
+
+    def make_train_function(self, force: bool = False) -> Any:
+        """Make the function that Keras' `fit` calls for each step, as Keras does. Local."""
+        made = super().make_train_function(force)
+        _prove_first(self, "train_step", "train_function")
+        return made
+
+    def make_test_function(self, force: bool = False) -> Any:
+        """Make the function that Keras' `evaluate` calls for each step, as Keras does. Local."""
+        made = super().make_test_function(force)
+        _prove_first(self, "test_step", "test_function")
+        return made
+
+    def make_predict_function(self, force: bool = False) -> Any:
+        """Make the function that Keras' `predict` calls for each step, as Keras does. Local."""
+        made = super().make_predict_function(force)
+        _prove_first(self, "predict_step", "predict_function")
+        return made
+
+
+def allow_another_proof(model: Any, epoch: int) -> None:
+    """Let the training step be proved again in an epoch if need be. Local.
+
+    Args:
+        model: A distributed model.
+        epoch: Of `fit`, counted from 0, which is about to begin.
+    """
+    proof = model._tnt_preparation.proofs_of("train_step").current
+    if proof is not None:
+        proof.epoch = epoch
+
+
+def _prove_first(model: Any, step_name: str, function_name: str) -> None:
+    """Let a function of the model prove its step before it runs it for the first time."""
+    if get_size() == 1 or model._tnt_communication.probe == "off":
+        return
+    function = getattr(model, function_name)
+    if function is None:
+        return
+    subject, rules = _subject(model, step_name), model._tnt_communication.rules
+
+    def wants_to_look(kind: Hashable) -> bool:
+        proof = model._tnt_preparation.proofs_of(step_name).choose((subject, kind))
+        if step_name != "predict_step":  # of which ranks may take different numbers
+            proof.is_wanted |= proof.is_due()
+        return proof.is_wanted or proof.rules != rules[step_name]
+
+    def look(element: Any) -> None:
+        proof = model._tnt_preparation.proofs_of(step_name).current
+        if proof.is_wanted:
+            _find_rules(model, step_name, element, proof)
+        are_new, rules[step_name] = proof.rules != rules[step_name], proof.rules
+        if are_new:
+            remake = getattr(super(ProvedSteps, model), f"make_{function_name}")
+            remake(force=True)
+            wrapped.replace(getattr(model, function_name))
+            setattr(model, function_name, wrapped)
+
+    if isinstance(function, FirstElement):
+        function = function.function
+    wrapped = FirstElement(function, look, wants_to_look)
+    setattr(model, function_name, wrapped)
+
+
+def _subject(model: Any, step_name: str) -> Hashable:
+    """Return what a proof is about; it changes with the step's code and what it trains."""
+    return (
+        getattr(plain_class(type(model)), step_name),
+        getattr(model, "optimizer", None),  # a model that predicts need not be compiled
+        tuple(id(variable) for variable in model.trainable_variables),
+    )
+
+
+def _find_rules(model: Any, step_name: str, element: Any, known: StepProof) -> None:
+    """Prove a step and note its rules. Whoever goes on after an error meets it again."""
+    communication = model._tnt_communication
+    try:
+        proof = prove(model, step_name, element, communication.optimizers, known.former)
+    except UnprovablePartError as error:
+        sentence = explain_failure_on_part(step_name, str(error))
+        if communication.probe == "error":
+            raise ProbeError(sentence) from error
+        logger.warning("%s", sentence)
+        known.is_wanted = False
+        return
+    except UnprovableError as error:
+        logger.warning(
+            "It could not be proved that `%s` gives on several ranks what it gives on one, since "
+            "it cannot be run on some samples apart from training: %s. Values are combined as "
+            "those of Keras' own steps are.",
+            step_name,
+            error,
+        )
+        known.is_wanted = False
+        return
+    if proof is None:  # no data
+        return
+    if proof.decision.findings:
+        check_replicas(model)  # else the model is blamed for what a callback of one rank has done
+    _report(proof, step_name, communication.probe)
+    known.undecided = proof.decision.undecided
+    known.settings = proof.settings
+    scales = known.former.scales or proof.decision.scales
+    known.former = FormerProofs(scales, proof.decision.fitting)
+    known.rules = proof.decision.rules
+    known.is_wanted = False
+
+
+def _report(proof: Proof, step_name: str, probe: str) -> None:
+    findings = proof.decision.findings
+    weights = proof.decision.assigned_weights
+    sentences = [explain_finding(each, step_name, weights) for each in findings[:_MOST_WARNINGS]]
+    if not findings:
+        logger.info("%s %s", step_name, explain_decision(proof.decision, proof.seconds))
+    elif probe == "error":
+        more = f" ({len(findings) - 1} more values differ.)" if len(findings) > 1 else ""
+        raise ProbeError(sentences[0] + more)
+    for sentence in sentences:
+        logger.warning("%s", sentence)

@@ -1,0 +1,146 @@
+"""Say in a sentence what was found, what it is likely to come from, and what to do about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tnt_keras.probe.comparison.decision import Decision, Finding
+from tnt_keras.probe.runs.observation import Kind
+from tnt_keras.probe.runs.tape_gradients import AMPLIFICATION
+from tnt_keras.step.rules import LossCorrection, Rule
+
+_GATHER = (
+    "take all rows of the global batch where rows meet, with `tnt.gather_batch(x)`, "
+    "`tnt.batch_sum(x)` or `tnt.batch_mean(x, weights)`"
+)
+_CAUSES = {
+    Kind.GRADIENT: (
+        "the loss is neither a mean nor a sum over samples (a quotient like "
+        "sum(loss * mask) / sum(mask), pairs of samples, statistics of the batch), or gradients "
+        "are clipped before the optimizer gets them",
+        f"{_GATHER}, and clip with the optimizer's `clipnorm`, `clipvalue` or `global_clipnorm`",
+    ),
+    Kind.METRIC: (
+        "the metric takes in a value that is not a mean or a sum over samples (the root of a "
+        "mean, a rank correlation, a ratio), or its result is used inside of the step",
+        f"write it as a `keras.metrics.Metric` whose variables are sums over samples, or {_GATHER}",
+    ),
+    Kind.VARIABLE: (
+        "its new value is not a mean, sum or maximum over samples (a queue of features, a ratio)",
+        f"{_GATHER} before it is assigned",
+    ),
+    Kind.LOG: (
+        "it is neither a mean, a sum nor a maximum over samples",
+        f"keep it in a metric and return `metric.result()`, or {_GATHER}",
+    ),
+    Kind.RESULT: (
+        "the metric keeps something outside of its variables, in attributes of Python, or its "
+        "result is read before it is updated",
+        "keep it in variables, made by `add_weight`, which are sums over samples, and read the "
+        "result after the update",
+    ),
+    Kind.ADDITIONAL_LOSS: (
+        "it is neither a mean nor a sum over samples (a product of means, a ratio)",
+        _GATHER,
+    ),
+    Kind.ATTRIBUTE: (
+        "the step keeps in Python what it computes from the samples of its rank",
+        f"keep it in a variable, made by `add_weight`, or {_GATHER}",
+    ),
+    Kind.OUTPUT: (
+        "it depends on the other rows of the batch",
+        f"{_GATHER}, or predict on one rank",
+    ),
+}
+_CLIPPING_CAUSE = (
+    "gradients are clipped, or changed otherwise, before the optimizer gets them; these are the "
+    f"values for gradients {AMPLIFICATION:.0f} times as large"
+)
+_ORDER_CAUSE = "the serial value depends on the order of the rows in the batch"
+
+
+def explain_finding(finding: Finding, step_name: str, assigned_weights: Sequence[str] = ()) -> str:
+    """Return the sentence on a value that fits no rule. Pure.
+
+    Args:
+        finding: The value.
+        step_name: In which step.
+        assigned_weights: Names of trainable weights that the step assigns by itself.
+    """
+    quantity, fit = finding.quantity, finding.fit
+    cause, remedy = _CAUSES[quantity.kind]
+    if fit.are_amplified:
+        cause = _CLIPPING_CAUSE
+    if fit.depends_on_order:
+        cause = _ORDER_CAUSE
+    if finding.needs_other_values:
+        cause += (
+            "; it shows for samples of other values than the first ones: zeros, other classes or "
+            "shorter texts among them"
+        )
+    if assigned_weights:
+        cause += (
+            f", or the step assigns to {_shortened(list(assigned_weights))} what it computes from "
+            "the samples, as sharpness-aware minimisation does"
+        )
+    return (
+        f"The {quantity.kind.value} {quantity.name!r} of `{step_name}` would not be that of the "
+        f"serial run: it is {fit.serial:.6g} there, while ranks give {_of_ranks(finding)}. Likely "
+        f"cause: {cause}. Remedy: {remedy}; "
+        '`tnt.Model(model, probe="warn")` trains all the same.'
+    )
+
+
+def _of_ranks(finding: Finding) -> str:
+    mean, total = finding.fit.of_rule[Rule.MEAN], finding.fit.of_rule[Rule.SUM]
+    if finding.quantity.kind is not Kind.OUTPUT:
+        return f"{mean:.6g} as mean and {total:.6g} as sum"
+    return "another number of rows" if math.isnan(mean) else f"{mean:.6g}"
+
+
+def explain_failure_on_part(step_name: str, error: str) -> str:
+    """Return the sentence on a step that runs on a batch, but not on its parts. Pure.
+
+    Args:
+        step_name: Of the step.
+        error: What it raises there.
+    """
+    return (
+        f"`{step_name}` runs on the first batch, but not on the parts of it that ranks have: "
+        f"{error}. Likely cause: the number of samples is written in the code of the model or the "
+        "step, or more samples are needed than a rank has. Remedy: take the number from "
+        "`tf.shape(x)[0]`, make batches larger, or take all rows of the global batch with "
+        '`tnt.gather_batch(x)`; `tnt.Model(model, probe="warn")` trains all the same.'
+    )
+
+
+def explain_decision(decision: Decision, seconds: float) -> str:
+    """Return the line that says what was proved. Pure.
+
+    Args:
+        decision: Without findings.
+        seconds: That it took.
+    """
+    counts = " and ".join(
+        f"{number} {kind.value}{'s' if number != 1 else ''}"
+        for kind, number in decision.num_equal.items()
+    )
+    parts = [f"proved: {counts or 'nothing'} equal to serial within {decision.deviation:.0e}"]
+    for rule in Rule:
+        names = [quantity.name for quantity, chosen in decision.chosen.items() if chosen is rule]
+        if names:
+            parts.append(f"{len(names)} by {rule.value} ({_shortened(names)})")
+    if decision.rules.loss_correction is not LossCorrection.ALL:
+        parts.append(f"with the denominators of {decision.rules.loss_correction.value} summed")
+    if decision.rules.completes_results:
+        parts.append("with results of metrics completed inside of the step")
+    if decision.undecided:
+        names = [quantity.name for quantity in decision.undecided]
+        parts.append(f"{len(names)} undecided so far ({_shortened(names)})")
+    return ", ".join([*parts, f"{seconds:.1f} s"])
+
+
+def _shortened(names: list[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown}, ..."

@@ -1,0 +1,1 @@
+"""Runs of a step on some samples, and what they show."""

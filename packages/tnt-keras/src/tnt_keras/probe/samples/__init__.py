@@ -1,0 +1,1 @@
+"""The samples on which a step is proved."""

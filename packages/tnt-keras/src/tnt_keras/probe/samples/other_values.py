@@ -1,0 +1,100 @@
+"""Make samples with other values than the first ones of a data set happen to have.
+
+A quotient such as `sum(loss * mask) / sum(mask)` is a mean as long as no sample is masked, the
+first batch of a sorted data set has one label, and texts of one length need no padding. So some of
+the first samples get values that later ones may well have:
+
+    numbers                     zeros, which stand for padding, for what is masked, for a class, for
+                                black and for the mean of a feature; entries that are zero in all
+                                samples get ones, if they are integers or truth values
+    one-hot codes               that of the next class
+    strings and ragged rows     their first half
+
+What would mean something else, or cannot come, stays as it is: labels of -1 and 1; integers that
+are all different, which may be numbers of the samples; one number other than 0 and 1 in all
+samples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+
+from tnt_keras.probe.samples.first_samples import Samples
+from tnt_keras.step.variables import is_number
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+def with_other_values(samples: Samples) -> Samples | None:
+    """Return the samples with other values in some more than half of them. Local.
+
+    It is the first samples that change, so that with parts of neighbours one of two ranks has no
+    others, and the other one a few: a maximum is then no sum.
+
+    Args:
+        samples: The first samples of a batch.
+
+    Returns:
+        None if nothing changes.
+    """
+    num_changed = min(samples.num_rows // 2 + 2, samples.num_rows - 1)
+    is_changed = np.arange(samples.num_rows) < num_changed
+    rows = tf.nest.map_structure(lambda leaf: _changed(leaf, is_changed), samples.all_rows)
+    pairs = zip(tf.nest.flatten(rows), tf.nest.flatten(samples.all_rows), strict=True)
+    if all(new is old for new, old in pairs):
+        return None
+    return dataclasses.replace(samples, all_rows=rows)
+
+
+def _changed(leaf: Any, is_changed: Array) -> Any:
+    """Return a component with other values in some rows, or the component itself."""
+    if isinstance(leaf, tf.RaggedTensor):
+        return _first_halves(leaf, is_changed)
+    if not tf.is_tensor(leaf) or isinstance(leaf, tf.SparseTensor) or leaf.shape.rank == 0:
+        return leaf
+    rows = is_changed.reshape(-1, *[1] * (leaf.shape.rank - 1))
+    if leaf.dtype == tf.string:
+        kept = tf.where(rows, tf.strings.length(leaf) // 2, tf.strings.length(leaf))
+        return tf.strings.substr(leaf, tf.zeros_like(kept), kept)
+    if not is_number(leaf.dtype) or not is_changed.any():
+        return leaf
+    values = leaf.numpy()
+    other = _other_numbers(values)
+    return leaf if other is None else tf.constant(np.where(rows, other, values))
+
+
+def _other_numbers(values: Array) -> Array | None:
+    """Return numbers that samples might have too, in the shape of the samples or of one of them."""
+    numbers = values.astype(np.float64)
+    are_integers = bool((numbers == np.round(numbers)).all())
+    are_single = numbers[0].size == 1
+    known = np.unique(numbers)
+    if np.array_equal(known, [-1.0, 1.0]) or np.array_equal(known, [-1.0]):
+        return None
+    if are_single and len(known) == 1 and known[0] not in (0.0, 1.0):
+        return None
+    if are_single and are_integers and len(known) == len(numbers) > 2:
+        return None
+    if _are_codes(numbers, known):
+        return np.roll(values, 1, axis=-1)
+    is_always_zero = ~values.any(axis=0)
+    return np.where(is_always_zero & are_integers, 1, 0).astype(values.dtype)
+
+
+def _are_codes(numbers: Array, known: Array) -> bool:
+    """Return whether samples say by ones among zeros which of some classes they belong to."""
+    if numbers.ndim < 2 or not np.array_equal(known, [0.0, 1.0]):
+        return False
+    num_ones = numbers.sum(axis=-1)
+    return bool((num_ones == num_ones.flat[0]).all() and 0 < num_ones.flat[0] < numbers.shape[-1])
+
+
+def _first_halves(leaf: tf.RaggedTensor, is_changed: Array) -> tf.RaggedTensor:
+    lengths = leaf.row_lengths()
+    kept = tf.where(is_changed, (lengths + 1) // 2, lengths)
+    places = tf.ragged.range(kept) + leaf.row_starts()[:, tf.newaxis]
+    return tf.RaggedTensor.from_row_lengths(tf.gather(leaf.values, places.flat_values), kept)

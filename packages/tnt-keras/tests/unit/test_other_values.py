@@ -1,0 +1,79 @@
+"""Some samples get values that later ones may have, to tell rules apart that fit the first ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tnt_keras.probe.samples.first_samples import Samples
+from tnt_keras.probe.samples.other_values import with_other_values
+
+
+def changed(rows: Any, num_rows: int = 5) -> Any:
+    """What becomes of samples, as lists; None if they stay as they are."""
+    samples = Samples(rows, np.arange(0, num_rows, 2), num_rows)
+    other = with_other_values(samples)
+    if other is None:
+        return None
+    assert (other.num_rows, other.rows.tolist()) == (num_rows, [0, 2, 4])
+    return tf.nest.map_structure(
+        lambda leaf: leaf.to_list() if isinstance(leaf, tf.RaggedTensor) else leaf.numpy().tolist(),
+        other.all_rows,
+    )
+
+
+def test_numbers_become_zero_in_more_than_half_of_the_samples() -> None:
+    assert changed(tf.constant([3, 1, 2, 3, 3])) == [0, 0, 0, 0, 3]
+    assert changed(tf.ones(5)) == [0.0, 0.0, 0.0, 0.0, 1.0]
+    assert changed(tf.constant([True] * 5)) == [False] * 4 + [True]
+    assert changed(tf.constant([0.5, 0.25, 2.0, -1.0, 0.75])) == [0.0] * 4 + [0.75]
+
+
+def test_a_label_that_is_zero_in_all_samples_becomes_one() -> None:
+    assert changed(tf.zeros(5, tf.int64)) == [1, 1, 1, 1, 0]
+    assert changed(tf.constant([[2, 0]] * 5)) == [[0, 1]] * 4 + [[2, 0]]
+    assert changed(tf.constant([[0.5, 0.0]] * 5)) == [[0.0, 0.0]] * 4 + [[0.5, 0.0]]
+
+
+def test_codes_of_classes_stay_codes() -> None:
+    assert changed(tf.constant([[1, 0, 0]] * 5)) == [[0, 1, 0]] * 4 + [[1, 0, 0]]
+    two_of_four = [[1.0, 1.0, 0.0, 0.0], *[[0.0, 1.0, 0.0, 1.0]] * 4]
+    assert changed(tf.constant(two_of_four)) == [
+        [0.0, 1.0, 1.0, 0.0],
+        *[[1.0, 0.0, 1.0, 0.0]] * 3,
+        two_of_four[4],
+    ]
+
+
+def test_texts_and_ragged_rows_become_shorter() -> None:
+    assert changed(tf.constant(["abcd", "a", "", "abc", "abc"])) == [b"ab", b"", b"", b"a", b"abc"]
+    rows = [[1, 2, 3], [4], [], [5, 6], [7, 8]]
+    assert changed(tf.ragged.constant(rows)) == [[1, 2], [4], [], [5], [7, 8]]
+    nested = tf.ragged.constant([[[1], [2, 3]], [[4]], [], [[5]], [[6], []]])
+    assert changed(nested) == [[[1]], [[4]], [], [[5]], [[6], []]]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        tf.constant([-1, 1, 1, -1, 1]),
+        tf.constant([[7], [3], [0], [5], [9]]),
+        tf.constant([4, 4, 4, 4, 4]),
+        tf.constant(7),
+        None,
+    ],
+    ids=["signs", "numbers of samples", "one number", "scalar", "none"],
+)
+def test_what_would_get_another_meaning_stays_as_it_is(rows: Any) -> None:
+    assert changed(rows) is None
+    labels = tf.ones(5)
+    other = with_other_values(Samples((rows, labels), np.arange(5), 5))
+    assert other is not None
+    assert other.all_rows[0] is rows
+
+
+def test_a_single_sample_stays_as_it_is() -> None:
+    assert changed(tf.ones(1), 1) is None

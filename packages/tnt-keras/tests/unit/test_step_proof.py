@@ -1,0 +1,53 @@
+"""A step is proved again when a setting has changed, or as long as values are undecided."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tnt_keras.probe.runs.observation import Kind, Quantity
+from tnt_keras.probe.step_proof import FormerProofs, StepProof
+
+BIAS = Quantity(Kind.GRADIENT, 0, "bias")
+LOG = Quantity(Kind.LOG, ("precision",), "precision")
+
+
+def due_epochs(proof: StepProof, num_epochs: int) -> list[int]:
+    """The epochs at whose first step a look is due; what follows in an epoch is asked too."""
+    found = []
+    for epoch in range(num_epochs):
+        proof.epoch = epoch
+        if proof.is_due():
+            found.append(epoch)
+        assert not proof.is_due()
+    return found
+
+
+def test_a_step_that_is_decided_is_never_due() -> None:
+    assert due_epochs(StepProof(), 9) == []
+
+
+def test_undecided_values_are_looked_at_ever_more_rarely() -> None:
+    assert due_epochs(StepProof(undecided=[BIAS]), 20) == [1, 2, 4, 8, 16]
+
+
+def test_what_was_switched_on_is_looked_at_at_once_and_by_its_own_scale() -> None:
+    weight = tf.Variable(0.0)
+    proof = StepProof(settings=[(weight, 0.0)], former=FormerProofs({BIAS: 3.0}))
+    assert due_epochs(proof, 3) == []
+    weight.assign(0.1)
+    assert due_epochs(proof, 1) == [0]
+    assert proof.former == FormerProofs()
+
+
+def test_undecided_values_keep_the_scales_of_the_first_proof() -> None:
+    proof = StepProof(undecided=[BIAS], former=FormerProofs({BIAS: 3.0}))
+    assert due_epochs(proof, 2) == [1]
+    assert proof.former.scales == {BIAS: 3.0}
+
+
+def test_logs_that_are_undecided_are_looked_at_in_later_batches() -> None:
+    proof = StepProof(undecided=[LOG])
+    due = [number for number in range(1, 40) if proof.is_due()]
+    assert due == [2, 3, 5, 9, 17, 33]
+    proof.undecided = [BIAS]
+    assert not any(proof.is_due() for _ in range(100))
