@@ -138,7 +138,7 @@ def cpp_commands(googletest: str, report: Path) -> list[list[str]]:
     """Build and run tnt-comm's C++ tests in the folder where its wheel was built just before."""
     folder = f"packages/tnt-comm/{BUILD_FOLDER}"
     options = ["-DTNT_COMM_BUILD_TESTS=ON", f"-DGTest_ROOT={googletest}"]
-    run = ["ctest", "--test-dir", folder, "--parallel", "4", "--quiet", "--output-on-failure"]
+    run = ["ctest", "--test-dir", folder, "--parallel", "4", "--quiet"]
     return [
         ["cmake", "-S", "packages/tnt-comm", "-B", folder, *options],
         ["cmake", "--build", folder, "--parallel", "2"],

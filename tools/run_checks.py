@@ -231,9 +231,13 @@ def count_tests(reports: Path) -> Counts:
 
 
 def failed_tests(suite: ElementTree.Element) -> list[str]:
-    """Return the name of each failed test and what its report says first."""
+    """Return the name of each failed test and what its report says first.
+
+    A report of ctest, which prints nothing itself (`--quiet`), holds the output.
+    """
     return [
         f"{case.get('classname')}::{case.get('name')}: {(reason.get('message') or '')[:200]}"
+        + ("" if reason.text else f"\n{case.findtext('system-out') or ''}".rstrip())
         for case in suite.iter("testcase")
         for reason in [*case.iter("failure"), *case.iter("error")]
     ]

@@ -121,6 +121,17 @@ def test_failed_tests_are_named_at_the_end(run, tmp_path):
     assert "==== 1 failed, 1 passed, 0 skipped in " in output
 
 
+def test_the_output_of_a_failed_test_is_shown_where_its_report_has_it_alone(run, tmp_path):
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports/cpp.xml").write_text(
+        '<testsuite tests="1" failures="1" errors="0" skipped="0"><testcase classname="Sum" '
+        'name="Sum"><failure message="Failed"/><system-out>3 is not 4\nat sum.cpp:7\n</system-out>'
+        "</testcase></testsuite>"
+    )
+    _, output = run({"title": "nothing", "commands": []})
+    assert "\nfailed: Sum::Sum: Failed\n3 is not 4\nat sum.cpp:7\n" in output
+
+
 def test_a_report_that_breaks_off_is_a_failure(run, tmp_path):
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports/one.xml").write_text('<testsuites><testsuite tests="10"><testc')

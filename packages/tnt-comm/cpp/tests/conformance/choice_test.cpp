@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "captured_stderr.hpp"
 #include "networks.hpp"
 #include "tnt/comm/base/log.hpp"
 
@@ -14,13 +15,13 @@ using tests::run_job;
 
 /// What is written to stderr while a job runs.
 std::string output_of(const Job& job, const std::function<void(Runtime&)>& function) {
-  ::testing::internal::CaptureStderr();
+  const tests::CapturedStderr output;
   try {
     run_job(job, function);
   } catch (...) {
     ADD_FAILURE() << "the job failed";
   }
-  return ::testing::internal::GetCapturedStderr();
+  return output.text();
 }
 
 int occurrences(const std::string& text, const std::string& phrase) {

@@ -107,7 +107,7 @@ void CollectiveOperation::report_stall() {
   const double waited_s = seconds_since(wait_start_);
   const bool is_first = next_report_s_ <= stall_report_s_;
   next_report_s_ = 2 * waited_s;  // reports become rarer
-  log_wait(waited_s, !is_call_awaited() ? "" : is_first ? kNoErrorYet : kIfThisLasts);
+  log_wait(waited_s, is_first ? kNoErrorYet : kIfThisLasts);
 }
 
 void CollectiveOperation::report_own_delay(double waited_s) const {
@@ -115,8 +115,14 @@ void CollectiveOperation::report_own_delay(double waited_s) const {
 }
 
 void CollectiveOperation::log_wait(double waited_s, std::string_view advice) const {
-  log_warning(health_->world_rank(),
-              text(title(), " has waited ", waited_s, " s for ", awaited_in_words(), ".", advice));
+  const std::vector<AwaitedMember> members = observe_awaited();
+  const bool is_call_awaited =
+      !members.empty() && std::all_of(members.begin(), members.end(), [](const auto& member) {
+        return member.status.state == PeerState::running && !is_silent(member.status) &&
+               !member.has_made_call;
+      });
+  log_warning(health_->world_rank(), text(title(), " has waited ", waited_s, " s for ",
+                                          in_words(members), ".", is_call_awaited ? advice : ""));
 }
 
 std::string CollectiveOperation::title() const {
@@ -124,26 +130,24 @@ std::string CollectiveOperation::title() const {
   return text(describe(), " of ", of_owner, "group '", health_->group_name(), "'");
 }
 
-bool CollectiveOperation::is_call_awaited() const {
-  const std::vector<int> members = awaited_members();
-  return !members.empty() && std::all_of(members.begin(), members.end(), [this](int member) {
-    const PeerStatus status = health_->status_of(member);
-    return status.state == PeerState::running && !is_silent(status) && !has_made_call(member);
-  });
+std::vector<CollectiveOperation::AwaitedMember> CollectiveOperation::observe_awaited() const {
+  std::vector<AwaitedMember> result;
+  for (const int member : awaited_members()) {
+    result.push_back(
+        {health_->world_rank_of(member), health_->status_of(member), has_made_call(member)});
+  }
+  return result;
 }
 
-std::string CollectiveOperation::awaited_in_words() const {
-  const std::vector<int> members = awaited_members();
+std::string CollectiveOperation::in_words(const std::vector<AwaitedMember>& members) const {
   if (members.empty()) return own_part();
   std::string result;
-  for (const int member : members) {
-    const PeerStatus status = health_->status_of(member);
+  for (const AwaitedMember& member : members) {
     const char* state = ", which runs but has not called it yet";
-    if (has_made_call(member)) state = ", which has called it and has not done its part yet";
-    if (is_silent(status)) state = ", which does not respond: stopped or swapped out";
-    result +=
-        text(result.empty() ? "" : "; ", comm::describe(health_->world_rank_of(member), status),
-             state, " (last sign of life ", status.heartbeat_age_s, " s ago)");
+    if (member.has_made_call) state = ", which has called it and has not done its part yet";
+    if (is_silent(member.status)) state = ", which does not respond: stopped or swapped out";
+    result += text(result.empty() ? "" : "; ", comm::describe(member.world_rank, member.status),
+                   state, " (last sign of life ", member.status.heartbeat_age_s, " s ago)");
   }
   return result;
 }
@@ -151,7 +155,7 @@ std::string CollectiveOperation::awaited_in_words() const {
 void CollectiveOperation::expire(double timeout_s) {
   break_group(Error(ErrorKind::timeout,
                     text("rank ", health_->world_rank(), ": ", title(), " was not complete after ",
-                         timeout_s, " s; it waits for ", awaited_in_words(),
+                         timeout_s, " s; it waits for ", in_words(observe_awaited()),
                          ". Check that every member makes the same calls in the same order, or"
                          " allow more time (timeout_s, TNT_TIMEOUT_S).")));
 }

@@ -99,11 +99,19 @@ class CollectiveOperation : public Operation {
   }
 
  private:
-  std::string awaited_in_words() const;
-  /// Whether all that is waited for is that other ranks, which run, make the call.
-  bool is_call_awaited() const;
+  /// A member that is waited for, as it is at one moment: all that a message says
+  /// of it must fit together, though it runs on.
+  struct AwaitedMember {
+    int world_rank;
+    PeerStatus status;
+    bool has_made_call;
+  };
+
+  std::vector<AwaitedMember> observe_awaited() const;
+  std::string in_words(const std::vector<AwaitedMember>& members) const;
   void require_alive() const;
   void report_stall();
+  /// The advice holds if all that is waited for is that ranks, which run, make the call.
   void log_wait(double waited_s, std::string_view advice) const;
 
   std::shared_ptr<Health> health_;
