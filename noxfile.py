@@ -72,20 +72,22 @@ def install(session: nox.Session, packages: Iterable[str], *others: str) -> None
     their own, so that nothing is fetched twice and CMake finds what it has compiled before.
     """
     session.env["PYTHONPATH"] = None  # it holds nox itself, see README
+    # Python compiles what is imported, a third of all files; pip would compile every one.
+    session.env["PYTHONDONTWRITEBYTECODE"] = None
     names = list(packages)
     if any(map(extends_python, names)) and not Path(HEADERS, "Python.h").is_file():
         folder = ROOT / ".nox" / f"headers-{sys.implementation.cache_tag}"
         session.run("python", "tools/python_headers.py", str(folder))
         session.env["CMAKE_ARGS"] = f"-DPython_INCLUDE_DIR={folder}"
     if not names:
-        session.install(*others)
+        session.install("--no-compile", *others)
         return
     tools = {need for name in names for need in PACKAGES[name]["build-system"]["requires"]}
-    session.install(*sorted(tools), *requirements("cpp"))
+    session.install("--no-compile", *sorted(tools), *requirements("cpp"))
     session.env["SKBUILD_BUILD_DIR"] = BUILD_FOLDER
     session.env["SKBUILD_CMAKE_DEFINE"] = "TNT_COMM_WERROR=ON"
     paths = [f"./packages/{name}{extra_of(name)}" for name in names]
-    session.install("--no-build-isolation", *paths, *others)
+    session.install("--no-compile", "--no-build-isolation", *paths, *others)
 
 
 def extra_of(package: str) -> str:

@@ -1,6 +1,7 @@
 """The only module that uses what TensorFlow does not document.
 
-These are the functions that all random functions of Keras and TensorFlow call in the end.
+These are the functions that all random functions of Keras and TensorFlow call in the end, and what
+`tf.function` lets AutoGraph make of a Python function.
 
 Other versions of TensorFlow than those of the `VersionGate` are noticed when the first of these
 names is needed, or by `check_version`: importing this module neither fails nor logs.
@@ -66,6 +67,15 @@ _random_operations: dict[tuple[str, str], Any] = {
 }
 
 
+_AUTOGRAPH_CONTEXT = "tensorflow.python.autograph.core.ag_ctx"
+_ControlStatus = _GATE.find(_AUTOGRAPH_CONTEXT, "ControlStatusCtx")
+_ENABLED = _GATE.find(_AUTOGRAPH_CONTEXT, "Status", "ENABLED")
+_converted = _GATE.find(
+    "tensorflow.python.eager.polymorphic_function.autograph_util", "py_func_from_autograph"
+)
+_Function = type(tf.function(lambda: None))
+
+
 @functools.cache
 def check_version() -> None:
     """Make sure that this version of TensorFlow can be used; only the first call does. Local.
@@ -92,4 +102,24 @@ def replaced_random_operations(
             stack.enter_context(
                 replaced(importlib.import_module(module), name, replace(name, plain))
             )
+        yield
+
+
+@contextlib.contextmanager
+def autograph_of_inlined_functions() -> Iterator[None]:
+    """Let AutoGraph convert `tf.function`s that run as part of a graph. Local.
+
+    With `tf.config.run_functions_eagerly` TensorFlow calls their plain Python code, which fails for
+    `if loss > 0:` in a graph.
+    """
+    check_version()
+    plain = _Function.__call__
+
+    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+        if tf.executing_eagerly() or not function._autograph:
+            return plain(function, *args, **kwargs)
+        with _ControlStatus(status=_ENABLED):
+            return _converted(function._python_function)(*args, **kwargs)
+
+    with replaced(_Function, "__call__", call):
         yield

@@ -25,6 +25,8 @@ from tnt_keras.probe.samples.first_samples import Samples, gather_samples
 from tnt_keras.probe.step_proof import FormerProofs, Settings
 from tnt_keras.process.memory import give_back_memory
 from tnt_keras.process.rank import get_size
+from tnt_keras.step.assignments.skipped_assignments import skipped_assignments
+from tnt_keras.step.context import Building, step_scope
 from tnt_keras.step.metrics import all_metrics
 from tnt_keras.step.variables import is_number
 
@@ -143,8 +145,17 @@ def _settings(model: keras.Model, changes: VariableChanges) -> Settings:
 
 
 def _build_optimizer(model: keras.Model) -> None:
-    """Make the variables of the compiled optimizer as its first `apply` would."""
+    """Make the variables of the compiled optimizer as its first `apply` would.
+
+    That is in a graph, unless the model runs eagerly: TensorFlow traces a step that has created
+    variables once more, so that what `build` assigns to them is lost.
+    """
     optimizer = model.optimizer
-    if optimizer is not None and not optimizer.built and model.trainable_variables:
-        with keras.name_scope(optimizer.name, caller=optimizer):
-            optimizer.build(model.trainable_variables)
+    if optimizer is None or optimizer.built or not model.trainable_variables:
+        return
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(keras.name_scope(optimizer.name, caller=optimizer))
+        if not model.run_eagerly:
+            stack.enter_context(step_scope(Building()))
+            stack.enter_context(skipped_assignments())
+        optimizer.build(model.trainable_variables)

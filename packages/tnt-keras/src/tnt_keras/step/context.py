@@ -19,6 +19,7 @@ import tensorflow as tf
 from tnt_keras.collectives.channel import Channel
 from tnt_keras.collectives.exchange import ExchangeSequence
 from tnt_keras.collectives.ops import one
+from tnt_keras.keras_hooks.private_tensorflow import autograph_of_inlined_functions
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.rules import StepRules
 
@@ -230,7 +231,8 @@ def inlined_functions() -> Iterator[None]:
     tf.config.run_functions_eagerly(True)
     tf.get_logger().addFilter(_says_something)
     try:
-        yield
+        with autograph_of_inlined_functions():
+            yield
     finally:
         tf.get_logger().removeFilter(_says_something)
         tf.config.run_functions_eagerly(before)

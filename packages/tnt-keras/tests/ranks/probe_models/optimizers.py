@@ -255,3 +255,32 @@ def constrained_weights() -> Training:
     model = keras.Model(x, y)
     model.compile(keras.optimizers.SGD(0.3), "mse")
     return model, data.of_arrays(data.features(), data.targets())
+
+
+class _Lookahead(keras.optimizers.Adam):
+    """Goes half the way back every third step (Zhang et al. 2019).
+
+    That `build` copies the weights is lost in a graph, with plain Keras as well.
+    """
+
+    def build(self, variables: list[Any]) -> None:
+        super().build(variables)
+        self.slow = [
+            self.add_variable_from_reference(variable, name="slow", initializer="zeros")
+            for variable in variables
+        ]
+        for slow, variable in zip(self.slow, variables, strict=True):
+            slow.assign(variable)
+
+    def apply(self, grads: list[Any], trainable_variables: list[Any] | None = None) -> None:
+        super().apply(grads, trainable_variables)
+        looks_back = keras.ops.equal(self.iterations % 3, 0)
+        for slow, fast in zip(self.slow, self._trainable_variables, strict=True):
+            middle = keras.ops.where(looks_back, (slow + fast) / 2, slow)
+            fast.assign(keras.ops.where(looks_back, middle, fast))
+            slow.assign(middle)
+
+
+@right()
+def optimizer_that_assigns_when_it_is_built() -> Training:
+    return _classifier(_Lookahead(0.05))
