@@ -13,9 +13,9 @@ from tnt_keras.probe.samples.other_values import with_other_values
 
 
 def changed(rows: Any, num_rows: int = 5) -> Any:
-    """What becomes of samples, as lists; None if they stay as they are."""
+    """What becomes of samples first, as lists; None if they stay as they are."""
     samples = Samples(rows, np.arange(0, num_rows, 2), num_rows)
-    other = with_other_values(samples)
+    other = next(with_other_values(samples), None)
     if other is None:
         return None
     assert (other.num_rows, other.rows.tolist()) == (num_rows, [0, 2, 4])
@@ -70,9 +70,15 @@ def test_texts_and_ragged_rows_become_shorter() -> None:
 def test_what_would_get_another_meaning_stays_as_it_is(rows: Any) -> None:
     assert changed(rows) is None
     labels = tf.ones(5)
-    other = with_other_values(Samples((rows, labels), np.arange(5), 5))
-    assert other is not None
+    [other] = with_other_values(Samples((rows, labels), np.arange(5), 5))
     assert other.all_rows[0] is rows
+
+
+def test_real_numbers_become_large_in_other_samples() -> None:
+    rows = (tf.constant([[0.5], [0.25], [2.0], [-1.0], [0.75]]), tf.constant([3.0, 1, 2, 3, 3]))
+    _, large = with_other_values(Samples(rows, np.arange(5), 5))
+    assert large.all_rows[0].numpy().ravel().tolist() == [-8.0, 4.0, -32.0, 16.0, 0.75]
+    assert large.all_rows[1] is rows[1]
 
 
 def test_a_single_sample_stays_as_it_is() -> None:

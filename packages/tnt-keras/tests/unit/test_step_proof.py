@@ -1,4 +1,4 @@
-"""A step is proved again when a setting has changed, or as long as values are undecided."""
+"""A step is proved again in later epochs, and when a setting has become another one."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ def due_epochs(proof: StepProof, num_epochs: int) -> list[int]:
     return found
 
 
-def test_a_step_that_is_decided_is_never_due() -> None:
-    assert due_epochs(StepProof(), 9) == []
+def test_a_step_is_looked_at_ever_more_rarely() -> None:
+    assert due_epochs(StepProof(), 20) == [1, 2, 4, 8, 16]
 
 
-def test_undecided_values_are_looked_at_ever_more_rarely() -> None:
-    assert due_epochs(StepProof(undecided=[BIAS]), 20) == [1, 2, 4, 8, 16]
+def test_a_fit_of_one_epoch_after_another_has_no_look() -> None:
+    proof = StepProof()
+    assert [due_epochs(proof, 1) for _ in range(3)] == [[], [], []]
 
 
 def test_what_was_switched_on_is_looked_at_at_once_and_by_its_own_scale() -> None:
     weight = tf.Variable(0.0)
     proof = StepProof(settings=[(weight, 0.0)], former=FormerProofs({BIAS: 3.0}))
-    assert due_epochs(proof, 3) == []
+    assert due_epochs(proof, 3) == [1, 2]
     weight.assign(0.1)
     assert due_epochs(proof, 1) == [0]
     assert proof.former == FormerProofs()
 
 
-def test_undecided_values_keep_the_scales_of_the_first_proof() -> None:
-    proof = StepProof(undecided=[BIAS], former=FormerProofs({BIAS: 3.0}))
+def test_values_keep_the_scales_of_the_first_proof() -> None:
+    proof = StepProof(former=FormerProofs({BIAS: 3.0}))
     assert due_epochs(proof, 2) == [1]
     assert proof.former.scales == {BIAS: 3.0}
 

@@ -1,4 +1,4 @@
-"""Let the training step be proved again in later epochs, where values of it have no rule yet."""
+"""Let the training step be proved again in later epochs, with other weights."""
 
 from __future__ import annotations
 

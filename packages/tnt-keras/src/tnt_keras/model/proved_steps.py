@@ -128,7 +128,7 @@ def _find_rules(model: Any, step_name: str, element: Any, known: StepProof) -> N
     known.undecided = proof.decision.undecided
     known.settings = proof.settings
     scales = known.former.scales or proof.decision.scales
-    known.former = FormerProofs(scales, proof.decision.fitting)
+    known.former = FormerProofs(scales, proof.decision.fitting, proof.decision.variant)
     known.rules = proof.decision.rules
     known.is_wanted = False
 

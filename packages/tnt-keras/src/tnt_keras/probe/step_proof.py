@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tnt_keras.probe.runs.observation import Kind, Quantity
-from tnt_keras.step.rules import Rule, StepRules
+from tnt_keras.step.rules import LossCorrection, Rule, StepRules
 
 Settings: TypeAlias = "list[tuple[Any, float]]"
 """Scalar variables that a step does not change, and their values when it was proved."""
@@ -23,16 +23,35 @@ what they belong to.
 
 
 @dataclasses.dataclass(frozen=True)
+class Variant:
+    """One way in which the step of a part may be computed.
+
+    Attributes:
+        loss_correction: Which losses are corrected by their denominators.
+        moves_metrics: Whether metrics go on from what they hold, instead of from zero.
+        sums_losses: Whether the loss is a sum over samples, see `Step.loss_weight`.
+        completes_results: Whether results of metrics inside of the step are those of all samples.
+    """
+
+    loss_correction: LossCorrection = LossCorrection.ALL
+    moves_metrics: bool = False
+    sums_losses: bool = False
+    completes_results: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class FormerProofs:
     """What earlier proofs of a step have shown, with the same settings.
 
     Attributes:
         scales: The largest absolute entries of values in the first of them.
-        rules: Those that have fitted logs and variables in all of them.
+        rules: Those that have fitted values in all of them, in the variant.
+        variant: Of the step, as it was chosen.
     """
 
     scales: dict[Quantity, float] = dataclasses.field(default_factory=dict)
     rules: dict[Quantity, frozenset[Rule]] = dataclasses.field(default_factory=dict)
+    variant: Variant = Variant()
 
 
 @dataclasses.dataclass
@@ -47,7 +66,7 @@ class StepProof:
             their values when it was proved.
         former: What the proofs with such settings have shown.
         epoch: Of a `fit`, counted from 0, if no step of it has run yet.
-        next_look: The epoch from which a look is due because of undecided values.
+        next_look: The epoch from which a look is due.
         num_batches: Looked at or not, since the step was first proved.
     """
 
@@ -74,10 +93,9 @@ class StepProof:
     def _is_due_in_epoch(self) -> bool:
         """Return whether the step is to be proved again before the first batch of an epoch.
 
-        It is if a setting has become zero or is it no longer, which may switch a part of the step
-        on. If others have changed, or values are undecided, it is in epochs 1, 2, 4, 8 and so on:
-        what stays zero, such as the gradient of a bias before a softmax, is not worth a look in
-        each.
+        It is in epochs 1, 2, 4, 8 and so on: with other weights, values that were zero may be it no
+        longer, and predictions beyond a threshold. It is in any epoch if a setting has become zero
+        or is it no longer, which may switch a part of the step on.
         """
         if self.epoch is None:
             return False
@@ -86,8 +104,7 @@ class StepProof:
         now = np.array([float(variable.numpy()) for variable, _ in self.settings])
         is_switched = not np.array_equal(before == 0, now == 0)
         is_changed = not np.array_equal(before, now)
-        is_open = bool(self.undecided) or is_changed
-        is_due = is_switched or (is_open and epoch >= self.next_look)
+        is_due = is_switched or epoch >= self.next_look
         if is_due:
             self.next_look = max(1, 2 * epoch)
         if is_due and is_changed:  # what is switched on may be small

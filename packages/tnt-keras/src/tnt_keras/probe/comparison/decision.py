@@ -8,6 +8,7 @@ from typing import Any
 
 from tnt_keras.probe.comparison.combination import Fit, Fits
 from tnt_keras.probe.runs.observation import Kind, Quantity
+from tnt_keras.probe.step_proof import Variant
 from tnt_keras.step.rules import LossCorrection, Rule, StepRules, VariableRule
 
 _PREFERENCE = (Rule.MEAN, Rule.SUM, Rule.SAME, Rule.MAX)
@@ -41,7 +42,8 @@ class Decision:
         deviation: The largest of these values from the serial ones, relative.
         assigned_weights: Names of trainable weights that the step assigns by itself.
         scales: The largest absolute entries of the values in the serial runs.
-        fitting: The rules that fit logs and variables.
+        fitting: The rules that fit values.
+        variant: That was compared.
     """
 
     rules: StepRules
@@ -53,6 +55,7 @@ class Decision:
     assigned_weights: list[str] = dataclasses.field(default_factory=list)
     scales: dict[Quantity, float] = dataclasses.field(default_factory=dict)
     fitting: dict[Quantity, frozenset[Rule]] = dataclasses.field(default_factory=dict)
+    variant: Variant = dataclasses.field(default_factory=Variant)
 
 
 def decide(
@@ -103,8 +106,7 @@ def decide(
             decision.findings.append(Finding(quantity, fit, fit.has_other_values and fits_data))
             continue
         _count(decision, quantity, fit)
-        if quantity.kind in (Kind.LOG, Kind.VARIABLE):
-            decision.fitting[quantity] = fit.rules
+        decision.fitting[quantity] = fit.rules
         if is_undecided:
             decision.undecided.append(quantity)
         _note(decision, quantity, fit, rule, default_of(quantity))

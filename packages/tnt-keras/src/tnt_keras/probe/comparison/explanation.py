@@ -76,8 +76,8 @@ def explain_finding(finding: Finding, step_name: str, assigned_weights: Sequence
         cause = _ORDER_CAUSE
     if finding.needs_other_values:
         cause += (
-            "; it shows for samples of other values than the first ones: zeros, other classes or "
-            "shorter texts among them"
+            "; it shows for samples of other values than the first ones: zeros, large numbers, "
+            "other classes or shorter texts"
         )
     if assigned_weights:
         cause += (

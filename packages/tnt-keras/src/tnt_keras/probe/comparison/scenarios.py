@@ -131,8 +131,7 @@ def _scenarios(
     for changed in _later(first):
         with contextlib.suppress(UnprovableError):
             yield Scenario(serial(few, first, changed), few, of_few, is_made_up=True)
-    other = with_other_values(few)
-    if other is not None:
+    for other in with_other_values(few):
         with contextlib.suppress(UnprovableError):
             reference = serial(other, before)
             yield Scenario(reference, other, of_few, is_made_up=True, has_other_values=True)

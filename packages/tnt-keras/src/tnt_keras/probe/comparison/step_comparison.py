@@ -25,26 +25,9 @@ from tnt_keras.probe.runs.observation import OF_EACH_RANK, Kind, Observation, Qu
 from tnt_keras.probe.runs.part_step import PartStep
 from tnt_keras.probe.runs.step_run import StepRunner
 from tnt_keras.probe.samples.first_samples import Samples, take_rows
-from tnt_keras.probe.step_proof import FormerProofs
+from tnt_keras.probe.step_proof import FormerProofs, Variant
 from tnt_keras.step.layer_statistics import default_rule, statistics_variables
 from tnt_keras.step.rules import LossCorrection, Rule, StepRules, VariableRule
-
-
-@dataclasses.dataclass(frozen=True)
-class Variant:
-    """One way in which the step of a part may be computed.
-
-    Attributes:
-        loss_correction: Which losses are corrected by their denominators.
-        moves_metrics: Whether metrics go on from what they hold, instead of from zero.
-        sums_losses: Whether the loss is a sum over samples, see `Step.loss_weight`.
-        completes_results: Whether results of metrics inside of the step are those of all samples.
-    """
-
-    loss_correction: LossCorrection = LossCorrection.ALL
-    moves_metrics: bool = False
-    sums_losses: bool = False
-    completes_results: bool = False
 
 
 class Comparison:
@@ -90,13 +73,15 @@ class Comparison:
     def decide(self) -> Decision:
         """Return the first variant in which all values fit, else the one with most. Collective.
 
+        What earlier proofs have chosen comes first, and is kept where it fits.
+
         Raises:
             UnprovableError: As at creation.
         """
-        best = self._attempt(Variant(), StepRules())
+        best = self._attempt(self._former.variant, StepRules())
         known = best.rules
         if known.losses or known.additional_losses:  # with these the gradients may fit
-            best = self._attempt(Variant(), known)
+            best = self._attempt(self._former.variant, known)
         for variant in _others(best):
             if not best.findings:
                 break
@@ -135,15 +120,17 @@ class Comparison:
             completes_results=variant.completes_results,
             are_proved=True,
         )
-        return decide(
+        decision = decide(
             list(self._all_fits(rules, variant)),
             self._default_of,
             self._runner.known_variables(),
             rules,
             moves_metrics=variant.moves_metrics,
             samples_vary=self._samples_vary,
-            former_rules=self._former.rules,
+            former_rules=self._former.rules if variant == self._former.variant else {},
         )
+        decision.variant = variant
+        return decision
 
     def _all_fits(self, rules: StepRules, variant: Variant) -> Iterator[Fits]:
         for scenario in self._scenarios:

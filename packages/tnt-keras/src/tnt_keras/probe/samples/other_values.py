@@ -10,6 +10,10 @@ the first samples get values that later ones may well have:
     one-hot codes               that of the next class
     strings and ragged rows     their first half
 
+What a step does above a threshold, with outliers, for confident predictions, or for the largest
+value so far, it may do with none of the first samples. So there are other samples in which real
+numbers are 16 times as large, most of them with the other sign.
+
 What would mean something else, or cannot come, stays as it is: labels of -1 and 1; integers that
 are all different, which may be numbers of the samples; one number other than 0 and 1 in all
 samples.
@@ -18,6 +22,8 @@ samples.
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,32 +35,33 @@ from tnt_keras.step.variables import is_number
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
-def with_other_values(samples: Samples) -> Samples | None:
-    """Return the samples with other values in some more than half of them. Local.
+LARGE = 16.0
+"""What real numbers are multiplied by: a power of two, so that nothing is rounded."""
+
+
+def with_other_values(samples: Samples) -> Iterator[Samples]:
+    """Yield samples with other values in some more than half of them. Local.
 
     It is the first samples that change, so that with parts of neighbours one of two ranks has no
     others, and the other one a few: a maximum is then no sum.
 
     Args:
         samples: The first samples of a batch.
-
-    Returns:
-        None if nothing changes.
     """
     num_changed = min(samples.num_rows // 2 + 2, samples.num_rows - 1)
     is_changed = np.arange(samples.num_rows) < num_changed
-    rows = tf.nest.map_structure(lambda leaf: _changed(leaf, is_changed), samples.all_rows)
-    pairs = zip(tf.nest.flatten(rows), tf.nest.flatten(samples.all_rows), strict=True)
-    if all(new is old for new, old in pairs):
-        return None
-    return dataclasses.replace(samples, all_rows=rows)
+    for change in (_other_kind, _larger):
+        rows = tf.nest.map_structure(functools.partial(change, is_changed), samples.all_rows)
+        pairs = zip(tf.nest.flatten(rows), tf.nest.flatten(samples.all_rows), strict=True)
+        if not all(new is old for new, old in pairs):
+            yield dataclasses.replace(samples, all_rows=rows)
 
 
-def _changed(leaf: Any, is_changed: Array) -> Any:
-    """Return a component with other values in some rows, or the component itself."""
+def _other_kind(is_changed: Array, leaf: Any) -> Any:
+    """Return a component with values of another kind in some rows, or the component itself."""
     if isinstance(leaf, tf.RaggedTensor):
         return _first_halves(leaf, is_changed)
-    if not tf.is_tensor(leaf) or isinstance(leaf, tf.SparseTensor) or leaf.shape.rank == 0:
+    if not _has_rows(leaf):
         return leaf
     rows = is_changed.reshape(-1, *[1] * (leaf.shape.rank - 1))
     if leaf.dtype == tf.string:
@@ -65,6 +72,25 @@ def _changed(leaf: Any, is_changed: Array) -> Any:
     values = leaf.numpy()
     other = _other_numbers(values)
     return leaf if other is None else tf.constant(np.where(rows, other, values))
+
+
+def _larger(is_changed: Array, leaf: Any) -> Any:
+    """Return a component with larger numbers in some rows, itself if it has no real ones."""
+    if not _has_rows(leaf) or not leaf.dtype.is_floating or not is_changed.any():
+        return leaf
+    values = leaf.numpy()
+    numbers = values.astype(np.float64)
+    if (numbers == np.round(numbers)).all():
+        return leaf
+    # Of three neighbours one keeps its sign: whatever the data's, all parts have large numbers.
+    factors = np.where(np.arange(len(values)) % 3 == 1, LARGE, -LARGE)
+    factors = np.where(is_changed, factors, 1.0)
+    rows = factors.reshape(-1, *[1] * (leaf.shape.rank - 1))
+    return tf.constant(values * rows.astype(values.dtype))
+
+
+def _has_rows(leaf: Any) -> bool:
+    return isinstance(leaf, tf.Tensor) and leaf.shape.rank > 0
 
 
 def _other_numbers(values: Array) -> Array | None:
