@@ -72,12 +72,14 @@ def moves_by_rule(
 ) -> list[Increment]:
     """Return the increment that makes a changed variable equal on all ranks. Local.
 
-    With the value v_r after this rank's step, v := max_r v_r for MAX, else
+    With the value v_r after this rank's step, v := max_r v_r for MAX,
 
-        v := before + sum_r s_r * (v_r - before)
+        v := sum_r (n_r / n) * v_r            for MEAN,
+        v := before + sum_r (v_r - before)    for SUM;
 
-    with s_r by the rule; nothing is to be done for SAME. Integers are summed as float64, which is
-    exact up to 2**53.
+    nothing is to be done for SAME. Sums are those of float64: a variable that no rank has changed
+    keeps its value to the last bit, and one that begins at 1e9 may become small. Integers are exact
+    up to 2**53.
 
     Args:
         variable: A Keras or TensorFlow variable.
@@ -94,12 +96,13 @@ def moves_by_rule(
         return []
     if rule is Rule.MAX:
         return [Increment.by_rule(name, after, rule, step, variable.assign)]
-    summed = after.dtype if after.dtype.is_floating else tf.float64
-    move = tf.cast(after, summed) - tf.cast(before, summed)
+    is_coarser = after.dtype.is_floating and after.dtype != tf.float64
+    base = tf.zeros_like(before) if rule is Rule.MEAN and is_coarser else before
+    move = tf.cast(after, tf.float64) - tf.cast(base, tf.float64)
 
     def add(total: tf.Tensor) -> None:
-        change = total if summed == after.dtype else tf.round(total)
-        variable.assign(before + tf.cast(change, after.dtype))
+        change = total if after.dtype.is_floating else tf.round(total)
+        variable.assign(tf.cast(tf.cast(base, tf.float64) + change, after.dtype))
 
     return [Increment.by_rule(name, move, rule, step, add)]
 

@@ -1,9 +1,9 @@
 """Variables that a step changes besides weights and metrics: moving statistics, counters, queues.
 
 After a step each rank has moved them by what it saw of its own samples. By default all ranks take
-the mean of these moves, weighted as the samples are:
+the mean of what these moves give, weighted as the samples are:
 
-    v := v_before + sum_r (n_r / n) * (v_r - v_before).
+    v := sum_r (n_r / n) * v_r.
 
 For moving averages of batch means that is the serial result; moving variances average those of the
 micro-batches. A variable that is declared with `aggregation="sum"`, a counter, adds up the moves of
@@ -22,7 +22,7 @@ from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.process.rank import is_master_rank
 from tnt_keras.step.context import Step
 from tnt_keras.step.increment import Increment, moves_by_rule
-from tnt_keras.step.rules import Rule, scale_of
+from tnt_keras.step.rules import Rule
 from tnt_keras.step.variables import name_of
 
 
@@ -72,18 +72,19 @@ class StatisticsStates:
         self._before = [tf.identity(variable.value) for variable in self._variables]
 
     def increments(self) -> list[Increment]:
-        """Return by how much this rank's samples changed the variables. Local."""
+        """Return what this rank's samples made of the variables. Local."""
         return [
-            Increment.of_variable(variable, before, variable.value - before, self._scale(variable))
+            increment
             for variable, before in zip(self._variables, self._before, strict=True)
+            for increment in self._moves(variable, before)
         ]
 
-    def _scale(self, variable: Any) -> tf.Tensor:
-        """Return the factor of this rank's change of a variable in the sum over ranks."""
-        rule = default_rule(variable)
-        if rule is Rule.SAME:
-            return self._step.presence if is_master_rank() else 0.0 * self._step.presence
-        return scale_of(rule, self._step.share, self._step.presence)
+    def _moves(self, variable: Any, before: tf.Tensor) -> list[Increment]:
+        rule, presence = default_rule(variable), self._step.presence
+        if rule is not Rule.SAME:
+            return moves_by_rule(variable, variable.path, before, rule, self._step)
+        of_master = presence if is_master_rank() else 0.0 * presence
+        return [Increment.of_variable(variable, before, variable.value - before, of_master)]
 
 
 class RuledStates:

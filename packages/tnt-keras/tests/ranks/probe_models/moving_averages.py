@@ -19,6 +19,14 @@ def moving_maximum() -> Training:
     return after_features(Keeping(lambda kept, x: 0.9 * kept + 0.1 * tf.reduce_max(tf.abs(x))))
 
 
+@right()
+def mean_of_the_batch_after_a_large_number() -> Training:
+    """What is kept begins far above all values: rounding must not depend on it."""
+    layer = Keeping(lambda kept, x: tf.reduce_mean(x, axis=0), (6,))
+    layer.kept.assign(tf.fill([6], 1e9))
+    return after_features(layer)
+
+
 @wrong("refused")
 def moving_average_of_sums() -> Training:
     """The cluster sizes of a VQ-VAE: neither the mean nor the sum of what ranks have."""
