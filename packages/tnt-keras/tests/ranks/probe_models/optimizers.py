@@ -257,7 +257,7 @@ def constrained_weights() -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-class _Lookahead(keras.optimizers.Adam):
+class Lookahead(keras.optimizers.Adam):
     """Goes half the way back every third step (Zhang et al. 2019).
 
     That `build` copies the weights is lost in a graph, with plain Keras as well.
@@ -283,4 +283,4 @@ class _Lookahead(keras.optimizers.Adam):
 
 @right()
 def optimizer_that_assigns_when_it_is_built() -> Training:
-    return _classifier(_Lookahead(0.05))
+    return _classifier(Lookahead(0.05))
