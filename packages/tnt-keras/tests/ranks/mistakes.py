@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -140,6 +140,17 @@ def _rows_that_are_no_samples() -> None:
     model.predict(samples(6)[0], batch_size=6, verbose=0)
 
 
+def _outputs(convert: Callable[[tf.Tensor], Any]) -> None:
+    class Converting(keras.Model):
+        def call(self, x: Any) -> Any:
+            return x
+
+        def predict_step(self, data: Any) -> Any:
+            return convert(super().predict_step(data))
+
+    tnt_keras.Model(Converting()).predict(samples(6)[0], batch_size=6, verbose=0)
+
+
 def _different_arguments(method: str, name: str) -> None:
     x, y = samples()
     arguments = {"y": y, "batch_size": 5, name: 2 + tnt_keras.get_rank()}
@@ -183,6 +194,9 @@ MISTAKES = {
     "derived log": _derived_log,
     "different data": _different_data,
     "rows that are no samples": _rows_that_are_no_samples,
+    "ragged outputs": lambda: _outputs(tf.RaggedTensor.from_tensor),
+    "sparse outputs": lambda: _outputs(tf.sparse.from_dense),
+    "strings as outputs": lambda: _outputs(tf.strings.as_string),
 }
 
 

@@ -41,6 +41,14 @@ def test_generators_of_python_and_numpy_draw_the_same_in_each_run_and_do_not_adv
             runs.append(drawn())
     assert runs[0] == runs[1] == runs[2]
     assert drawn() == expected
+    assert draws.uses_python
+
+
+def test_a_run_that_draws_by_tensorflow_alone_uses_no_generator_of_python() -> None:
+    draws = Draws()
+    with draws.recording(N):
+        tf.random.normal((N,))
+    assert not draws.uses_python
 
 
 def test_no_generator_of_tensorflow_advances() -> None:

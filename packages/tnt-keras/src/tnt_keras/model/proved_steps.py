@@ -135,8 +135,9 @@ def _find_rules(model: Any, step_name: str, element: Any, known: StepProof) -> N
 
 def _report(proof: Proof, step_name: str, probe: str) -> None:
     findings = proof.decision.findings
-    weights = proof.decision.assigned_weights
-    sentences = [explain_finding(each, step_name, weights) for each in findings[:_MOST_WARNINGS]]
+    sentences = [
+        explain_finding(each, step_name, proof.decision) for each in findings[:_MOST_WARNINGS]
+    ]
     if not findings:
         logger.info("%s %s", step_name, explain_decision(proof.decision, proof.seconds))
     elif probe == "error":

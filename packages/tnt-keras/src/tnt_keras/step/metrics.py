@@ -130,7 +130,8 @@ class RecordedResults:
         """
         if tf.executing_eagerly():
             return False
-        results = {result.op for result, _ in self._results if tf.is_tensor(result)}
+        # `result()` may also return a variable, which has no operation.
+        results = {result.op for result, _ in self._results if isinstance(result, tf.Tensor)}
         return is_computed_from([value], results)
 
     def _recorder(

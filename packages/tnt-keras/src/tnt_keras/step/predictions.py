@@ -49,10 +49,13 @@ class PredictionGather:
         """
         leaves = keras.tree.flatten(outputs)
         for leaf in leaves:
-            if not tf.is_tensor(leaf) or leaf.dtype == tf.string or leaf.shape.rank == 0:
+            if not isinstance(leaf, tf.Tensor) or leaf.dtype == tf.string or leaf.shape.rank == 0:
                 raise TypeError(
-                    "Only dense numeric predictions can be collected over ranks. "
-                    f"Received: {leaf!r}."
+                    "Only dense tensors of numbers with a dimension of samples can be collected "
+                    f"from ranks; `predict_step` returns a {_kind_of(leaf)}. Return ragged rows "
+                    "by `to_tensor()` with their lengths beside it, sparse ones by "
+                    "`tf.sparse.to_dense`, indices in place of strings; or predict with the plain "
+                    "model."
                 )
         rows_per_sample = [
             None if index in step.rules.same_outputs else _rows_per_sample(leaf, step)
@@ -72,6 +75,11 @@ class PredictionGather:
             for leaf, rows, k in zip(leaves, by_rank, rows_per_sample, strict=True)
         ]
         return keras.tree.pack_sequence_as(outputs, ordered)
+
+
+def _kind_of(leaf: Any) -> str:
+    described = type(leaf).__name__.removeprefix("Symbolic")
+    return f"{described} of {leaf.dtype.name}" if tf.is_tensor(leaf) else described
 
 
 def _rows_per_sample(output: tf.Tensor, step: Step) -> tf.Tensor:

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from . import data
 from .case import Training, right, wrong
 from .metrics import with_metrics
 
@@ -103,3 +104,23 @@ class _MeanAndNumber(keras.metrics.Metric):
 @right()
 def metric_of_two_results() -> Training:
     return with_metrics(_MeanAndNumber())
+
+
+@right()
+def result_that_is_the_variable_itself() -> Training:
+    """Beside it the step returns a log that may have been computed from a result."""
+
+    class Total(_OfErrors):
+        def update(self, errors: Any) -> None:
+            self.value.assign_add(tf.reduce_sum(errors))
+
+        def result(self) -> Any:
+            return self.value
+
+    class WithLog(keras.Sequential):
+        def train_step(self, data: Any) -> Any:
+            return {**super().train_step(data), "mean of samples": tf.reduce_mean(data[0])}
+
+    model = WithLog([keras.Input((6,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[Total()])
+    return model, data.of_arrays(data.features(), data.targets())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from tnt_keras.probe.comparison.decision import Decision, Finding
 from tnt_keras.probe.runs.observation import Kind
@@ -57,16 +56,21 @@ _CLIPPING_CAUSE = (
     "gradients are clipped, or changed otherwise, before the optimizer gets them; these are the "
     f"values for gradients {AMPLIFICATION:.0f} times as large"
 )
+_PYTHON_CAUSE = (
+    "the step draws random numbers by `numpy.random` or `random`, which cannot be drawn for the "
+    "samples of a rank as they are for all",
+    "draw them by `keras.random` or `tf.random`, with the shape of the samples",
+)
 _ORDER_CAUSE = "the serial value depends on the order of the rows in the batch"
 
 
-def explain_finding(finding: Finding, step_name: str, assigned_weights: Sequence[str] = ()) -> str:
+def explain_finding(finding: Finding, step_name: str, decision: Decision) -> str:
     """Return the sentence on a value that fits no rule. Pure.
 
     Args:
         finding: The value.
         step_name: In which step.
-        assigned_weights: Names of trainable weights that the step assigns by itself.
+        decision: Where it was found.
     """
     quantity, fit = finding.quantity, finding.fit
     cause, remedy = _CAUSES[quantity.kind]
@@ -79,10 +83,12 @@ def explain_finding(finding: Finding, step_name: str, assigned_weights: Sequence
             "; it shows for samples of other values than the first ones: zeros, large numbers, "
             "other classes or shorter texts"
         )
-    if assigned_weights:
+    if decision.draws_in_python:
+        cause, remedy = _PYTHON_CAUSE
+    if decision.assigned_weights:
         cause += (
-            f", or the step assigns to {_shortened(list(assigned_weights))} what it computes from "
-            "the samples, as sharpness-aware minimisation does"
+            f", or the step assigns to {_shortened(decision.assigned_weights)} what it computes "
+            "from the samples, as sharpness-aware minimisation does"
         )
     return (
         f"The {quantity.kind.value} {quantity.name!r} of `{step_name}` would not be that of the "

@@ -89,6 +89,7 @@ class Comparison:
             best = other if len(other.findings) < len(best.findings) else best
         best.rules.changed = frozenset(self._runner.known_variables())
         best.assigned_weights = self._assigned_weights()
+        best.draws_in_python = any(each.reference.draws.uses_python for each in self._scenarios)
         best.scales = self._scales()
         return best
 

@@ -52,12 +52,15 @@ class Draws:
     Attributes:
         unserved: What calls of the last replay asked for that the recorded run has nothing for.
             They got other numbers.
+        uses_python: Whether the recorded run has drawn from the global generator of `random` or of
+            `numpy.random`, which know no rows.
     """
 
     def __init__(self) -> None:
         self._recorded: list[_Recorded] = []
         self._num_rows = 0
         self.unserved: list[str] = []
+        self.uses_python = False
 
     @contextlib.contextmanager
     def recording(self, num_rows: int) -> Iterator[None]:
@@ -81,7 +84,9 @@ class Draws:
             return tf.broadcast_to(value, draw.shape)
 
         with _serving(record):
+            before = _states_in_python()
             yield
+            self.uses_python = _states_in_python() != before
 
     @contextlib.contextmanager
     def replaying(self, rows: np.ndarray) -> Iterator[None]:
@@ -186,6 +191,11 @@ def _serving(serve: Callable[[int, Draw], tf.Tensor]) -> Iterator[None]:
         replaced_variable_creation(create_plainly),
     ):
         yield
+
+
+def _states_in_python() -> tuple[Any, ...]:
+    _, keys, *position = np.random.get_state()
+    return random.getstate(), np.asarray(keys).tobytes(), *position
 
 
 @contextlib.contextmanager

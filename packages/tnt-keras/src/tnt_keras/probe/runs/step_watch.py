@@ -148,7 +148,7 @@ class StepWatch:
             outputs: What the step returned.
         """
         for index, leaf in enumerate(keras.tree.flatten(outputs)):
-            if tf.is_tensor(leaf) and is_number(leaf.dtype):
+            if isinstance(leaf, tf.Tensor) and is_number(leaf.dtype):
                 self.values.append((Quantity(Kind.OUTPUT, index, f"output {index}"), leaf))
 
     def tensors(self) -> tuple[list[Any], list[list[tf.Tensor]]]:
