@@ -23,6 +23,7 @@ from tnt_keras.step.local_batch import LocalBatch, split
 from tnt_keras.step.losses import corrected_losses, scaled_additional_losses
 from tnt_keras.step.optimizer import hooked_optimizers
 from tnt_keras.step.predictions import PredictionGather
+from tnt_keras.step.rank_draws import rank_draws, static_num_rows
 from tnt_keras.step.rules import StepRules
 from tnt_keras.step.state import StepState
 
@@ -119,7 +120,7 @@ class DistributedSteps(MixinBase):
         rows, step = self._tnt_split(data, "train_step")
         state = StepState(self, step, self._tnt_communication.state, training=True)
         checked = checked_assignments(self, rows, step, self._tnt_communication.probe)
-        with self._tnt_inside(step), state.watching(), checked:
+        with self._tnt_inside(step, rows), state.watching(), checked:
             logs = super().train_step(rows, *args, **kwargs)
         return state.global_logs(logs)
 
@@ -138,7 +139,7 @@ class DistributedSteps(MixinBase):
             return super().test_step(data, *args, **kwargs)
         rows, step = self._tnt_split(data, "test_step")
         state = StepState(self, step, self._tnt_communication.state, training=False)
-        with self._tnt_inside(step), state.watching():
+        with self._tnt_inside(step, rows), state.watching():
             logs = super().test_step(rows, *args, **kwargs)
         return state.global_logs(logs)
 
@@ -159,7 +160,7 @@ class DistributedSteps(MixinBase):
             return super().predict_step(data.data, *args, **kwargs)
         rows, step = self._tnt_split(data, "predict_step")
         ruled = RuledStates(step)
-        with self._tnt_inside(step):
+        with self._tnt_inside(step, rows):
             outputs = super().predict_step(rows, *args, **kwargs)
         combine(ruled.increments(), step, self._tnt_communication.state)
         return self._tnt_communication.predictions.gather(outputs, step)
@@ -181,9 +182,10 @@ class DistributedSteps(MixinBase):
         return rows, step
 
     @contextlib.contextmanager
-    def _tnt_inside(self, step: Step) -> Iterator[None]:
+    def _tnt_inside(self, step: Step, rows: Any) -> Iterator[None]:
         with (
             step_scope(step),
+            rank_draws(step.rank, static_num_rows(rows)),
             corrected_losses(step, self._tnt_communication.denominators),
             scaled_additional_losses(step),
             self._tnt_hooked_optimizers(),

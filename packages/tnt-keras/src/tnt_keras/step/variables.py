@@ -14,11 +14,6 @@ from tnt_keras.collectives.messages import allgather, broadcast
 from tnt_keras.collectives.replicas import compare_arrays, first_difference
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 
-# An odd number without pattern (2**31 divided by the golden ratio), so that multiples of it modulo
-# 2**31 are far apart and none is hit twice. Seeds must fit into a 32-bit integer with sign.
-_SEED_STRIDE = 0x4F1BBCDD
-_NUM_SEEDS = 2**31
-
 
 def replicated_variables(model: keras.Model) -> list[Any]:
     """Return all variables that must be equal on all ranks. Local.
@@ -38,9 +33,6 @@ def replicated_variables(model: keras.Model) -> list[Any]:
 def synchronize(model: keras.Model) -> None:
     """Give all ranks the weights, optimizer state and seeds of the master rank. Collective.
 
-    The states of random seeds are the master's plus a multiple of the rank, so that ranks draw
-    different dropout masks for their different samples.
-
     Args:
         model: A built model.
 
@@ -51,12 +43,8 @@ def synchronize(model: keras.Model) -> None:
     variables = replicated_variables(model)
     seeds = seed_states(model)
     _check_same_structure([*variables, *seeds])
-    for variable in variables:
+    for variable in [*variables, *seeds]:
         variable.assign(broadcast("weights of the master rank", _array(variable)))
-    for seed in seeds:
-        state = broadcast("seeds of the master rank", np.asarray(seed.value)).copy()
-        state[0] = (int(state[0]) + get_rank() * _SEED_STRIDE) % _NUM_SEEDS
-        seed.assign(state)
 
 
 def check_replicas(model: keras.Model) -> None:

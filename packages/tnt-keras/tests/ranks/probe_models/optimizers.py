@@ -257,6 +257,15 @@ def constrained_weights() -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
+@right()
+def noise_on_gradients() -> Training:
+    """Drawn once per step, not for samples: the same on all ranks, and as in the serial run."""
+    seed = keras.random.SeedGenerator(3)
+    return _changing(
+        lambda gradients: [g + keras.random.normal(g.shape, seed=seed) for g in gradients]
+    )
+
+
 class Lookahead(keras.optimizers.Adam):
     """Goes half the way back every third step (Zhang et al. 2019).
 
