@@ -19,10 +19,7 @@ SHORT = {
     2: [
         "positions_with_adam",
         "loss_of_one_value_per_sample",
-        "mean_of_stacked_means",
         "nested_logs",
-        "wasserstein_with_gradient_penalty",
-        "loss_scaling",
         "perplexity_of_a_running_loss",
         "largest_of_sorted_labels",
         "experts_balanced_by_products_of_means",

@@ -21,9 +21,10 @@ _CAUSES = {
         f"{_GATHER}, and clip with the optimizer's `clipnorm`, `clipvalue` or `global_clipnorm`",
     ),
     Kind.METRIC: (
-        "the metric takes in a value that is not a mean or a sum over samples (the root of a "
-        "mean, a rank correlation, a ratio), or its result is used inside of the step",
-        f"write it as a `keras.metrics.Metric` whose variables are sums over samples, or {_GATHER}",
+        "the metric takes in a value that is not a mean, sum or maximum over samples (the root of "
+        "a mean, a rank correlation, a ratio), or its result is used inside of the step",
+        "write it as a `keras.metrics.Metric` whose variables are sums over samples, or maxima (a "
+        f"minimum is the maximum of the negative), or {_GATHER}",
     ),
     Kind.VARIABLE: (
         "its new value is not a mean, sum or maximum over samples (a queue of features, a ratio)",
