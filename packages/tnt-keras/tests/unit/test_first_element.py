@@ -276,6 +276,7 @@ def test_look_shows_what_the_step_gets_next() -> None:
     assert looked == [0, 2, 3, None]
 
 
+@KERAS_TAKES_NONE
 def test_empty_optional_is_shown_as_the_none_that_it_stands_for() -> None:
     run = Run(looks=True)
     run.fit(x=with_no_weights(), steps_per_epoch=2)
