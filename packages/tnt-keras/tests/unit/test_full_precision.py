@@ -18,7 +18,7 @@ def _compute_dtypes(model: keras.Model) -> list[str]:
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_outputs_are_those_of_float32_inside_of_the_block_alone(policy: str) -> None:
-    # Older versions of Keras round the inputs to half precision all the same: these are exact in it.
+    # Older versions of Keras round inputs to half precision all the same: these are exact in it.
     x = keras.ops.round(8 * keras.random.normal((5, 3), seed=1)) / 8
     model, plain = _model(policy), _model("float32")
     plain.set_weights(model.get_weights())
