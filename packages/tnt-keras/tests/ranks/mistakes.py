@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import unittest
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 from behaviours import batches_of
 from classifiers import classifier, samples
@@ -140,15 +142,21 @@ def _rows_that_are_no_samples() -> None:
     model.predict(samples(6)[0], batch_size=6, verbose=0)
 
 
-def _outputs(convert: Callable[[tf.Tensor], Any]) -> None:
-    class Converting(keras.Model):
-        def call(self, x: Any) -> Any:
-            return x
+def _predicting(convert: Callable[[Any], Any]) -> None:
+    """Predicts what a function makes of dense outputs; a warning before it is another error."""
 
+    class Own(keras.Model):
         def predict_step(self, data: Any) -> Any:
             return convert(super().predict_step(data))
 
-    tnt_keras.Model(Converting()).predict(samples(6)[0], batch_size=6, verbose=0)
+    inputs = keras.Input((10,))
+    model = tnt_keras.Model(Own(inputs, keras.layers.Dense(3)(inputs)), probe="error")
+    with (
+        unittest.TestCase().assertNoLogs("tnt_keras", "WARNING"),
+        pytest.raises(TypeError) as refusal,
+    ):
+        model.predict(samples(6)[0], batch_size=6, verbose=0)
+    raise refusal.value
 
 
 def _different_arguments(method: str, name: str) -> None:
@@ -194,9 +202,9 @@ MISTAKES = {
     "derived log": _derived_log,
     "different data": _different_data,
     "rows that are no samples": _rows_that_are_no_samples,
-    "ragged outputs": lambda: _outputs(tf.RaggedTensor.from_tensor),
-    "sparse outputs": lambda: _outputs(tf.sparse.from_dense),
-    "strings as outputs": lambda: _outputs(tf.strings.as_string),
+    "ragged predictions": lambda: _predicting(tf.RaggedTensor.from_tensor),
+    "sparse predictions": lambda: _predicting(tf.sparse.from_dense),
+    "strings as predictions": lambda: _predicting(tf.strings.as_string),
 }
 
 

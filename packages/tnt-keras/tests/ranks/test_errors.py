@@ -47,9 +47,9 @@ from tnt_comm.testing import observe_ranks
             ["mistakes.py:", "learning_rate", "ranks [1]"],
         ),
         ("rows that are no samples", "ValueError", ["multiple of the number of samples"]),
-        ("ragged outputs", "TypeError", ["RaggedTensor", "to_tensor()"]),
-        ("sparse outputs", "TypeError", ["SparseTensor", "tf.sparse.to_dense"]),
-        ("strings as outputs", "TypeError", ["of string", "indices in place of strings"]),
+        ("ragged predictions", "TypeError", ["a RaggedTensor", "`x.to_tensor()`", "lengths"]),
+        ("sparse predictions", "TypeError", ["a SparseTensor", "`tf.sparse.to_dense(x)`"]),
+        ("strings as predictions", "TypeError", ["gives strings", "return indices"]),
         ("drifting rank", "RuntimeError", ["bias", "ranks [1]", "rank 0"]),
     ],
 )

@@ -94,6 +94,17 @@ def test_what_the_first_few_samples_do_not_show_is_refused_all_the_same(pool_of:
     assert [of_other_values in text for text in messages[0]] == [False, False, True, True, False]
 
 
+def test_a_refusal_names_the_generator_of_numpy_or_python_that_draws_for_samples(
+    pool_of: Any,
+) -> None:
+    names = ["noise_of_numpy", "noise_of_python", "neighbours_mixed_by_a_number_of_numpy"]
+    messages = pool_of(2).run(probe_models.refusals, [CASES[name] for name in names])
+    for of_numpy, of_python, of_order in messages:
+        assert "draws random numbers of `numpy.random` for its samples" in of_numpy
+        assert "draws random numbers of `random` for its samples" in of_python
+        assert "depends on the order of the rows" in of_order
+
+
 def test_a_long_sum_in_half_precision_is_no_doubt(
     pool_of: Any, counts: collections.Counter[str]
 ) -> None:

@@ -41,14 +41,33 @@ def test_generators_of_python_and_numpy_draw_the_same_in_each_run_and_do_not_adv
             runs.append(drawn())
     assert runs[0] == runs[1] == runs[2]
     assert drawn() == expected
-    assert draws.uses_python
 
 
-def test_a_run_that_draws_by_tensorflow_alone_uses_no_generator_of_python() -> None:
+def test_generators_that_draw_by_the_number_of_rows_are_noted() -> None:
+    def step(num_rows: int) -> None:
+        np.random.normal(size=num_rows)
+        random.random()  # one for the batch
+
     draws = Draws()
     with draws.recording(N):
-        tf.random.normal((N,))
-    assert not draws.uses_python
+        step(N)
+    with draws.replaying(ALL):
+        step(N)
+    assert draws.python_generators == set()
+    with draws.replaying(ALL[:2]):
+        step(2)
+    with draws.replaying(ALL):
+        step(N)
+    assert draws.python_generators == {"numpy.random"}
+
+
+def test_a_seed_that_is_drawn_once_is_not_drawn_for_samples() -> None:
+    draws = Draws()
+    with draws.recording(N):
+        random.random()
+    with draws.replaying(ALL[:2]):
+        pass
+    assert draws.python_generators == set()
 
 
 def test_no_generator_of_tensorflow_advances() -> None:

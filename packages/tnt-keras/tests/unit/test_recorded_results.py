@@ -35,3 +35,27 @@ def test_all_results_of_a_metric_are_computed_again_by_one_call() -> None:
         "twice": 14.0,
     }
     assert metric.num_calls == 2
+
+
+def test_the_value_of_a_result_that_is_a_variable_is_recorded() -> None:
+    class Count(keras.metrics.Metric):
+        def __init__(self) -> None:
+            super().__init__()
+            self.number = self.add_weight(shape=(), initializer="zeros")
+
+        def result(self) -> Any:
+            return {"keras": self.number, "tensorflow": self.number.value}
+
+    metric = Count()
+
+    @tf.function
+    def derived() -> None:
+        recorded = RecordedResults()
+        with recorded.recording([metric]):
+            results = metric.result()
+        for result in results.values():
+            assert recorded.recompute(result) is not None
+            assert recorded.is_derived(tf.exp(result))
+        assert not recorded.is_derived(tf.random.normal(()))
+
+    derived()

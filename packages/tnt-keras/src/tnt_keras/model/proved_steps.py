@@ -135,9 +135,8 @@ def _find_rules(model: Any, step_name: str, element: Any, known: StepProof) -> N
 
 def _report(proof: Proof, step_name: str, probe: str) -> None:
     findings = proof.decision.findings
-    sentences = [
-        explain_finding(each, step_name, proof.decision) for each in findings[:_MOST_WARNINGS]
-    ]
+    causes = proof.decision.assigned_weights, proof.decision.python_generators
+    sentences = [explain_finding(each, step_name, *causes) for each in findings[:_MOST_WARNINGS]]
     if not findings:
         logger.info("%s %s", step_name, explain_decision(proof.decision, proof.seconds))
     elif probe == "error":

@@ -26,6 +26,7 @@ from tnt_keras.step.complete_results import CompleteResults
 from tnt_keras.step.context import Step, current_step
 from tnt_keras.step.graph_search import is_computed_from
 from tnt_keras.step.increment import Increment
+from tnt_keras.step.logs import Path, is_variable, map_logs
 
 
 def all_metrics(model: keras.Model) -> list[Any]:
@@ -130,23 +131,25 @@ class RecordedResults:
         """
         if tf.executing_eagerly():
             return False
-        # `result()` may also return a variable, which has no operation.
-        results = {result.op for result, _ in self._results if isinstance(result, tf.Tensor)}
+        results = {result.op for result, _ in self._results if tf.is_tensor(result)}
         return is_computed_from([value], results)
 
     def _recorder(
         self, metric: Any, plain_result: Callable[[], Any], complete: CompleteResults | None
     ) -> Callable[[], Any]:
+        def value_of_result() -> Any:
+            return map_logs(_value_of, plain_result())
+
         def result() -> Any:
             if complete is not None and complete.covers(metric):
-                final = complete.compute(metric, plain_result)
+                final = complete.compute(metric, value_of_result)
                 self._note(final, lambda: final)
                 return final
-            value = plain_result()
+            value = value_of_result()
             if isinstance(value, dict):
-                self._note(value, functools.cache(plain_result))  # once for all items
+                self._note(value, functools.cache(value_of_result))  # once for all items
             else:
-                self._note(value, plain_result)
+                self._note(value, value_of_result)
             return value
 
         return result
@@ -158,6 +161,11 @@ class RecordedResults:
             return
         for key, item in value.items():
             self._note(item, _item_of(compute, key))
+
+
+def _value_of(path: Path, result: Any) -> Any:
+    """Return the value of a metric's own variable, whose uses a graph shows; else the result."""
+    return tf.convert_to_tensor(result) if is_variable(result) else result
 
 
 def _results_of(model: keras.Model) -> dict[str, Any]:

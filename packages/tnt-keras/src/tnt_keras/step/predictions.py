@@ -49,14 +49,7 @@ class PredictionGather:
         """
         leaves = keras.tree.flatten(outputs)
         for leaf in leaves:
-            if not isinstance(leaf, tf.Tensor) or leaf.dtype == tf.string or leaf.shape.rank == 0:
-                raise TypeError(
-                    "Only dense tensors of numbers with a dimension of samples can be collected "
-                    f"from ranks; `predict_step` returns a {_kind_of(leaf)}. Return ragged rows "
-                    "by `to_tensor()` with their lengths beside it, sparse ones by "
-                    "`tf.sparse.to_dense`, indices in place of strings; or predict with the plain "
-                    "model."
-                )
+            _require_rows(leaf)
         rows_per_sample = [
             None if index in step.rules.same_outputs else _rows_per_sample(leaf, step)
             for index, leaf in enumerate(leaves)
@@ -77,9 +70,32 @@ class PredictionGather:
         return keras.tree.pack_sequence_as(outputs, ordered)
 
 
-def _kind_of(leaf: Any) -> str:
-    described = type(leaf).__name__.removeprefix("Symbolic")
-    return f"{described} of {leaf.dtype.name}" if tf.is_tensor(leaf) else described
+def _require_rows(output: Any) -> None:
+    if not is_dense(output):
+        kind = f"a {type(output).__name__}"
+        remedy = (
+            "return a dense tensor (`tf.sparse.to_dense(x)`, or `x.to_tensor()` of ragged rows "
+            "with their lengths beside it)"
+        )
+    elif output.dtype == tf.string:
+        kind, remedy = "strings", "return indices into a list of strings"
+    elif output.shape.rank == 0:
+        kind, remedy = "a scalar", "return one row for each sample"
+    else:
+        return
+    raise TypeError(
+        "Only dense numeric predictions can be collected over ranks, but `predict_step` gives "
+        f"{kind}: {remedy}, or save the model and let one rank load it and predict by plain Keras."
+    )
+
+
+def is_dense(output: Any) -> bool:
+    """Return whether a prediction is a tensor with an entry at each place. Local.
+
+    Args:
+        output: What `predict_step` gives, or a part of it.
+    """
+    return tf.is_tensor(output) and not isinstance(output, (tf.RaggedTensor, tf.SparseTensor))
 
 
 def _rows_per_sample(output: tf.Tensor, step: Step) -> tf.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -11,6 +12,7 @@ import tensorflow as tf
 from . import data
 from .case import Training, right, wrong
 from .metrics import with_metrics
+from .steps import network
 
 
 class _OfErrors(keras.metrics.Metric):
@@ -106,21 +108,40 @@ def metric_of_two_results() -> Training:
     return with_metrics(_MeanAndNumber())
 
 
-@right()
-def result_that_is_the_variable_itself() -> Training:
-    """Beside it the step returns a log that may have been computed from a result."""
+class _Rows(keras.metrics.Metric):
+    """Counts rows; its result is its variable, as that of Keras or as TensorFlow's."""
 
-    class Total(_OfErrors):
-        def update(self, errors: Any) -> None:
-            self.value.assign_add(tf.reduce_sum(errors))
+    def __init__(self, of_tensorflow: bool = False) -> None:
+        super().__init__(name="tf_rows" if of_tensorflow else "rows")
+        self.number = self.add_weight(name="number", shape=(), initializer="zeros")
+        self.of_tensorflow = of_tensorflow
 
-        def result(self) -> Any:
-            return self.value
+    def update_state(self, y: Any, p: Any, sample_weight: Any = None) -> None:
+        self.number.assign_add(tf.cast(tf.shape(y)[0], tf.float32))
 
-    class WithLog(keras.Sequential):
-        def train_step(self, data: Any) -> Any:
-            return {**super().train_step(data), "mean of samples": tf.reduce_mean(data[0])}
+    def result(self) -> Any:
+        return self.number.value if self.of_tensorflow else self.number
 
-    model = WithLog([keras.Input((6,)), keras.layers.Dense(1)])
-    model.compile("sgd", "mse", metrics=[Total()])
+
+def _with_another_log(log_of: Callable[[Any, Any], Any]) -> Training:
+    """Return a model that returns one more log, made of the logs of Keras' step and `x`."""
+
+    class More(keras.Model):
+        def train_step(self, batch: Any) -> Any:
+            logs = super().train_step(batch)
+            return {**logs, "more": log_of(logs, batch[0])}
+
+    inner = network()
+    model = More(inner.inputs, inner.outputs)
+    model.compile(keras.optimizers.SGD(0.1), "mse", metrics=[_Rows(), _Rows(of_tensorflow=True)])
     return model, data.of_arrays(data.features(), data.targets())
+
+
+@right()
+def result_that_is_a_variable_beside_a_log() -> Training:
+    return _with_another_log(lambda logs, x: tf.reduce_mean(x))
+
+
+@wrong("exact")
+def log_of_a_result_that_is_a_variable() -> Training:
+    return _with_another_log(lambda logs, x: tf.sqrt(logs["rows"]) + logs["tf_rows"])

@@ -1,9 +1,11 @@
-"""Eager steps that keep numbers in attributes of Python."""
+"""Eager steps that keep numbers in attributes of Python, or draw random ones there."""
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from . import data
@@ -62,3 +64,47 @@ class CountedSteps(OwnStep):
 @right()
 def steps_counted_in_an_attribute() -> Training:
     return _eager(CountedSteps)
+
+
+class NoiseOfNumpy(OwnStep):
+    """Adds noise to the features, of the global generator of numpy."""
+
+    def noise(self, shape: tuple[int, ...]) -> Any:
+        return np.random.normal(size=shape).astype("float32")
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        return super().train_step((x + 0.3 * self.noise(tuple(x.shape)), y))
+
+
+@wrong("refused")
+def noise_of_numpy() -> Training:
+    return _eager(NoiseOfNumpy)
+
+
+class NoiseOfPython(NoiseOfNumpy):
+    """Draws it of the global generator of Python."""
+
+    def noise(self, shape: tuple[int, ...]) -> Any:
+        rows, columns = shape
+        drawn = [[random.gauss(0.0, 1.0) for _ in range(columns)] for _ in range(rows)]
+        return np.asarray(drawn, "float32")
+
+
+@wrong("refused")
+def noise_of_python() -> Training:
+    return _eager(NoiseOfPython)
+
+
+class StrengthOfNumpy(OwnStep):
+    """Draws one number for the batch, and averages each sample with its neighbour."""
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        strength = np.random.uniform(0.4, 0.6)
+        return super().train_step((strength * x + (1 - strength) * tf.roll(x, 1, 0), y))
+
+
+@wrong("refused")
+def neighbours_mixed_by_a_number_of_numpy() -> Training:
+    return _eager(StrengthOfNumpy)

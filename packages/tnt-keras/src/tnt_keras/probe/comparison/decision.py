@@ -41,7 +41,8 @@ class Decision:
         num_equal: How many values there are of each kind that equal the serial ones.
         deviation: The largest of these values from the serial ones, relative.
         assigned_weights: Names of trainable weights that the step assigns by itself.
-        draws_in_python: Whether the step draws numbers by `random` or `numpy.random`.
+        python_generators: Those from which the step draws numbers for its samples: "random" and
+            "numpy.random".
         scales: The largest absolute entries of the values in the serial runs.
         fitting: The rules that fit values.
         variant: That was compared.
@@ -54,7 +55,7 @@ class Decision:
     num_equal: dict[Kind, int] = dataclasses.field(default_factory=dict)
     deviation: float = 0.0
     assigned_weights: list[str] = dataclasses.field(default_factory=list)
-    draws_in_python: bool = False
+    python_generators: list[str] = dataclasses.field(default_factory=list)
     scales: dict[Quantity, float] = dataclasses.field(default_factory=dict)
     fitting: dict[Quantity, frozenset[Rule]] = dataclasses.field(default_factory=dict)
     variant: Variant = dataclasses.field(default_factory=Variant)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tnt_keras.probe.comparison.decision import Decision, Finding
 from tnt_keras.probe.runs.observation import Kind
@@ -57,21 +58,26 @@ _CLIPPING_CAUSE = (
     "gradients are clipped, or changed otherwise, before the optimizer gets them; these are the "
     f"values for gradients {AMPLIFICATION:.0f} times as large"
 )
-_PYTHON_CAUSE = (
-    "the step draws random numbers by `numpy.random` or `random`, which cannot be drawn for the "
-    "samples of a rank as they are for all",
-    "draw them by `keras.random` or `tf.random`, with the shape of the samples",
-)
 _ORDER_CAUSE = "the serial value depends on the order of the rows in the batch"
+_DRAWS_CAUSE = (
+    "the step draws random numbers of {} for its samples, of which each rank draws its own"
+)
+_DRAWS_REMEDY = "draw them in the same shape with `tf.random` or `keras.random`"
 
 
-def explain_finding(finding: Finding, step_name: str, decision: Decision) -> str:
+def explain_finding(
+    finding: Finding,
+    step_name: str,
+    assigned_weights: Sequence[str] = (),
+    python_generators: Sequence[str] = (),
+) -> str:
     """Return the sentence on a value that fits no rule. Pure.
 
     Args:
         finding: The value.
         step_name: In which step.
-        decision: Where it was found.
+        assigned_weights: Names of trainable weights that the step assigns by itself.
+        python_generators: Those that the step draws from for its samples, such as "random".
     """
     quantity, fit = finding.quantity, finding.fit
     cause, remedy = _CAUSES[quantity.kind]
@@ -84,13 +90,14 @@ def explain_finding(finding: Finding, step_name: str, decision: Decision) -> str
             "; it shows for samples of other values than the first ones: zeros, large numbers, "
             "other classes or shorter texts"
         )
-    if decision.draws_in_python:
-        cause, remedy = _PYTHON_CAUSE
-    if decision.assigned_weights:
+    if assigned_weights:
         cause += (
-            f", or the step assigns to {_shortened(decision.assigned_weights)} what it computes "
-            "from the samples, as sharpness-aware minimisation does"
+            f", or the step assigns to {_shortened(list(assigned_weights))} what it computes from "
+            "the samples, as sharpness-aware minimisation does"
         )
+    if python_generators:
+        cause = _DRAWS_CAUSE.format(" and ".join(f"`{name}`" for name in python_generators))
+        remedy = _DRAWS_REMEDY
     return (
         f"The {quantity.kind.value} {quantity.name!r} of `{step_name}` would not be that of the "
         f"serial run: it is {fit.serial:.6g} there, while ranks give {_of_ranks(finding)}. Likely "

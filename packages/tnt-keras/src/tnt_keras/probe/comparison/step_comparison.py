@@ -89,8 +89,14 @@ class Comparison:
             best = other if len(other.findings) < len(best.findings) else best
         best.rules.changed = frozenset(self._runner.known_variables())
         best.assigned_weights = self._assigned_weights()
-        best.draws_in_python = any(each.reference.draws.uses_python for each in self._scenarios)
         best.scales = self._scales()
+        best.python_generators = sorted(
+            {
+                name
+                for scenario in self._scenarios
+                for name in scenario.reference.draws.python_generators
+            }
+        )
         return best
 
     def _scales(self) -> dict[Quantity, float]:

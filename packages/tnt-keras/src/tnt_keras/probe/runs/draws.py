@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
+import pickle
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -52,15 +53,16 @@ class Draws:
     Attributes:
         unserved: What calls of the last replay asked for that the recorded run has nothing for.
             They got other numbers.
-        uses_python: Whether the recorded run has drawn from the global generator of `random` or of
-            `numpy.random`, which know no rows.
+        python_generators: The global generators of Python and numpy that replays drew more or less
+            numbers from than the recorded run. What they drew cannot be told by samples.
     """
 
     def __init__(self) -> None:
         self._recorded: list[_Recorded] = []
         self._num_rows = 0
         self.unserved: list[str] = []
-        self.uses_python = False
+        self.python_generators: set[str] = set()
+        self._python_states: dict[str, bytes] = {}
 
     @contextlib.contextmanager
     def recording(self, num_rows: int) -> Iterator[None]:
@@ -74,6 +76,7 @@ class Draws:
             num_rows: N.
         """
         self._recorded, self._num_rows = [], num_rows
+        self.python_generators = set()
 
         def record(index: int, draw: Draw) -> tf.Tensor:
             shape = draw.shape
@@ -84,9 +87,8 @@ class Draws:
             return tf.broadcast_to(value, draw.shape)
 
         with _serving(record):
-            before = _states_in_python()
             yield
-            self.uses_python = _states_in_python() != before
+            self._python_states = _python_states()
 
     @contextlib.contextmanager
     def replaying(self, rows: np.ndarray) -> Iterator[None]:
@@ -113,7 +115,12 @@ class Draws:
             return draw.numbers(index)
 
         with _serving(replay):
+            begin = _python_states()
             yield
+            for name, state in _python_states().items():
+                # A generator of Keras that is made by a run takes its seed from them, once.
+                if state not in (begin[name], self._python_states[name]):
+                    self.python_generators.add(name)
         self.unserved += [f"{r.draw.kind} {r.draw.shape}" for r in self._recorded[calls:]]
 
     def _serve(self, recorded: _Recorded, draw: Draw, rows: np.ndarray) -> tf.Tensor | None:
@@ -193,9 +200,9 @@ def _serving(serve: Callable[[int, Draw], tf.Tensor]) -> Iterator[None]:
         yield
 
 
-def _states_in_python() -> tuple[Any, ...]:
-    _, keys, *position = np.random.get_state()
-    return random.getstate(), np.asarray(keys).tobytes(), *position
+def _python_states() -> dict[str, bytes]:
+    states = {"numpy.random": np.random.get_state(), "random": random.getstate()}
+    return {name: pickle.dumps(state) for name, state in states.items()}
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from tnt_keras.step.complete_results import CompleteResults
 from tnt_keras.step.logs import Path, is_of_this_rank, map_logs
 from tnt_keras.step.metrics import RecordedResults
 from tnt_keras.step.optimizer import come_from_scaled_loss, replaced_method
+from tnt_keras.step.predictions import is_dense
 from tnt_keras.step.rules import GradientKey
 from tnt_keras.step.variables import is_number, name_of
 
@@ -148,7 +149,7 @@ class StepWatch:
             outputs: What the step returned.
         """
         for index, leaf in enumerate(keras.tree.flatten(outputs)):
-            if isinstance(leaf, tf.Tensor) and is_number(leaf.dtype):
+            if is_dense(leaf) and is_number(leaf.dtype):  # others are refused when the step runs
                 self.values.append((Quantity(Kind.OUTPUT, index, f"output {index}"), leaf))
 
     def tensors(self) -> tuple[list[Any], list[list[tf.Tensor]]]:
