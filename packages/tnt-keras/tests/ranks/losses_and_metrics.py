@@ -37,9 +37,9 @@ def class_weights(distributed: bool) -> dict[str, Any]:
 def many_metrics(distributed: bool) -> dict[str, Any]:
     """Metrics whose results are no means: they are right only if their states are summed."""
     metrics = [
-        keras.metrics.AUC(),
+        keras.metrics.AUC(name="auc"),
         keras.metrics.F1Score(average="macro"),
-        keras.metrics.Precision(),
+        keras.metrics.Precision(name="precision"),
         keras.metrics.RootMeanSquaredError(),
         keras.metrics.R2Score(),
     ]
