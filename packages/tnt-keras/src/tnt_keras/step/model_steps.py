@@ -48,7 +48,7 @@ class StepCommunication:
 
     def __init__(self, probe: str) -> None:
         private.check_version()
-        if probe != "off" and get_size() > 1:  # a proof alone needs them
+        if probe != "off" and get_size() > 1:  # the first step looks else
             private_tensorflow.check_version()
         self.probe = probe
         self.optimizers: list[Any] = []

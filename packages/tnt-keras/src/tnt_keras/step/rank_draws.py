@@ -15,8 +15,8 @@ operating system seeds it on each rank.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -40,15 +40,10 @@ def rank_draws(rank: int, num_rows: int | None) -> Iterator[None]:
         rank: This rank.
         num_rows: Of this rank's part of the batch; None if it is not known in the graph.
     """
-    thread = threading.get_ident()
 
     def replace(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-        signature = inspect.signature(plain)
-
         def draw(*args: Any, **kwargs: Any) -> Any:
-            if threading.get_ident() != thread:
-                return plain(*args, **kwargs)
-            given = signature.bind(*args, **kwargs)
+            given = _signature(plain).bind(*args, **kwargs)
             if _are_for_samples(_shape_of(given.arguments), num_rows):
                 _shift(given.arguments, rank * STRIDE)
             return plain(*given.args, **given.kwargs)
@@ -67,6 +62,11 @@ def static_num_rows(rows: Any) -> int | None:
     """
     shapes = [leaf.shape for leaf in tf.nest.flatten(rows) if tf.is_tensor(leaf)]
     return next((shape[0] for shape in shapes if shape.rank), None)
+
+
+@functools.cache  # an eager step replaces all operations and calls few
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
 
 
 def _shape_of(given: dict[str, Any]) -> Any:

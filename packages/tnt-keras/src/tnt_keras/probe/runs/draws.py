@@ -13,7 +13,6 @@ import inspect
 import itertools
 import pickle
 import random
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -162,19 +161,17 @@ def _axis_of_rows(recorded: _Recorded, shape: Shape, num_rows: int, part: int) -
 @contextlib.contextmanager
 def _serving(serve: Callable[[int, Draw], tf.Tensor]) -> Iterator[None]:
     """Call `serve` with index and draw in place of each random operation in this thread."""
-    thread = threading.get_ident()
     calls = itertools.count()
     creating = 0
 
     def create_plainly(plain: Callable[..., None]) -> Callable[..., None]:
         def create(*args: Any, **kwargs: Any) -> None:
             nonlocal creating
-            is_here = threading.get_ident() == thread
-            creating += is_here
+            creating += 1
             try:
                 plain(*args, **kwargs)
             finally:
-                creating -= is_here
+                creating -= 1
 
         return create
 
@@ -183,8 +180,7 @@ def _serving(serve: Callable[[int, Draw], tf.Tensor]) -> Iterator[None]:
         operation = OPERATIONS[name]
 
         def draw(*args: Any, **kwargs: Any) -> Any:
-            is_step = threading.get_ident() == thread and not creating
-            if not is_step or not tf.executing_eagerly():
+            if creating or not tf.executing_eagerly():
                 return plain(*args, **kwargs)
             given = signature.bind(*args, **kwargs)
             given.apply_defaults()
