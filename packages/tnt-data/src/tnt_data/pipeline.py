@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import functools
-import logging
 
 import tensorflow as tf
 
 from tnt_data.description.batching import Batching, judge_batching
 from tnt_data.description.order import order_of
-from tnt_data.description.rank_differences import draws_differently, find_differences
+from tnt_data.description.rank_differences import find_differences
 from tnt_data.description.transformation import Transformation
 from tnt_data.elements.row_split import check_rank
-from tnt_data.plan.explain import describe_doubt, explain_plan
-from tnt_data.plan.split import PICK_FROM_BYTES, SplitPlan, Way, plan_batch_size, plan_split
+from tnt_data.plan.explain import explain_plan
+from tnt_data.plan.report import report_plan, report_random_fingerprint
+from tnt_data.plan.split import PICK_FROM_BYTES, plan_split
 from tnt_data.rank_dataset.rewrite import rewrite
 from tnt_data.rank_dataset.serial_part import Repairs
-from tnt_data.tensorflow_private import is_known_version
 from tnt_data.transformations.read import read_transformations
 
-_logger = logging.getLogger("tnt_data")
 _RESULTS = "_tnt_data_results"
 
 
@@ -132,7 +130,7 @@ class Pipeline:
 
     def _batched(self, size: int, micro_batch_size: int | None) -> Transformation:
         """Describe the dataset, batched here if it is not and a micro-batch size is given."""
-        batch_size = plan_batch_size(self._last, micro_batch_size, size)
+        batch_size = self._batching.size_to_add(micro_batch_size, size)
         if batch_size is None:
             return self._last
         return read_transformations(self.dataset.batch(batch_size), self._last)
@@ -148,9 +146,11 @@ class Pipeline:
     ) -> tf.data.Dataset:
         last = self._batched(size, micro_batch_size)
         plan = plan_split(last, size, pick_from_bytes)
-        _report(last, plan, rank, size, seed)
-        with_fingerprint = fingerprint and _can_be_compared(plan, rank)
-        return rewrite(plan, Repairs(rank, size, seed), with_fingerprint)
+        report_plan(last, plan, rank, size, seed)
+        if fingerprint and plan.random_before_split:
+            report_random_fingerprint(plan, rank)
+            fingerprint = False
+        return rewrite(plan, Repairs(rank, size, seed), fingerprint)
 
 
 def distribute(
@@ -272,58 +272,3 @@ def describe_order(dataset: tf.data.Dataset) -> str:
         TypeError: If `dataset` is not a `tf.data.Dataset`.
     """
     return Pipeline(dataset).order
-
-
-@functools.cache
-def _warn_once(text: str) -> None:
-    _logger.warning(text)
-
-
-def _can_be_compared(plan: SplitPlan, rank: int) -> bool:
-    """Return whether all ranks read the same bytes up to the place at which rows are taken."""
-    moved = {one.transformation.identity for one in plan.pushdown.moved}
-    first = plan.split.inputs[0] if plan.way is Way.PICK else plan.split
-    random_transformations = [
-        one.text for one in first.walk() if one.identity not in moved and draws_differently(one)
-    ]
-    if random_transformations:
-        _logger.warning(
-            "rank %d: what ranks read is not compared, since %s draws random numbers.",
-            rank,
-            ", ".join(random_transformations),
-        )
-    return not random_transformations
-
-
-def _report(last: Transformation, plan: SplitPlan, rank: int, size: int, seed: int) -> None:
-    if not is_known_version():
-        _warn_once(
-            f"The transformations of tf.data are not known for TensorFlow {tf.__version__}. "
-            f"Batches are made whole and then cut, and shuffles keep their order: give them seeds."
-        )
-    if plan.batching.may_be_samples:
-        _logger.warning("rank %d of %d: %s", rank, size, describe_doubt(plan.batching))
-    differences = find_differences(last, size)
-    if differences:
-        _logger.warning(
-            "rank %d of %d: ranks may see samples in different orders, so that some are used "
-            "twice and others never: %s.",
-            rank,
-            size,
-            "; ".join(differences),
-        )
-    if plan.repeated and size > 1:
-        reasons = [f"{one.text}: {reason}" for one, reason in plan.pushdown.limits if one.inputs]
-        _logger.warning(
-            "rank %d of %d: every rank runs %s for all samples, since %s. Where possible, map "
-            "before `batch` and after transformations such as `filter`; `explain` shows what is "
-            "done with each of them.",
-            rank,
-            size,
-            ", ".join(one.text for one in plan.repeated),
-            "; ".join(reasons) or plan.reason,
-        )
-    for one in last.walk():
-        if one.needs_seed:
-            _logger.info("rank %d: %s has no seed and gets %d.", rank, one.text, seed)
-    _logger.info("rank %d: %s: %s.", rank, plan.way.value, plan.reason)

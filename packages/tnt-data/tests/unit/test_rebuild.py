@@ -15,10 +15,11 @@ from tensorflow.python.data import ops as dataset_modules
 from tensorflow.python.data.experimental.ops import cardinality
 
 import tnt_data
-from tnt_data import NotBatchedError, pipeline, tensorflow_private
+from tnt_data import NotBatchedError, tensorflow_private
 from tnt_data.description.transformation import Kind
 from tnt_data.rank_dataset.serial_part import Rebuilder, Repairs
 from tnt_data.tensorflow_private import is_known_version
+from tnt_data.transformations import read
 from tnt_data.transformations.catalogue import CATALOGUE
 from tnt_data.transformations.read import read_transformations
 
@@ -162,7 +163,7 @@ def test_each_rank_writes_and_reads_its_own_snapshot(case: str, tmp_path: Path) 
 @pytest.fixture
 def unknown_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tensorflow_private, "KNOWN_VERSIONS", ((1, 0),))
-    pipeline._warn_once.cache_clear()
+    read._warn_of_unknown_release.cache_clear()
 
 
 @pytest.mark.usefixtures("unknown_release")

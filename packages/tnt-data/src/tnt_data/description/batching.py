@@ -16,6 +16,8 @@ from tnt_data.description.transformation import (
     Kind,
     Transformation,
 )
+from tnt_data.elements.row_split import check_micro_batch_size
+from tnt_data.errors import NotBatchedError
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,29 @@ class Batching:
     drop_remainder: bool = False
     num_samples: int | None = None
     may_be_samples: bool = False
+
+    def size_to_add(self, micro_batch_size: int | None, size: int) -> int | None:
+        """Return the batch size to add to the pipeline, None if it is batched already. Local.
+
+        Args:
+            micro_batch_size: Samples per rank and step, if the user asked for a number.
+            size: Number of ranks.
+
+        Raises:
+            NotBatchedError: If the pipeline yields single samples and no micro-batch size is given.
+            BatchSizeError: If the micro-batch size does not fit to the pipeline's batch size.
+        """
+        if micro_batch_size is None:
+            if self.is_batched:
+                return None
+            raise NotBatchedError(
+                f"The dataset is not batched: {self.reason}. Call .batch(n) with the global batch "
+                f"size, or give micro_batch_size, the number of samples per rank and step."
+            )
+        if self.is_batched and self.is_certain:
+            check_micro_batch_size(micro_batch_size, size, self.batch_size)
+            return None
+        return check_micro_batch_size(micro_batch_size, size, None)
 
 
 def judge_batching(last: Transformation) -> Batching:

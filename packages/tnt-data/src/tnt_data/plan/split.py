@@ -15,14 +15,13 @@ import enum
 from dataclasses import dataclass
 
 from tnt_data.description.batching import Batching, judge_batching
+from tnt_data.description.rank_differences import draws_differently
 from tnt_data.description.transformation import (
     JOINS_SAMPLES,
     PASSES_ELEMENTS_UNSEEN,
     Kind,
     Transformation,
 )
-from tnt_data.elements.row_split import check_micro_batch_size
-from tnt_data.errors import NotBatchedError
 from tnt_data.plan.pushdown import Pushdown, plan_pushdown
 
 PICK_FROM_BYTES = 1024 * 1024
@@ -67,6 +66,15 @@ class SplitPlan:
         if self.way is Way.PICK:
             return ()
         return tuple(one for one in self.split.walk() if one.is_map and not one.changes_nothing)
+
+    @property
+    def random_before_split(self) -> tuple[Transformation, ...]:
+        """Functions that draw other numbers on each rank, before the place where rows are taken."""
+        moved = {one.transformation.identity for one in self.pushdown.moved}
+        first = self.split.inputs[0] if self.way is Way.PICK else self.split
+        return tuple(
+            one for one in first.walk() if one.identity not in moved and draws_differently(one)
+        )
 
 
 def plan_split(
@@ -136,29 +144,3 @@ def _reason_not_to_pick(transformation: Transformation, pick_from_bytes: int) ->
             f"to cut (picking pays from {pick_from_bytes})"
         )
     return ""
-
-
-def plan_batch_size(last: Transformation, micro_batch_size: int | None, size: int) -> int | None:
-    """Return the batch size to add to a pipeline, None if it is batched already. Local.
-
-    Args:
-        last: Last transformation of the pipeline.
-        micro_batch_size: Samples per rank and step, if the user asked for a number.
-        size: Number of ranks.
-
-    Raises:
-        NotBatchedError: If the pipeline yields single samples and no micro-batch size is given.
-        BatchSizeError: If the micro-batch size does not fit to the pipeline's batch size.
-    """
-    batching = judge_batching(last)
-    if micro_batch_size is None:
-        if batching.is_batched:
-            return None
-        raise NotBatchedError(
-            f"The dataset is not batched: {batching.reason}. Call .batch(n) with the global batch "
-            f"size, or give micro_batch_size, the number of samples per rank and step."
-        )
-    if batching.is_batched and batching.is_certain:
-        check_micro_batch_size(micro_batch_size, size, batching.batch_size)
-        return None
-    return check_micro_batch_size(micro_batch_size, size, None)

@@ -6,12 +6,10 @@ import tensorflow as tf
 
 from tnt_data.description.transformation import JOINS_SAMPLES
 from tnt_data.plan.split import SplitPlan, Way
-from tnt_data.rank_dataset.lookahead import read_one_ahead
 from tnt_data.rank_dataset.pick_rows import join_rows, open_windows, pick_rows
 from tnt_data.rank_dataset.serial_part import Rebuilder, Repairs
 from tnt_data.rank_dataset.slice_rows import slice_batches
 from tnt_data.transformations.maps import map_rows
-from tnt_data.transformations.rebuild import rebuild_with_numbers
 
 
 def rewrite(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool = False) -> tf.data.Dataset:
@@ -50,7 +48,5 @@ def _pick(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool) -> tf.data.
             rows = open_windows(rows)
     for moved in plan.pushdown.moved:
         branch = [(zipped.dataset, number) for zipped, number in moved.branch]
-        rows = rebuild_with_numbers(moved.transformation.dataset, branch, rows, repairs.changes())
-        if moved.transformation.freezes_order:
-            rows = read_one_ahead(rows)
+        rows = repairs.rebuild_with_numbers(moved.transformation, branch, rows)
     return join_rows(rows, plan.split, repairs.rank, repairs.size)

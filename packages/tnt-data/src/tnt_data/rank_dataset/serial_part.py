@@ -11,8 +11,8 @@ from tnt_data.description.seeds import assign_seeds
 from tnt_data.description.transformation import JOINS_SAMPLES, Kind, Transformation
 from tnt_data.plan.pushdown import Pushdown
 from tnt_data.rank_dataset.lookahead import read_one_ahead
-from tnt_data.transformations.dataset_class import Changes
-from tnt_data.transformations.rebuild import rebuild
+from tnt_data.transformations.dataset_class import Branch, Changes
+from tnt_data.transformations.rebuild import rebuild, rebuild_with_numbers
 
 _MORE_THAN_ALL = 2**62  # taking so many changes nothing, but keeps neighbours from being fused
 
@@ -47,15 +47,23 @@ class Repairs:
             inputs: As many as it has.
             seed: Another seed than the first one.
         """
-        rebuilt = rebuild(transformation.dataset, inputs, self.changes(seed))
+        rebuilt = rebuild(transformation.dataset, inputs, self._changes(seed))
         return read_one_ahead(rebuilt) if transformation.freezes_order else rebuilt
 
-    def changes(self, seed: int | None = None) -> Changes:
-        """Return what becomes different when a transformation is rebuilt. Local.
+    def rebuild_with_numbers(
+        self, transformation: Transformation, branch: Branch, rows: tf.data.Dataset
+    ) -> tf.data.Dataset:
+        """Rebuild a transformation on picked rows, with its repairs. Local.
 
         Args:
-            seed: Another seed than the first one.
+            transformation: One that was planned to be moved after the pick.
+            branch: As for the function `rebuild_with_numbers`.
+            rows: Yields `(numbers, element)`.
         """
+        rebuilt = rebuild_with_numbers(transformation.dataset, branch, rows, self._changes())
+        return read_one_ahead(rebuilt) if transformation.freezes_order else rebuilt
+
+    def _changes(self, seed: int | None = None) -> Changes:
         suffix = f".rank{self.rank}of{self.size}" if self.size > 1 else ""
         return Changes(self.seed if seed is None else seed, suffix, self.rank)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from typing import Any
 
 import tensorflow as tf
@@ -16,6 +18,8 @@ from tnt_data.transformations.catalogue import class_of
 from tnt_data.transformations.dataset_class import DatasetClass
 from tnt_data.transformations.generator import is_from_generator, read_generator
 
+_logger = logging.getLogger("tnt_data")
+
 
 def read_transformations(
     dataset: tf.data.Dataset, already_read: Transformation | None = None
@@ -23,17 +27,28 @@ def read_transformations(
     """Describe a dataset and everything that feeds it. Local.
 
     With an unknown release of TensorFlow, and inside a `tf.function`, where values cannot be read,
-    the whole pipeline is one transformation of kind `OPAQUE`.
+    the whole pipeline is one transformation of kind `OPAQUE`. An unknown release is a warning.
 
     Args:
         dataset: Any dataset.
         already_read: The description of a dataset that feeds this one, which is not read again.
     """
-    if is_known_version() and tf.executing_eagerly():
+    if not is_known_version():
+        _warn_of_unknown_release()
+    elif tf.executing_eagerly():
         return _read(dataset, already_read)
     rows = first_dimension(dataset.element_spec)
     name, text = "dataset", "the dataset"
     return Transformation(Kind.OPAQUE, name, text, dataset=dataset, first_dimension=rows)
+
+
+@functools.cache  # once in a process
+def _warn_of_unknown_release() -> None:
+    _logger.warning(
+        "The transformations of tf.data are not known for TensorFlow %s. Batches are made whole "
+        "and then cut, and shuffles keep their order: give them seeds.",
+        tf.__version__,
+    )
 
 
 def _read(dataset: tf.data.Dataset, already_read: Transformation | None) -> Transformation:

@@ -49,6 +49,7 @@ def rank_environment(
         inherited: The environment in which the ranks are started.
         machine_file: What GPI-2 reads, if the ranks talk through it.
     """
+    stated = settings.environment()
     variables = {
         "TNT_RANK": str(place.rank),
         "TNT_SIZE": str(place.size),
@@ -72,6 +73,6 @@ def rank_environment(
     variables.update({name: text for name, text in defaults.items() if name not in inherited})
     if machine_file is not None:
         variables.update(gaspi_variables(machine_file, place.rank, job_id))
-    variables.update(settings.environment())
+    variables.update(stated)
     variables.update(visible_device_variables(gpus, place.local_rank))
     return {**variables, GPUS_PER_NODE.name: GPUS_PER_NODE.kind.write(len(gpus))}
