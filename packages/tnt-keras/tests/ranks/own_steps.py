@@ -122,6 +122,29 @@ def tensorflow_variables(distributed: bool, run_eagerly: bool) -> dict[str, Any]
     return results | {"factor": model.factor.numpy()}
 
 
+class AddsLargeIntegers(Base):
+    """Adds numbers that float64 cannot tell apart in their sum, such as times in nanoseconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = tf.Variable(0, trainable=False, dtype=tf.int64)
+
+    def train_step(self, data: Any) -> Any:
+        loss, gradients = self.gradients(data)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        self.total.assign_add(tf.reduce_sum(tf.cast(100.0 * data, tf.int64) + 2**50 + 1))
+        return {"loss": loss}
+
+
+def sum_of_large_integers(distributed: bool) -> dict[str, Any]:
+    keras.utils.set_random_seed(43)
+    model = AddsLargeIntegers()
+    fitted = tnt_keras.Model(model, probe="error") if distributed else model
+    fitted.compile(keras.optimizers.SGD(0.1))
+    fitted.fit(samples(21)[0], batch_size=5, shuffle=False, epochs=2, verbose=0)
+    return {"last digits of the sum": int(model.total.numpy()) % 1000}
+
+
 class AllKindsOfLogs(Base):
     """Returns results of compiled metrics in a nested dict, variables, and plain numbers."""
 

@@ -38,6 +38,10 @@ def test_eager_steps_may_look_at_values(size: int, pool_of: Any) -> None:
     assert_equal_to_serial(own_steps.numpy_in_eager_steps, size, pool_of)
 
 
+def test_sums_of_large_integers_are_exact(pool_of: Any) -> None:
+    assert_equal_to_serial(own_steps.sum_of_large_integers, 2, pool_of)
+
+
 def test_weights_that_a_step_moves_by_its_own_samples_are_named(pool_of: Any) -> None:
     for kind, text in pool_of(2).run(own_steps.error_of_sharpness, "error"):
         assert kind == "ProbeError"

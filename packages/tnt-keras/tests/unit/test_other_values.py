@@ -9,13 +9,13 @@ import pytest
 import tensorflow as tf
 
 from tnt_keras.probe.samples.first_samples import Samples
-from tnt_keras.probe.samples.other_values import with_other_values
+from tnt_keras.probe.samples.other_values import with_other_values, with_small_numbers
 
 
 def changed(rows: Any, num_rows: int = 5) -> Any:
     """What becomes of samples first, as lists; None if they stay as they are."""
     samples = Samples(rows, np.arange(0, num_rows, 2), num_rows)
-    other = next(with_other_values(samples), None)
+    other = next(with_other_values(samples, varies_labels=False), None)
     if other is None:
         return None
     assert (other.num_rows, other.rows.tolist()) == (num_rows, [0, 2, 4])
@@ -84,7 +84,7 @@ def test_texts_and_ragged_rows_become_shorter() -> None:
     [
         tf.constant([-1, 1, 1, -1, 1]),
         tf.constant([[7], [3], [0], [5], [9]]),
-        tf.constant([4.0, 4.0, 4.0, 4.0, 4.0]),
+        tf.constant([4, 4, 4, 4, 4]),
         tf.constant(7),
         None,
     ],
@@ -119,25 +119,73 @@ def labels_of(rows: Any, labels: Any) -> list[Any]:
 
 def test_every_second_label_is_missing_or_new_in_other_samples() -> None:
     x = tf.constant([[7], [3], [0], [5], [9]])  # numbers of samples: they stay as they are
-    assert labels_of(x, tf.constant([3, 1, 2, 3, 3]))[1:] == [
+    assert labels_of(x, tf.constant([3, 1, 2, 3, 3]))[2:] == [
         [late, 1, late, 3, late] for late in (-1, -100, 255, 4)
     ]
-    assert labels_of(x, tf.constant([3, 1, 2, 3, 3], tf.uint8))[1:] == [
+    assert labels_of(x, tf.constant([3, 1, 2, 3, 3], tf.uint8))[2:] == [
         [late, 1, late, 3, late] for late in (255, 4)
     ]
-    _, missing, others = labels_of(x, tf.ones(5))
+    *_, missing, others = labels_of(x, tf.ones(5))
     assert np.isnan(missing).tolist() == [True, False] * 2 + [True]
     assert others == [-1.0, 1.0, -1.0, 1.0, -1.0]
     assert len(labels_of(x, tf.constant([[-1.0], [1.0], [1.0], [1.0], [1.0]]))) == 1  # NaN
-    assert len(labels_of(x, tf.constant([[0.0, 1.0]] * 5))) == 1  # codes of classes stay codes
+    assert len(labels_of(x, tf.constant([[0.0, 1.0]] * 5))) == 2  # codes of classes stay codes
     assert labels_of(x, tf.constant(["a"] * 5)) == [[b""] * 4 + [b"a"]]
 
 
 def test_the_first_sample_has_inputs_that_are_no_number_in_the_last_samples() -> None:
     rows = (tf.constant([[0.5, 2.0]] * 5), tf.constant([1, 2, 3, 3, 1]))
-    *_, last = with_other_values(Samples(rows, np.arange(5), 5))
+    *_, last = with_other_values(Samples(rows, np.arange(5), 5), varies_labels=False)
     assert np.isnan(last.all_rows[0].numpy()).any(axis=1).tolist() == [True] + [False] * 4
     assert last.all_rows[1] is rows[1]
+
+
+def test_any_component_may_hold_labels_where_there_are_no_others() -> None:
+    rows = {"features": tf.constant([[0.5, 2.0]] * 5), "labels": tf.constant([1, 2, 1, 2, 2])}
+    others = [other.all_rows for other in with_other_values(Samples(rows, np.arange(5), 5))]
+    late = [other["labels"].numpy().tolist() for other in others]
+    assert [-100, 2, -100, 2, -100] in late
+    alone = next(other for other in others if other["labels"].numpy()[0] == -100)
+    assert alone["features"] is rows["features"]
+
+
+def rare_labels(labels: Any) -> list[Any]:
+    """What the first sample becomes where it alone gets another label."""
+    x = tf.constant([[7], [3], [0], [5], [9]])
+    own = tf.constant(labels).numpy().tolist()
+    others = labels_of(x, tf.constant(labels))
+    return [other[0] for other in others if other[0] != own[0] and other[1:] == own[1:]]
+
+
+def test_the_first_sample_alone_has_a_label_that_no_other_has() -> None:
+    assert rare_labels([0, 0, 0, 0, 0]) == [1]
+    assert rare_labels([1, 1, 1, 1, 1]) == [2, 0]
+    assert rare_labels([3, 1, 2, 3, 3]) == [4]
+    assert rare_labels([[0.0], [0.0], [0.0], [0.0], [0.0]]) == [[1.0]]
+    assert rare_labels([[0.0, 1.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 1.0]]) == [[1.0, 1.0]]
+    assert rare_labels([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 1, 0], [1, 0, 0]]) == [[0, 0, 1]]
+    assert rare_labels([[0.5], [1.5], [2.0], [1.0], [3.0]]) == [[-8.0]]
+    assert rare_labels([-1, 1, 1, -1, 1]) == []
+    assert rare_labels([True, False, True, False, True]) == []
+
+
+def test_the_first_sample_alone_is_an_outlier_or_longer_or_has_a_flag() -> None:
+    features = tf.constant([[0.5, 0.0], [0.25, 0.0], [2.0, 0.0], [-1.0, 0.0], [0.75, 0.0]])
+    texts = tf.constant([[4, 2, 0, 0], [3, 1, 0, 0], [3, 2, 0, 0], [1, 7, 0, 0], [3, 0, 0, 0]])
+    samples = Samples(((features, texts), tf.ones([5, 1])), np.arange(5), 5)
+    *_, rare, _ = with_other_values(samples, varies_labels=False)
+    of_features, of_texts = (leaf.numpy().tolist() for leaf in rare.all_rows[0])
+    assert of_features == [[-8.0, 1.0], *features.numpy().tolist()[1:]]
+    assert of_texts == [[4, 2, 1, 1], *texts.numpy().tolist()[1:]]
+
+
+def test_large_numbers_are_scaled_down_in_all_samples() -> None:
+    features, labels = tf.constant([[0.5], [16.0], [2.0]]), tf.constant([300.0, -1000.0, 12.0])
+    small = with_small_numbers(Samples((features, labels), np.arange(3), 3))
+    assert small is not None
+    assert small.all_rows[0] is features
+    assert small.all_rows[1].numpy().tolist() == [300.0 / 1024, -1000.0 / 1024, 12.0 / 1024]
+    assert with_small_numbers(Samples(features, np.arange(3), 3)) is None
 
 
 def test_a_single_sample_stays_as_it_is() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import tensorflow as tf
 
 from tnt_keras.probe.runs.observation import Kind, Quantity
@@ -31,26 +34,36 @@ def test_a_fit_of_one_epoch_after_another_has_no_look() -> None:
     assert [due_epochs(proof, 1) for _ in range(3)] == [[], [], []]
 
 
-def test_values_have_other_scales_when_a_setting_was_changed() -> None:
+def numbers(*values: float) -> Any:
+    return np.array(values if len(values) > 1 else values[0])
+
+
+def test_an_epoch_that_begins_with_another_setting_has_a_look_with_scales_of_its_own() -> None:
     weight = tf.Variable(0.5)
-    proof = StepProof(settings=[(weight, 0.5)], former=FormerProofs({BIAS: 3.0}))
-    weight.assign(0.1)
+    proof = StepProof(settings=[(weight, numbers(0.5))], former=FormerProofs({BIAS: 3.0}))
     assert due_epochs(proof, 1) == []
     assert proof.former.scales == {BIAS: 3.0}
-    assert due_epochs(proof, 2) == [1]
+    weight.assign(0.1)
+    assert due_epochs(proof, 1) == [0]
     assert proof.former == FormerProofs()
+
+
+def test_a_setting_that_changes_in_each_epoch_is_looked_at_a_few_times_more() -> None:
+    weights = tf.Variable([0.5, 0.5])
+    proof = StepProof(settings=[(weights, numbers(0.5, 0.25))])
+    assert due_epochs(proof, 40) == [*range(12), 16, 32]
 
 
 def test_what_settings_switch_on_is_proved_on_its_own_once() -> None:
     weight, phase = tf.Variable(0.0), tf.Variable(1)
     proofs = StepProofs()
     first = proofs.choose("step")
-    first.settings = [(weight, 0.0), (phase, 1.0)]
+    first.settings = [(weight, numbers(0.0)), (phase, numbers(1.0))]
     assert proofs.choose("step") is first
     weight.assign(0.1)
     second = proofs.choose("step")
     assert second is not first
-    second.settings = [(weight, 0.1), (phase, 1.0)]
+    second.settings = [(weight, numbers(0.1)), (phase, numbers(1.0))]
     weight.assign(0.2)
     assert proofs.choose("step") is second
     phase.assign(2)
@@ -64,7 +77,7 @@ def test_what_settings_switch_on_is_proved_on_its_own_once() -> None:
 def test_what_another_step_counts_is_no_setting() -> None:
     seen, proofs = tf.Variable(0), StepProofs()
     first = proofs.choose("step")
-    first.settings = [(seen, 0.0)]
+    first.settings = [(seen, numbers(0.0))]
     seen.assign(23)
     assert proofs.choose("step", lambda variable: variable is seen) is first
     assert proofs.choose("step") is not first
@@ -77,7 +90,7 @@ def test_a_number_that_counts_epochs_is_no_end_of_proofs() -> None:
         epoch.assign(number)
         proof = proofs.choose("step")
         if proof not in seen:
-            proof.settings = [(epoch, float(number))]
+            proof.settings = [(epoch, numbers(number))]
             seen.append(proof)
     assert len(seen) == 8
 
@@ -86,6 +99,21 @@ def test_values_keep_the_scales_of_the_first_proof() -> None:
     proof = StepProof(former=FormerProofs({BIAS: 3.0}))
     assert due_epochs(proof, 2) == [1]
     assert proof.former.scales == {BIAS: 3.0}
+
+
+def test_a_step_whose_first_batch_had_one_sample_is_looked_at_in_later_batches() -> None:
+    proof = StepProof(had_one_sample=True)
+    assert [number for number in range(1, 10) if proof.is_due()] == [2, 3, 5, 9]
+
+
+def test_one_of_several_settings_that_becomes_zero_is_proved_on_its_own() -> None:
+    weights, proofs = tf.Variable([0.5, 0.25]), StepProofs()
+    first = proofs.choose("step")
+    first.settings = [(weights, numbers(0.5, 0.25))]
+    weights.assign([0.75, 0.125])
+    assert proofs.choose("step") is first
+    weights.assign([0.75, 0.0])
+    assert proofs.choose("step") is not first
 
 
 def test_logs_that_are_undecided_are_looked_at_in_later_batches() -> None:

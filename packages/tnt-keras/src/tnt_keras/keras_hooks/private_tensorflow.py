@@ -1,8 +1,8 @@
 """The only module that uses what TensorFlow does not document.
 
 These are the functions that all random functions of Keras and TensorFlow call in the end, the
-method by which a `tf.random.Generator` advances its state, and what `tf.function` lets AutoGraph
-make of a Python function.
+method by which a `tf.random.Generator` advances its state, the function by which a variable tells
+tapes and graphs that it is read, and what `tf.function` lets AutoGraph make of a Python function.
 
 Other versions of TensorFlow than those of the `VersionGate` are noticed when the first of these
 names is needed, or by `check_version`: importing this module neither fails nor logs.
@@ -70,6 +70,9 @@ _prepare_key_counter = _GATE.find(
     "tensorflow.python.ops.stateful_random_ops", "Generator", "_prepare_key_counter"
 )
 
+_RESOURCE_VARIABLES = "tensorflow.python.ops.resource_variable_ops"
+_variable_accessed = _GATE.find(_RESOURCE_VARIABLES, "variable_accessed")
+
 _AUTOGRAPH_CONTEXT = "tensorflow.python.autograph.core.ag_ctx"
 _ControlStatus = _GATE.find(_AUTOGRAPH_CONTEXT, "ControlStatusCtx")
 _ENABLED = _GATE.find(_AUTOGRAPH_CONTEXT, "Status", "ENABLED")
@@ -123,6 +126,24 @@ def replaced_generator_advance(
     """
     check_version()
     with replaced(tf.random.Generator, "_prepare_key_counter", replace(_prepare_key_counter)):
+        yield
+
+
+@contextlib.contextmanager
+def noted_variable_reads(note: Callable[[tf.Variable], None]) -> Iterator[None]:
+    """Call a function with each variable that is read in a with-block. Local.
+
+    Args:
+        note: Gets the variable, of Keras what backs it, also when a graph is traced that reads it.
+    """
+    check_version()
+
+    def accessed(variable: tf.Variable) -> None:
+        note(variable)
+        _variable_accessed(variable)
+
+    module = importlib.import_module(_RESOURCE_VARIABLES)
+    with replaced(module, "variable_accessed", accessed):
         yield
 
 

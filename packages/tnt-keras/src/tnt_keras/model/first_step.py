@@ -80,6 +80,9 @@ def prepare_steps(model: Any, step_name: str, batch_spec: Any) -> None:
     _build(model, step_name, batch_spec)
     synchronize(model)
     model._tnt_preparation.is_synchronized = True
+    proof = model._tnt_preparation.proofs_of(step_name).current
+    if proof is not None:
+        proof.begin_call()
 
 
 def prepare_single_step(model: Any, step_name: str, batch: Any) -> None:

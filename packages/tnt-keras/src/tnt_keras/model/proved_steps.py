@@ -133,6 +133,7 @@ def _find_rules(model: Any, step_name: str, element: Any, known: StepProof) -> N
         check_replicas(model)  # else the model is blamed for what a callback of one rank has done
     _report(proof, step_name, communication.probe)
     known.undecided = proof.decision.undecided
+    known.had_one_sample = proof.had_one_sample
     known.settings = proof.settings
     scales = known.former.scales or proof.decision.scales
     known.former = FormerProofs(scales, proof.decision.fitting, proof.decision.variant)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.probe.comparison.decision import Decision
@@ -21,7 +20,8 @@ from tnt_keras.probe.runs.full_precision import computes_in_half_precision, comp
 from tnt_keras.probe.runs.python_state import PythonState
 from tnt_keras.probe.runs.step_run import StepRunner
 from tnt_keras.probe.runs.variable_changes import VariableChanges
-from tnt_keras.probe.samples.first_samples import Samples, gather_samples
+from tnt_keras.probe.runs.variable_reads import VariableReads
+from tnt_keras.probe.samples.first_samples import Samples, are_alike, gather_samples
 from tnt_keras.probe.step_proof import FormerProofs, Settings
 from tnt_keras.process.memory import give_back_memory
 from tnt_keras.process.rank import get_size
@@ -32,6 +32,9 @@ from tnt_keras.step.variables import is_number
 
 _WHOLE_BATCH = sys.maxsize
 
+_MOST_ENTRIES_OF_A_SETTING = 16
+"""Weights of some losses, say, but not the statistics of a frozen normalization."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
@@ -39,13 +42,15 @@ class Proof:
 
     Attributes:
         decision: Its rules, and what fits none.
+        settings: Small variables that the step reads and does not change, and their values.
+        had_one_sample: Whether there was one, or all were alike, so that most rules fit.
         seconds: That it took.
-        settings: Scalar variables that the step does not change, and their values.
     """
 
     decision: Decision
-    seconds: float
     settings: Settings
+    had_one_sample: bool
+    seconds: float = 0.0
 
 
 def prove(
@@ -84,25 +89,24 @@ def prove(
     if found is None:
         return None
     give_back_memory()  # now that no tensor of the runs is left
-    decision, settings = found
-    return Proof(decision, time.perf_counter() - begin, settings)
+    return dataclasses.replace(found, seconds=time.perf_counter() - begin)
 
 
 def _decide(
     model: keras.Model, step_name: str, element: Any, optimizers: list[Any], former: FormerProofs
-) -> tuple[Decision, Settings] | None:
+) -> Proof | None:
     """Compare the steps, put everything back, and return what follows; None without data."""
     few = gather_samples(element, 2 * get_size() + 1)
     if few is None:
         return None
     if step_name == "train_step":
         _build_optimizer(model)
-    changes = VariableChanges()
+    changes, reads = VariableChanges(), VariableReads()
     python_state = PythonState([*all_layers(model), *all_metrics(model), *optimizers])
     more = functools.partial(gather_samples, element)
 
     def decide(samples: Samples) -> Decision:
-        runner = StepRunner(model, step_name, optimizers, changes, python_state)
+        runner = StepRunner(model, step_name, optimizers, changes, reads, python_state)
         new = functools.partial(Comparison, model, step_name, samples, more, runner, former)
         return _settled(new, model)
 
@@ -117,7 +121,7 @@ def _decide(
     finally:
         changes.restore()
         python_state.restore()
-    return decision, _settings(model, changes)
+    return Proof(decision, _settings(model, changes, reads), are_alike(few))
 
 
 def _settled(new_comparison: Callable[[], Comparison], model: keras.Model) -> Decision:
@@ -130,18 +134,22 @@ def _settled(new_comparison: Callable[[], Comparison], model: keras.Model) -> De
     return decision
 
 
-def _settings(model: keras.Model, changes: VariableChanges) -> Settings:
-    """Return the scalar variables of a model and its layers that no run of the step has changed."""
-    owned = [each for layer in all_layers(model) for each in vars(layer).values()]
-    variables = [variable.value for variable in model.non_trainable_variables]
-    variables += [each.value for each in owned if isinstance(each, keras.Variable)]
-    variables += [each for each in owned if isinstance(each, tf.Variable)]
+def _settings(model: keras.Model, changes: VariableChanges, reads: VariableReads) -> Settings:
+    """Return the small variables that the step reads, and that no run of it has changed."""
     changed = {id(variable) for variable in changes.variables}
+    trained = {id(variable.value) for variable in model.trainable_variables}
     return [
-        (variable, float(variable.numpy()))
-        for variable in {id(each): each for each in variables}.values()
-        if id(variable) not in changed and variable.shape == () and is_number(variable.dtype)
+        (variable, variable.numpy())
+        for variable in reads.variables
+        if id(variable) not in changed | trained
+        and _is_small(variable)
+        and is_number(variable.dtype)
     ]
+
+
+def _is_small(variable: Any) -> bool:
+    num_entries = variable.shape.num_elements()
+    return num_entries is not None and num_entries <= _MOST_ENTRIES_OF_A_SETTING
 
 
 def _build_optimizer(model: keras.Model) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from tnt_keras.probe.runs.observation import Kind, Quantity
 from tnt_keras.step.rules import LossCorrection, Rule, StepRules
 
-Settings: TypeAlias = "list[tuple[Any, float]]"
-"""Scalar variables that a step does not change, and their values when it was proved."""
+Numbers: TypeAlias = "npt.NDArray[Any]"
 
-_MOST_SETTINGS = 8
-"""Proved on their own: a callback may count epochs in a variable."""
+Settings: TypeAlias = "list[tuple[Any, Numbers]]"
+"""Small variables that a step does not change, and their values when it was proved."""
+
+_MOST_REPETITIONS = 8
+"""Of what a script may do in each epoch or call, such as to count epochs in a variable."""
 
 _DEPENDING_ON_DATA = frozenset({Kind.LOG, Kind.VARIABLE})
 """Kinds of values that are soon decided by other samples.
@@ -64,35 +68,47 @@ class StepProof:
         is_wanted: Whether the next batch is to be looked at.
         rules: That were found.
         undecided: Values that fit several rules so far.
-        settings: Scalar variables that the step does not change, such as the weight of a loss, and
+        had_one_sample: Whether the batch had one, or all were alike, so that most rules fit.
+        settings: Small variables that the step does not change, such as the weight of a loss, and
             their values when it was proved.
         former: What the proofs with such settings have shown.
         epoch: Of a `fit`, counted from 0, if no step of it has run yet.
         next_look: The epoch from which a look is due.
+        num_calls: Of `fit`, `evaluate` or `predict` that were looked at since there was one sample.
+        num_changes: Epochs that have begun with other settings, and were looked at for that.
         num_batches: Looked at or not, since the step was first proved.
     """
 
     is_wanted: bool = True
     rules: StepRules = dataclasses.field(default_factory=StepRules)
     undecided: list[Quantity] = dataclasses.field(default_factory=list)
+    had_one_sample: bool = False
     settings: Settings = dataclasses.field(default_factory=list)
     former: FormerProofs = dataclasses.field(default_factory=FormerProofs)
     epoch: int | None = None
     next_look: int = 1
+    num_calls: int = 0
+    num_changes: int = 0
     num_batches: int = 0
+
+    def begin_call(self) -> None:
+        """Let the next batch be looked at if the last one that was had one sample. Local."""
+        if self.had_one_sample and self.num_calls < _MOST_REPETITIONS:
+            self.num_calls += 1
+            self.is_wanted = True
 
     def is_due(self) -> bool:
         """Return whether the step is to be proved again, before it runs on a batch. Local.
 
-        Where logs and variables are undecided, it is at batches 2, 3, 5, 9 and so on, besides in
-        the first of some epochs.
+        Where logs and variables are undecided, or all values, it is at batches 2, 3, 5, 9 and so
+        on, besides in the first of some epochs.
         """
         num_before = self.num_batches
         self.num_batches += 1
         is_due = self._begins_due_epoch()
-        if is_due and any(float(variable.numpy()) != value for variable, value in self.settings):
-            self.former = FormerProofs()  # what has been added may be small
-        depends_on_data = any(each.kind in _DEPENDING_ON_DATA for each in self.undecided)
+        depends_on_data = self.had_one_sample or any(
+            each.kind in _DEPENDING_ON_DATA for each in self.undecided
+        )
         is_power_of_two = num_before > 0 and num_before & (num_before - 1) == 0
         return is_due or (depends_on_data and is_power_of_two)
 
@@ -106,7 +122,7 @@ class StepProof:
                 but a counter of training steps, say, for an evaluation.
         """
         return all(
-            _position(float(variable.numpy())) == _position(value)
+            np.array_equal(_positions(variable.numpy()), _positions(value))
             for variable, value in self.settings
             if not is_changed(variable)
         )
@@ -115,18 +131,28 @@ class StepProof:
         """Return whether the first step follows of an epoch in which the step is proved again.
 
         It is in epochs 1, 2, 4, 8 and so on: with other weights, values that were zero may be it no
-        longer, and predictions beyond a threshold.
+        longer, and predictions beyond a threshold. So may settings be, whose first changes count.
         """
         epoch, self.epoch = self.epoch, None
-        if epoch is None or epoch < self.next_look:
+        if epoch is None:
             return False
-        self.next_look = max(1, 2 * epoch)
-        return True
+        is_changed = any(
+            not np.array_equal(variable.numpy(), value) for variable, value in self.settings
+        )
+        is_due = epoch >= self.next_look
+        if is_due:
+            self.next_look = max(1, 2 * epoch)
+        elif is_changed and self.num_changes < _MOST_REPETITIONS:
+            self.num_changes += 1
+            is_due = True
+        if is_due and is_changed:
+            self.former = FormerProofs()  # what has been added may be small
+        return is_due
 
 
-def _position(setting: float) -> float:
-    """Return the setting itself if it is a whole number, and infinity for all others."""
-    return setting if setting.is_integer() else math.inf
+def _positions(setting: Numbers) -> Numbers:
+    """Return whole numbers as they are, and infinity for all others."""
+    return np.where(setting == np.round(setting), setting, np.inf)
 
 
 class StepProofs:
@@ -151,7 +177,7 @@ class StepProofs:
         """
         proofs = self._by_subject.setdefault(subject, [])
         proof = next((each for each in proofs if each.is_about_this(is_changed)), None)
-        if proof is None and len(proofs) < _MOST_SETTINGS:
+        if proof is None and len(proofs) < _MOST_REPETITIONS:
             proof = StepProof()
             proofs.append(proof)
         self.current = proof or proofs[-1]

@@ -12,6 +12,8 @@ from tnt_keras.collectives.channel import Allgather, Allreduce, Channel, Collect
 from tnt_keras.step.context import Step
 from tnt_keras.step.rules import Rule, scale_of
 
+_HALF = 2**32
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Increment:
@@ -78,8 +80,8 @@ def moves_by_rule(
         v := before + sum_r (v_r - before)    for SUM;
 
     nothing is to be done for SAME. Sums are those of float64: a variable that no rank has changed
-    keeps its value to the last bit, and one that begins at 1e9 may become small. Integers are exact
-    up to 2**53.
+    keeps its value to the last bit, and one that begins at 1e9 may become small. Sums of integers
+    are exact.
 
     Args:
         variable: A Keras or TensorFlow variable.
@@ -96,15 +98,31 @@ def moves_by_rule(
         return []
     if rule is Rule.MAX:
         return [Increment.by_rule(name, after, rule, step, variable.assign)]
-    is_coarser = after.dtype.is_floating and after.dtype != tf.float64
-    base = tf.zeros_like(before) if rule is Rule.MEAN and is_coarser else before
-    move = tf.cast(after, tf.float64) - tf.cast(base, tf.float64)
+    if rule is Rule.SUM and not after.dtype.is_floating:
+        return [_sum_of_integers(variable, name, before, step)]
 
     def add(total: tf.Tensor) -> None:
         change = total if after.dtype.is_floating else tf.round(total)
         variable.assign(tf.cast(tf.cast(base, tf.float64) + change, after.dtype))
 
+    is_coarser = after.dtype.is_floating and after.dtype != tf.float64
+    base = tf.zeros_like(before) if rule is Rule.MEAN and is_coarser else before
+    move = tf.cast(after, tf.float64) - tf.cast(base, tf.float64)
     return [Increment.by_rule(name, move, rule, step, add)]
+
+
+def _sum_of_integers(variable: Any, name: str, before: tf.Tensor, step: Step) -> Increment:
+    """Return the increment of an integer variable, in two halves that float64 holds exactly."""
+    move = tf.cast(tf.convert_to_tensor(variable), tf.int64) - tf.cast(before, tf.int64)
+    high = move // _HALF
+    halves = tf.cast(tf.stack([high, move - high * _HALF]), tf.float64)
+
+    def add(totals: tf.Tensor) -> None:
+        high, low = tf.unstack(tf.cast(totals, tf.int64))
+        total = tf.cast(before, tf.int64) + high * _HALF + low
+        variable.assign(tf.cast(total, before.dtype))
+
+    return Increment.by_rule(name, halves, Rule.SUM, step, add)
 
 
 def combine(increments: Sequence[Increment], step: Step, channel: Channel) -> None:

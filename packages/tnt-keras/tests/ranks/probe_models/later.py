@@ -58,6 +58,57 @@ def term_that_a_callback_switches_on_in_the_middle_of_an_epoch() -> Training:
 
 
 @wrong("refused")
+def term_beyond_a_fraction_of_the_epochs() -> Training:
+    class Progress(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self.model.strength.assign(0.15 * (epoch + 1))
+
+    model, arguments = _switched(lambda model: model.strength.value > 0.5, Progress())
+    return model, arguments | {"epochs": 5}
+
+
+@wrong("refused")
+def term_whose_weight_is_one_of_several_in_a_variable() -> Training:
+    class Weighted(_Switched):
+        def __init__(self, inner: Any, loss_of: Any) -> None:
+            super().__init__(inner, loss_of)
+            self.weights_of_terms = self.add_weight((2,), "zeros", trainable=False, name="terms")
+
+        def weight(self) -> Any:
+            return self.weights_of_terms[1]
+
+    class Switch(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self.model.weights_of_terms.assign([1.0, 0.5 * epoch])
+
+    model = own_step(mean_squared_error, kind=Weighted)
+    return model, data.of_arrays(data.features(), data.targets(), callbacks=[Switch()])
+
+
+@wrong("refused")
+def term_that_a_variable_of_no_layer_switches_on() -> Training:
+    """As the weight of a divergence is often annealed: a callback raises it after each batch."""
+    weight = tf.Variable(0.0, trainable=False)
+
+    class Anneal(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            weight.assign_add(0.1)
+
+    def loss_of(model: Any, x: Any, y: Any) -> Any:
+        more = tf.square(tf.reduce_mean(model(x)))
+        return mean_squared_error(model, x, y) + weight * more
+
+    model = own_step(loss_of)
+    return model, data.of_arrays(data.features(), data.targets(), callbacks=[Anneal()])
+
+
+@wrong("refused")
+def term_that_the_learning_rate_switches_on() -> Training:
+    schedule = keras.callbacks.LearningRateScheduler(lambda epoch: [0.1, 0.0][epoch])
+    return _switched(lambda model: model.optimizer.learning_rate < 0.05, schedule)
+
+
+@wrong("refused")
 def term_after_some_steps_of_the_optimizer() -> Training:
     return _switched(lambda model: model.optimizer.iterations.value > 3)
 

@@ -71,7 +71,7 @@ def missing_features_get_the_mean_of_the_batch() -> Training:
     return _batch_with_a_sample_that_is_no_number(OwnStep, loss_of)
 
 
-def _ignored_later(ignored: int) -> Training:
+def _loss_of_known_labels(ignored: int) -> Any:
     def loss_of(model: Any, x: Any, y: Any) -> Any:
         is_known = tf.not_equal(y, ignored)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
@@ -80,9 +80,14 @@ def _ignored_later(ignored: int) -> Training:
         losses = tf.where(is_known, losses, 0.0)
         return tf.reduce_sum(losses) / tf.reduce_sum(tf.cast(is_known, tf.float32))
 
+    return loss_of
+
+
+def _ignored_later(ignored: int) -> Training:
     y = data.labels()
     y[data.BATCH_SIZE + 1 :: 4] = ignored
-    return own_step(loss_of, network(3)), data.of_arrays(data.features(), y)
+    model = own_step(_loss_of_known_labels(ignored), network(3))
+    return model, data.of_arrays(data.features(), y)
 
 
 @wrong("refused")
@@ -95,3 +100,42 @@ def labels_of_minus_1_later() -> Training:
 def labels_of_minus_100_later() -> Training:
     """The same with another number."""
     return _ignored_later(-100)
+
+
+@wrong("refused")
+def labels_in_the_dictionary_of_inputs_that_are_missing_later() -> Training:
+    """As tokenizers of texts make it: the step takes labels out of the only component."""
+
+    class OfDictionary(OwnStep):
+        def call(self, x: Any, training: bool = False) -> Any:
+            return self.inner(x["features"], training=training)
+
+        def train_step(self, data: Any) -> Any:
+            return super().train_step((data, data["labels"]))
+
+        def test_step(self, data: Any) -> Any:
+            return super().test_step((data, data["labels"]))
+
+    labels = data.labels()
+    labels[data.BATCH_SIZE + 1 :: 4] = -100
+    model = own_step(_loss_of_known_labels(-100), network(3), kind=OfDictionary)
+    return model, data.of_arrays({"features": data.features(), "labels": labels})
+
+
+@wrong("refused", evaluates=False)
+def features_that_are_missing_later() -> Training:
+    """The mean over entries that are numbers; there are no labels."""
+
+    class OfKnownEntries(OwnStep):
+        def train_step(self, data: Any) -> Any:
+            is_known = tf.math.logical_not(tf.math.is_nan(data))
+            return super().train_step((tf.where(is_known, data, 0.0), is_known))
+
+    def loss_of(model: Any, x: Any, is_known: Any) -> Any:
+        weights = tf.cast(is_known, tf.float32)
+        errors = tf.square(model(x, training=True) - x) * weights
+        return tf.reduce_sum(errors) / tf.reduce_sum(weights)
+
+    x = data.features()
+    x[data.BATCH_SIZE + 1 :: 4, 2:] = np.nan
+    return own_step(loss_of, network(6), kind=OfKnownEntries), data.of_arrays(x)

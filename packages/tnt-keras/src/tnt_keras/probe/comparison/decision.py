@@ -89,10 +89,10 @@ def decide(
         former_rules: Those that have fitted values in earlier proofs.
     """
     decision = Decision(rules)
-    together = _together(fits_of_scenarios)
-    of_data = _together([_of_data(fits) for fits in fits_of_scenarios])
-    common = _common_rules(together)
-    for quantity, fit in together.items():
+    of_all = together(fits_of_scenarios)
+    of_data = together([_of_data(fits) for fits in fits_of_scenarios])
+    common = _common_rules(of_all)
+    for quantity, fit in of_all.items():
         default = default_of(quantity)
         fit = dataclasses.replace(fit, rules=fit.rules & former_rules.get(quantity, fit.rules))
         is_undecided = _is_undecided(fit, samples_vary)
@@ -116,7 +116,7 @@ def decide(
         is_moved_metric = moves_metrics and quantity.kind is Kind.METRIC
         if is_moved_metric or (quantity in decision.chosen and quantity.key in variables):
             rules.variables.append(VariableRule(variables[quantity.key], rule))
-    gradient_rules = {_choose(fit, Rule.MEAN) for fit in _decided_gradients(together)}
+    gradient_rules = {_choose(fit, Rule.MEAN) for fit in _decided_gradients(of_all)}
     rules.weights_losses = gradient_rules != {Rule.SUM} or rules.sums_losses
     return decision
 
@@ -132,14 +132,18 @@ def _of_data(fits: Fits) -> Fits:
     return {quantity: fit for quantity, fit in fits.items() if not fit.has_other_values}
 
 
-def _together(fits_of_scenarios: list[Fits]) -> Fits:
-    """Return the rules that fit in every scenario, with that where the values are worst."""
-    together: Fits = {}
+def together(fits_of_scenarios: list[Fits]) -> Fits:
+    """Return the rules that fit in every scenario, with that where the values are worst. Pure.
+
+    Args:
+        fits_of_scenarios: Of one variant of the step.
+    """
+    of_all: Fits = {}
     for fits in fits_of_scenarios:
         for quantity, fit in fits.items():
-            known = together.get(quantity)
-            together[quantity] = fit if known is None else _of_both(known, fit)
-    return together
+            known = of_all.get(quantity)
+            of_all[quantity] = fit if known is None else _of_both(known, fit)
+    return of_all
 
 
 def _of_both(known: Fit, fit: Fit) -> Fit:

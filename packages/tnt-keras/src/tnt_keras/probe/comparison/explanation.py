@@ -30,7 +30,7 @@ _CAUSES = {
     ),
     Kind.VARIABLE: (
         "its new value is not a mean, sum or maximum over samples (a queue of features, a ratio)",
-        f"{_GATHER} before it is assigned",
+        f"{_GATHER} before it is assigned (a minimum is the maximum of the negative)",
     ),
     Kind.LOG: (
         "it is neither a mean, a sum nor a maximum over samples",
@@ -60,6 +60,7 @@ _CLIPPING_CAUSE = (
     "gradients are clipped, or changed otherwise, before the optimizer gets them; these are the "
     f"values for gradients {AMPLIFICATION:.0f} times as large"
 )
+_PYTHON_CAUSE = "; or the step keeps in Python what it has seen, which is to be in variables"
 _ORDER_CAUSE = "the serial value depends on the order of the rows in the batch"
 _DRAWS_CAUSE = (
     "the step draws random numbers of {} for its samples, of which each rank draws its own"
@@ -92,6 +93,8 @@ def explain_finding(
             "; it shows for samples of other values than the first ones: zeros, large numbers, "
             "other classes, shorter texts, missing labels (NaN, -1, -100, 255), NaN"
         )
+        if math.isfinite(fit.serial) and not math.isfinite(fit.of_rule[Rule.MEAN]):
+            cause += _PYTHON_CAUSE
     if assigned_weights:
         names = _shortened(list(assigned_weights))
         cause = (
@@ -104,10 +107,15 @@ def explain_finding(
         remedy = _DRAWS_REMEDY
     return (
         f"The {quantity.kind.value} {quantity.name!r} of `{step_name}` would not be that of the "
-        f"serial run: it is {fit.serial:.6g} there, while ranks give {_of_ranks(finding)}. Likely "
+        f"serial run: it {_verb(quantity.kind)} {fit.serial:.6g} there, while ranks give "
+        f"{_of_ranks(finding)}. Likely "
         f"cause: {cause}. Remedy: {remedy}; "
         '`tnt.Model(model, probe="warn")` trains all the same.'
     )
+
+
+def _verb(kind: Kind) -> str:
+    return "changes by" if kind in (Kind.VARIABLE, Kind.METRIC) else "is"
 
 
 def _of_ranks(finding: Finding) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tnt_keras.collectives.messages import allreduce
+from tnt_keras.collectives.messages import allgather
 from tnt_keras.probe.comparison.combination import Fit, Fits, Share
 from tnt_keras.probe.comparison.tolerance import Tolerances
 from tnt_keras.probe.runs.observation import Array, Kind, Observation, Observed, Quantity
@@ -40,14 +41,22 @@ def compare_outputs(
     if not quantities:
         return {}
     own = [_own_fit(each, serial, part, positions, tolerances, share) for each in quantities]
-    flags = np.array([[rule in fit.rules for rule in Rule] for fit in own], np.float64)
-    everywhere = allreduce("proof of the step: outputs", flags, "min") > 0
+    flags = [[rule in fit.rules for rule in Rule] for fit in own]
+    shown = [[fit.serial, fit.of_rule[Rule.MEAN]] for fit in own]
+    messages = allgather("proof of the step: outputs", json.dumps([flags, shown]).encode())
+    of_ranks = [json.loads(message) for message in messages]
+    everywhere = np.all([flags for flags, _ in of_ranks], axis=0)
     return {
-        quantity: dataclasses.replace(
-            fit, rules=frozenset(rule for rule, fits in zip(Rule, row, strict=True) if fits)
-        )
-        for quantity, fit, row in zip(quantities, own, everywhere, strict=True)
+        quantity: _of_all_ranks(fit, row, [shown[index] for _, shown in of_ranks])
+        for index, (quantity, fit, row) in enumerate(zip(quantities, own, everywhere, strict=True))
     }
+
+
+def _of_all_ranks(fit: Fit, fits_all: Any, of_ranks: list[tuple[float, float]]) -> Fit:
+    """Return the fit with the rules of all ranks, and the values of the one that is farthest."""
+    rules = frozenset(rule for rule, fits in zip(Rule, fits_all, strict=True) if fits)
+    serial, seen = max(of_ranks, key=lambda pair: np.nan_to_num(abs(pair[0] - pair[1]), nan=np.inf))
+    return dataclasses.replace(fit, rules=rules, serial=serial, of_rule=dict.fromkeys(Rule, seen))
 
 
 def in_serial_order(seen: Observation, order: Positions) -> Observation:

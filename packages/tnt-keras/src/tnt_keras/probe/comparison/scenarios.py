@@ -7,6 +7,7 @@ A training or test step is compared
       possible, with parts of neighbouring samples: what is largest or nearest among all samples
       may lie in one part by chance, but hardly in both, and some steps do with many samples what
       they do not with few;
+    - in the present state, on the first samples with large numbers scaled down, if there are any;
     - after a serial step, on the first samples, half of them with other values (`other_values`);
     - if the step counts steps, as it will be after many;
     - if it changes the gradients of its tape, as it would be with much larger ones.
@@ -33,7 +34,7 @@ from tnt_keras.probe.runs.reference import Reference
 from tnt_keras.probe.runs.step_run import StepRunner
 from tnt_keras.probe.runs.tape_gradients import AMPLIFICATION
 from tnt_keras.probe.samples.first_samples import Samples
-from tnt_keras.probe.samples.other_values import with_other_values
+from tnt_keras.probe.samples.other_values import with_other_values, with_small_numbers
 from tnt_keras.process.rank import get_rank
 
 _MOST_BYTES = 2**23
@@ -92,7 +93,12 @@ class Scenario:
 
 
 def make_scenarios(
-    runner: StepRunner, few: Samples, more: Callable[[int], Samples | None], *, is_prediction: bool
+    runner: StepRunner,
+    few: Samples,
+    more: Callable[[int], Samples | None],
+    *,
+    is_prediction: bool,
+    varies_labels: bool,
 ) -> list[Scenario]:
     """Run the serial step in all scenarios, eagerly if it allows: that is ready sooner. Collective.
 
@@ -101,19 +107,25 @@ def make_scenarios(
         few: The first 2n + 1 samples.
         more: Returns the first samples of the batch, at most so many. Collective.
         is_prediction: Whether the step changes nothing.
+        varies_labels: As for `with_other_values`.
 
     Raises:
         UnprovableError: On all ranks, if the step cannot be run on one of them.
     """
+    make = functools.partial(_scenarios, runner, few, more, is_prediction, varies_labels)
     try:
-        return list(_scenarios(runner, few, more, is_prediction))
+        return list(make())
     except UnprovableError:
         runner.traces = True
-        return list(_scenarios(runner, few, more, is_prediction))
+        return list(make())
 
 
 def _scenarios(
-    runner: StepRunner, few: Samples, more: Callable[[int], Samples | None], is_prediction: bool
+    runner: StepRunner,
+    few: Samples,
+    more: Callable[[int], Samples | None],
+    is_prediction: bool,
+    varies_labels: bool,
 ) -> Iterator[Scenario]:
     def serial(samples: Samples, *state: Any, **options: Any) -> Reference:
         run = functools.partial(runner.serial, samples.all_rows, samples.num_rows)
@@ -128,10 +140,14 @@ def _scenarios(
     if first.changes_gradients:
         yield Scenario(serial(few, amplification=AMPLIFICATION), few, of_few)
     # From here on states and samples are made up: a step may have no use for them.
+    small = with_small_numbers(few)
+    if small is not None:
+        with contextlib.suppress(UnprovableError):
+            yield Scenario(serial(small), small, of_few, is_made_up=True, has_other_values=True)
     for changed in _later(first):
         with contextlib.suppress(UnprovableError):
             yield Scenario(serial(few, first, changed), few, of_few, is_made_up=True)
-    for other in with_other_values(few):
+    for other in with_other_values(few, varies_labels=varies_labels):
         with contextlib.suppress(UnprovableError):
             reference = serial(other, before)
             if reference.computes_numbers():

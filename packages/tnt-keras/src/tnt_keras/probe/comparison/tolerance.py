@@ -18,8 +18,8 @@ a network that has learned its samples are differences of nearly equal numbers, 
 of them. So `scale` and G are not below those of the first proof.
 
 Samples with made-up values may be divided by nearly zero, so that a sum is what is left of much
-larger numbers. There a twentieth of `scale` is allowed: what depends on such values differs by
-more.
+larger numbers: their noise is bounded by a twentieth of the value. It is measured only where the
+values are farther apart than without any.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DIFFERENCE_ROUNDOFF = 2.0**-23
 _COMBINED_ROUNDOFF = 2.0**-50  # moves are combined in float64
 _LARGEST_NOISE = 0.01
 _SMALL_GRADIENTS = 0.1
-_OF_MADE_UP_VALUES = 0.05
+_LARGEST_NOISE_OF_MADE_UP_VALUES = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Tolerances:
 
     Args:
         serial: What the serial step gave.
-        permuted: What it gave with permuted rows.
+        permuted: What it gave with permuted rows; None if that is not known.
         precision: Of the coarsest type that computes.
         former_scales: Of values when the step was first proved.
         are_made_up: Whether some samples have values that are not those of the data.
@@ -84,17 +84,19 @@ class Tolerances:
     def __init__(
         self,
         serial: Observation,
-        permuted: Observation,
+        permuted: Observation | None,
         precision: Precision,
         former_scales: Mapping[Quantity, float],
         are_made_up: bool = False,
     ) -> None:
         self._precision = precision
         self._former_scales = former_scales
-        self._least = _OF_MADE_UP_VALUES if are_made_up else 0.0
+        self._are_made_up = are_made_up
+        permuted = permuted or {}
         self._noise = {
-            quantity: _distance(observed, permuted[quantity]) if quantity in permuted else 0.0
+            quantity: _distance(observed, permuted[quantity])
             for quantity, observed in serial.items()
+            if quantity in permuted
         }
         self._largest_gradient = max(
             (
@@ -113,21 +115,22 @@ class Tolerances:
             observed: Its serial value.
         """
         k, scale = self._precision.safety, self._scale(quantity, observed)
-        noise = min(self._noise.get(quantity, 0.0), _LARGEST_NOISE * scale / k)
-        return max(k * max(noise, self._rounding(quantity, observed)), self._least * scale)
+        largest = _LARGEST_NOISE_OF_MADE_UP_VALUES if self._are_made_up else _LARGEST_NOISE
+        noise = min(self._noise.get(quantity, 0.0), largest * scale / k)
+        return k * max(noise, self._rounding(quantity, observed))
 
     def depends_on_order(self, quantity: Quantity, observed: Observed) -> bool:
-        """Return whether permuting the rows changes the serial value itself. Pure.
+        """Return whether permuting the rows changes the serial value itself, as of the data. Pure.
 
         Args:
             quantity: Names the value.
             observed: Its serial value.
         """
         bound = max(
-            max(_LARGEST_NOISE, self._least) * self._scale(quantity, observed),
+            _LARGEST_NOISE * self._scale(quantity, observed),
             self._precision.safety * self._rounding(quantity, observed),
         )
-        return self._noise.get(quantity, 0.0) > bound
+        return not self._are_made_up and self._noise.get(quantity, 0.0) > bound
 
     def _scale(self, quantity: Quantity, observed: Observed) -> float:
         return max(observed.scale, self._former_scales.get(quantity, 0.0))

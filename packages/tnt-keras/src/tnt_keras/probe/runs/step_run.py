@@ -29,6 +29,7 @@ from tnt_keras.probe.runs.step_variables import StepVariables
 from tnt_keras.probe.runs.step_watch import Followed, StepWatch, Values
 from tnt_keras.probe.runs.tape_gradients import TapeGradients
 from tnt_keras.probe.runs.variable_changes import VariableChanges
+from tnt_keras.probe.runs.variable_reads import VariableReads
 from tnt_keras.step.complete_results import CompleteResults
 from tnt_keras.step.context import inlined_functions, step_scope
 from tnt_keras.step.losses import corrected_losses, scaled_additional_losses
@@ -47,6 +48,7 @@ class StepRunner:
         step_name: "train_step", "test_step" or "predict_step".
         optimizers: Those that the model is known to use.
         changes: Saves every variable that a run assigns.
+        reads: Notes every variable that a serial run reads.
         python_state: What else runs begin with.
 
     Attributes:
@@ -61,12 +63,14 @@ class StepRunner:
         step_name: str,
         optimizers: Sequence[Any],
         changes: VariableChanges,
+        reads: VariableReads,
         python_state: PythonState,
     ) -> None:
         self._model = model
         self._step_name = step_name
         self._optimizers = list(optimizers)
         self._changes = changes
+        self._reads = reads
         self._python_state = python_state
         self.traces = False
         self.variables = StepVariables(model, self._optimizers)
@@ -188,7 +192,8 @@ class StepRunner:
             complete = None
             if step is not None and step.rules.completes_results:
                 complete = CompleteResults(zeroed, before, step)
-            stack.enter_context(watch.watching(self.variables.metrics, complete))
+            reads = self._reads if is_reference else None
+            stack.enter_context(watch.watching(self.variables.metrics, complete, reads))
             stack.enter_context(size.watching())
             self._execute(rows, watch)
         if is_reference:

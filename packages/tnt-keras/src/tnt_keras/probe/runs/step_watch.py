@@ -15,6 +15,7 @@ from tnt_keras.probe.runs.observation import Kind, Quantity
 from tnt_keras.probe.runs.part_step import PartStep
 from tnt_keras.probe.runs.tape_gradients import TapeGradients
 from tnt_keras.probe.runs.variable_changes import VariableChanges
+from tnt_keras.probe.runs.variable_reads import VariableReads
 from tnt_keras.step.complete_results import CompleteResults
 from tnt_keras.step.logs import Path, is_of_this_rank, map_logs
 from tnt_keras.step.metrics import RecordedResults
@@ -87,15 +88,21 @@ class StepWatch:
 
     @contextlib.contextmanager
     def watching(
-        self, metrics: Sequence[Any], complete: CompleteResults | None = None
+        self,
+        metrics: Sequence[Any],
+        complete: CompleteResults | None = None,
+        reads: VariableReads | None = None,
     ) -> Iterator[None]:
         """Collect in a with-block around the step. Local.
 
         Args:
             metrics: Those of the model.
             complete: What computes their results, if the rules of the step ask for it.
+            reads: Notes what the step reads outside of optimizers.
         """
         with contextlib.ExitStack() as stack:
+            if reads is not None:
+                stack.enter_context(reads.watching(lambda: not self._is_applying))
             stack.enter_context(self._results.recording(list(metrics), complete))
             stack.enter_context(self._gradients.watching())
             stack.enter_context(replaced_method("apply", self._applying))

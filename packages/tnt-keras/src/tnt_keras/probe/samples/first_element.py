@@ -9,6 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tnt_keras.probe.samples.first_samples import has_one_sample
+
 
 class FirstElement:
     """A model's train, test or predict function that can show its next element before it runs.
@@ -28,7 +30,8 @@ class FirstElement:
         look: Is shown the element as the step gets it, with eager tensors; None if there is none,
             so that a look in which several ranks take part can begin on all of them.
         wants_to_look: Is asked before each execution whether to look; gets the kind of the elements
-            that follow, see `kind_of`, or None if there are none.
+            that follow (see `kind_of`; of elements from Python also whether they have a single
+            sample), or None if there are none.
         subject: Of the function: what tells its step from others.
 
     Attributes:
@@ -71,7 +74,8 @@ class FirstElement:
             else:
                 first = data[0]
             if first is not None:  # else the data have ended, as other ranks may not see yet
-                self._kind = kind_of(first)
+                # A step may be called with one sample first, whose proof says little of others.
+                self._kind = (kind_of(first), has_one_sample(_with_none(first)))
             if not self._wants_to_look(self._kind):
                 return self.function(data)
         self._look(_with_none(first))

@@ -84,6 +84,35 @@ def gather_samples(element: Any, max_rows: int) -> Samples | None:
     return Samples(take_rows(joined, in_serial_order), rows, len(owners))
 
 
+def has_one_sample(element: Any) -> bool:
+    """Return whether a global batch that all ranks share has a single sample. Local.
+
+    Args:
+        element: As for `gather_samples`, not None.
+    """
+    if isinstance(element, LocalBatch):
+        return False
+    element = element.micro_batch if isinstance(element, CheckedBatch) else element
+    if isinstance(element, MicroBatch):
+        return int(element.num_global) == 1
+    return int(num_rows(_with_tensors(element))) == 1
+
+
+def are_alike(samples: Samples) -> bool:
+    """Return whether all samples are the same, such as zeros to build a model. Local.
+
+    Args:
+        samples: Of a batch.
+    """
+    if samples.num_rows == 1:
+        return True
+    leaves = [leaf for leaf in tf.nest.flatten(samples.all_rows) if _has_rows(leaf)]
+    return all(
+        isinstance(leaf, tf.Tensor) and bool((leaf.numpy() == leaf[:1].numpy()).all())
+        for leaf in leaves
+    )
+
+
 def take_rows(structure: Any, rows: Sequence[int] | np.ndarray[Any, Any]) -> Any:
     """Return some rows of a batch, in any order, also several times. Local.
 
