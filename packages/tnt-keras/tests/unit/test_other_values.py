@@ -10,12 +10,13 @@ import tensorflow as tf
 
 from tnt_keras.probe.samples.first_samples import Samples
 from tnt_keras.probe.samples.other_values import with_other_values, with_small_numbers
+from tnt_keras.probe.samples.users_code import UsersCode
 
 
 def changed(rows: Any, num_rows: int = 5) -> Any:
     """What becomes of samples first, as lists; None if they stay as they are."""
     samples = Samples(rows, np.arange(0, num_rows, 2), num_rows)
-    other = next(with_other_values(samples, varies_labels=False), None)
+    other = next(with_other_values(samples, UsersCode(sees_labels=False)), None)
     if other is None:
         return None
     assert (other.num_rows, other.rows.tolist()) == (num_rows, [0, 2, 4])
@@ -135,7 +136,7 @@ def test_every_second_label_is_missing_or_new_in_other_samples() -> None:
 
 def test_the_first_sample_has_inputs_that_are_no_number_in_the_last_samples() -> None:
     rows = (tf.constant([[0.5, 2.0]] * 5), tf.constant([1, 2, 3, 3, 1]))
-    *_, last = with_other_values(Samples(rows, np.arange(5), 5), varies_labels=False)
+    *_, last = with_other_values(Samples(rows, np.arange(5), 5), UsersCode(sees_labels=False))
     assert np.isnan(last.all_rows[0].numpy()).any(axis=1).tolist() == [True] + [False] * 4
     assert last.all_rows[1] is rows[1]
 
@@ -173,7 +174,7 @@ def test_the_first_sample_alone_is_an_outlier_or_longer_or_has_a_flag() -> None:
     features = tf.constant([[0.5, 0.0], [0.25, 0.0], [2.0, 0.0], [-1.0, 0.0], [0.75, 0.0]])
     texts = tf.constant([[4, 2, 0, 0], [3, 1, 0, 0], [3, 2, 0, 0], [1, 7, 0, 0], [3, 0, 0, 0]])
     samples = Samples(((features, texts), tf.ones([5, 1])), np.arange(5), 5)
-    *_, rare, _ = with_other_values(samples, varies_labels=False)
+    *_, rare, _ = with_other_values(samples, UsersCode(sees_labels=False))
     of_features, of_texts = (leaf.numpy().tolist() for leaf in rare.all_rows[0])
     assert of_features == [[-8.0, 1.0], *features.numpy().tolist()[1:]]
     assert of_texts == [[4, 2, 1, 1], *texts.numpy().tolist()[1:]]
@@ -186,6 +187,14 @@ def test_large_numbers_are_scaled_down_in_all_samples() -> None:
     assert small.all_rows[0] is features
     assert small.all_rows[1].numpy().tolist() == [300.0 / 1024, -1000.0 / 1024, 12.0 / 1024]
     assert with_small_numbers(Samples(features, np.arange(3), 3)) is None
+
+
+def test_what_code_of_keras_alone_sees_stays_common() -> None:
+    rows = (tf.constant([[0.5, 2.0]] * 5), tf.constant([1, 2, 3, 3, 1]))
+    samples = Samples(rows, np.arange(5), 5)
+    others = list(with_other_values(samples, UsersCode(sees_inputs=False, sees_labels=False)))
+    assert [other.all_rows[0].numpy()[0].tolist() for other in others] == [[0, 0], [-8, -32]]
+    assert all(other.all_rows[1] is rows[1] for other in others)
 
 
 def test_a_single_sample_stays_as_it_is() -> None:

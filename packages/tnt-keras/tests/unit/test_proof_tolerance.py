@@ -50,6 +50,23 @@ def test_a_variable_that_becomes_small_has_the_rounding_of_what_it_is_then() -> 
     assert tolerances.of(STATE, serial[STATE]) == pytest.approx(200 * EPS * 2.0)
 
 
+def test_a_variable_that_vanishes_has_the_rounding_of_what_it_was() -> None:
+    serial = {STATE: Observed.of_move(np.array([-3.0]), np.array([0.0]))}
+    tolerances = Tolerances(serial, serial, coarsest({"float32"}), {})
+    assert tolerances.of(STATE, serial[STATE]) == pytest.approx(200 * EPS * 3.0)
+
+
+def test_noise_of_made_up_values_counts_up_to_a_twentieth_if_it_was_measured() -> None:
+    serial = {GRADIENT: observed(1.0, 0.5)}
+    precision = coarsest({"float32"})
+    strict = Tolerances(serial, None, precision, {}, are_made_up=True)
+    assert strict.of(GRADIENT, serial[GRADIENT]) == pytest.approx(200 * EPS)
+    noisy = {GRADIENT: observed(1.5, 0.5)}
+    measured = Tolerances(serial, noisy, precision, {}, are_made_up=True)
+    assert measured.of(GRADIENT, serial[GRADIENT]) == pytest.approx(0.05)
+    assert not measured.depends_on_order(GRADIENT, serial[GRADIENT])
+
+
 def test_what_was_infinite_counts_as_zero() -> None:
     moved = Observed.of_move(np.array([np.inf, 1.0]), np.array([2.0, np.inf]))
     assert moved.entries.tolist() == [2.0, np.inf]

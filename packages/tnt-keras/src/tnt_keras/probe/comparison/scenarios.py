@@ -35,6 +35,7 @@ from tnt_keras.probe.runs.step_run import StepRunner
 from tnt_keras.probe.runs.tape_gradients import AMPLIFICATION
 from tnt_keras.probe.samples.first_samples import Samples
 from tnt_keras.probe.samples.other_values import with_other_values, with_small_numbers
+from tnt_keras.probe.samples.users_code import UsersCode
 from tnt_keras.process.rank import get_rank
 
 _MOST_BYTES = 2**23
@@ -98,7 +99,7 @@ def make_scenarios(
     more: Callable[[int], Samples | None],
     *,
     is_prediction: bool,
-    varies_labels: bool,
+    users: UsersCode,
 ) -> list[Scenario]:
     """Run the serial step in all scenarios, eagerly if it allows: that is ready sooner. Collective.
 
@@ -107,12 +108,12 @@ def make_scenarios(
         few: The first 2n + 1 samples.
         more: Returns the first samples of the batch, at most so many. Collective.
         is_prediction: Whether the step changes nothing.
-        varies_labels: As for `with_other_values`.
+        users: What code of the user sees of the samples.
 
     Raises:
         UnprovableError: On all ranks, if the step cannot be run on one of them.
     """
-    make = functools.partial(_scenarios, runner, few, more, is_prediction, varies_labels)
+    make = functools.partial(_scenarios, runner, few, more, is_prediction, users)
     try:
         return list(make())
     except UnprovableError:
@@ -125,7 +126,7 @@ def _scenarios(
     few: Samples,
     more: Callable[[int], Samples | None],
     is_prediction: bool,
-    varies_labels: bool,
+    users: UsersCode,
 ) -> Iterator[Scenario]:
     def serial(samples: Samples, *state: Any, **options: Any) -> Reference:
         run = functools.partial(runner.serial, samples.all_rows, samples.num_rows)
@@ -147,7 +148,7 @@ def _scenarios(
     for changed in _later(first):
         with contextlib.suppress(UnprovableError):
             yield Scenario(serial(few, first, changed), few, of_few, is_made_up=True)
-    for other in with_other_values(few, varies_labels=varies_labels):
+    for other in with_other_values(few, users):
         with contextlib.suppress(UnprovableError):
             reference = serial(other, before)
             if reference.computes_numbers():

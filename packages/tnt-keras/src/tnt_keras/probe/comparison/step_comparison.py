@@ -25,7 +25,7 @@ from tnt_keras.probe.runs.observation import OF_EACH_RANK, Kind, Observation, Qu
 from tnt_keras.probe.runs.part_step import PartStep
 from tnt_keras.probe.runs.step_run import StepRunner
 from tnt_keras.probe.samples.first_samples import Samples, take_rows
-from tnt_keras.probe.samples.labels_of_keras import are_labels_of_keras
+from tnt_keras.probe.samples.users_code import UsersCode
 from tnt_keras.probe.step_proof import FormerProofs, Variant
 from tnt_keras.step.layer_statistics import default_rule, statistics_variables
 from tnt_keras.step.rules import LossCorrection, Rule, StepRules, VariableRule
@@ -65,7 +65,7 @@ class Comparison:
             few,
             more,
             is_prediction=is_prediction,
-            varies_labels=not is_prediction and not are_labels_of_keras(model),
+            users=UsersCode.of_step(model, step_name),
         )
         self._samples_vary = any(each.has_other_values for each in self._scenarios)
         self._tolerances: dict[tuple[int, bool], Tolerances] = {}
@@ -174,14 +174,14 @@ class Comparison:
             )
         )
         self._uses_whole_batch |= step.num_batch_operations > 0
-        serial, tolerances = reference.observation, self._tolerances_in(scenario)
+        serial = reference.observation
 
         def fits_within(tolerances: Tolerances) -> Fits:
             fits = compare(serial, part, tolerances, share)
             return fits | compare_outputs(serial, part, positions, tolerances, share)
 
-        fits = fits_within(tolerances)
-        if scenario.has_other_values and _may_be_noise(fits, of_data):
+        fits = fits_within(self._tolerances_in(scenario, measures_noise=False))
+        if self._may_be_noise(fits, of_data):
             fits = fits_within(self._tolerances_in(scenario, measures_noise=True))
         return {
             quantity: self._restricted(quantity, fit, scenario)
@@ -204,13 +204,25 @@ class Comparison:
             fit = dataclasses.replace(fit, depends_on_order=False)
         return fit
 
-    def _tolerances_in(self, scenario: Scenario, measures_noise: bool = False) -> Tolerances:
-        """Return the tolerances in a scenario. Collective the first time.
+    def _may_be_noise(self, fits: Fits, of_data: Fits) -> bool:
+        """Return whether a value has none of the rules that it may have, be it by rounding alone.
+
+        Args:
+            fits: In one scenario, without noise.
+            of_data: In the scenarios before it whose samples are those of the data.
+        """
+        return any(
+            self._default_of(quantity) not in fit.rules
+            or (quantity in of_data and not of_data[quantity].rules <= fit.rules)
+            for quantity, fit in fits.items()
+        )
+
+    def _tolerances_in(self, scenario: Scenario, measures_noise: bool) -> Tolerances:
+        """Return the tolerances in a scenario. Collective the first time that noise is measured.
 
         That is after a part has run: the draws of a part show which dimension of a random tensor
         is that of the samples, which those of permuted samples do not.
         """
-        measures_noise |= not scenario.has_other_values
         key = (id(scenario.reference), measures_noise)
         if key not in self._tolerances:
             self._tolerances[key] = Tolerances(
@@ -226,7 +238,11 @@ class Comparison:
         samples = scenario.samples
         order = np.roll(np.arange(samples.num_rows)[::-1], 1)
         rows = take_rows(samples.all_rows, order)
-        permuted = on_all_ranks(lambda: self._runner.permuted(rows, order, scenario.reference))
+        # With few made-up samples other sizes of the batch round otherwise, not other orders.
+        roundoff = _precision_of(self._model).roundoff if scenario.has_other_values else 0.0
+        permuted = on_all_ranks(
+            lambda: self._runner.permuted(rows, order, scenario.reference, roundoff)
+        )
         return in_serial_order(permuted, order)
 
     def _default_of(self, quantity: Quantity) -> Rule:
@@ -237,14 +253,6 @@ class Comparison:
         if quantity.kind in OF_EACH_RANK:
             return Rule.SAME
         return Rule.MEAN
-
-
-def _may_be_noise(fits: Fits, of_data: Fits) -> bool:
-    """Return whether some value has lost a rule with other samples, be it by rounding alone."""
-    return any(
-        not fit.rules or (quantity in of_data and not of_data[quantity].rules <= fit.rules)
-        for quantity, fit in fits.items()
-    )
 
 
 def _others(first: Decision) -> Iterator[Variant]:

@@ -10,16 +10,19 @@ the value, and the largest entry G of all gradients,
 The last term is for gradients that are zero but for rounding (the key bias of an attention). A
 variable is rounded after the step: with the largest entry a of its new value, eps * min(scale, a)
 and 2**-23 * a stand for the last two terms. (A smallest value that begins with 1e9 moves by 1e9,
-and is exact to the rounding of what it has become.) The noise is bounded by a hundredth of the
-value, so that a step which depends on the order of its rows cannot excuse itself.
+and is exact to the rounding of what it has become.) If it was no larger than 128 before the step, a
+is not below that: it may be a sum that has just become zero. The noise is bounded by a hundredth of
+the value, so that a step which depends on the order of its rows cannot excuse itself.
 
 A step that is proved again in a later epoch may compute next to nothing by then: the gradients of
 a network that has learned its samples are differences of nearly equal numbers, and rounding is most
 of them. So `scale` and G are not below those of the first proof.
 
 Samples with made-up values may be divided by nearly zero, so that a sum is what is left of much
-larger numbers: their noise is bounded by a twentieth of the value. It is measured only where the
-values are farther apart than without any.
+larger numbers: their noise is bounded by a twentieth of the value, and measured with weights that
+are moved by a unit roundoff, too.
+
+Noise is measured only where values are farther apart than without any.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from tnt_keras.probe.runs.observation import Kind, Observation, Observed, Quanti
 
 _DIFFERENCE_ROUNDOFF = 2.0**-23
 _COMBINED_ROUNDOFF = 2.0**-50  # moves are combined in float64
+_LARGEST_SUM = 128.0  # that may vanish; what begins with more is often a bound, such as 1e9
 _LARGEST_NOISE = 0.01
 _SMALL_GRADIENTS = 0.1
 _LARGEST_NOISE_OF_MADE_UP_VALUES = 0.05
@@ -138,9 +142,11 @@ class Tolerances:
     def _rounding(self, quantity: Quantity, observed: Observed) -> float:
         roundoff, scale, floor = self._precision.roundoff, self._scale(quantity, observed), 0.0
         if quantity.kind in (Kind.VARIABLE, Kind.METRIC):
-            scale = min(scale, observed.magnitude)
-            floor = _DIFFERENCE_ROUNDOFF * observed.magnitude
-            combined = _COMBINED_ROUNDOFF * observed.former_magnitude / self._precision.safety
+            former = observed.former_magnitude
+            magnitude = max(observed.magnitude, former if former <= _LARGEST_SUM else 0.0)
+            scale = min(scale, magnitude)
+            floor = _DIFFERENCE_ROUNDOFF * magnitude
+            combined = _COMBINED_ROUNDOFF * former / self._precision.safety
             floor = max(floor, combined)
         elif quantity.kind is Kind.GRADIENT and not quantity.is_new_value:
             floor = _SMALL_GRADIENTS * roundoff * self._largest_gradient

@@ -10,6 +10,7 @@ that the serial run has then, so that what comes after it is compared for the sa
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -110,16 +111,38 @@ class StepRunner:
         ]
         return reference
 
-    def permuted(self, rows: Any, order: np.ndarray[Any, Any], reference: Reference) -> Observation:
+    def permuted(
+        self,
+        rows: Any,
+        order: np.ndarray[Any, Any],
+        reference: Reference,
+        roundoff: float = 0.0,
+    ) -> Observation:
         """Run the serial step on the same rows in another order. Local.
 
         Args:
             rows: What the step receives.
             order: The positions of these rows among those of the reference.
             reference: The serial run.
+            roundoff: By which weights are moved up or down, relatively: as if they were rounded
+                otherwise.
         """
+        moved = [] if roundoff == 0 else self._moved_weights(reference, roundoff)
+        from_there = dataclasses.replace(reference, state=[*reference.state, *moved])
         with reference.draws.replaying(order), reference.moments.replaying():
-            return self._run(rows, reference)
+            return self._run(rows, from_there)
+
+    def _moved_weights(self, reference: Reference, roundoff: float) -> Values:
+        self._changes.restore()
+        begin = {id(variable): value for variable, value in reference.state}
+        generator = np.random.default_rng(0)
+        moved = []
+        for variable in self._model.trainable_variables:
+            weights = begin.get(id(variable.value), variable.value)
+            signs = generator.choice([-1.0, 1.0], size=weights.shape)
+            factors = tf.cast(1.0 + roundoff * signs, weights.dtype)
+            moved.append((variable.value, weights * factors))
+        return moved
 
     def part(
         self,

@@ -53,9 +53,10 @@ from tnt_keras.probe.samples.other_components import (
     scaled_down,
     shorter,
 )
+from tnt_keras.probe.samples.users_code import EVERYWHERE, UsersCode
 
 
-def with_other_values(samples: Samples, *, varies_labels: bool = True) -> Iterator[Samples]:
+def with_other_values(samples: Samples, users: UsersCode = EVERYWHERE) -> Iterator[Samples]:
     """Yield samples with other values in some of them. Local.
 
     Those that get another kind of value, or larger ones, are the first more than half, so that with
@@ -64,8 +65,8 @@ def with_other_values(samples: Samples, *, varies_labels: bool = True) -> Iterat
 
     Args:
         samples: The first samples of a batch. A single one stays as it is.
-        varies_labels: Whether labels are made missing, new and rare too. There is no need to where
-            only code of Keras sees them.
+        users: What code of the user sees. Where only Keras' does, labels stay, and no inputs become
+            rare or missing.
     """
     num_rows = samples.num_rows
     if num_rows < 2:
@@ -73,16 +74,15 @@ def with_other_values(samples: Samples, *, varies_labels: bool = True) -> Iterat
     numbers = np.arange(num_rows)
     is_among_first = numbers < min(num_rows // 2 + 2, num_rows - 1)
     inputs, labels = _inputs_and_labels(samples.all_rows)
-    for group in _groups(samples.all_rows, inputs, labels):
+    for group in _groups(samples.all_rows, inputs, labels if users.sees_labels else frozenset()):
         change = functools.partial(of_another_kind, bool(group and group <= labels))
         yield from _changed(samples, change, is_among_first, group)
     for of_all in (larger, shorter):
         yield from _changed(samples, of_all, is_among_first, inputs | labels)
-    is_first = numbers == 0
-    yield from _changed(samples, rare_input, is_first, inputs)
-    without_number = functools.partial(missing_or_new, np.nan)
-    yield from _changed(samples, without_number, is_first, inputs)
-    if varies_labels:
+    if users.sees_inputs:
+        for rare in (rare_input, functools.partial(missing_or_new, np.nan)):
+            yield from _changed(samples, rare, numbers == 0, inputs)
+    if users.sees_labels:
         # Without labels any component may hold some, as those of a dictionary often do.
         alone = [frozenset({place}) for place in sorted(inputs)]
         for group in [labels] if labels else alone:

@@ -1,4 +1,4 @@
-"""Whether labels meet code of Keras alone."""
+"""What of samples meets code of Keras alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import pytest
 
-from tnt_keras.probe.samples.labels_of_keras import are_labels_of_keras
+from tnt_keras.probe.samples.users_code import UsersCode
 
 
 def own_function(y: Any, outputs: Any) -> Any:
@@ -47,7 +47,7 @@ def compiled(model_class: type[keras.Model] = keras.Model, **arguments: Any) -> 
     ids=["name", "function", "objects"],
 )
 def test_losses_and_metrics_of_keras_are_known(arguments: dict[str, Any]) -> None:
-    assert are_labels_of_keras(compiled(**arguments))
+    assert UsersCode.of_step(compiled(**arguments), "train_step") == UsersCode(False, False)
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,28 @@ def test_losses_and_metrics_of_keras_are_known(arguments: dict[str, Any]) -> Non
     ids=["function", "loss", "metric function", "metric", "step", "no loss"],
 )
 def test_what_a_user_wrote_is_not(arguments: dict[str, Any]) -> None:
-    assert not are_labels_of_keras(compiled(**arguments))
+    assert UsersCode.of_step(compiled(**arguments), "train_step") == UsersCode(True, True)
+
+
+class OwnLayer(keras.layers.Dense):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("layer", "is_own"),
+    [
+        (keras.layers.Dense(2, activation="relu", kernel_regularizer="l2"), False),
+        (keras.layers.TimeDistributed(keras.layers.Dense(2)), False),
+        (OwnLayer(2), True),
+        (keras.layers.Dense(2, activation=lambda values: values), True),
+        (keras.layers.Lambda(lambda values: values), True),
+        (keras.layers.TimeDistributed(OwnLayer(2)), True),
+        (lambda values: 2.0 * values, True),
+    ],
+    ids=["Dense", "wrapper", "class", "activation", "Lambda", "wrapped class", "operation"],
+)
+def test_inputs_are_seen_by_layers_and_operations_of_the_user(layer: Any, is_own: bool) -> None:
+    x = keras.Input((3, 4))
+    model = keras.Model(x, layer(x))
+    model.compile(loss="mse")
+    assert UsersCode.of_step(model, "train_step") == UsersCode(is_own, False)
