@@ -122,6 +122,36 @@ def term_after_some_steps_that_the_model_counts() -> Training:
     return _switched(weight)
 
 
+@wrong("refused", evaluates=False)
+def term_that_fades_in_late() -> Training:
+    """A variable grows by a tenth in each step, and counts from 0.9 on."""
+
+    class FadesIn(_Switched):
+        def weight(self) -> Any:
+            self.strength.assign(tf.minimum(1.0, self.strength + 0.15))
+            return tf.maximum(0.0, self.strength.value - 0.9)
+
+    model = own_step(mean_squared_error, kind=FadesIn)
+    return model, data.of_arrays(data.features(), data.targets())
+
+
+@right(evaluates=False)
+def mixture_that_fades_in() -> Training:
+    class FadesIn(OwnStep):
+        def __init__(self, inner: Any, loss_of: Any) -> None:
+            super().__init__(inner, self._loss)
+            self.share = self.add_weight((), "zeros", trainable=False, name="share")
+
+        def _loss(self, model: Any, x: Any, y: Any) -> Any:
+            self.share.assign(tf.minimum(1.0, self.share + 0.15))
+            errors = model(x, training=True) - y
+            squares, magnitudes = tf.square(errors), tf.abs(errors)
+            return tf.reduce_mean((1.0 - self.share) * squares + self.share * magnitudes)
+
+    model = own_step(mean_squared_error, kind=FadesIn)
+    return model, data.of_arrays(data.features(), data.targets())
+
+
 @wrong("refused")
 def term_in_every_third_step() -> Training:
     """The first step that has it is neither the first nor the second one."""

@@ -131,3 +131,16 @@ def metric_that_compares_samples_of_large_batches() -> Training:
     model = network()
     model.compile("sgd", "mse", metrics=[ErrorsAboveMean()])
     return model, data.of_arrays(data.features(), data.targets(), batch_size=20)
+
+
+@wrong("refused", evaluates=False)
+def batches_of_one_row_are_not_normalized() -> Training:
+    """The last batch has one row for each of two ranks."""
+
+    class Normalized(keras.layers.Layer):
+        def call(self, inputs: Any) -> Any:
+            return tf.cond(tf.shape(inputs)[0] > 1, lambda: inputs, lambda: 0.5 * inputs)
+
+    model = keras.Sequential([keras.Input((6,)), Normalized(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    return model, data.of_arrays(data.features(), data.targets())

@@ -9,7 +9,9 @@ A training or test step is compared
       they do not with few;
     - in the present state, on the first samples with large numbers scaled down, if there are any;
     - after a serial step, on the first samples, half of them with other values (`other_values`);
-    - if the step counts steps, as it will be after many;
+    - after a serial step, on one sample for each rank, as in a short last batch;
+    - if the step counts steps, as it will be after many, and where a scalar that it moves by a
+      fraction in each step has come to a half and to one;
     - if it changes the gradients of its tape, as it would be with much larger ones.
 
 A prediction is compared on the same samples, all in the present state.
@@ -20,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -36,7 +39,7 @@ from tnt_keras.probe.runs.tape_gradients import AMPLIFICATION
 from tnt_keras.probe.samples.first_samples import Samples
 from tnt_keras.probe.samples.other_values import with_other_values, with_small_numbers
 from tnt_keras.probe.samples.users_code import UsersCode
-from tnt_keras.process.rank import get_rank
+from tnt_keras.process.rank import get_rank, get_size
 
 _MOST_BYTES = 2**23
 """Of samples and outputs of layers in a comparison of more than the first few samples."""
@@ -136,7 +139,8 @@ def _scenarios(
     yield Scenario(first, few, few.rows)
     before = None if is_prediction else first
     many = _as_many_as_are_cheap(few, more, first.num_bytes)
-    yield Scenario(serial(many, before), many, _neighbours(many))
+    second = serial(many, before)
+    yield Scenario(second, many, _neighbours(many))
     of_few = _neighbours(few)
     if first.changes_gradients:
         yield Scenario(serial(few, amplification=AMPLIFICATION), few, of_few)
@@ -145,7 +149,12 @@ def _scenarios(
     if small is not None:
         with contextlib.suppress(UnprovableError):
             yield Scenario(serial(small), small, of_few, is_made_up=True, has_other_values=True)
-    for changed in _later(first):
+    if users.sees_inputs and few.num_rows > get_size():
+        one_each = few.first(get_size())
+        with contextlib.suppress(UnprovableError):
+            reference = serial(one_each, before)
+            yield Scenario(reference, one_each, one_each.rows, is_made_up=True)
+    for changed in [*_later(first), *_faded_in(first, second)]:
         with contextlib.suppress(UnprovableError):
             yield Scenario(serial(few, first, changed), few, of_few, is_made_up=True)
     for other in with_other_values(few, users):
@@ -181,6 +190,24 @@ def _later(first: Reference) -> Iterator[list[tuple[tf.Variable, tf.Tensor]]]:
         yield [
             (counter, tf.cast(min(num_steps, counter.dtype.max // 2), counter.dtype))
             for counter in first.counters  # an int8 does not count further
+        ]
+
+
+def _faded_in(first: Reference, second: Reference) -> Iterator[list[tuple[tf.Variable, tf.Tensor]]]:
+    """Yield what scalars hold in the middle and at the end of fading in, by a little each step.
+
+    They move by the same in two steps with different samples.
+    """
+    again = {id(variable): move for variable, move in second.scalar_moves}
+    fading = [
+        (variable, move)
+        for variable, move in first.scalar_moves
+        if 0 < abs(move) < 0.5 and math.isclose(again.get(id(variable), 0.0), move, rel_tol=1e-4)
+    ]
+    for end in (0.5, 1.0) if fading else ():
+        yield [
+            (variable, tf.cast(math.copysign(end, move), variable.dtype))
+            for variable, move in fading
         ]
 
 

@@ -27,6 +27,7 @@ class Reference:
             change nothing.
         changes_gradients: Whether an optimizer was given others than those of a tape.
         counters: Variables that count steps, by which the step may decide what it does.
+        scalar_moves: Real scalars that the step changed, and by how much each.
         num_bytes: Of the samples and of what layers have computed from them.
         after_applications: What each call of an optimizer made of the variables that it changed.
         observation: What it computed.
@@ -41,6 +42,7 @@ class Reference:
     amplification: float = 1.0
     changes_gradients: bool = False
     counters: list[tf.Variable] = dataclasses.field(default_factory=list)
+    scalar_moves: list[tuple[tf.Variable, float]] = dataclasses.field(default_factory=list)
     num_bytes: int = 0
     after_applications: list[Values] = dataclasses.field(default_factory=list)
     observation: Observation = dataclasses.field(default_factory=dict)

@@ -223,6 +223,7 @@ class StepRunner:
             reference.follow(watch)
             reference.num_bytes = size_of(rows) + size.num_bytes
             reference.counters = self.variables.counters(changes)
+            reference.scalar_moves = self.variables.scalar_moves(changes)
             if watch.reads_iterations:
                 reference.counters += [each.iterations.value for each in self._optimizers]
         seen = {each: _kept(each, value, reference) for each, value in watch.values}

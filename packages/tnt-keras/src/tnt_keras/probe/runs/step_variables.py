@@ -93,6 +93,20 @@ class StepVariables:
             and (variable.dtype.is_integer or _has_grown_by_one(variable, changes))
         ]
 
+    def scalar_moves(self, changes: VariableChanges) -> list[tuple[tf.Variable, float]]:
+        """Return the real scalars that a run has changed, and by how much each.
+
+        Args:
+            changes: Of a run of the step.
+        """
+        return [
+            (variable, float(variable.numpy()) - float(changes.initial(variable).numpy()))
+            for variable in changes.variables
+            if variable.shape.rank == 0
+            and variable.dtype.is_floating
+            and self.kind_of(variable) is Kind.VARIABLE
+        ]
+
 
 def _has_grown_by_one(variable: tf.Variable, changes: VariableChanges) -> bool:
     return float(variable.numpy()) - float(changes.initial(variable).numpy()) == 1.0

@@ -37,6 +37,11 @@ class Samples:
     rows: np.ndarray[Any, Any]
     num_rows: int
 
+    def first(self, num_rows: int) -> Samples:
+        """Return the first of the samples, at least one. Local."""
+        rows = self.rows[self.rows < num_rows]
+        return Samples(take_rows(self.all_rows, range(num_rows)), rows, num_rows)
+
 
 def gather_samples(element: Any, max_rows: int) -> Samples | None:
     """Return the first samples of the global batch of which each rank has a part. Collective.
