@@ -165,7 +165,7 @@ def test_the_first_sample_alone_has_a_label_that_no_other_has() -> None:
     assert rare_labels([[0.0], [0.0], [0.0], [0.0], [0.0]]) == [[1.0]]
     assert rare_labels([[0.0, 1.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 1.0]]) == [[1.0, 1.0]]
     assert rare_labels([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 1, 0], [1, 0, 0]]) == [[0, 0, 1]]
-    assert rare_labels([[0.5], [1.5], [2.0], [1.0], [3.0]]) == [[-8.0]]
+    assert rare_labels([[0.5], [1.5], [2.0], [1.0], [3.0]]) == [[8.0]]
     assert rare_labels([-1, 1, 1, -1, 1]) == []
     assert rare_labels([True, False, True, False, True]) == []
 
@@ -176,7 +176,7 @@ def test_the_first_sample_alone_is_an_outlier_or_longer_or_has_a_flag() -> None:
     samples = Samples(((features, texts), tf.ones([5, 1])), np.arange(5), 5)
     *_, rare, _ = with_other_values(samples, UsersCode(sees_labels=False))
     of_features, of_texts = (leaf.numpy().tolist() for leaf in rare.all_rows[0])
-    assert of_features == [[-8.0, 1.0], *features.numpy().tolist()[1:]]
+    assert of_features == [[8.0, 1.0], *features.numpy().tolist()[1:]]
     assert of_texts == [[4, 2, 1, 1], *texts.numpy().tolist()[1:]]
 
 

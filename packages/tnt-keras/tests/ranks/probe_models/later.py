@@ -64,7 +64,7 @@ def term_beyond_a_fraction_of_the_epochs() -> Training:
             self.model.strength.assign(0.15 * (epoch + 1))
 
     model, arguments = _switched(lambda model: model.strength.value > 0.5, Progress())
-    return model, arguments | {"epochs": 5}
+    return model, arguments | {"epochs": 4}
 
 
 @wrong("refused")
@@ -104,8 +104,9 @@ def term_that_a_variable_of_no_layer_switches_on() -> Training:
 
 @wrong("refused")
 def term_that_the_learning_rate_switches_on() -> Training:
-    schedule = keras.callbacks.LearningRateScheduler(lambda epoch: [0.1, 0.0][epoch])
-    return _switched(lambda model: model.optimizer.learning_rate < 0.05, schedule)
+    schedule = keras.callbacks.LearningRateScheduler(lambda epoch: 0.1 if epoch < 3 else 0.04)
+    model, arguments = _switched(lambda model: model.optimizer.learning_rate < 0.05, schedule)
+    return model, arguments | {"epochs": 4}
 
 
 @wrong("refused")

@@ -44,8 +44,7 @@ def larger(is_changed: Array, leaf: Any) -> Any:
     if not _has_rows(leaf) or not leaf.dtype.is_floating:
         return leaf
     values = leaf.numpy()
-    numbers = values.astype(np.float64)
-    if (numbers == np.round(numbers)).all():
+    if not _are_real(values):
         return leaf
     # Of three neighbours one keeps its sign: whatever the data's, all parts have large numbers.
     factors = np.where(np.arange(len(values)) % 3 == 1, LARGE, -LARGE)
@@ -96,7 +95,7 @@ def missing_or_new(late: float, is_changed: Array, leaf: Any) -> Any:
 
 def rare_input(is_changed: Array, leaf: Any) -> Any:
     """Return a component in which some rows are outliers, shorter, or have flags."""
-    for change in (larger, shorter, _rare_flags):
+    for change in (_outliers, shorter, _rare_flags):
         leaf = change(is_changed, leaf)
     return leaf
 
@@ -107,7 +106,7 @@ def rare_label(is_changed: Array, leaf: Any) -> Any:
         return leaf
     if _are_classes(leaf):
         return missing_or_new(NEXT, is_changed, leaf)
-    changed = larger(is_changed, leaf)
+    changed = _outliers(is_changed, leaf)
     return changed if changed is not leaf else _rare_flags(is_changed, leaf)
 
 
@@ -116,6 +115,15 @@ def rare_zero(is_changed: Array, leaf: Any) -> Any:
     if not _has_rows(leaf) or not _are_classes(leaf) or (leaf.numpy() != 1).any():
         return leaf
     return _rare_flags(is_changed, leaf)
+
+
+def _outliers(is_changed: Array, leaf: Any) -> Any:
+    """Return a component with large positive numbers in some rows, if it has real ones."""
+    if not _has_rows(leaf) or not leaf.dtype.is_floating or not _are_real(leaf.numpy()):
+        return leaf
+    values = leaf.numpy()
+    large = np.abs(values) * values.dtype.type(LARGE)
+    return tf.constant(np.where(_rows(is_changed, leaf), large, values))
 
 
 def _rare_flags(is_changed: Array, leaf: Any) -> Any:
@@ -146,7 +154,7 @@ def _rows(of_rows: Array, leaf: tf.Tensor) -> Array:
 def _other_numbers(values: Array, are_labels: bool) -> Array | None:
     """Return numbers that samples might have too, in the shape of the samples or of one of them."""
     numbers = values.astype(np.float64)
-    are_integers = bool((numbers == np.round(numbers)).all())
+    are_integers = not _are_real(values)
     are_single = numbers[0].size == 1
     known = np.unique(numbers)
     if _are_signs(values):
@@ -160,6 +168,12 @@ def _other_numbers(values: Array, are_labels: bool) -> Array | None:
         return np.roll(values, 1, axis=-1)
     is_always_zero = ~values.any(axis=0)
     return np.where(is_always_zero & are_integers, 1, 0).astype(values.dtype)
+
+
+def _are_real(values: Array) -> bool:
+    """Return whether some number is no whole one."""
+    numbers = values.astype(np.float64)
+    return bool((numbers != np.round(numbers)).any())
 
 
 def _are_classes(leaf: tf.Tensor) -> bool:
