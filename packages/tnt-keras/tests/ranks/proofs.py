@@ -317,3 +317,17 @@ def with_proof(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
     finally:
         model_module.settings = settings
+
+
+def refused_predictions() -> str:
+    """Why predictions that depend on other rows are refused, after that of a single sample."""
+    x = keras.Input((4,))
+    y = keras.layers.Dense(1)(x)
+    model = tnt_keras.Model(keras.Model(x, y - keras.ops.mean(y, axis=0)), probe="error")
+    samples = np.random.default_rng(5).normal(size=(9, 4)).astype("float32")
+    model.predict(samples[:1], verbose=0)
+    try:
+        model.predict(samples, verbose=0)
+    except tnt_keras.ProbeError as error:
+        return str(error)
+    return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import cases
@@ -49,6 +50,15 @@ def test_a_step_that_is_not_that_of_the_serial_run_stops_before_it_trains(pool_o
         for message in messages:
             assert "`train_step` would not be that of the serial run" in message
             assert "tnt.batch_mean" in message
+
+
+def test_predictions_are_proved_again_after_one_sample_and_refused_alike_on_all_ranks(
+    pool_of: Any,
+) -> None:
+    of_ranks = pool_of(2).run(proofs.refused_predictions)
+    assert of_ranks[0] == of_ranks[1]
+    serial, seen = re.search(r"it is (\S+) there, while ranks give (\S+)\.", of_ranks[0]).groups()
+    assert float(serial) != pytest.approx(float(seen))
 
 
 def test_other_data_are_proved_too_and_a_refusal_is_not_forgotten(pool_of: Any) -> None:
