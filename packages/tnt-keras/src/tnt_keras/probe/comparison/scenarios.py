@@ -23,7 +23,7 @@ import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,6 +35,7 @@ from tnt_keras.collectives.messages import allgather, allreduce
 from tnt_keras.probe.comparison.combination import Share
 from tnt_keras.probe.runs.reference import Reference
 from tnt_keras.probe.runs.step_run import StepRunner
+from tnt_keras.probe.runs.step_watch import Values
 from tnt_keras.probe.runs.tape_gradients import AMPLIFICATION
 from tnt_keras.probe.samples.first_samples import Samples
 from tnt_keras.probe.samples.other_values import with_other_values, with_small_numbers
@@ -131,37 +132,53 @@ def _scenarios(
     is_prediction: bool,
     users: UsersCode,
 ) -> Iterator[Scenario]:
-    def serial(samples: Samples, *state: Any, **options: Any) -> Reference:
-        run = functools.partial(runner.serial, samples.all_rows, samples.num_rows)
-        return on_all_ranks(lambda: run(*state, **options))
-
-    first = serial(few)
+    first = _serial(runner, few)
     yield Scenario(first, few, few.rows)
     before = None if is_prediction else first
     many = _as_many_as_are_cheap(few, more, first.num_bytes)
-    second = serial(many, before)
+    second = _serial(runner, many, before)
     yield Scenario(second, many, _neighbours(many))
-    of_few = _neighbours(few)
     if first.changes_gradients:
-        yield Scenario(serial(few, amplification=AMPLIFICATION), few, of_few)
-    # From here on states and samples are made up: a step may have no use for them.
+        amplified = _serial(runner, few, amplification=AMPLIFICATION)
+        yield Scenario(amplified, few, _neighbours(few))
+    yield from _made_up(runner, few, before, users, [*_later(first), *_faded_in(first, second)])
+
+
+def _made_up(
+    runner: StepRunner,
+    few: Samples,
+    before: Reference | None,
+    users: UsersCode,
+    later: Sequence[Values],
+) -> Iterator[Scenario]:
+    """Yield scenarios for whose states and samples a step may have no use: it may fail there."""
+    make = functools.partial(Scenario, positions=_neighbours(few), is_made_up=True)
     small = with_small_numbers(few)
     if small is not None:
         with contextlib.suppress(UnprovableError):
-            yield Scenario(serial(small), small, of_few, is_made_up=True, has_other_values=True)
+            yield make(_serial(runner, small), small, has_other_values=True)
     if users.sees_inputs and few.num_rows > get_size():
         one_each = few.first(get_size())
         with contextlib.suppress(UnprovableError):
-            reference = serial(one_each, before)
-            yield Scenario(reference, one_each, one_each.rows, is_made_up=True)
-    for changed in [*_later(first), *_faded_in(first, second)]:
+            yield make(_serial(runner, one_each, before), one_each, positions=one_each.rows)
+    for changed in later:
         with contextlib.suppress(UnprovableError):
-            yield Scenario(serial(few, first, changed), few, of_few, is_made_up=True)
+            yield make(_serial(runner, few, before, changed), few)
     for other in with_other_values(few, users):
         with contextlib.suppress(UnprovableError):
-            reference = serial(other, before)
+            reference = _serial(runner, other, before)
             if reference.computes_numbers():
-                yield Scenario(reference, other, of_few, is_made_up=True, has_other_values=True)
+                yield make(reference, other, has_other_values=True)
+
+
+def _serial(runner: StepRunner, samples: Samples, *state: Any, **options: Any) -> Reference:
+    """Run the serial step as `StepRunner.serial` does. Collective.
+
+    Raises:
+        UnprovableError: On all ranks, if it fails on one.
+    """
+    run = functools.partial(runner.serial, samples.all_rows, samples.num_rows)
+    return on_all_ranks(lambda: run(*state, **options))
 
 
 def _as_many_as_are_cheap(
@@ -181,7 +198,7 @@ def _as_many_as_are_cheap(
     return more(min(num_samples, _MOST_SAMPLES)) or few
 
 
-def _later(first: Reference) -> Iterator[list[tuple[tf.Variable, tf.Tensor]]]:
+def _later(first: Reference) -> Iterator[Values]:
     """Yield what the counters of steps hold after some and after many."""
     if not first.counters:
         return
@@ -193,7 +210,7 @@ def _later(first: Reference) -> Iterator[list[tuple[tf.Variable, tf.Tensor]]]:
         ]
 
 
-def _faded_in(first: Reference, second: Reference) -> Iterator[list[tuple[tf.Variable, tf.Tensor]]]:
+def _faded_in(first: Reference, second: Reference) -> Iterator[Values]:
     """Yield what scalars hold in the middle and at the end of fading in, by a little each step.
 
     They move by the same in two steps with different samples.
