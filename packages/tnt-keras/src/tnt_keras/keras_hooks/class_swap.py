@@ -12,6 +12,8 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import keras
+
 MixinBase: Any = object
 """Base of mixins, for type checkers: `super()` finds methods of the class beside the mixin."""
 
@@ -95,3 +97,14 @@ def _shown_as(shown: Callable[..., Any], method: Callable[..., Any]) -> Callable
         return method(self, *args, **kwargs)
 
     return call
+
+
+def has_keras_methods(model: keras.Model, *names: str) -> bool:
+    """Return whether methods of a model are those of `keras.Model`, the mixins left out. Local.
+
+    Args:
+        model: Any model, distributed or not.
+        *names: Of the methods.
+    """
+    plain = plain_class(type(model))
+    return all(getattr(plain, name) is getattr(keras.Model, name) for name in names)

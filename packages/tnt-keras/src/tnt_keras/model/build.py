@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tnt_keras.keras_hooks.class_swap import plain_class
+from tnt_keras.keras_hooks.class_swap import has_keras_methods
 from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.keras_hooks.private_tensorflow import replaced_random_operations
 from tnt_keras.probe.runs.python_state import PythonState
@@ -33,7 +33,7 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
         step_name: "train_step", "test_step" or "predict_step".
         element_spec: `tf.TypeSpec`s of what the step receives.
     """
-    if step_name == "train_step" and _has_keras_steps(model):
+    if step_name == "train_step" and has_keras_methods(model, "train_step", "test_step"):
         # It creates the same variables and is traced in a fraction of the time. (The optimizer
         # makes its own when it is first used; they are equal on all ranks.)
         step_name = "test_step"
@@ -94,13 +94,6 @@ def _once(step: Callable[[Any], Any]) -> Callable[[Any], None]:
             remaining.pop()(element)
 
     return first_trace
-
-
-def _has_keras_steps(model: keras.Model) -> bool:
-    cls = plain_class(type(model))
-    return all(
-        getattr(cls, name) is getattr(keras.Model, name) for name in ("train_step", "test_step")
-    )
 
 
 def _made_up(spec: Any) -> Any:

@@ -122,7 +122,7 @@ class StepProof:
                 but a counter of training steps, say, for an evaluation.
         """
         return all(
-            np.array_equal(_positions(variable.numpy()), _positions(value))
+            _switch_the_same(variable.numpy(), value)
             for variable, value in self.settings
             if not is_changed(variable)
         )
@@ -148,6 +148,12 @@ class StepProof:
         if is_due and is_changed:
             self.former = FormerProofs()  # what has been added may be small
         return is_due
+
+
+def _switch_the_same(one: Numbers, other: Numbers) -> bool:
+    """Return whether two values of a setting have the same whole numbers at the same places."""
+    # It is asked before each step, and most settings stay as they are.
+    return np.array_equal(one, other) or np.array_equal(_positions(one), _positions(other))
 
 
 def _positions(setting: Numbers) -> Numbers:

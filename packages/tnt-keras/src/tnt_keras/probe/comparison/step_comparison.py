@@ -68,6 +68,7 @@ class Comparison:
             users=UsersCode.of_step(model, step_name),
         )
         self._samples_vary = any(each.has_other_values for each in self._scenarios)
+        self._precision = _precision_of(model)
         self._tolerances: dict[tuple[int, bool], Tolerances] = {}
         self._uses_whole_batch = False
         self._applied = {
@@ -228,7 +229,7 @@ class Comparison:
             self._tolerances[key] = Tolerances(
                 scenario.reference.observation,
                 self._permuted(scenario) if measures_noise else None,
-                _precision_of(self._model),
+                self._precision,
                 self._former.scales,
                 scenario.has_other_values,
             )
@@ -239,7 +240,7 @@ class Comparison:
         order = np.roll(np.arange(samples.num_rows)[::-1], 1)
         rows = take_rows(samples.all_rows, order)
         # With few made-up samples other sizes of the batch round otherwise, not other orders.
-        roundoff = _precision_of(self._model).roundoff if scenario.has_other_values else 0.0
+        roundoff = self._precision.roundoff if scenario.has_other_values else 0.0
         permuted = on_all_ranks(
             lambda: self._runner.permuted(rows, order, scenario.reference, roundoff)
         )

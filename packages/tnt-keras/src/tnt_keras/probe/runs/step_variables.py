@@ -90,7 +90,7 @@ class StepVariables:
             for variable in changes.variables
             if variable.shape.rank == 0
             and self.kind_of(variable) is Kind.VARIABLE
-            and (variable.dtype.is_integer or _has_grown_by_one(variable, changes))
+            and (variable.dtype.is_integer or _move(variable, changes) == 1.0)
         ]
 
     def scalar_moves(self, changes: VariableChanges) -> list[tuple[tf.Variable, float]]:
@@ -100,7 +100,7 @@ class StepVariables:
             changes: Of a run of the step.
         """
         return [
-            (variable, float(variable.numpy()) - float(changes.initial(variable).numpy()))
+            (variable, _move(variable, changes))
             for variable in changes.variables
             if variable.shape.rank == 0
             and variable.dtype.is_floating
@@ -108,8 +108,9 @@ class StepVariables:
         ]
 
 
-def _has_grown_by_one(variable: tf.Variable, changes: VariableChanges) -> bool:
-    return float(variable.numpy()) - float(changes.initial(variable).numpy()) == 1.0
+def _move(variable: tf.Variable, changes: VariableChanges) -> float:
+    """Return by how much a run has changed a scalar."""
+    return float(variable.numpy()) - float(changes.initial(variable).numpy())
 
 
 def _by_id(variables: Iterable[Any]) -> dict[int, Any]:

@@ -75,7 +75,7 @@ class FirstElement:
                 first = data[0]
             if first is not None:  # else the data have ended, as other ranks may not see yet
                 # A step may be called with one sample first, whose proof says little of others.
-                self._kind = (kind_of(first), has_one_sample(_with_none(first)))
+                self._kind = (kind_of(first), has_one_sample(first))
             if not self._wants_to_look(self._kind):
                 return self.function(data)
         self._look(_with_none(first))

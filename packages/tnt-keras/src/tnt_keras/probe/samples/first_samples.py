@@ -100,7 +100,8 @@ def has_one_sample(element: Any) -> bool:
     element = element.micro_batch if isinstance(element, CheckedBatch) else element
     if isinstance(element, MicroBatch):
         return int(element.num_global) == 1
-    return int(num_rows(_with_tensors(element))) == 1
+    leaf = next(leaf for leaf in tf.nest.flatten(element) if leaf is not None)
+    return tuple(leaf.shape)[:1] == (1,)
 
 
 def are_alike(samples: Samples) -> bool:

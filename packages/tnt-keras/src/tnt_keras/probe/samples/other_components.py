@@ -41,11 +41,9 @@ def of_another_kind(are_labels: bool, is_changed: Array, leaf: Any) -> Any:
 
 def larger(is_changed: Array, leaf: Any) -> Any:
     """Return a component with larger numbers in some rows, itself if it has no real ones."""
-    if not _has_rows(leaf) or not leaf.dtype.is_floating:
+    if not _is_real(leaf):
         return leaf
     values = leaf.numpy()
-    if not _are_real(values):
-        return leaf
     # Of three neighbours one keeps its sign: whatever the data's, all parts have large numbers.
     factors = np.where(np.arange(len(values)) % 3 == 1, LARGE, -LARGE)
     factors = np.where(is_changed, factors, 1.0)
@@ -119,7 +117,7 @@ def rare_zero(is_changed: Array, leaf: Any) -> Any:
 
 def _outliers(is_changed: Array, leaf: Any) -> Any:
     """Return a component with large positive numbers in some rows, if it has real ones."""
-    if not _has_rows(leaf) or not leaf.dtype.is_floating or not _are_real(leaf.numpy()):
+    if not _is_real(leaf):
         return leaf
     values = leaf.numpy()
     large = np.abs(values) * values.dtype.type(LARGE)
@@ -168,6 +166,11 @@ def _other_numbers(values: Array, are_labels: bool) -> Array | None:
         return np.roll(values, 1, axis=-1)
     is_always_zero = ~values.any(axis=0)
     return np.where(is_always_zero & are_integers, 1, 0).astype(values.dtype)
+
+
+def _is_real(leaf: Any) -> bool:
+    """Return whether a component has rows of real numbers, not all of them whole ones."""
+    return _has_rows(leaf) and leaf.dtype.is_floating and _are_real(leaf.numpy())
 
 
 def _are_real(values: Array) -> bool:

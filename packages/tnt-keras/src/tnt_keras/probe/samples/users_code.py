@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from tnt_keras.keras_hooks.class_swap import plain_class
+from tnt_keras.keras_hooks.class_swap import has_keras_methods, plain_class
 from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.step.metrics import all_metrics
 
@@ -50,8 +50,7 @@ def _are_labels_of_keras(model: keras.Model) -> bool:
 
     Without a compiled loss labels go elsewhere, such as to a layer that adds a loss.
     """
-    model_class = plain_class(type(model))
-    if any(getattr(model_class, name) is not getattr(keras.Model, name) for name in _METHODS):
+    if not has_keras_methods(model, *_METHODS):
         return False
     losses = [each for each in keras.tree.flatten(getattr(model, "loss", None)) if each is not None]
     return bool(losses) and all(map(_is_of_keras, [*losses, *all_metrics(model)]))
