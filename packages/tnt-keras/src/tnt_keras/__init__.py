@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tnt_keras import data
+    from tnt_keras.loops.step_function import function
     from tnt_keras.model.model import Model
     from tnt_keras.process.rank import (
         get_local_rank,
@@ -37,6 +38,7 @@ __all__ = [
     "batch_mean",
     "batch_sum",
     "data",
+    "function",
     "gather_batch",
     "get_local_rank",
     "get_local_size",
@@ -73,6 +75,8 @@ def _load(name: str) -> Any:
     try:
         if name == "Model":
             return importlib.import_module("tnt_keras.model.model").Model
+        if name == "function":
+            return importlib.import_module("tnt_keras.loops.step_function").function
         if name in _BATCH_OPERATIONS:
             return getattr(importlib.import_module("tnt_keras.step.batch_ops"), name)
         return importlib.import_module("tnt_keras.data")

@@ -1,4 +1,4 @@
-"""`tnt.data`: how datasets are shared between ranks. The names of tnt-data, and two more."""
+"""`tnt.data`: how datasets are shared between ranks. The names of tnt-data, some with all ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tnt_data import (
     MicroBatch,
     NotBatchedError,
     UnsupportedElementError,
-    distribute,
     global_batch_size,
     is_batched,
     micro_batch_size,
@@ -19,10 +18,12 @@ from tnt_data import (
 )
 from tnt_keras.inputs.argument_errors import errors_naming
 from tnt_keras.inputs.legacy_dataset import Dataset
+from tnt_keras.loops.dataset import DistributedDataset, distribute
 from tnt_keras.process.rank import get_size, is_master_rank
 
 __all__ = [
     "Dataset",
+    "DistributedDataset",
     "explain",
     "distribute",
     "global_batch_size",

@@ -57,8 +57,8 @@ def test_fit_that_leaves_out_ours_is_named(pool_of: Any) -> None:
 
 def test_loop_of_ones_own_is_named_at_its_first_step(pool_of: Any) -> None:
     for first, second, plain in pool_of(2).run(own_steps.own_loop, "error"):
-        assert "loops of one's own are not distributed yet" in first
-        assert "`train_step`" in first
+        assert "outside of a step of all ranks" in first
+        assert "`@tnt.function`" in first
         assert second == first
         assert plain == ""
     assert pool_of(2).run(own_steps.own_loop, "off") == [["", "", ""]] * 2

@@ -111,7 +111,7 @@ def _find_rules(model: Any, step_name: str, element: Any, known: StepProof) -> N
     try:
         proof = prove(model, step_name, element, communication.optimizers, known.former)
     except UnprovablePartError as error:
-        sentence = explain_failure_on_part(step_name, str(error))
+        sentence = explain_failure_on_part(_shown(model, step_name), str(error))
         if communication.probe == "error":
             raise ProbeError(sentence) from error
         logger.warning("%s", sentence)
@@ -122,7 +122,7 @@ def _find_rules(model: Any, step_name: str, element: Any, known: StepProof) -> N
             "It could not be proved that `%s` gives on several ranks what it gives on one, since "
             "it cannot be run on some samples apart from training: %s. Values are combined as "
             "those of Keras' own steps are.",
-            step_name,
+            _shown(model, step_name),
             error,
         )
         known.is_wanted = False
@@ -131,7 +131,7 @@ def _find_rules(model: Any, step_name: str, element: Any, known: StepProof) -> N
         return
     if proof.decision.findings:
         check_replicas(model)  # else the model is blamed for what a callback of one rank has done
-    _report(proof, step_name, communication.probe)
+    _report(proof, _shown(model, step_name), communication.probe)
     known.undecided = proof.decision.undecided
     known.had_one_sample = proof.had_one_sample
     known.settings = proof.settings
@@ -139,6 +139,11 @@ def _find_rules(model: Any, step_name: str, element: Any, known: StepProof) -> N
     known.former = FormerProofs(scales, proof.decision.fitting, proof.decision.variant)
     known.rules = proof.decision.rules
     known.is_wanted = False
+
+
+def _shown(model: Any, step_name: str) -> str:
+    """Return what the user calls a step: a function of their own has another name."""
+    return str(getattr(model, "function_name", step_name))
 
 
 def _report(proof: Proof, step_name: str, probe: str) -> None:

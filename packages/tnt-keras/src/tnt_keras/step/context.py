@@ -101,6 +101,7 @@ class Step(Tracing):
         batch_channels: Those of the operations over the batch (`tnt.gather_batch`, ...) and of
             results inside of the step, by name. They must outlive the step.
         num_batch_operations: How many of these the code has called so far.
+        complete_values: What is that of the global batch already, equal on all ranks.
 
     Args:
         num_local: As above.
@@ -131,6 +132,7 @@ class Step(Tracing):
         self._num_losses = 0
         self._num_additional_losses = 0
         self.num_batch_operations = 0
+        self.complete_values: list[tf.Tensor] = []
 
     def next_application(self) -> int:
         """Count a call of an optimizer's `apply`, from 0 on. Local."""
@@ -189,6 +191,9 @@ _current: contextvars.ContextVar[Step | Building | None] = contextvars.ContextVa
 )
 
 
+_is_serial: contextvars.ContextVar[bool] = contextvars.ContextVar("tnt_serial", default=False)
+
+
 def current_tracing() -> Step | Building | None:
     """Return what this thread traces or runs, None outside of a model's step. Local."""
     return _current.get()
@@ -203,6 +208,21 @@ def current_step() -> Step | None:
 def is_building() -> bool:
     """Return whether this thread traces a model only to create its variables. Local."""
     return isinstance(_current.get(), Building)
+
+
+def is_inside_step() -> bool:
+    """Return whether this thread traces or runs a step, be it of plain Keras in a proof. Local."""
+    return _current.get() is not None or _is_serial.get()
+
+
+@contextlib.contextmanager
+def serial_step() -> Iterator[None]:
+    """Take what runs in a with-block for a step, though no other rank takes part. Local."""
+    token = _is_serial.set(True)
+    try:
+        yield
+    finally:
+        _is_serial.reset(token)
 
 
 @contextlib.contextmanager

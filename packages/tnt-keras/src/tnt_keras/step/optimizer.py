@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tnt_keras.collectives.channel import Channel
 from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, plain_class, without_mixins
-from tnt_keras.keras_hooks.patch import replaced
+from tnt_keras.keras_hooks.patch import replaced_in_subclasses
 from tnt_keras.step.context import (
     ScaledLoss,
     Step,
@@ -81,7 +81,7 @@ class DistributedOptimizer(MixinBase):
             What the optimizer returns.
 
         Raises:
-            RuntimeError: Outside of the model's `train_step`, where it is not known which part of
+            RuntimeError: Outside of a step, where it is not known which part of
                 the global batch a gradient stands for.
         """
         if trainable_variables is not None:
@@ -125,9 +125,8 @@ class DistributedOptimizer(MixinBase):
         if tracing is None:
             raise RuntimeError(
                 "The optimizer of a distributed model was called outside of the model's "
-                "`train_step`, where the weight of this rank's gradients is not known. Write the "
-                "custom step as `train_step` of a `keras.Model` and call `fit` or "
-                "`train_on_batch`."
+                "`train_step`, where the weight of this rank's gradients is not known. In a "
+                "training loop of your own, put the step into a function with `@tnt.function`."
             )
         if tracing.is_applying:  # by an optimizer around this one, which has reduced them
             return apply(grads)
@@ -201,31 +200,16 @@ def _hooking(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-@contextlib.contextmanager
 def replaced_method(
     name: str, replacement: Callable[[Callable[..., Any]], Callable[..., Any]]
-) -> Iterator[None]:
-    """Replace a method of all Keras optimizer classes inside a with-block. Local.
+) -> contextlib.AbstractContextManager[None]:
+    """Return a context in which a method of all Keras optimizer classes is replaced. Local.
 
     Args:
         name: Of the method.
         replacement: Makes the new method of the one that a class has.
     """
-    with contextlib.ExitStack() as stack:
-        for cls in _classes_with(name):
-            stack.enter_context(replaced(cls, name, replacement(getattr(cls, name))))
-        yield
-
-
-def _classes_with(method: str) -> Iterator[Any]:
-    """Yield Keras' optimizer class and those below it that have a method of their own."""
-    cls: Any = keras.optimizers.Optimizer
-    below, to_visit = [cls], [cls]
-    while to_visit:
-        new = [sub for sub in to_visit.pop().__subclasses__() if sub not in below]
-        below += new
-        to_visit += new
-    yield from (each for each in below if each is cls or method in vars(each))
+    return replaced_in_subclasses(keras.optimizers.Optimizer, name, replacement)
 
 
 def _reduced(

@@ -1,4 +1,4 @@
-"""Notice optimizers that train a distributed model outside of its steps.
+"""Notice optimizers that train outside of a step what ranks should train together.
 
 A training loop of the user's own, or a plain Keras model that contains a distributed one, computes
 on each rank what it is given there: ranks share no gradients, and drift apart.
@@ -6,19 +6,27 @@ on each rank what it is given there: ranks share no gradients, and drift apart.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 
 from tnt_keras.keras_hooks.class_swap import plain_class
 from tnt_keras.process.log import logger
-from tnt_keras.step.context import current_tracing
+from tnt_keras.step.context import is_inside_step
 from tnt_keras.step.errors import ProbeError
 
+_REMEDY = (
+    "so that each rank trains on its own and results are not those of the serial run. Put the step "
+    "into a function with `@tnt.function`, as in `@tnt.function def train_step(x, y): ...`, and "
+    "call it with each batch."
+)
+
 _models: weakref.WeakSet[keras.Model] = weakref.WeakSet()
+_num_loops = 0
 _plain_apply: Callable[..., Any] | None = None
 # How many distributed models there were when an optimizer was looked at: it is looked at once.
 _looked_at: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -33,18 +41,38 @@ def notice_own_loops(model: keras.Model) -> None:
     Args:
         model: A distributed model, on several ranks.
     """
-    global _plain_apply
-    if _plain_apply is None:
-        _plain_apply = keras.optimizers.Optimizer.apply
-        keras.optimizers.Optimizer.apply = _noticing(_plain_apply)
+    _replace_apply()
     if model not in _models:
         _models.add(model)
         weakref.finalize(model, _restore_if_unused)
 
 
+@contextlib.contextmanager
+def loop_over_parts() -> Iterator[None]:
+    """Have it noticed in a with-block if an optimizer is applied outside of a step. Local.
+
+    In the block the user's loop has this rank's part of a batch.
+    """
+    global _num_loops
+    _replace_apply()
+    _num_loops += 1
+    try:
+        yield
+    finally:
+        _num_loops -= 1
+        _restore_if_unused()
+
+
+def _replace_apply() -> None:
+    global _plain_apply
+    if _plain_apply is None:
+        _plain_apply = keras.optimizers.Optimizer.apply
+        keras.optimizers.Optimizer.apply = _noticing(_plain_apply)
+
+
 def _restore_if_unused() -> None:
     global _plain_apply
-    if _plain_apply is not None and all(model is None for model in _models):
+    if _plain_apply is not None and not _num_loops and all(model is None for model in _models):
         keras.optimizers.Optimizer.apply = _plain_apply
         _plain_apply = None
 
@@ -54,13 +82,23 @@ def _noticing(plain_apply: Callable[..., Any]) -> Callable[..., Any]:
     def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
         if trainable_variables is not None:
             trainable_variables = list(trainable_variables)
-            models = [model for model in _models if _is_distributed(model)]
-            if current_tracing() is None and _looked_at.get(optimizer) != len(models):
-                _look_at(models, trainable_variables)
-                _looked_at[optimizer] = len(models)
+        if not is_inside_step():
+            _notice(optimizer, trainable_variables or [])
         return plain_apply(optimizer, grads, trainable_variables)
 
     return apply
+
+
+def _notice(optimizer: Any, variables: list[Any]) -> None:
+    if _num_loops:
+        raise ProbeError(
+            "An optimizer was applied in a loop over `tnt.data.distribute(...)`, but outside of a "
+            f"step of all ranks, {_REMEDY}"
+        )
+    models = [model for model in _models if _is_distributed(model)]
+    if _looked_at.get(optimizer) != len(models):
+        _look_at(models, variables)
+        _looked_at[optimizer] = len(models)
 
 
 def _is_distributed(model: keras.Model) -> bool:
@@ -76,11 +114,8 @@ def _look_at(models: list[keras.Model], variables: list[Any]) -> None:
         if probe == "off" or not known & changed:
             continue
         text = (
-            f"An optimizer trains the distributed model {model.name!r} outside of its "
-            "`train_step`: loops of one's own are not distributed yet, so that each rank trains "
-            "on its own and results are not those of the serial run. Write the step as "
-            "`train_step` of a `keras.Model`, make that model a `tnt.Model`, and call `fit` or "
-            "`train_on_batch`."
+            f"An optimizer trains the distributed model {model.name!r} outside of a step of all "
+            f"ranks, {_REMEDY}"
         )
         if probe == "error":
             raise ProbeError(text)

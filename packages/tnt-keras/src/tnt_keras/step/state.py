@@ -106,8 +106,10 @@ class StepState:
         def combine_by_rule(path: Path, value: Any) -> None:
             if not is_of_this_rank(value) or self._results.recompute(value) is not None:
                 return
+            if any(value is complete for complete in self._step.complete_values):
+                return
             rule = self._step.rules.logs.get(path)
-            name, summand = "/".join(path), summand_of(value)
+            name, summand = "/".join(path) or "result", summand_of(value)
             self._check_other_log(name, tf.convert_to_tensor(value), is_proved=rule is not None)
             use = functools.partial(means.__setitem__, path)
             increments.append(
@@ -126,7 +128,7 @@ class StepState:
                 "step ends. Return `metric.result()` itself, or make a metric whose `result` "
                 f"computes {key!r}."
             )
-        if value.shape.rank != 0:
+        if value.shape.rank != 0 and not is_proved:
             raise ValueError(
                 f"`train_step` returned {key!r} of shape {value.shape}, which is no metric's "
                 "result. Return scalars or results of metrics."

@@ -110,7 +110,7 @@ def explain_finding(
         f"serial run: it {_verb(quantity.kind)} {fit.serial:.6g} there, while ranks give "
         f"{_of_ranks(finding)}. Likely "
         f"cause: {cause}. Remedy: {remedy}; "
-        '`tnt.Model(model, probe="warn")` trains all the same.'
+        '`probe="warn"` of `tnt.Model` or `tnt.function` trains all the same.'
     )
 
 
@@ -137,7 +137,8 @@ def explain_failure_on_part(step_name: str, error: str) -> str:
         f"{error}. Likely cause: the number of samples is written in the code of the model or the "
         "step, or more samples are needed than a rank has. Remedy: take the number from "
         "`tf.shape(x)[0]`, make batches larger, or take all rows of the global batch with "
-        '`tnt.gather_batch(x)`; `tnt.Model(model, probe="warn")` trains all the same.'
+        '`tnt.gather_batch(x)`; `probe="warn"` of `tnt.Model` or `tnt.function` trains all the '
+        "same."
     )
 
 

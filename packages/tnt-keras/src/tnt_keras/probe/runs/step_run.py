@@ -32,7 +32,7 @@ from tnt_keras.probe.runs.tape_gradients import TapeGradients
 from tnt_keras.probe.runs.variable_changes import VariableChanges
 from tnt_keras.probe.runs.variable_reads import VariableReads
 from tnt_keras.step.complete_results import CompleteResults
-from tnt_keras.step.context import inlined_functions, step_scope
+from tnt_keras.step.context import inlined_functions, serial_step, step_scope
 from tnt_keras.step.losses import corrected_losses, scaled_additional_losses
 from tnt_keras.step.metrics import weighted_scalars
 from tnt_keras.step.variables import name_of
@@ -209,6 +209,7 @@ class StepRunner:
         size = ComputedSize()
         with contextlib.ExitStack() as stack:
             stack.enter_context(without_mixins(self._model, *self._optimizers))
+            stack.enter_context(serial_step())
             stack.enter_context(self._changes.watching())
             before = self._begin(reference.state, zeroed)
             stack.enter_context(changes.watching())

@@ -132,7 +132,7 @@ class StepWatch:
                 value = compute()
             tensor = tf.convert_to_tensor(value)
             if is_number(tensor.dtype):
-                self.values.append((Quantity(kind, path, "/".join(path)), tensor))
+                self.values.append((Quantity(kind, path, "/".join(path) or "result"), tensor))
             return tensor
 
         with self._serial_metric_states():

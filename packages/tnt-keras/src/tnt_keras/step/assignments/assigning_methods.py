@@ -37,10 +37,12 @@ def replaced_assigning_methods(
 @functools.cache
 def assigning_methods() -> list[tuple[type, str]]:
     """Return class and name of all methods that change the value of a variable. Local."""
-    # Keras' variables hold one of this class or of a sister of it.
+    # Keras' variables hold one of this class or of a sister of it, which a graph would give.
+    with tf.init_scope():
+        cls = type(tf.Variable(0.0))
     return [
         (owner, name)
-        for owner in type(tf.Variable(0.0)).__mro__
+        for owner in cls.__mro__
         for name, function in vars(owner).items()
         if inspect.isfunction(function) and _changes_values(name)
     ]

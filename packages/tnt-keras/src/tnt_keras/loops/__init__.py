@@ -1,0 +1,1 @@
+"""Training loops of the user's own: functions that ranks run together, and their data."""

@@ -1,0 +1,164 @@
+"""Sort the arguments of a step function: samples, scalars that change, and everything else."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+
+class Sort(enum.Enum):
+    """What an argument is for a step."""
+
+    SAMPLES = "samples"
+    SCALAR = "scalar"
+    CONSTANT = "constant"
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """One argument of a call.
+
+    Attributes:
+        name: Its position, or its keyword.
+        sort: What it is.
+        constant: The value of a constant, made such that it can be hashed; else None.
+    """
+
+    name: int | str
+    sort: Sort
+    constant: Hashable = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+    """A value that a step keeps: other values make another step.
+
+    Attributes:
+        value: Any object; one that cannot be hashed is known by its identity.
+    """
+
+    value: Any
+
+    def _key(self) -> tuple[type, Hashable]:
+        try:
+            hash(self.value)
+        except TypeError:
+            return type(self.value), id(self.value)
+        return type(self.value), self.value
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether both are the same, also of one type: True is not 1 here."""
+        return isinstance(other, Constant) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        """Return a number that equal constants share."""
+        return hash(self._key())
+
+
+Layout = tuple[Place, ...]
+"""The sorts of all arguments in their order. Calls with one layout run the same step."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """The arguments of one call of a step function.
+
+    Attributes:
+        layout: What they are.
+        samples: Those with samples: structures of tensors of shape `(rows, ...)`.
+        scalars: Tensors of shape `()`.
+    """
+
+    layout: Layout
+    samples: tuple[Any, ...]
+    scalars: tuple[tf.Tensor, ...]
+
+    @classmethod
+    def of_call(cls, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+        """Sort the arguments of a call. Local.
+
+        Arrays and tensors with a dimension are samples, also within tuples, lists and
+        dictionaries. Those without are scalars, which may change from call to call. Everything
+        else is a constant, such as numbers of Python.
+
+        Args:
+            args: Those without a name.
+            kwargs: Those with one.
+
+        Raises:
+            TypeError: If an argument holds samples beside other things.
+        """
+        layout, samples, scalars = [], [], []
+        named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+        for name, value in named:
+            sort = _sort_of(name, value)
+            layout.append(Place(name, sort, Constant(value) if sort is Sort.CONSTANT else None))
+            if sort is Sort.SAMPLES:
+                samples.append(tf.nest.map_structure(_as_tensor, value))
+            elif sort is Sort.SCALAR:
+                scalars.append(tf.convert_to_tensor(value))
+        return cls(tuple(layout), tuple(samples), tuple(scalars))
+
+
+def call_with(
+    function: Callable[..., Any],
+    layout: Layout,
+    samples: Sequence[Any],
+    scalars: Sequence[tf.Tensor],
+) -> Any:
+    """Call a function with the arguments of a layout.
+
+    Args:
+        function: Of the user.
+        layout: Of its arguments.
+        samples: As in `Arguments`.
+        scalars: As in `Arguments`.
+
+    Returns:
+        What the function returns.
+    """
+    remaining = {Sort.SAMPLES: iter(samples), Sort.SCALAR: iter(scalars)}
+    args, kwargs = [], {}
+    for place in layout:
+        if isinstance(place.constant, Constant):
+            value = place.constant.value
+        else:
+            value = next(remaining[place.sort])
+        if isinstance(place.name, str):
+            kwargs[place.name] = value
+        else:
+            args.append(value)
+    return function(*args, **kwargs)
+
+
+def _sort_of(name: int | str, value: Any) -> Sort:
+    dimensions = [_num_dimensions(leaf) for leaf in tf.nest.flatten(value)]
+    if all(number is None for number in dimensions):
+        return Sort.CONSTANT
+    if dimensions == [0] and not isinstance(value, (dict, list, tuple)):
+        return Sort.SCALAR
+    if all(dimensions):
+        return Sort.SAMPLES
+    raise TypeError(
+        f"Argument {name!r} of a step function holds samples and other things, so that it is not "
+        "known what ranks share: give samples, scalars and everything else as arguments of their "
+        "own."
+    )
+
+
+def _num_dimensions(leaf: Any) -> int | None:
+    """Return the number of dimensions of an array or tensor, None of everything else."""
+    if isinstance(leaf, (np.ndarray, np.generic)) or (
+        tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable)
+    ):
+        return len(leaf.shape)
+    return None
+
+
+def _as_tensor(leaf: Any) -> Any:
+    return leaf if tf.is_tensor(leaf) else tf.convert_to_tensor(leaf)

@@ -1,0 +1,71 @@
+"""Training loops of the user's own give the serial result, or stop with the cause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import loops
+import pytest
+from test_own_methods import assert_equal_to_serial
+
+SIZES = [2, *(pytest.param(size, marks=pytest.mark.thorough) for size in (1, 3))]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("shares_dataset", "run_eagerly"), [(True, False), (False, False), (True, True)]
+)
+def test_loop_from_scratch_gives_the_serial_result(
+    shares_dataset: bool, run_eagerly: bool, size: int, pool_of: Any
+) -> None:
+    assert_equal_to_serial(loops.from_scratch, size, pool_of, shares_dataset, run_eagerly)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "function",
+    [
+        loops.gan,
+        loops.vae,
+        loops.gradient_penalty,
+        loops.all_kinds_of_arguments,
+        loops.sums_and_branches,
+    ],
+    ids=lambda function: function.__name__,
+)
+def test_step_function_gives_the_serial_result(function: Any, size: int, pool_of: Any) -> None:
+    assert_equal_to_serial(function, size, pool_of)
+
+
+def test_mistakes_in_calls_are_named(pool_of: Any) -> None:
+    expected = {
+        "no samples": "TypeError: `train_step` was called without samples",
+        "other rows": "they have [6, 3] rows",
+        "mixed": "holds samples and other things",
+        "changed part": "Give it the elements as they are",
+        "other batches": "Ranks have read different data",
+        "other scalars": "Ranks have read different data",
+        "inside of a graph": "was called inside of a `tf.function`",
+        "quotient": "of `train_step` would not be that of the serial run",
+        "dataset": "`tnt.data.distribute` takes a `tf.data.Dataset`",
+        "probe": "`probe` must be one of",
+    }
+    for found in pool_of(2).run(loops.mistakes):
+        for name, text in expected.items():
+            assert text in found[name], name
+        assert found["right"] == ""
+
+
+def test_loop_without_a_step_function_is_named_at_its_first_step(pool_of: Any) -> None:
+    for over_parts, over_all in pool_of(2).run(loops.loop_without_function):
+        assert "in a loop over `tnt.data.distribute(...)`" in over_parts
+        assert "`@tnt.function`" in over_parts
+        assert over_all == ""
+
+
+def test_elements_of_a_distributed_dataset_are_the_rows_of_each_rank(pool_of: Any) -> None:
+    samples = list(range(7))
+    for rank, found in enumerate(pool_of(3).run(loops.parts_of_a_dataset)):
+        batches = [samples[begin : begin + 3][rank::3] or [6] for begin in (0, 3, 6)]
+        one_pass = [(batch, [2 * i for i in batch]) for batch in batches]
+        assert found == {"passes": [one_pass] * 2, "length": 3, "spec": True}
