@@ -105,6 +105,20 @@ def come_late() -> str:
     return "done"
 
 
+def pause_between_steps() -> str:
+    specs = [TensorSpec(f"kernel{i}", "float32", 9) for i in range(20)]
+    reducer = GradientReducer(FusionPlan(specs, 0))
+    for step in range(3):
+        time.sleep(1.2)  # both prepare the step
+        if step == 2 and tnt_comm.get_rank() == LOST:
+            time.sleep(1.5)
+        for i in range(len(specs)):
+            reducer.start(i, np.ones(9, np.float32))
+        for i in range(len(specs)):
+            reducer.finish(i)
+    return "done"
+
+
 def wait_for_a_deadline() -> list[str]:
     tnt_comm.init()
     if tnt_comm.get_rank() == LOST:
@@ -245,6 +259,16 @@ def test_a_late_rank_is_reported_with_the_operation() -> None:
     assert "has not called it yet" in reports[0].output
     assert "step 0 of bucket 0 of 'gradients' ('kernel')" in reports[0].output
     assert "No error yet: a rank may still be preparing its first step" in reports[0].output
+
+
+def test_only_the_wait_of_a_step_is_reported_and_once_for_all_buckets() -> None:
+    reports = observe_ranks(pause_between_steps, 2, env={"TNT_STALL_REPORT_S": "0.8"})
+    assert [report.value for report in reports] == ["done", "done"]
+    lines = [line for line in reports[0].output.splitlines() if "has waited" in line]
+    assert len(lines) == 1, lines
+    assert "step 2 of bucket" in lines[0]
+    assert f"for rank {LOST} (host" in lines[0]
+    assert "has waited" not in reports[LOST].output
 
 
 def test_a_deadline_names_who_is_missing_and_breaks_the_group() -> None:

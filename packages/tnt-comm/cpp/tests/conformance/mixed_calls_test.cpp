@@ -43,7 +43,7 @@ class Call {
   }
 
   void check(const Caller& caller, const std::vector<float>& sum) {
-    wait_for(caller.group.engine(), *operation_, *caller.group.health(), 1, 30, {});
+    wait_for(caller.group, *operation_, 1, 30, {});
     switch (kind_) {
       case CollectiveKind::allreduce:
         EXPECT_TRUE(std::equal(out_.begin(), out_.end(), sum.begin()));
@@ -134,8 +134,7 @@ const std::vector<CollectiveKind> kAllKinds = {CollectiveKind::barrier, Collecti
 
 std::unique_ptr<Collectives> stream_with_windows(Runtime& runtime, std::size_t window_bytes) {
   Group& group = *runtime.world();
-  const OperationContext context{group.health(), group.stall_report_s(),
-                                 runtime.requested_algorithm(), nullptr};
+  const OperationContext context{group.health(), runtime.requested_algorithm(), nullptr};
   const MemoryNeeds needs = stream_needs(group.topology(), group.size(), window_bytes);
   return make_stream(group, context, {group.create_segment(needs), window_bytes});
 }

@@ -40,8 +40,21 @@ std::vector<std::string> lines_with(const std::string& phrase, const CapturedStd
   return lines;
 }
 
-/// What rank 0 reports of a call that rank 1 makes when two reports are written; the other ranks
-/// make it before rank 0.
+void wait_until(const std::function<bool()>& condition) {
+  const Deadline deadline(60);
+  while (!condition()) {
+    if (deadline.is_over()) throw Error(ErrorKind::timeout, "the other ranks did not come");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// Lets `factor` times the wait pass that is reported.
+void pass(double factor) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(factor * kStallReportS));
+}
+
+/// What rank 0 reports of a call that rank 1 makes long after the report; the other ranks make it
+/// before rank 0.
 class LateCall {
  public:
   explicit LateCall(const std::string& operation) : report_(text("rank 0: ", operation)) {}
@@ -49,7 +62,10 @@ class LateCall {
   /// Lets this rank make the call in its turn.
   void make(Runtime& runtime, const std::function<void()>& call) {
     const Environment& environment = runtime.environment();
-    if (environment.rank == kLate) wait_until([&] { return reports().size() >= 2; });
+    if (environment.rank == kLate) {
+      wait_until([&] { return !reports().empty(); });
+      pass(4);
+    }
     if (environment.rank == 0) {
       wait_until([&] { return num_started_.load() == environment.size - 2; });
     }
@@ -60,14 +76,6 @@ class LateCall {
   std::vector<std::string> reports() const { return lines_with(report_, output_); }
 
  private:
-  static void wait_until(const std::function<bool()>& condition) {
-    const Deadline deadline(60);
-    while (!condition()) {
-      if (deadline.is_over()) throw Error(ErrorKind::timeout, "the other ranks made no call");
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
-
   std::string report_;
   CapturedStderr output_;
   std::atomic<int> num_started_{0};
@@ -81,20 +89,56 @@ class StallReport : public ::testing::TestWithParam<NamedJob> {
     run_job(job, function);
   }
 
-  static void expect_calm_then_advice(const LateCall& late) {
+  static void expect_one_with_advice(const LateCall& late) {
     const std::vector<std::string> reports = late.reports();
-    ASSERT_GE(reports.size(), 2U);
-    for (std::size_t i = 0; i < 2; ++i) {
-      const std::string& report = reports[i];
-      EXPECT_NE(report.find("for rank 1 (host"), std::string::npos) << report;
-      EXPECT_NE(report.find("has not called it yet"), std::string::npos) << report;
-      EXPECT_EQ(report.find(kNoErrorYet) != std::string::npos, i == 0) << report;
-      EXPECT_EQ(report.find(kIfThisLasts) != std::string::npos, i == 1) << report;
-    }
+    ASSERT_EQ(reports.size(), 1U) << ::testing::PrintToString(reports);
+    const std::string& report = reports.front();
+    EXPECT_NE(report.find("for rank 1 (host"), std::string::npos) << report;
+    EXPECT_NE(report.find("has not called it yet"), std::string::npos) << report;
+    EXPECT_NE(report.find(kNoErrorYet), std::string::npos) << report;
+    EXPECT_NE(report.find(kIfThisLasts), std::string::npos) << report;
   }
 };
 
-TEST_P(StallReport, OfALateCallIsNoErrorAtFirst) {
+/// A reducer whose tensors are buckets of their own, and what its steps need.
+class Gradients {
+ public:
+  Gradients(Runtime& runtime, std::size_t num_tensors)
+      : data_(num_tensors, std::vector<float>(kCount)),
+        reducer_(runtime.world(), FusionPlan(specs(num_tensors), 0), "gradients") {}
+
+  void start(std::size_t id) { reducer_.start(id, data_[id].data(), 1.0); }
+  void start_all() {
+    for (std::size_t id = 0; id < data_.size(); ++id) start(id);
+  }
+  void finish(std::size_t id) { reducer_.finish(id, data_[id].data()); }
+  void finish_all() {
+    for (std::size_t id = 0; id < data_.size(); ++id) finish(id);
+  }
+  /// Each by a thread of its own, as TensorFlow does.
+  void finish_all_at_once() {
+    std::vector<std::thread> threads;
+    for (std::size_t id = 0; id < data_.size(); ++id)
+      threads.emplace_back([this, id] { finish(id); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+ private:
+  static constexpr std::size_t kCount = 1000;
+
+  static std::vector<TensorSpec> specs(std::size_t num_tensors) {
+    std::vector<TensorSpec> specs;
+    for (std::size_t id = 0; id < num_tensors; ++id) {
+      specs.push_back({text("kernel", id), DType::float32, kCount});
+    }
+    return specs;
+  }
+
+  std::vector<std::vector<float>> data_;
+  GradientReducer reducer_;
+};
+
+TEST_P(StallReport, OfALateCallIsOneWithAdvice) {
   LateCall late("call 0, barrier() 'fit' from a.py:1, of group 'world' has waited");
   run([&](Runtime& runtime) {
     std::shared_ptr<Ticket> barrier;
@@ -103,10 +147,10 @@ TEST_P(StallReport, OfALateCallIsNoErrorAtFirst) {
     });
     barrier->wait(0);
   });
-  expect_calm_then_advice(late);
+  expect_one_with_advice(late);
 }
 
-TEST_P(StallReport, OfTheNextCallIsNoErrorAtFirst) {
+TEST_P(StallReport, OfTheNextCallIsOneWithAdvice) {
   LateCall late("call 1, barrier(), of");
   run([&](Runtime& runtime) {
     runtime.world()->start_barrier()->wait(0);
@@ -114,10 +158,10 @@ TEST_P(StallReport, OfTheNextCallIsNoErrorAtFirst) {
     late.make(runtime, [&] { barrier = runtime.world()->start_barrier(); });
     barrier->wait(0);
   });
-  expect_calm_then_advice(late);
+  expect_one_with_advice(late);
 }
 
-TEST_P(StallReport, OfALateBucketIsNoErrorAtFirst) {
+TEST_P(StallReport, OfALateBucketIsOneWithAdvice) {
   for (const std::size_t count : {std::size_t{10}, std::size_t{200000}}) {
     LateCall late("step 0 of bucket 0");
     run([&](Runtime& runtime) {
@@ -127,7 +171,7 @@ TEST_P(StallReport, OfALateBucketIsNoErrorAtFirst) {
       late.make(runtime, [&] { reducer.start(0, data.data(), 1.0); });
       reducer.finish(0, data.data(), 0);
     });
-    expect_calm_then_advice(late);
+    expect_one_with_advice(late);
   }
 }
 
@@ -147,12 +191,95 @@ TEST_P(StallReport, OfThisRanksOwnDelayHasNoAdvice) {
     }
   });
   const auto reports = lines_with("rank 0: step 0 of bucket 0", output);
-  ASSERT_FALSE(reports.empty());
-  for (const std::string& report : reports) {
-    EXPECT_NE(report.find("this rank itself"), std::string::npos) << report;
-    EXPECT_EQ(report.find(kNoErrorYet), std::string::npos) << report;
-    EXPECT_EQ(report.find(kIfThisLasts), std::string::npos) << report;
+  ASSERT_EQ(reports.size(), 1U);
+  const std::string& report = reports.front();
+  EXPECT_NE(report.find("this rank itself"), std::string::npos) << report;
+  EXPECT_EQ(report.find(kNoErrorYet), std::string::npos) << report;
+  EXPECT_EQ(report.find(kIfThisLasts), std::string::npos) << report;
+}
+
+TEST_P(StallReport, IsNotOfTheTimeBetweenSteps) {
+  const CapturedStderr output;
+  run([](Runtime& runtime) {
+    Gradients gradients(runtime, 4);
+    for (int step = 0; step < 3; ++step) {
+      pass(2);  // the first step is prepared, a callback runs
+      gradients.start_all();
+      gradients.finish_all();
+    }
+  });
+  EXPECT_EQ(lines_with("has waited", output), std::vector<std::string>{});
+}
+
+TEST_P(StallReport, IsNotOfWorkBetweenStartAndWait) {
+  const CapturedStderr output;
+  run([](Runtime& runtime) {
+    const bool is_late = runtime.environment().rank == kLate;
+    Gradients gradients(runtime, 4);
+    for (int step = 0; step < 2; ++step) {
+      if (is_late) pass(2);
+      gradients.start_all();
+      const auto barrier = runtime.world()->start_barrier();
+      if (!is_late) pass(2);
+      gradients.finish_all();
+      barrier->wait(0);
+    }
+  });
+  EXPECT_EQ(lines_with("has waited", output), std::vector<std::string>{});
+}
+
+TEST_P(StallReport, IsOneOfManyWaitsForOneRank) {
+  const CapturedStderr output;
+  constexpr std::size_t kNumSteps = 3;
+  run([](Runtime& runtime) {
+    Gradients gradients(runtime, 8);
+    for (std::size_t step = 0; step < kNumSteps; ++step) {
+      if (runtime.environment().rank == kLate) pass(5);
+      gradients.start_all();
+      gradients.finish_all_at_once();
+    }
+  });
+  const auto reports = lines_with("rank 0: step", output);
+  ASSERT_EQ(reports.size(), kNumSteps) << ::testing::PrintToString(reports);
+  for (std::size_t step = 0; step < kNumSteps; ++step) {
+    EXPECT_NE(reports[step].find(text("step ", step, " of bucket")), std::string::npos);
+    EXPECT_NE(reports[step].find("for rank 1 (host"), std::string::npos) << reports[step];
   }
+}
+
+TEST_P(StallReport, OfAnotherWaitComesWhenTheReportedOneGoesOn) {
+  const CapturedStderr output;
+  run([&](Runtime& runtime) {
+    Gradients gradients(runtime, 2);
+    if (runtime.environment().rank != kLate) {
+      gradients.start_all();
+      return gradients.finish_all_at_once();
+    }
+    const auto num_reports = [&] { return lines_with("rank 0: step 0 of bucket", output).size(); };
+    wait_until([&] { return num_reports() == 1; });
+    pass(3);
+    EXPECT_EQ(num_reports(), 1U);
+    const std::size_t reported = lines_with("('kernel0')", output).empty() ? 1 : 0;
+    gradients.start(reported);
+    wait_until([&] { return num_reports() == 2; });
+    gradients.start(1 - reported);
+    gradients.finish_all();
+  });
+  EXPECT_EQ(lines_with("rank 0: step 0 of bucket", output).size(), 2U);
+}
+
+TEST_P(StallReport, NamesTheCallThatHoldsUpTheAwaitedOne) {
+  const CapturedStderr output;
+  run([&](Runtime& runtime) {
+    const std::string report = "rank 0: call 0, barrier() 'first'";
+    if (runtime.environment().rank == kLate) {
+      wait_until([&] { return !lines_with(report, output).empty(); });
+    }
+    const auto first = runtime.world()->start_barrier(Group::Driver::engine, {"first", ""});
+    const auto second = runtime.world()->start_barrier(Group::Driver::engine, {"second", ""});
+    second->wait(0);
+  });
+  EXPECT_EQ(lines_with("rank 0: ", output).size(), 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, StallReport,

@@ -6,10 +6,10 @@
 
 namespace tnt::comm {
 
-Allgather::Allgather(std::shared_ptr<Health> health, double stall_report_s,
-                     std::shared_ptr<ChannelState> state, const Descriptor& descriptor,
-                     GatherInput in, std::shared_ptr<Gathered> gathered)
-    : WindowedOperation(std::move(health), stall_report_s, std::move(state), descriptor),
+Allgather::Allgather(std::shared_ptr<Health> health, std::shared_ptr<ChannelState> state,
+                     const Descriptor& descriptor, GatherInput in,
+                     std::shared_ptr<Gathered> gathered)
+    : WindowedOperation(std::move(health), std::move(state), descriptor),
       in_(std::move(in)),
       num_bytes_(descriptor.count * size_of(descriptor.dtype)),
       gathered_(std::move(gathered)) {}

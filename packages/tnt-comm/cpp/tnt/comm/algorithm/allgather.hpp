@@ -19,9 +19,8 @@ namespace tnt::comm {
 class Allgather final : public WindowedOperation {
  public:
   /// Reads `in` until completion, and fills `gathered`.
-  Allgather(std::shared_ptr<Health> health, double stall_report_s,
-            std::shared_ptr<ChannelState> state, const Descriptor& descriptor, GatherInput in,
-            std::shared_ptr<Gathered> gathered);
+  Allgather(std::shared_ptr<Health> health, std::shared_ptr<ChannelState> state,
+            const Descriptor& descriptor, GatherInput in, std::shared_ptr<Gathered> gathered);
 
  protected:
   void on_match() override;

@@ -9,11 +9,11 @@
 
 namespace tnt::comm {
 
-SlicedAllreduce::SlicedAllreduce(std::shared_ptr<Health> health, double stall_report_s,
+SlicedAllreduce::SlicedAllreduce(std::shared_ptr<Health> health,
                                  std::shared_ptr<ChannelState> state, const Descriptor& descriptor,
                                  const void* in, void* out,
                                  std::shared_ptr<const SharedBlocks> blocks)
-    : WindowedOperation(std::move(health), stall_report_s, std::move(state), descriptor),
+    : WindowedOperation(std::move(health), std::move(state), descriptor),
       blocks_(std::move(blocks)),
       pieces_(pipeline(), descriptor.dtype, descriptor.op, descriptor.count),
       sources_(static_cast<std::size_t>(channel().size())) {
@@ -92,10 +92,10 @@ void SlicedAllreduce::copy_out(std::uint64_t index) {
   if (arrays_.empty() && !is_void(index)) pieces_.copy_out(piece(index), index);
 }
 
-DirectAllreduce::DirectAllreduce(std::shared_ptr<Health> health, double stall_report_s,
+DirectAllreduce::DirectAllreduce(std::shared_ptr<Health> health,
                                  std::shared_ptr<ChannelState> state, const Descriptor& descriptor,
                                  const void* in, void* out)
-    : WindowedOperation(std::move(health), stall_report_s, std::move(state), descriptor),
+    : WindowedOperation(std::move(health), std::move(state), descriptor),
       in_(static_cast<const std::byte*>(in)),
       out_(static_cast<std::byte*>(out)),
       sources_(static_cast<std::size_t>(channel().size())),

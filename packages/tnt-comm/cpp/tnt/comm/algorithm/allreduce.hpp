@@ -27,9 +27,9 @@ class SlicedAllreduce final : public WindowedOperation {
  public:
   /// `out` may be `in`; both stay untouched by others until completion, unless
   /// they lie in a shared block.
-  SlicedAllreduce(std::shared_ptr<Health> health, double stall_report_s,
-                  std::shared_ptr<ChannelState> state, const Descriptor& descriptor, const void* in,
-                  void* out, std::shared_ptr<const SharedBlocks> blocks);
+  SlicedAllreduce(std::shared_ptr<Health> health, std::shared_ptr<ChannelState> state,
+                  const Descriptor& descriptor, const void* in, void* out,
+                  std::shared_ptr<const SharedBlocks> blocks);
 
  protected:
   void on_match() override;
@@ -64,9 +64,8 @@ class SlicedAllreduce final : public WindowedOperation {
 /// One step, one round; n times the message is read.
 class DirectAllreduce final : public WindowedOperation {
  public:
-  DirectAllreduce(std::shared_ptr<Health> health, double stall_report_s,
-                  std::shared_ptr<ChannelState> state, const Descriptor& descriptor, const void* in,
-                  void* out);
+  DirectAllreduce(std::shared_ptr<Health> health, std::shared_ptr<ChannelState> state,
+                  const Descriptor& descriptor, const void* in, void* out);
 
  protected:
   void copy_in(std::uint64_t index, std::byte* window) override;

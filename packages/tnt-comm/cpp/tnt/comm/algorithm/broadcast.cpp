@@ -15,10 +15,9 @@ Range bytes_of_step(std::uint64_t index, std::size_t window, std::size_t num_byt
 
 }  // namespace
 
-Broadcast::Broadcast(std::shared_ptr<Health> health, double stall_report_s,
-                     std::shared_ptr<ChannelState> state, const Descriptor& descriptor,
-                     const void* in, void* out)
-    : WindowedOperation(std::move(health), stall_report_s, std::move(state), descriptor),
+Broadcast::Broadcast(std::shared_ptr<Health> health, std::shared_ptr<ChannelState> state,
+                     const Descriptor& descriptor, const void* in, void* out)
+    : WindowedOperation(std::move(health), std::move(state), descriptor),
       in_(static_cast<const std::byte*>(in)),
       out_(static_cast<std::byte*>(out)),
       num_bytes_(descriptor.count * size_of(descriptor.dtype)) {

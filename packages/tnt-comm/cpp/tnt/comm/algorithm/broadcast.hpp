@@ -13,9 +13,8 @@ class Broadcast final : public WindowedOperation {
  public:
   /// `in` is read by the root only; `out` is written by everybody, on the root
   /// unless it is `in`.
-  Broadcast(std::shared_ptr<Health> health, double stall_report_s,
-            std::shared_ptr<ChannelState> state, const Descriptor& descriptor, const void* in,
-            void* out);
+  Broadcast(std::shared_ptr<Health> health, std::shared_ptr<ChannelState> state,
+            const Descriptor& descriptor, const void* in, void* out);
 
  protected:
   void copy_in(std::uint64_t index, std::byte* window) override;

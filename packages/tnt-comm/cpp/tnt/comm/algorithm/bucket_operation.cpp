@@ -4,9 +4,8 @@
 
 namespace tnt::comm {
 
-BucketOperation::BucketOperation(std::shared_ptr<Health> health, double stall_report_s,
-                                 std::string name)
-    : CollectiveOperation(std::move(health), stall_report_s), name_(std::move(name)) {}
+BucketOperation::BucketOperation(std::shared_ptr<Health> health, std::string name)
+    : CollectiveOperation(std::move(health)), name_(std::move(name)) {}
 
 void BucketOperation::post() {
   // Counted last: this rank's engine must not complete the step, and so allow

@@ -30,7 +30,7 @@ struct PlacedTensor {
 /// let large tensors stay where they are: place() instead of packing.
 class BucketOperation : public CollectiveOperation {
  public:
-  BucketOperation(std::shared_ptr<Health> health, double stall_report_s, std::string name);
+  BucketOperation(std::shared_ptr<Health> health, std::string name);
 
   /// Says which of this rank's tensors have not been started; for messages.
   void set_own_part(std::function<std::string()> describe) {

@@ -9,12 +9,12 @@
 namespace tnt::comm {
 namespace {
 
-// What reports of a wait for ranks that run end with, the first one and later ones.
-constexpr std::string_view kNoErrorYet =
-    " No error yet: a rank may still be preparing its first step, or reading data.";
-constexpr std::string_view kIfThisLasts =
-    " If this lasts, look for a call that not all ranks make; the wait ends with an error at its"
-    " timeout (timeout_s, TNT_TIMEOUT_S).";
+// What the report of a wait ends with if all that is missing is that ranks, which run, make the
+// call.
+constexpr std::string_view kAdvice =
+    " No error yet: a rank may still be preparing its first step, or reading data. If this lasts,"
+    " look for a call that not all ranks make; the wait ends with an error at its timeout"
+    " (timeout_s, TNT_TIMEOUT_S).";
 
 std::string describe(int rank, const PeerStatus& status) {
   return text("rank ", rank, " (host ", status.host, ", pid ", status.pid, ")");
@@ -41,8 +41,8 @@ std::string fate_of(const PeerStatus& status) {
 
 }  // namespace
 
-CollectiveOperation::CollectiveOperation(std::shared_ptr<Health> health, double stall_report_s)
-    : health_(std::move(health)), stall_report_s_(stall_report_s), next_report_s_(stall_report_s) {}
+CollectiveOperation::CollectiveOperation(std::shared_ptr<Health> health)
+    : health_(std::move(health)) {}
 
 void CollectiveOperation::complete() {
   probe_.end(true);
@@ -57,9 +57,10 @@ void CollectiveOperation::fail(const Error& error) {
 Progress CollectiveOperation::advance() {
   health_->rethrow_if_broken();
   probe_.advance();
+  if (last_progress_ == Clock::time_point{}) last_progress_ = Clock::now();
   try {
     const Progress progress = step();
-    if (progress != Progress::pending) restart_wait();
+    if (progress != Progress::pending) last_progress_ = Clock::now();
     return progress;
   } catch (const Error& error) {
     health_->fail(error);
@@ -72,7 +73,6 @@ void CollectiveOperation::supervise() {
   try {
     require_alive();
     health_->check_failures_of_others();
-    if (seconds_since(wait_start_) > next_report_s_) report_stall();
   } catch (const Error& error) {
     // Whatever arrived in the meantime may tell more (a mismatch).
     if (advance() != Progress::pending) return;
@@ -103,18 +103,14 @@ void CollectiveOperation::require_alive() const {
   }
 }
 
-void CollectiveOperation::report_stall() {
-  const double waited_s = seconds_since(wait_start_);
-  const bool is_first = next_report_s_ <= stall_report_s_;
-  next_report_s_ = 2 * waited_s;  // reports become rarer
-  log_wait(waited_s, is_first ? kNoErrorYet : kIfThisLasts);
+std::vector<int> CollectiveOperation::awaited_ranks() const {
+  std::vector<int> ranks;
+  for (const int member : awaited_members()) ranks.push_back(health_->world_rank_of(member));
+  if (ranks.empty()) ranks.push_back(health_->world_rank());
+  return ranks;
 }
 
-void CollectiveOperation::report_own_delay(double waited_s) const {
-  log_wait(waited_s, "");
-}
-
-void CollectiveOperation::log_wait(double waited_s, std::string_view advice) const {
+void CollectiveOperation::report_wait(double waited_s) const {
   const std::vector<AwaitedMember> members = observe_awaited();
   const bool is_call_awaited =
       !members.empty() && std::all_of(members.begin(), members.end(), [](const auto& member) {
@@ -122,7 +118,7 @@ void CollectiveOperation::log_wait(double waited_s, std::string_view advice) con
                !member.has_made_call;
       });
   log_warning(health_->world_rank(), text(title(), " has waited ", waited_s, " s for ",
-                                          in_words(members), ".", is_call_awaited ? advice : ""));
+                                          in_words(members), ".", is_call_awaited ? kAdvice : ""));
 }
 
 std::string CollectiveOperation::title() const {

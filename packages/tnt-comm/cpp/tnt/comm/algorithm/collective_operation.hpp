@@ -16,11 +16,10 @@
 namespace tnt::comm {
 
 /// What all operations of a group share: errors break the group, waits are
-/// watched, reported when they get long, and ended when the awaited rank is
-/// gone.
+/// watched, and ended when the awaited rank is gone.
 class CollectiveOperation : public Operation {
  public:
-  CollectiveOperation(std::shared_ptr<Health> health, double stall_report_s);
+  explicit CollectiveOperation(std::shared_ptr<Health> health);
 
   Progress advance() final;
   void supervise() final;
@@ -43,10 +42,15 @@ class CollectiveOperation : public Operation {
   /// While the engine is paused only.
   virtual bool awaits_this_rank() const { return false; }
 
-  /// Reports a wait of this rank for its own act. The engine, which has not
-  /// been given the operation yet, cannot. While it is paused only.
-  void report_own_delay(double waited_s) const;
-  double stall_report_s() const { return stall_report_s_; }
+  /// When its turn came, or it did something the last time; long ago before that. While the engine
+  /// is paused only, as the next two.
+  Clock::time_point last_progress() const { return last_progress_; }
+
+  /// World ranks whose next act is waited for: this one, if it is its own.
+  std::vector<int> awaited_ranks() const;
+
+  /// Reports a long wait: who is waited for, and for what.
+  void report_wait(double waited_s) const;
 
   /// Breaks the group because a wait for this operation took too long, and
   /// fails it. While the engine is paused only.
@@ -92,12 +96,6 @@ class CollectiveOperation : public Operation {
   const std::shared_ptr<Health>& health() const { return health_; }
   const CallNote& note() const { return note_; }
 
-  /// Call when the wait that stall reports are about begins anew.
-  void restart_wait() {
-    wait_start_ = Clock::now();
-    next_report_s_ = stall_report_s_;
-  }
-
  private:
   /// A member that is waited for, as it is at one moment: all that a message says
   /// of it must fit together, though it runs on.
@@ -110,16 +108,11 @@ class CollectiveOperation : public Operation {
   std::vector<AwaitedMember> observe_awaited() const;
   std::string in_words(const std::vector<AwaitedMember>& members) const;
   void require_alive() const;
-  void report_stall();
-  /// The advice holds if all that is waited for is that ranks, which run, make the call.
-  void log_wait(double waited_s, std::string_view advice) const;
 
   std::shared_ptr<Health> health_;
   std::string owner_;
   CallNote note_;
-  double stall_report_s_;
-  double next_report_s_;
-  Clock::time_point wait_start_ = Clock::now();
+  Clock::time_point last_progress_;
   Completion completion_;
   Probe probe_;
 };

@@ -52,7 +52,6 @@ struct MemoryNeeds {
 /// What all operations of a stream are made with.
 struct OperationContext {
   std::shared_ptr<Health> health;
-  double stall_report_s = 0;
   AllreduceAlgorithm requested = AllreduceAlgorithm::automatic;
   std::shared_ptr<const SharedBlocks> blocks;
 };

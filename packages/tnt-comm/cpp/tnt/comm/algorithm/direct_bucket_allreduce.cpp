@@ -4,11 +4,11 @@
 
 namespace tnt::comm {
 
-DirectBucketAllreduce::DirectBucketAllreduce(std::shared_ptr<Health> health, double stall_report_s,
+DirectBucketAllreduce::DirectBucketAllreduce(std::shared_ptr<Health> health,
                                              std::shared_ptr<Segment> segment,
                                              const BucketLayout& layout, DType dtype,
                                              std::size_t count, std::string name)
-    : BucketOperation(std::move(health), stall_report_s, std::move(name)),
+    : BucketOperation(std::move(health), std::move(name)),
       count_(count),
       windows_(std::move(segment), layout, dtype, WindowPair::Order::alternate),
       result_(count * size_of(dtype)) {}

@@ -18,9 +18,9 @@ namespace tnt::comm {
 /// overwrites what somebody still reads.
 class DirectBucketAllreduce final : public BucketOperation {
  public:
-  DirectBucketAllreduce(std::shared_ptr<Health> health, double stall_report_s,
-                        std::shared_ptr<Segment> segment, const BucketLayout& layout, DType dtype,
-                        std::size_t count, std::string name);
+  DirectBucketAllreduce(std::shared_ptr<Health> health, std::shared_ptr<Segment> segment,
+                        const BucketLayout& layout, DType dtype, std::size_t count,
+                        std::string name);
 
   std::byte* input(std::uint64_t step) override;
   const std::byte* result(std::uint64_t step) const override;

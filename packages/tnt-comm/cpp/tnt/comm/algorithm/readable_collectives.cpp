@@ -36,14 +36,14 @@ ReadableCollectives::ReadableCollectives(OperationContext context, std::shared_p
 template <typename Operation, typename... Arguments>
 Collectives::Made ReadableCollectives::make(const Descriptor& descriptor,
                                             Arguments&&... arguments) {
-  return std::make_shared<Operation>(context_.health, context_.stall_report_s, state_, descriptor,
+  return std::make_shared<Operation>(context_.health, state_, descriptor,
                                      std::forward<Arguments>(arguments)...);
 }
 
 Collectives::Made ReadableCollectives::take_over(const QuickAllreduce& quick, const void* in,
                                                  void* out) {
-  auto operation = std::make_shared<DirectAllreduce>(context_.health, context_.stall_report_s,
-                                                     state_, quick.descriptor(), in, out);
+  auto operation =
+      std::make_shared<DirectAllreduce>(context_.health, state_, quick.descriptor(), in, out);
   operation->take_over(quick.descriptor());
   return operation;
 }

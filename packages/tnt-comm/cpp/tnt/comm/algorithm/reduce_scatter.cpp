@@ -6,10 +6,10 @@
 
 namespace tnt::comm {
 
-ReduceScatter::ReduceScatter(std::shared_ptr<Health> health, double stall_report_s,
-                             std::shared_ptr<ChannelState> state, const Descriptor& descriptor,
-                             std::vector<Range> parts, const void* in, void* out)
-    : WindowedOperation(std::move(health), stall_report_s, std::move(state), descriptor),
+ReduceScatter::ReduceScatter(std::shared_ptr<Health> health, std::shared_ptr<ChannelState> state,
+                             const Descriptor& descriptor, std::vector<Range> parts, const void* in,
+                             void* out)
+    : WindowedOperation(std::move(health), std::move(state), descriptor),
       parts_(std::move(parts)),
       in_(static_cast<const std::byte*>(in)),
       out_(static_cast<std::byte*>(out)),

@@ -19,9 +19,8 @@ class ReduceScatter final : public WindowedOperation {
  public:
   /// `parts`: the elements each member is to get, in member order. `out`
   /// receives this rank's part and must not overlap `in`.
-  ReduceScatter(std::shared_ptr<Health> health, double stall_report_s,
-                std::shared_ptr<ChannelState> state, const Descriptor& descriptor,
-                std::vector<Range> parts, const void* in, void* out);
+  ReduceScatter(std::shared_ptr<Health> health, std::shared_ptr<ChannelState> state,
+                const Descriptor& descriptor, std::vector<Range> parts, const void* in, void* out);
 
  protected:
   void copy_in(std::uint64_t index, std::byte* window) override;

@@ -21,11 +21,10 @@ std::shared_ptr<WindowPair> private_windows(std::size_t num_bytes) {
 }  // namespace
 
 StreamedBucketAllreduce::StreamedBucketAllreduce(std::shared_ptr<Health> health,
-                                                 double stall_report_s,
                                                  std::shared_ptr<BucketTurns> turns,
                                                  std::size_t bucket, DType dtype, std::size_t count,
                                                  std::vector<Range> large, std::string name)
-    : BucketOperation(std::move(health), stall_report_s, std::move(name)),
+    : BucketOperation(std::move(health), std::move(name)),
       turns_(std::move(turns)),
       bucket_(bucket),
       dtype_(dtype),

@@ -23,9 +23,9 @@ class StreamedBucketAllreduce final : public BucketOperation, private WindowedWo
  public:
   /// The `bucket`-th of those that share the turns. `large`: elements of the
   /// tensors that can be placed, in ascending order.
-  StreamedBucketAllreduce(std::shared_ptr<Health> health, double stall_report_s,
-                          std::shared_ptr<BucketTurns> turns, std::size_t bucket, DType dtype,
-                          std::size_t count, std::vector<Range> large, std::string name);
+  StreamedBucketAllreduce(std::shared_ptr<Health> health, std::shared_ptr<BucketTurns> turns,
+                          std::size_t bucket, DType dtype, std::size_t count,
+                          std::vector<Range> large, std::string name);
 
   std::byte* input(std::uint64_t step) override;
   const std::byte* result(std::uint64_t step) const override;

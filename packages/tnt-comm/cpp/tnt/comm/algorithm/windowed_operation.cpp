@@ -7,10 +7,10 @@
 
 namespace tnt::comm {
 
-WindowedOperation::WindowedOperation(std::shared_ptr<Health> health, double stall_report_s,
+WindowedOperation::WindowedOperation(std::shared_ptr<Health> health,
                                      std::shared_ptr<ChannelState> state,
                                      const Descriptor& descriptor)
-    : CollectiveOperation(std::move(health), stall_report_s),
+    : CollectiveOperation(std::move(health)),
       pipeline_(std::move(state)),
       posting_{.descriptor = descriptor, .is_shared = false, .places = {}} {}
 

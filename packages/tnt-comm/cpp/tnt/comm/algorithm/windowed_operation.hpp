@@ -18,8 +18,8 @@ namespace tnt::comm {
 /// finds one that differs from itself: then all tell their notes, and fail.
 class WindowedOperation : public CollectiveOperation, protected WindowedWork {
  public:
-  WindowedOperation(std::shared_ptr<Health> health, double stall_report_s,
-                    std::shared_ptr<ChannelState> state, const Descriptor& descriptor);
+  WindowedOperation(std::shared_ptr<Health> health, std::shared_ptr<ChannelState> state,
+                    const Descriptor& descriptor);
 
   /// For a call that was begun without an operation: its first step is
   /// `next_step` of the channel, counted and posted already.

@@ -243,6 +243,15 @@ void Engine::supervise_all() {
   }
 }
 
+const Operation& Engine::first_before(const Operation& operation) const {
+  for (const auto& stream : streams_) {
+    for (const auto& queued : stream->operations_) {
+      if (queued.get() == &operation) return *stream->operations_.front();
+    }
+  }
+  return operation;
+}
+
 // Without an error, it is done.
 void Engine::finish_head(Stream& stream, const Error* error) {
   const std::shared_ptr<Operation> head = std::move(stream.operations_.front());

@@ -83,6 +83,10 @@ class Engine {
     return std::forward<Function>(function)();
   }
 
+  /// What must be complete before this operation can begin: the first one of its stream, or the
+  /// operation itself. While paused only.
+  const Operation& first_before(const Operation& operation) const;
+
   /// Ends the thread and fails what is still in flight. Idempotent.
   void stop(const Error& reason);
 

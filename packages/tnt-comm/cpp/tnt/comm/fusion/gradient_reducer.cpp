@@ -242,8 +242,8 @@ void GradientReducer::wait_for_sum(Tensor& tensor, double timeout_s,
                                    const InterruptCheck& check_interrupt) {
   const double limit_s = timeout_s > 0 ? timeout_s : group_->timeout_s();
   try {
-    wait_for(group_->engine(), *tensor.bucket->allreduce, *group_->health(),
-             static_cast<std::uint32_t>(tensor.step + 1), limit_s, check_interrupt);
+    wait_for(*group_, *tensor.bucket->allreduce, static_cast<std::uint32_t>(tensor.step + 1),
+             limit_s, check_interrupt);
   } catch (...) {
     tensor.state.store(State::started);
     throw;

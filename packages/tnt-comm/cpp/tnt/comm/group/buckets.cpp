@@ -84,13 +84,11 @@ Buckets create_readable(Group& group, const std::vector<BucketSpec>& specs) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const BucketSpec& spec = specs[i];
     if (is_direct(spec, group.size())) {
-      buckets.push_back(
-          std::make_shared<DirectBucketAllreduce>(group.health(), group.stall_report_s(), segment,
-                                                  layouts[i], spec.dtype, spec.count, spec.name));
+      buckets.push_back(std::make_shared<DirectBucketAllreduce>(group.health(), segment, layouts[i],
+                                                                spec.dtype, spec.count, spec.name));
     } else {
       buckets.push_back(std::make_shared<StreamedBucketAllreduce>(
-          group.health(), group.stall_report_s(), turns, next_streamed++, spec.dtype, spec.count,
-          spec.large, spec.name));
+          group.health(), turns, next_streamed++, spec.dtype, spec.count, spec.large, spec.name));
     }
   }
   return buckets;
@@ -117,8 +115,8 @@ Buckets create_put_only(Group& group, const std::vector<BucketSpec>& specs) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const BucketSpec& spec = specs[i];
     buckets.push_back(std::make_shared<NetworkBucketAllreduce>(
-        group.health(), group.stall_report_s(), segment, pattern_for(group, spec), spec.dtype,
-        spec.count, places[i].offset, places[i].notification, spec.name));
+        group.health(), segment, pattern_for(group, spec), spec.dtype, spec.count, places[i].offset,
+        places[i].notification, spec.name));
   }
   return buckets;
 }
@@ -157,7 +155,7 @@ Buckets create_two_level(Group& group, const std::vector<BucketSpec>& specs) {
     const BucketSpec& spec = specs[i];
     const TwoLevelPlaces& at = places[i];
     buckets.push_back(std::make_shared<TwoLevelBucketAllreduce>(
-        group.health(), group.stall_report_s(),
+        group.health(),
         BucketWindows(host_segment, at.windows, spec.dtype, WindowPair::Order::reuse),
         BucketExchange(exchange_segment, pattern_for(group, spec),
                        PartialReducer::partial_type(spec.dtype), slice_of_spec(spec),

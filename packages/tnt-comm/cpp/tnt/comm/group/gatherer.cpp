@@ -78,7 +78,7 @@ std::shared_ptr<Gatherer::Step> Gatherer::wait_for_current(const char* call, dou
                                                            const InterruptCheck& check_interrupt) {
   std::shared_ptr<Step> step = current(call);
   const double limit_s = timeout_s > 0 ? timeout_s : group_->timeout_s();
-  wait_for(group_->engine(), *step->operation, *group_->health(), 1, limit_s, check_interrupt);
+  wait_for(*group_, *step->operation, 1, limit_s, check_interrupt);
   return step;
 }
 

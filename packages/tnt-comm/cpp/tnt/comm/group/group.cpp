@@ -41,7 +41,7 @@ bool Ticket::is_done() const {
 
 void Ticket::wait(double timeout_s, const InterruptCheck& check_interrupt) {
   const double limit_s = timeout_s > 0 ? timeout_s : group_->timeout_s();
-  wait_for(group_->engine(), *operation_, *group_->health(), 1, limit_s, check_interrupt);
+  wait_for(*group_, *operation_, 1, limit_s, check_interrupt);
 }
 
 std::shared_ptr<Group> Group::create(Runtime& runtime, std::vector<int> ranks, std::string name,
@@ -124,7 +124,7 @@ void Group::warn_of_one_level() const {
 }
 
 OperationContext Group::operation_context() const {
-  return {health_, stall_report_s(), runtime_.requested_algorithm(), blocks_};
+  return {health_, runtime_.requested_algorithm(), blocks_};
 }
 
 std::shared_ptr<Ticket> Group::start(const Descriptor& descriptor, Collectives::Made operation,

@@ -97,6 +97,7 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
 
   // For the objects that live on this group.
   Engine& engine() const { return runtime_.engine(); }
+  Stalls& stalls() const { return runtime_.stalls(); }
   const std::shared_ptr<Health>& health() const { return health_; }
   double timeout_s() const { return runtime_.environment().timeout_s; }
   double stall_report_s() const { return runtime_.environment().stall_report_s; }

@@ -11,6 +11,7 @@
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/engine/engine.hpp"
+#include "tnt/comm/group/stalls.hpp"
 #include "tnt/comm/trace/probe.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
@@ -33,6 +34,7 @@ class Runtime {
   const Environment& environment() const { return environment_; }
   Transport& transport() { return *transport_; }
   Engine& engine() { return *engine_; }
+  Stalls& stalls() { return stalls_; }
   const std::shared_ptr<Group>& world() const { return world_; }
   AllreduceAlgorithm requested_algorithm() const { return requested_algorithm_; }
   const std::shared_ptr<Monitor>& monitor() const { return monitor_; }
@@ -55,6 +57,7 @@ class Runtime {
   std::shared_ptr<Monitor> monitor_;
   std::unique_ptr<TimelineKeeper> timeline_keeper_;  // null without a timeline
   std::unique_ptr<Engine> engine_;
+  Stalls stalls_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Group>> groups_;
   std::map<std::vector<int>, std::uint64_t> num_creations_;  // by ranks

@@ -1,21 +1,23 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "tnt/comm/algorithm/collective_operation.hpp"
-#include "tnt/comm/engine/engine.hpp"
 
 namespace tnt::comm {
+
+class Group;
 
 /// Called several times per second during a wait; throws to end it (Python:
 /// Ctrl-C). Empty: nothing interrupts.
 using InterruptCheck = std::function<void()>;
 
-/// Waits until the operation has completed `count` times. Throws its error;
+/// Waits until the group's operation has completed `count` times. Throws its error;
 /// breaks the group if `timeout_s` passes or the check throws. On return or
 /// throw nothing touches the operation's memory any more, unless it was
 /// completed only for an earlier count.
-void wait_for(Engine& engine, CollectiveOperation& operation, const Health& health,
-              std::uint32_t count, double timeout_s, const InterruptCheck& check_interrupt);
+void wait_for(Group& group, CollectiveOperation& operation, std::uint32_t count, double timeout_s,
+              const InterruptCheck& check_interrupt);
 
 }  // namespace tnt::comm

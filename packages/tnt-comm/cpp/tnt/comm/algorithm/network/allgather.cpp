@@ -29,13 +29,12 @@ Schedule allgather_schedule(int member, int size, std::size_t num_bytes, std::si
   return schedule;
 }
 
-NetworkAllgather::NetworkAllgather(std::shared_ptr<Health> health, double stall_report_s,
+NetworkAllgather::NetworkAllgather(std::shared_ptr<Health> health,
                                    std::shared_ptr<Agreement> agreement,
                                    std::shared_ptr<NetworkStream> stream,
                                    const Descriptor& descriptor, GatherInput in,
                                    std::shared_ptr<Gathered> gathered)
-    : NetworkOperation(std::move(health), stall_report_s, std::move(agreement), std::move(stream),
-                       descriptor),
+    : NetworkOperation(std::move(health), std::move(agreement), std::move(stream), descriptor),
       in_(std::move(in)),
       gathered_(std::move(gathered)),
       share_(allgather_share(channel().size(), channel().layout().areas)),

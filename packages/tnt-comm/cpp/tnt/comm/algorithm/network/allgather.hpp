@@ -30,10 +30,9 @@ Schedule allgather_schedule(int member, int size, std::size_t num_bytes, std::si
 class NetworkAllgather final : public NetworkOperation {
  public:
   /// Reads `in` until completion, or owns the block.
-  NetworkAllgather(std::shared_ptr<Health> health, double stall_report_s,
-                   std::shared_ptr<Agreement> agreement, std::shared_ptr<NetworkStream> stream,
-                   const Descriptor& descriptor, GatherInput in,
-                   std::shared_ptr<Gathered> gathered);
+  NetworkAllgather(std::shared_ptr<Health> health, std::shared_ptr<Agreement> agreement,
+                   std::shared_ptr<NetworkStream> stream, const Descriptor& descriptor,
+                   GatherInput in, std::shared_ptr<Gathered> gathered);
 
  protected:
   void on_agreement() override;

@@ -19,13 +19,12 @@ std::size_t num_operands(const Exchange& exchange, int size) {
 
 }  // namespace
 
-NetworkAllreduce::NetworkAllreduce(std::shared_ptr<Health> health, double stall_report_s,
+NetworkAllreduce::NetworkAllreduce(std::shared_ptr<Health> health,
                                    std::shared_ptr<Agreement> agreement,
                                    std::shared_ptr<NetworkStream> stream,
                                    const Descriptor& descriptor, const Exchange& exchange,
                                    bool is_pipelined, const void* in, void* out)
-    : NetworkOperation(std::move(health), stall_report_s, std::move(agreement), std::move(stream),
-                       descriptor),
+    : NetworkOperation(std::move(health), std::move(agreement), std::move(stream), descriptor),
       in_(static_cast<const std::byte*>(in)),
       out_(static_cast<std::byte*>(out)),
       element_bytes_(size_of(descriptor.dtype)),

@@ -20,10 +20,9 @@ namespace tnt::comm {
 class NetworkAllreduce final : public NetworkOperation {
  public:
   /// `out` may be `in`; both stay untouched by others until completion.
-  NetworkAllreduce(std::shared_ptr<Health> health, double stall_report_s,
-                   std::shared_ptr<Agreement> agreement, std::shared_ptr<NetworkStream> stream,
-                   const Descriptor& descriptor, const Exchange& exchange, bool is_pipelined,
-                   const void* in, void* out);
+  NetworkAllreduce(std::shared_ptr<Health> health, std::shared_ptr<Agreement> agreement,
+                   std::shared_ptr<NetworkStream> stream, const Descriptor& descriptor,
+                   const Exchange& exchange, bool is_pipelined, const void* in, void* out);
 
  protected:
   void copy_in(std::uint64_t index) override;

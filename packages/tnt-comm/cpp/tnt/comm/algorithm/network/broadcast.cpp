@@ -40,12 +40,11 @@ Schedule broadcast_schedule(int member, int size, int root, std::size_t num_byte
   return schedule;
 }
 
-NetworkBroadcast::NetworkBroadcast(std::shared_ptr<Health> health, double stall_report_s,
+NetworkBroadcast::NetworkBroadcast(std::shared_ptr<Health> health,
                                    std::shared_ptr<Agreement> agreement,
                                    std::shared_ptr<NetworkStream> stream,
                                    const Descriptor& descriptor, const void* in, void* out)
-    : NetworkOperation(std::move(health), stall_report_s, std::move(agreement), std::move(stream),
-                       descriptor),
+    : NetworkOperation(std::move(health), std::move(agreement), std::move(stream), descriptor),
       in_(static_cast<const std::byte*>(in)),
       out_(static_cast<std::byte*>(out)),
       num_bytes_(descriptor.count * size_of(descriptor.dtype)) {

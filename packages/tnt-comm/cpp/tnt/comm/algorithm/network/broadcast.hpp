@@ -28,9 +28,9 @@ class NetworkBroadcast final : public NetworkOperation {
  public:
   /// `in` is read by the root only; `out` is written by everybody, on the root
   /// unless it is `in`.
-  NetworkBroadcast(std::shared_ptr<Health> health, double stall_report_s,
-                   std::shared_ptr<Agreement> agreement, std::shared_ptr<NetworkStream> stream,
-                   const Descriptor& descriptor, const void* in, void* out);
+  NetworkBroadcast(std::shared_ptr<Health> health, std::shared_ptr<Agreement> agreement,
+                   std::shared_ptr<NetworkStream> stream, const Descriptor& descriptor,
+                   const void* in, void* out);
 
  protected:
   void copy_in(std::uint64_t index) override;

@@ -14,12 +14,11 @@ MemoryNeeds NetworkBucketAllreduce::memory_needs(const MessagePattern& pattern, 
 }
 
 NetworkBucketAllreduce::NetworkBucketAllreduce(std::shared_ptr<Health> health,
-                                               double stall_report_s,
                                                std::shared_ptr<Segment> segment,
                                                const MessagePattern& pattern, DType dtype,
                                                std::size_t count, std::size_t offset,
                                                NotificationId notification, std::string name)
-    : BucketOperation(std::move(health), stall_report_s, std::move(name)),
+    : BucketOperation(std::move(health), std::move(name)),
       roll_call_(segment, notification),
       exchange_(segment, pattern, dtype, count, offset,
                 notification + RollCall::kNumNotifications) {}

@@ -23,10 +23,9 @@ class NetworkBucketAllreduce final : public BucketOperation {
                                   std::size_t count);
 
   /// The memory begins at the offset and the notification.
-  NetworkBucketAllreduce(std::shared_ptr<Health> health, double stall_report_s,
-                         std::shared_ptr<Segment> segment, const MessagePattern& pattern,
-                         DType dtype, std::size_t count, std::size_t offset,
-                         NotificationId notification, std::string name);
+  NetworkBucketAllreduce(std::shared_ptr<Health> health, std::shared_ptr<Segment> segment,
+                         const MessagePattern& pattern, DType dtype, std::size_t count,
+                         std::size_t offset, NotificationId notification, std::string name);
 
   std::byte* input(std::uint64_t step) override { return exchange_.input(step); }
   const std::byte* result(std::uint64_t step) const override { return exchange_.result(step); }

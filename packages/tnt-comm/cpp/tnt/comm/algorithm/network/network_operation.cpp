@@ -8,11 +8,11 @@
 
 namespace tnt::comm {
 
-NetworkOperation::NetworkOperation(std::shared_ptr<Health> health, double stall_report_s,
+NetworkOperation::NetworkOperation(std::shared_ptr<Health> health,
                                    std::shared_ptr<Agreement> agreement,
                                    std::shared_ptr<NetworkStream> stream,
                                    const Descriptor& descriptor)
-    : CollectiveOperation(std::move(health), stall_report_s),
+    : CollectiveOperation(std::move(health)),
       most_steps_under_way(stream->channel.layout().depth),
       agreement_(std::move(agreement)),
       stream_(std::move(stream)),

@@ -36,9 +36,8 @@ struct NetworkStream {
 /// agreement, after which all windows are free everywhere.
 class NetworkOperation : public CollectiveOperation {
  public:
-  NetworkOperation(std::shared_ptr<Health> health, double stall_report_s,
-                   std::shared_ptr<Agreement> agreement, std::shared_ptr<NetworkStream> stream,
-                   const Descriptor& descriptor);
+  NetworkOperation(std::shared_ptr<Health> health, std::shared_ptr<Agreement> agreement,
+                   std::shared_ptr<NetworkStream> stream, const Descriptor& descriptor);
 
  protected:
   Progress step() final;

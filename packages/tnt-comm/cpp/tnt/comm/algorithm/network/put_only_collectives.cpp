@@ -51,8 +51,8 @@ PutOnlyCollectives::PutOnlyCollectives(OperationContext context, std::shared_ptr
 
 template <typename Operation, typename... Arguments>
 Collectives::Made PutOnlyCollectives::make(const Descriptor& descriptor, Arguments&&... arguments) {
-  return std::make_shared<Operation>(context_.health, context_.stall_report_s, agreement_, stream_,
-                                     descriptor, std::forward<Arguments>(arguments)...);
+  return std::make_shared<Operation>(context_.health, agreement_, stream_, descriptor,
+                                     std::forward<Arguments>(arguments)...);
 }
 
 Collectives::Made PutOnlyCollectives::barrier(const Descriptor& descriptor) {

@@ -32,14 +32,13 @@ Schedule reduce_scatter_schedule(int member, int size, std::size_t share, const 
   return schedule;
 }
 
-NetworkReduceScatter::NetworkReduceScatter(std::shared_ptr<Health> health, double stall_report_s,
+NetworkReduceScatter::NetworkReduceScatter(std::shared_ptr<Health> health,
                                            std::shared_ptr<Agreement> agreement,
                                            std::shared_ptr<NetworkStream> stream,
                                            const Descriptor& descriptor,
                                            const std::vector<Range>& parts, const void* in,
                                            void* out)
-    : NetworkOperation(std::move(health), stall_report_s, std::move(agreement), std::move(stream),
-                       descriptor),
+    : NetworkOperation(std::move(health), std::move(agreement), std::move(stream), descriptor),
       element_bytes_(size_of(descriptor.dtype)),
       in_(static_cast<const std::byte*>(in)),
       out_(static_cast<std::byte*>(out)),

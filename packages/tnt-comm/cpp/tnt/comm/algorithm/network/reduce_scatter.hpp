@@ -28,10 +28,9 @@ class NetworkReduceScatter final : public NetworkOperation {
  public:
   /// `parts`: the elements each member is to get, in member order. `out`
   /// receives this rank's part and must not overlap `in`.
-  NetworkReduceScatter(std::shared_ptr<Health> health, double stall_report_s,
-                       std::shared_ptr<Agreement> agreement, std::shared_ptr<NetworkStream> stream,
-                       const Descriptor& descriptor, const std::vector<Range>& parts,
-                       const void* in, void* out);
+  NetworkReduceScatter(std::shared_ptr<Health> health, std::shared_ptr<Agreement> agreement,
+                       std::shared_ptr<NetworkStream> stream, const Descriptor& descriptor,
+                       const std::vector<Range>& parts, const void* in, void* out);
 
  protected:
   void copy_in(std::uint64_t index) override;

@@ -23,14 +23,13 @@ std::size_t elements_of_pieces(const HostWindows& windows, std::size_t longest_e
 
 }  // namespace
 
-TwoLevelAllreduce::TwoLevelAllreduce(std::shared_ptr<Health> health, double stall_report_s,
+TwoLevelAllreduce::TwoLevelAllreduce(std::shared_ptr<Health> health,
                                      std::shared_ptr<Agreement> agreement,
                                      std::shared_ptr<NetworkStream> stream,
                                      std::shared_ptr<HostWindows> windows, const HostLayout& hosts,
                                      const Descriptor& descriptor, const Exchange& exchange,
                                      bool is_pipelined, const void* in, void* out)
-    : NetworkOperation(std::move(health), stall_report_s, std::move(agreement), std::move(stream),
-                       descriptor),
+    : NetworkOperation(std::move(health), std::move(agreement), std::move(stream), descriptor),
       windows_(std::move(windows)),
       hosts_(hosts),
       in_(static_cast<const std::byte*>(in)),

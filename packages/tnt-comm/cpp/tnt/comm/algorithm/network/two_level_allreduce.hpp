@@ -36,11 +36,10 @@ class TwoLevelAllreduce final : public NetworkOperation {
   /// `stream`: of the ranks with the same place on their hosts. `windows`: of
   /// this host, used by these operations only. `out` may be `in`; both stay
   /// untouched by others until completion.
-  TwoLevelAllreduce(std::shared_ptr<Health> health, double stall_report_s,
-                    std::shared_ptr<Agreement> agreement, std::shared_ptr<NetworkStream> stream,
-                    std::shared_ptr<HostWindows> windows, const HostLayout& hosts,
-                    const Descriptor& descriptor, const Exchange& exchange, bool is_pipelined,
-                    const void* in, void* out);
+  TwoLevelAllreduce(std::shared_ptr<Health> health, std::shared_ptr<Agreement> agreement,
+                    std::shared_ptr<NetworkStream> stream, std::shared_ptr<HostWindows> windows,
+                    const HostLayout& hosts, const Descriptor& descriptor, const Exchange& exchange,
+                    bool is_pipelined, const void* in, void* out);
 
  protected:
   void copy_in(std::uint64_t index) override;

@@ -20,11 +20,11 @@ Range TwoLevelBucketAllreduce::slice(std::size_t count, DType dtype, const HostL
 }
 
 TwoLevelBucketAllreduce::TwoLevelBucketAllreduce(std::shared_ptr<Health> health,
-                                                 double stall_report_s, BucketWindows windows,
-                                                 BucketExchange exchange, RollCall roll_call,
-                                                 const HostLayout& hosts, int member, DType dtype,
-                                                 std::size_t count, std::string name)
-    : BucketOperation(std::move(health), stall_report_s, std::move(name)),
+                                                 BucketWindows windows, BucketExchange exchange,
+                                                 RollCall roll_call, const HostLayout& hosts,
+                                                 int member, DType dtype, std::size_t count,
+                                                 std::string name)
+    : BucketOperation(std::move(health), std::move(name)),
       windows_(std::move(windows)),
       exchange_(std::move(exchange)),
       roll_call_(std::move(roll_call)),

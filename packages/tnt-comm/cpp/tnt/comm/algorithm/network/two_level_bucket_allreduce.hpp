@@ -32,10 +32,9 @@ class TwoLevelBucketAllreduce final : public BucketOperation {
 
   /// `windows`: of this host. `exchange`: among the ranks with the same place
   /// on their hosts, of a slice of the partial type. `roll_call`: of the group.
-  TwoLevelBucketAllreduce(std::shared_ptr<Health> health, double stall_report_s,
-                          BucketWindows windows, BucketExchange exchange, RollCall roll_call,
-                          const HostLayout& hosts, int member, DType dtype, std::size_t count,
-                          std::string name);
+  TwoLevelBucketAllreduce(std::shared_ptr<Health> health, BucketWindows windows,
+                          BucketExchange exchange, RollCall roll_call, const HostLayout& hosts,
+                          int member, DType dtype, std::size_t count, std::string name);
 
   std::byte* input(std::uint64_t step) override;
   const std::byte* result(std::uint64_t step) const override;

@@ -56,9 +56,9 @@ Collectives::Made TwoLevelCollectives::allreduce(const Descriptor& descriptor, c
                              .num_hosts = hosts_.num_hosts};
   const MessagePattern pattern =
       pattern_of(choose_allreduce(wanted, context().requested, *context().health));
-  return std::make_shared<TwoLevelAllreduce>(
-      context().health, context().stall_report_s, agreement(), stream_, windows_, hosts_,
-      descriptor, pattern.exchange, pattern.has_many_pieces_under_way, in, out);
+  return std::make_shared<TwoLevelAllreduce>(context().health, agreement(), stream_, windows_,
+                                             hosts_, descriptor, pattern.exchange,
+                                             pattern.has_many_pieces_under_way, in, out);
 }
 
 }  // namespace tnt::comm
