@@ -12,6 +12,7 @@ MIB = 1024**2
 PRIVATE = ("in place", "out of place")
 SHARED = ("tnt_comm.empty",)
 REDUCER = ("GradientReducer",)
+NEW_RESULT = ("new result",)
 LATENCY_BYTES, LATENCY_US = 1024, 3.0
 
 
@@ -48,6 +49,11 @@ def is_array(row: Row) -> bool:
     return str(row["workload"]).endswith("B")
 
 
+def has_recycled_result(row: Row) -> bool:
+    """From this size on, new results are recycled memory."""
+    return is_array(row) and int(row["bytes"]) >= 64 * 1024
+
+
 def is_large(row: Row) -> bool:
     """From this size on, memory counts and latency does not."""
     return is_array(row) and int(row["bytes"]) >= 4 * MIB
@@ -60,6 +66,7 @@ GOALS = (
     Goal(2, PRIVATE, ratio("vs_memcpy"), 0.65, "private arrays, share of memcpy", is_large),
     Goal(2, SHARED, ratio("vs_peer"), 3.0, "tnt_comm.empty, x best peer", is_large),
     Goal(2, SHARED, ratio("vs_shared"), 0.8, "tnt_comm.empty, share of the shared limit", is_large),
+    Goal(2, NEW_RESULT, ratio("vs_out"), 1 / 1.2, "new results, x out=", has_recycled_result),
     Goal(2, REDUCER, ratio("vs_peer"), 1.4, "GradientReducer, x best peer",
          lambda row: row["workload"] == "resnet50"),
     Goal(2, REDUCER, ratio("vs_horovod"), 4.0, "GradientReducer, x Horovod",

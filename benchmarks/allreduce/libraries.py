@@ -21,6 +21,7 @@ PROGRAM = ROOT / "benchmarks/allreduce/rank.py"
 # messages anew in every call: the page faults cost more than the communication.
 KEEP_MEMORY = {"MALLOC_TOP_PAD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**32)}
 OURS = "tnt"
+OUR_OUT_OF_PLACE = "out of place"  # into an array of the caller
 LIMIT = "limit: "  # begins the names of variants that are no allreduce
 PEERS_FOLDER = ROOT / ".nox/bench-peers"
 

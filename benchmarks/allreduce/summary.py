@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Hashable, Sequence
 
-from benchmarks.allreduce.libraries import LIMIT, OURS
+from benchmarks.allreduce.libraries import LIMIT, OUR_OUT_OF_PLACE, OURS
 from benchmarks.allreduce.rounds import Timing
 from benchmarks.allreduce.workload import Workload
 from benchmarks.records import Row
@@ -28,7 +28,7 @@ def speedups(timing: Timing, other: Timing) -> list[float]:
 
 
 def references(timings: Sequence[Timing]) -> dict[str, Timing]:
-    """What to compare with: the fastest variant of all peers, Horovod, and the limits."""
+    """What to compare with: the fastest variant of all peers, Horovod, own arrays, the limits."""
     found = {}
     peers = [timing for timing in timings if timing.library != OURS]
     if peers:
@@ -36,6 +36,8 @@ def references(timings: Sequence[Timing]) -> dict[str, Timing]:
     for timing in timings:
         if timing.library == "Horovod":
             found["vs_horovod"] = timing
+        elif timing.library == OURS and timing.variant == OUR_OUT_OF_PLACE:
+            found["vs_out"] = timing
         elif timing.variant.startswith(LIMIT):
             found["vs_" + timing.variant.removeprefix(LIMIT)] = timing
     return found

@@ -10,6 +10,7 @@ VARIANTS = {
     "4KiB": {
         "in place",
         "out of place",
+        "new result",
         "tnt_comm.empty",
         "limit: memcpy",
         "limit: shared",
@@ -17,6 +18,7 @@ VARIANTS = {
     "tiny": {
         "in place",
         "out of place",
+        "new result",
         "tnt_comm.empty",
         "GradientReducer",
         "GradientReducer, copies",
@@ -66,8 +68,10 @@ def test_bandwidths_and_ratios_follow_from_the_times(file):
         assert row["algbw_gbs"] == pytest.approx(algbw, rel=0.02, abs=0.001)
         factor = 2 * (row["ranks"] - 1) / row["ranks"]
         assert row["busbw_gbs"] == pytest.approx(factor * row["algbw_gbs"], abs=0.002)
-        for name in ("vs_memcpy", "vs_shared"):
-            if row["variant"] != "limit: " + name.removeprefix("vs_"):
+        references = {"vs_memcpy": "limit: memcpy", "vs_shared": "limit: shared"}
+        references["vs_out"] = "out of place"
+        for name, reference in references.items():
+            if row["variant"] != reference:
                 assert 0 <= row[name][0] <= row[name][1] <= row[name][2] > 0  # rounded
 
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <exception>
+#include <new>
 
 #include "bindings.hpp"
 #include "errors.hpp"
@@ -120,6 +121,8 @@ PyObject* guard(Function&& function) {
     error.restore();
   } catch (const Error& error) {
     set_python_error(error);
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   }

@@ -91,7 +91,7 @@ py::object lend_tensor(std::int64_t handle, std::size_t tensor, const py::dtype&
   }
   if (!lease) return py::none();
   const void* data = lease->data();
-  const py::capsule owner(lease.release(),
+  const py::capsule owner(lease.release(), "lease",
                           [](void* memory) { delete static_cast<Lease*>(memory); });
   return py::array(dtype, shape, data, owner);
 }

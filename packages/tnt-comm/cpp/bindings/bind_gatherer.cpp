@@ -31,7 +31,7 @@ void start_blocks(std::int64_t handle, const py::array& array) {
 
 py::list finish_blocks(std::int64_t handle, double timeout_s) {
   std::vector<std::size_t> sizes;
-  std::vector<std::byte> blocks;
+  RecycledMemory blocks;
   {
     const py::gil_scoped_release unlocked;
     blocks = gatherers().find(handle)->take(sizes, timeout_s, python_signals());

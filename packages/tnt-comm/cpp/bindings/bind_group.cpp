@@ -100,6 +100,8 @@ py::list take_blocks(Ticket& ticket) {
 }  // namespace
 
 void bind_group(py::module_& module) {
+  module.def("new_result", &new_result, py::arg("dtype"), py::arg("shape"));
+
   py::classh<Ticket>(module, "Ticket")
       .def("is_done", &Ticket::is_done)
       .def("wait", &wait, py::arg("timeout_s"))

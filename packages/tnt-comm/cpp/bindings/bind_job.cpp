@@ -1,4 +1,5 @@
 #include "bindings.hpp"
+#include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/group/runtime.hpp"
 
 namespace py = pybind11;
@@ -13,6 +14,7 @@ void bind_job(py::module_& module) {
   module.def("get_rank", [] { return world_environment().rank; }, Unlocked());
   module.def("get_size", [] { return world_environment().size; }, Unlocked());
   module.def("get_local_rank", [] { return world_environment().local_rank; }, Unlocked());
+  module.def("num_idle_bytes", &RecycledMemory::num_idle_bytes);
   module.def("get_local_size", [] { return world_environment().local_size; }, Unlocked());
 }
 

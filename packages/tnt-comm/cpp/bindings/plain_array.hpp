@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "arrays.hpp"
 #include "tnt/comm/base/dtype.hpp"
 
 namespace tnt::comm::bindings {
@@ -42,11 +43,12 @@ class PlainArrays {
     return false;
   }
 
-  /// A new array of the same shape and dtype.
+  /// A new array of the same shape and dtype, for a result.
   static pybind11::array like(PyObject* plain) {
     const auto* array = pybind11::detail::array_proxy(plain);
     std::vector<pybind11::ssize_t> shape(array->dimensions, array->dimensions + array->nd);
-    return {pybind11::reinterpret_borrow<pybind11::dtype>(array->descr), std::move(shape)};
+    return new_result(pybind11::reinterpret_borrow<pybind11::dtype>(array->descr),
+                      std::move(shape));
   }
 
   static std::byte* data_of(PyObject* plain) {

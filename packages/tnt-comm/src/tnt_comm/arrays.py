@@ -7,6 +7,8 @@ import ml_dtypes  # noqa: F401  (makes numpy know bfloat16)
 import numpy as np
 import numpy.typing as npt
 
+from tnt_comm import _core
+
 Array = npt.NDArray[Any]
 
 DTYPES: tuple[str, ...] = (
@@ -65,13 +67,16 @@ def as_input(array: npt.ArrayLike) -> Array:
 def as_output(out: Array | None, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """Return `out` if it can take a result of this shape and dtype, or a new array for `None`.
 
+    The memory of a new array of 64 KiB or more is that of an earlier one which nobody holds any
+    more, if there is one that fits.
+
     Raises:
         TypeError: If `out` is not a numpy array.
         ValueError: If its shape or dtype differ, or if it is not contiguous
             and writeable: the result is written in place.
     """
     if out is None:
-        return np.empty(tuple(shape), dtype)
+        return _core.new_result(dtype, list(shape))
     if not isinstance(out, np.ndarray):
         raise TypeError(f"`out` must be a numpy array. Received: {type(out).__name__}.")
     if out.shape != tuple(shape) or out.dtype != dtype:

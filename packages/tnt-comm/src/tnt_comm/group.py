@@ -101,7 +101,8 @@ class Group:
             caller: Where it is called, as in `barrier`.
 
         Returns:
-            The result, the same on all members; `out` if given.
+            The result, the same on all members; `out` if given. Otherwise a new array, whose
+            memory is used again when nobody holds it or a view of it any more.
 
         Raises:
             TypeError: If `out` is not an array.

@@ -25,7 +25,7 @@ void Allgather::on_match() {
     gathered_->ends.push_back(end);
   }
   // The one allocation that cannot happen earlier: only now the sizes are known.
-  gathered_->blocks.resize(end);
+  gathered_->blocks = RecycledMemory(end);
   const std::size_t window = channel().window_bytes();
   num_steps = std::max<std::size_t>(1, (longest + window - 1) / window);
 }

@@ -4,11 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "tnt/comm/base/recycled_memory.hpp"
+
 namespace tnt::comm {
 
 /// What an allgather leaves behind.
 struct Gathered {
-  std::vector<std::byte> blocks;  ///< of all members in their order, back to back
+  RecycledMemory blocks;          ///< of all members in their order, back to back
   std::vector<std::size_t> ends;  ///< where each ends, in bytes
 
   std::size_t begin_of(std::size_t member) const { return member == 0 ? 0 : ends[member - 1]; }

@@ -97,12 +97,12 @@ std::vector<std::size_t> Gatherer::wait(double timeout_s, const InterruptCheck& 
 void Gatherer::finish(void* out, double timeout_s) {
   const auto step = wait_for_current("finish()", timeout_s, {});
   end_step(step, "finish()");
-  const std::vector<std::byte>& blocks = step->gathered->blocks;
-  if (!blocks.empty()) std::memcpy(out, blocks.data(), blocks.size());
+  const RecycledMemory& blocks = step->gathered->blocks;
+  if (blocks.size() > 0) std::memcpy(out, blocks.data(), blocks.size());
 }
 
-std::vector<std::byte> Gatherer::take(std::vector<std::size_t>& num_bytes, double timeout_s,
-                                      const InterruptCheck& check_interrupt) {
+RecycledMemory Gatherer::take(std::vector<std::size_t>& num_bytes, double timeout_s,
+                              const InterruptCheck& check_interrupt) {
   const auto step = wait_for_current("finish()", timeout_s, check_interrupt);
   end_step(step, "finish()");
   num_bytes = sizes_of(*step->gathered);

@@ -36,8 +36,8 @@ class TNT_COMM_EXPORT Gatherer {
   void finish(void* out, double timeout_s = 0);
 
   /// Waits, returns all blocks back to back, and ends the step.
-  std::vector<std::byte> take(std::vector<std::size_t>& num_bytes, double timeout_s = 0,
-                              const InterruptCheck& check_interrupt = {});
+  RecycledMemory take(std::vector<std::size_t>& num_bytes, double timeout_s = 0,
+                      const InterruptCheck& check_interrupt = {});
 
   /// Later calls are usage errors. Local.
   void close() { is_closed_.store(true); }

@@ -14,6 +14,10 @@
 namespace tnt::comm {
 namespace {
 
+// Memory of results that nobody has used for so long is returned to the kernel.
+constexpr auto kMemoryIsKept = std::chrono::seconds(10);
+constexpr auto kMemoryLookInterval = std::chrono::seconds(1);
+
 std::shared_ptr<Monitor> make_monitor(const Environment& environment) {
   auto monitor = std::make_shared<Monitor>();
   if (!environment.timeline.empty()) {
@@ -23,14 +27,20 @@ std::shared_ptr<Monitor> make_monitor(const Environment& environment) {
 }
 
 EngineSettings engine_settings(const Environment& environment, Transport& transport,
-                               TimelineKeeper* timeline_keeper) {
+                               TimelineKeeper* timeline_keeper,
+                               RecycledMemory::Keeper& memory_keeper) {
   EngineSettings settings;
   const auto num_cores = static_cast<int>(std::thread::hardware_concurrency());
   if (environment.local_size > num_cores) settings.poll.spin_time = std::chrono::microseconds(0);
   settings.is_doorbell_rung_by_peers = transport.capabilities().is_doorbell_rung_by_peers;
-  settings.heartbeat = [&transport, timeline_keeper] {
+  settings.heartbeat = [&transport, timeline_keeper, &memory_keeper,
+                        next_look = Clock::now()]() mutable {
     transport.beat();
     if (timeline_keeper != nullptr) timeline_keeper->look();
+    const Clock::time_point now = Clock::now();
+    if (now < next_look) return;
+    next_look = now + kMemoryLookInterval;
+    memory_keeper.release_unused(kMemoryIsKept);
   };
   return settings;
 }
@@ -55,7 +65,7 @@ Runtime::Runtime(const Environment& environment, std::unique_ptr<Transport> tran
                            : nullptr),
       engine_(std::make_unique<Engine>(
           transport_->doorbell(),
-          engine_settings(environment, *transport_, timeline_keeper_.get()))) {
+          engine_settings(environment, *transport_, timeline_keeper_.get(), *memory_keeper_))) {
   set_log_level(environment.log_level);
   world_ = Group::create(*this, all_ranks(environment.size), "world");
   if (timeline_keeper_ && environment.num_nodes > 1) {
@@ -92,6 +102,7 @@ void Runtime::finish() {
   engine_->stop(UsageError(text("rank ", environment_.rank,
                                 ": tnt_comm.finalize() was called; no collective can be started or"
                                 " completed after it.")));
+  memory_keeper_.reset();  // which the engine has used
   if (timeline_keeper_) timeline_keeper_->join(!failure.empty());
 }
 

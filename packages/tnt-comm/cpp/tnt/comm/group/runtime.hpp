@@ -4,12 +4,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "tnt/comm/algorithm/allreduce_algorithm.hpp"
 #include "tnt/comm/algorithm/creations.hpp"
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/export.hpp"
+#include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/engine/engine.hpp"
 #include "tnt/comm/group/stalls.hpp"
 #include "tnt/comm/trace/probe.hpp"
@@ -55,7 +58,8 @@ class Runtime {
   AllreduceAlgorithm requested_algorithm_;
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<Monitor> monitor_;
-  std::unique_ptr<TimelineKeeper> timeline_keeper_;  // null without a timeline
+  std::unique_ptr<TimelineKeeper> timeline_keeper_;                     // null without a timeline
+  std::optional<RecycledMemory::Keeper> memory_keeper_{std::in_place};  // until finish()
   std::unique_ptr<Engine> engine_;
   Stalls stalls_;
   std::mutex mutex_;

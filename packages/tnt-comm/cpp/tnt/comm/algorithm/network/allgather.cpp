@@ -53,7 +53,7 @@ void NetworkAllgather::on_agreement() {
     gathered_->ends.push_back(end);
   }
   // The one allocation that cannot happen earlier: only now the sizes are known.
-  gathered_->blocks.resize(end);
+  gathered_->blocks = RecycledMemory(end);
   num_steps = (longest + share_ - 1) / share_;
 }
 
