@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tnt_keras import (
         Model,
         ProbeError,
+        Sequential,
         batch_mean,
         batch_sum,
         data,
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
         get_rank,
         get_size,
         is_master_rank,
+        models,
     )
 
     __version__: str
 
 __all__ = [
     "Model",
+    "Sequential",
     "ProbeError",
     "get_rank",
     "get_size",
@@ -47,6 +50,7 @@ __all__ = [
     "function",
     "comm",
     "data",
+    "models",
     "versions",
     "__version__",
 ]

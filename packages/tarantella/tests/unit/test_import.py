@@ -72,7 +72,7 @@ assert "Model" in dir(tnt)
     assert run_python(code) == ("", "")
 
 
-@pytest.mark.parametrize("name", ["Model", "data", "gather_batch"])
+@pytest.mark.parametrize("name", ["Model", "data", "gather_batch", "models"])
 def test_names_that_need_tensorflow_say_how_to_get_it(name):
     code = f"""{FORBIDDEN}
 import tarantella as tnt

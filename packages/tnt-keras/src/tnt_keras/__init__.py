@@ -16,9 +16,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tnt_keras import data
+    from tnt_keras import data, models
     from tnt_keras.loops.step_function import function
-    from tnt_keras.model.model import Model
+    from tnt_keras.model.model import Model, Sequential
     from tnt_keras.process.rank import (
         get_local_rank,
         get_local_size,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Model",
     "ProbeError",
+    "Sequential",
     "batch_mean",
     "batch_sum",
     "data",
@@ -46,10 +47,12 @@ __all__ = [
     "get_rank",
     "get_size",
     "is_master_rank",
+    "models",
 ]
 
 _RANK_FUNCTIONS = {name for name in __all__ if name.startswith(("get_", "is_"))}
 _BATCH_OPERATIONS = {"batch_mean", "batch_sum", "gather_batch"}
+_MODULES = {"data", "models"}
 _FRAMEWORKS = {"keras", "tensorflow"}
 
 
@@ -73,13 +76,13 @@ def _load(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        if name == "Model":
-            return importlib.import_module("tnt_keras.model.model").Model
         if name == "function":
             return importlib.import_module("tnt_keras.loops.step_function").function
+        if name in _MODULES:
+            return importlib.import_module(f"tnt_keras.{name}")
         if name in _BATCH_OPERATIONS:
             return getattr(importlib.import_module("tnt_keras.step.batch_ops"), name)
-        return importlib.import_module("tnt_keras.data")
+        return getattr(importlib.import_module("tnt_keras.model.model"), name)
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in _FRAMEWORKS:

@@ -133,13 +133,14 @@ def load_and_remove(folder: str) -> bool:
     return True
 
 
-def load_what_one_rank_lacks(folder: str, lacking: int, missing: str) -> tuple[str, str]:
-    """Load weights from a file that one rank cannot find; return the error."""
+def load_what_cannot_be_read(folder: str, name: str) -> tuple[str, str]:
+    """Load weights from a file that is missing, or of no format, on the master; the error."""
     model = classifier(True)
+    # Each rank names another file: that of the master counts.
+    own = name if tnt_keras.is_master_rank() else "model.weights.h5"
     model.save_weights(pathlib.Path(folder) / "model.weights.h5")
-    name = missing if tnt_keras.get_rank() == lacking else "model.weights.h5"
     try:
-        model.load_weights(pathlib.Path(folder) / name)
+        model.load_weights(pathlib.Path(folder) / own)
     except Exception as error:
         return type(error).__name__, str(error)
     return "", "no error"

@@ -58,6 +58,17 @@ def test_new_class_has_name_and_module_of_the_plain_one() -> None:
     assert plain_class(type(instance)) is Plain
 
 
+def test_an_instance_says_that_it_is_of_the_plain_class() -> None:
+    instance = Plain()
+    add_mixin(instance, Doubled)
+    assert instance.__class__ is Plain
+    assert type(instance) is not Plain
+    with without_mixins(instance):
+        assert type(instance) is instance.__class__ is Plain
+    assert instance.__class__ is Plain
+    assert instance.answer() == 2
+
+
 def test_plain_class_is_back_inside_the_block_also_after_an_error() -> None:
     instance = Plain()
     add_mixin(instance, Doubled)

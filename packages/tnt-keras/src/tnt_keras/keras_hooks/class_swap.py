@@ -2,7 +2,11 @@
 
 The object stays the same object: every reference to it sees the new behaviour, and its variables,
 attributes and `isinstance` relations are untouched. Names and module of the new class are those of
-the old one, so that messages and files do not show the exchange.
+the old one, so that messages do not show the exchange.
+
+Nor do files: `instance.__class__` is the plain class still, while `type(instance)` is the new one.
+Keras asks objects for their `__class__` when it describes, saves or clones them. So what it writes
+is plain wherever the object sits: alone, as a layer of another model, or as an attribute of one.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ def add_mixin(instance: Any, mixin: type, below: type | None = None) -> None:
             class, hence behind those of the classes that a user has derived from it.
     """
     if not isinstance(instance, mixin):
-        object.__setattr__(instance, "__class__", _with_mixin(type(instance), mixin, below))
+        _set_class(instance, _with_mixin(type(instance), mixin, below))
 
 
 def plain_class(cls: type) -> type:
@@ -41,7 +45,7 @@ def plain_class(cls: type) -> type:
 
 @contextlib.contextmanager
 def without_mixins(*instances: Any) -> Iterator[None]:
-    """Restore the objects' own classes in a with-block, so that files hold plain objects. Local.
+    """Restore the objects' own classes in a with-block: they do what they did without. Local.
 
     Args:
         *instances: Objects with or without mixin; None is allowed.
@@ -49,13 +53,17 @@ def without_mixins(*instances: Any) -> Iterator[None]:
     classes = [type(instance) for instance in instances]
     for instance, cls in zip(instances, classes, strict=True):
         if plain_class(cls) is not cls:
-            object.__setattr__(instance, "__class__", plain_class(cls))
+            _set_class(instance, plain_class(cls))
     try:
         yield
     finally:
         for instance, cls in zip(instances, classes, strict=True):
             if type(instance) is not cls:
-                object.__setattr__(instance, "__class__", cls)
+                _set_class(instance, cls)
+
+
+# Past the property of that name which the new classes have.
+_set_class: Callable[[Any, type], None] = object.__dict__["__class__"].__set__
 
 
 # One class for each combination, so that two models of one class stay of one class.
@@ -74,6 +82,7 @@ def _make_class(cls: type, mixin: type, below: type | None) -> type:
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,
+        "__class__": property(lambda _: cls),
         "_tnt_plain_class": cls,
         **{
             name: _shown_as(getattr(cls, name), getattr(mixin, name))

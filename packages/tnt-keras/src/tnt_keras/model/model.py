@@ -7,14 +7,14 @@ from typing import Any
 
 import keras
 
-from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class
+from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, without_mixins
 from tnt_keras.model.evaluate import Evaluating
 from tnt_keras.model.first_step import Preparation
 from tnt_keras.model.fit import Fitting
 from tnt_keras.model.keras_signature import signature_of
 from tnt_keras.model.on_batch import SingleBatches
 from tnt_keras.model.proved_steps import ProvedSteps
-from tnt_keras.model.save import Saving, as_plain_keras
+from tnt_keras.model.save import Saving
 from tnt_keras.process.environment import PROBES, settings
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_size
@@ -62,6 +62,19 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
     def __init__(self, model: keras.Model, *, probe: str | None = None) -> None:
         """Describe the arguments; the model was initialised when it was made."""
 
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """Make a distributed functional model of what `get_config()` gives. Local.
+
+        Args:
+            config: Of a functional model, distributed or not.
+            custom_objects: As in Keras.
+
+        Returns:
+            A distributed model with new weights, not compiled.
+        """
+        return _distribute(keras.Model.from_config(config, custom_objects))
+
     @signature_of(keras.Model.compile)
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile the model as `keras.Model.compile` does. Local.
@@ -90,6 +103,56 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
             super().summary(*args, **kwargs)
 
 
+class Sequential(Model, keras.Sequential):
+    """Make a distributed `keras.Sequential` of its layers.
+
+        model = tnt.Sequential([keras.Input((64,)), keras.layers.Dense(10)])
+
+    is `tnt.Model(keras.Sequential([...]))`, and every distributed `keras.Sequential` is an instance
+    of this class.
+
+    Args:
+        layers: As for `keras.Sequential`.
+        trainable: As for `keras.Sequential`.
+        name: As for `keras.Sequential`.
+        probe: As for `Model`.
+    """
+
+    def __new__(
+        cls,
+        layers: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        *,
+        probe: str | None = None,
+    ) -> Any:
+        """Make the Keras model and distribute it."""
+        return _distribute(keras.Sequential(layers, trainable, name), probe=probe)
+
+    def __init__(
+        self,
+        layers: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        *,
+        probe: str | None = None,
+    ) -> None:
+        """Describe the arguments; the model was initialised when it was made."""
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """Make a distributed `keras.Sequential` of what `get_config()` gives. Local.
+
+        Args:
+            config: Of a `keras.Sequential`, distributed or not.
+            custom_objects: As in Keras.
+
+        Returns:
+            A distributed model with new weights, not compiled.
+        """
+        return _distribute(keras.Sequential.from_config(config, custom_objects))
+
+
 _COMPILE = inspect.signature(keras.Model.compile)
 
 
@@ -100,12 +163,18 @@ class _OfAnyClass(ProvedSteps, DistributedSteps):
         """Make a plain model: Keras copies a model by its class and its configuration."""
         return plain_class(cls)(*args, **kwargs)
 
-    def __init__(self, model: keras.Model, *, probe: str | None = None) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Leave the object alone: `tnt.Model` returns it, which is initialised already."""
+
+    @classmethod
+    def from_config(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make a plain model of its configuration, as the model's own class does. Local."""
+        plain: Any = plain_class(cls)
+        return plain.from_config(*args, **kwargs)
 
     def __reduce__(self) -> Any:
         """Copy and pickle as a plain Keras model. Local."""
-        with as_plain_keras(self):
+        with without_mixins(self):  # the class is written too, by its name
             return self.__reduce__()
 
 
@@ -121,7 +190,8 @@ def _distribute(model: keras.Model, *, probe: str | None = None) -> keras.Model:
     set_up_process()
     if get_size() > 1 and model.compiled:
         check_reductions(model.loss)
-    add_mixin(model, _OfAnyClass, below=Model)
+    below = Sequential if isinstance(model, keras.Sequential) else Model
+    add_mixin(model, _OfAnyClass, below=below)
     # Past Keras' own __setattr__, which would track what it does not know.
     object.__setattr__(model, "_tnt_communication", StepCommunication(probe or settings().probe))
     object.__setattr__(model, "_tnt_preparation", Preparation())

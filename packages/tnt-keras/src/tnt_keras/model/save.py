@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pathlib
-from collections.abc import Iterator
 from typing import Any
 
 import keras
 
 from tnt_keras.collectives.collective_call import collective_call
-from tnt_keras.keras_hooks.class_swap import MixinBase, without_mixins
+from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.atomic_write import write_atomically
-from tnt_keras.model.file_on_all_ranks import run_together
 from tnt_keras.model.first_step import Preparation
 from tnt_keras.model.keras_signature import signature_of
+from tnt_keras.model.masters_file import read_from_master
 from tnt_keras.step.model_steps import StepCommunication
 
 
@@ -54,8 +52,7 @@ class Saving(MixinBase):
         """
 
         def write_to(path: pathlib.Path) -> None:
-            with as_plain_keras(self):
-                keras.Model.save(self, path, zipped=zipped, **kwargs)
+            keras.Model.save(self, path, zipped=zipped, **kwargs)
 
         write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
@@ -83,8 +80,7 @@ class Saving(MixinBase):
         """
 
         def write_to(path: pathlib.Path) -> None:
-            with as_plain_keras(self):
-                keras.Model.save_weights(self, path, **kwargs)
+            keras.Model.save_weights(self, path, **kwargs)
 
         write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
@@ -110,31 +106,31 @@ class Saving(MixinBase):
         """
 
         def write_to(path: pathlib.Path) -> None:
-            with as_plain_keras(self):
-                keras.Model.export(self, path, *args, **kwargs)
+            keras.Model.export(self, path, *args, **kwargs)
 
         write_atomically(filepath, write_to, overwrite=True, on_all_ranks=tnt_save_all_devices)
 
     @signature_of(keras.Model.load_weights)
     @collective_call("load_weights")
     def load_weights(self, filepath: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
-        """Read the weights on every rank, as `keras.Model.load_weights` does. Collective.
+        """Read weights that the master rank sees, as `keras.Model.load_weights` does. Collective.
 
-        It returns when all ranks have read the file, so that any of them may remove it then. The
-        next step that all ranks take begins with the weights of the master rank.
+        Ranks that do not see the file get its bytes from the master. It returns when all ranks have
+        read the file, so that any of them may remove it then.
 
         Args:
-            filepath: As in Keras; every rank must be able to read it.
+            filepath: As in Keras; what it is on the master rank counts.
             *args: As in Keras.
             **kwargs: As in Keras.
 
         Raises:
+            FileNotFoundError: On all ranks, if the master does not see the file.
             OSError: On all ranks, if a rank cannot read the file; says which and why.
             ValueError: Likewise, if the weights do not fit to the model.
         """
         self._tnt_preparation.is_synchronized = False
         load = super().load_weights
-        run_together("read", filepath, lambda: load(filepath, *args, **kwargs))
+        read_from_master(filepath, lambda path: load(path, *args, **kwargs))
 
     def set_weights(self, weights: list[Any]) -> None:
         """Set the weights of this rank, as `keras.Model.set_weights` does. Local.
@@ -146,19 +142,3 @@ class Saving(MixinBase):
         """
         self._tnt_preparation.is_synchronized = False
         super().set_weights(weights)
-
-    def to_json(self, **kwargs: Any) -> str:
-        """Describe a plain Keras model, as `keras.Model.to_json` does. Local."""
-        with as_plain_keras(self):
-            return str(keras.Model.to_json(self, **kwargs))
-
-
-@contextlib.contextmanager
-def as_plain_keras(model: Any) -> Iterator[None]:
-    """Make a model and its optimizers plain in a with-block, so that files hold such. Local.
-
-    Args:
-        model: A distributed model.
-    """
-    with without_mixins(model, *model._tnt_communication.optimizers):
-        yield

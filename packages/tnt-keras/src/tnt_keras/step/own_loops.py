@@ -102,7 +102,7 @@ def _notice(optimizer: Any, variables: list[Any]) -> None:
 
 
 def _is_distributed(model: keras.Model) -> bool:
-    """Return whether a model is not taken for a plain one just now (to save it, say)."""
+    """Return whether a model is not taken for a plain one just now (to prove a step, say)."""
     return plain_class(type(model)) is not type(model)
 
 

@@ -1,0 +1,189 @@
+"""Read on all ranks a file that perhaps the master rank alone sees."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import pathlib
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from tnt_keras.collectives.messages import allgather, broadcast
+from tnt_keras.model.file_on_all_ranks import run_together
+from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank
+
+_Read = TypeVar("_Read")
+_PIECE_BYTES = 64 << 20  # in one message, so that a large file needs little memory
+
+
+def read_from_master(
+    path: str | os.PathLike[str], read: Callable[[str | os.PathLike[str]], _Read]
+) -> _Read:
+    """Read on all ranks what the master rank sees under a path. Collective.
+
+    Ranks that see the very same file (in a common file system) read it themselves. To others the
+    master sends its bytes: they read a copy in their folder for temporary files, which is removed
+    then. What lies elsewhere (`gs://...`) every rank reads there.
+
+    Args:
+        path: A file, a folder, or an index of weights (`....weights.json`) with its files beside.
+        read: Reads what is under the path that it is given. It must not wait for other ranks.
+
+    Returns:
+        What `read` returns.
+
+    Raises:
+        FileNotFoundError: On all ranks, if the master does not see the file.
+        Exception: Otherwise as `run_together`; what the master cannot read is told by all ranks.
+    """
+    if get_size() == 1 or _is_remote(path):
+        return run_together("read", path, lambda: read(path))
+    found = run_together("read", path, lambda: _files_of(path) if is_master_rank() else [])
+    message = json.dumps([pathlib.Path(path).name, found]).encode()
+    name, described = json.loads(allgather("files of the master", message)[MASTER_RANK])
+    files = [_File(*fields) for fields in described]
+    sees = _sees(path, files)
+    if all(map(ord, allgather("whether the files are seen", bytes([sees])))):
+        return run_together("read", path, lambda: read(path))
+    with _Transfer(path, makes_copy=not sees) as transfer:
+        for file in files:
+            transfer.exchange(file)
+        return run_together(
+            "read", path, lambda: read(transfer.readable_path(name)), is_of_master=not sees
+        )
+
+
+def check_exists(path: str | os.PathLike[str]) -> None:
+    """Make sure that there is something under a path of this machine. Local.
+
+    Args:
+        path: What lies elsewhere (`gs://...`) is not looked for.
+
+    Raises:
+        FileNotFoundError: If there is nothing.
+    """
+    if not _is_remote(path) and not os.path.exists(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+
+
+class _File(NamedTuple):
+    """A file, and what distinguishes it from others of its name.
+
+    Attributes:
+        name: Seen from the folder that holds the path.
+        num_bytes: Its size.
+        inode: Its number in its file system.
+        modified_ns: When it was written.
+    """
+
+    name: str
+    num_bytes: int
+    inode: int
+    modified_ns: int
+
+
+class _Transfer:
+    """Copies of the master's files on ranks that do not see them; removed at the end.
+
+    An error is kept until all ranks have exchanged all bytes, since others wait for this one.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, makes_copy: bool) -> None:
+        self._path = pathlib.Path(path)
+        self._makes_copy = makes_copy
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._error: OSError | None = None
+
+    def __enter__(self) -> _Transfer:
+        """Make a folder for the copies."""
+        if self._makes_copy:
+            with self._keeping_errors():
+                self._folder = tempfile.TemporaryDirectory(prefix="tarantella-")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the copies."""
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def exchange(self, file: _File) -> None:
+        """Send a file from the master rank to all others. Collective."""
+        self._write(file, b"")  # files may be empty
+        for begin in range(0, file.num_bytes, _PIECE_BYTES):
+            piece = np.zeros(min(_PIECE_BYTES, file.num_bytes - begin), np.uint8)
+            if is_master_rank():
+                self._read(file, begin, piece)
+            self._write(file, broadcast("bytes of a file", piece).tobytes())
+
+    def readable_path(self, name: str) -> pathlib.Path:
+        """Return where this rank reads what has that name on the master. Local.
+
+        Raises:
+            OSError: If a file could not be read or written; on this rank.
+        """
+        if self._error is not None:
+            raise self._error
+        return self._path if self._folder is None else self._target(name)
+
+    def _target(self, name: str) -> pathlib.Path:
+        assert self._folder is not None
+        return pathlib.Path(self._folder.name) / name
+
+    def _read(self, file: _File, begin: int, piece: np.ndarray[Any, Any]) -> None:
+        with self._keeping_errors(), open(self._path.parent / file.name, "rb") as stream:
+            stream.seek(begin)
+            if stream.readinto(piece.data) != len(piece):
+                raise OSError(f"{self._path.parent / file.name} was changed while it was read.")
+
+    def _write(self, file: _File, piece: bytes) -> None:
+        if self._folder is None or self._error is not None:
+            return
+        with self._keeping_errors():
+            target = self._target(file.name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with open(target, "ab") as stream:
+                stream.write(piece)
+
+    @contextlib.contextmanager
+    def _keeping_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._error = self._error or error
+
+
+def _files_of(path: str | os.PathLike[str]) -> list[_File]:
+    """Return the files that are read together with one, or are in a folder."""
+    check_exists(path)
+    path = pathlib.Path(path)
+    names = [path.name]
+    if path.is_dir():
+        below = sorted(file for file in path.rglob("*") if file.is_file())
+        names = [str(file.relative_to(path.parent)) for file in below]
+    elif path.name.endswith("weights.json"):
+        shards = json.loads(path.read_text())["weight_map"].values()
+        of_shards = {name for shard in shards for name in np.atleast_1d(shard).tolist()}
+        names += sorted(path.with_name(name).name for name in of_shards)  # no other folders
+    return [_describe(path.parent, name) for name in names]
+
+
+def _describe(folder: pathlib.Path, name: str) -> _File:
+    status = os.stat(folder / name)
+    return _File(name, status.st_size, status.st_ino, status.st_mtime_ns)
+
+
+def _sees(path: str | os.PathLike[str], files: list[_File]) -> bool:
+    """Return whether the path leads to the very files of the master."""
+    try:
+        return _files_of(path) == files
+    except Exception:  # whatever is wrong with it, the master has read its own
+        return False
+
+
+def _is_remote(path: str | os.PathLike[str]) -> bool:
+    return "://" in os.fsdecode(path)

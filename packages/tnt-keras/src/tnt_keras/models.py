@@ -1,0 +1,167 @@
+"""`tnt.models`: files and copies of models, as in `keras.models`, for distributed ones.
+
+What is written is plain Keras; what is made or read is distributed.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+import keras
+
+from tnt_keras.collectives.collective_call import collective_call
+from tnt_keras.model.atomic_write import write_atomically
+from tnt_keras.model.keras_signature import signature_of
+from tnt_keras.model.masters_file import check_exists, read_from_master
+from tnt_keras.model.model import Model, Sequential
+
+__all__ = [
+    "Model",
+    "Sequential",
+    "save_model",
+    "load_model",
+    "clone_model",
+    "model_from_config",
+    "model_from_json",
+]
+
+
+def save_model(
+    model: keras.Model,
+    filepath: str | os.PathLike[str],
+    overwrite: bool = True,
+    zipped: bool | None = None,
+    *,
+    tnt_save_all_devices: bool = False,
+    **kwargs: Any,
+) -> None:
+    """Write a model as a plain Keras model, once and completely. Collective.
+
+    Args:
+        model: A distributed model, whose `save` is called, or one of Keras.
+        filepath: As in Keras.
+        overwrite: Whether an existing file is replaced; never asks.
+        zipped: As in Keras.
+        tnt_save_all_devices: Whether every rank writes, to disks of their own; else the master
+            rank does, and all ranks wait for it.
+        **kwargs: As in Keras.
+
+    Raises:
+        ValueError: If `model` is not a Keras model.
+        FileExistsError: On all ranks, if the file exists and `overwrite` is False.
+        OSError: On all ranks, if the file cannot be written.
+    """
+    _check_is_model(model)
+    if isinstance(model, Model):
+        model.save(filepath, overwrite, zipped, tnt_save_all_devices=tnt_save_all_devices, **kwargs)
+        return
+    _save_plain(model, filepath, overwrite, zipped, tnt_save_all_devices, **kwargs)
+
+
+@collective_call("save_model")
+def _save_plain(
+    model: keras.Model,
+    filepath: str | os.PathLike[str],
+    overwrite: bool,
+    zipped: bool | None,
+    on_all_ranks: bool,
+    **kwargs: Any,
+) -> None:
+    def write_to(path: pathlib.Path) -> None:
+        model.save(path, zipped=zipped, **kwargs)
+
+    write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=on_all_ranks)
+
+
+@signature_of(keras.models.load_model)
+@collective_call("load_model")
+def load_model(filepath: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
+    """Read a model that the master rank sees, and distribute it. Collective.
+
+    Ranks that do not see the file get its bytes from the master. It returns when all ranks have
+    read the file, so that any of them may remove it then.
+
+    Args:
+        filepath: As in Keras, saved by any number of ranks or by Keras alone; what it is on the
+            master rank counts.
+        *args: As in Keras.
+        **kwargs: As in Keras.
+
+    Returns:
+        The distributed model, compiled and with the state of its optimizer if it was saved so.
+
+    Raises:
+        FileNotFoundError: On all ranks, if the master does not see the file.
+        ValueError: On all ranks, if the file holds no model.
+        Exception: On all ranks, if one cannot read the file; says which and why.
+    """
+
+    def read(path: str | os.PathLike[str]) -> Any:
+        check_exists(path)  # Keras says something else of a file that is not there
+        return keras.models.load_model(path, *args, **kwargs)
+
+    return Model(read_from_master(filepath, read))
+
+
+@signature_of(keras.models.clone_model)
+def clone_model(model: keras.Model, *args: Any, **kwargs: Any) -> Any:
+    """Make a distributed model of the same structure with new weights. Local.
+
+    Args:
+        model: A distributed model or one of Keras, as for `keras.models.clone_model`.
+        *args: As in Keras.
+        **kwargs: As in Keras.
+
+    Returns:
+        The distributed model; compiled like the given one, where Keras' own clones are.
+
+    Raises:
+        ValueError: If `model` is not a Keras model.
+    """
+    _check_is_model(model)
+    return Model(keras.models.clone_model(model, *args, **kwargs))
+
+
+def model_from_config(config: Any, custom_objects: Any = None) -> Any:
+    """Make a distributed model of its description. Local.
+
+    Args:
+        config: What `get_config()` of a functional model or a `keras.Sequential` gives, or
+            `keras.saving.serialize_keras_object(model)` of any.
+        custom_objects: As in Keras.
+
+    Returns:
+        The distributed model with new weights; compiled if the description says how.
+
+    Raises:
+        ValueError: If `config` is none of these.
+    """
+    if not isinstance(config, dict) or not {"class_name", "layers"} & config.keys():
+        given = f"a dict of {', '.join(config)}" if isinstance(config, dict) else repr(config)
+        raise ValueError(
+            "`config` must be what `get_config()` of a functional model or a `keras.Sequential` "
+            f"gives, or `keras.saving.serialize_keras_object(model)`. Received: {given}."
+        )
+    if "class_name" in config:
+        return Model(keras.saving.deserialize_keras_object(config, custom_objects))
+    return (Model if "output_layers" in config else Sequential).from_config(config, custom_objects)
+
+
+def model_from_json(json_string: str, custom_objects: Any = None) -> Any:
+    """Make a distributed model of what `model.to_json()` gives. Local.
+
+    Args:
+        json_string: As for `keras.models.model_from_json`.
+        custom_objects: As in Keras.
+
+    Returns:
+        The distributed model with new weights; compiled if the description says how.
+    """
+    return Model(keras.models.model_from_json(json_string, custom_objects))
+
+
+def _check_is_model(model: Any) -> None:
+    if not isinstance(model, keras.Model):
+        raise ValueError(f"`model` must be a `keras.Model`. Received: {type(model).__name__}.")
