@@ -1,8 +1,10 @@
 """The names that scripts use are there, and come from the package that is said to define them."""
 
 import pytest
+from run_command import ROOT
 
 import tarantella as tnt
+from tnt_keras.process.original_names import LEFT_OUT
 
 RANKS = [
     "get_rank",
@@ -11,14 +13,19 @@ RANKS = [
     "get_local_size",
     "get_master_rank",
     "is_master_rank",
+    "get_group_master_rank",
+    "is_group_master_rank",
 ]
 COLLECTIVES = ["barrier", "allreduce", "broadcast", "allgather", "reduce_scatter"]
 
 
 BATCH = ["gather_batch", "batch_sum", "batch_mean"]
+TENSORS = ["TensorAllreducer", "TensorBroadcaster", "TensorAllgatherer", "Barrier"]
 
 
-@pytest.mark.parametrize("name", ["Model", *RANKS, *BATCH])
+@pytest.mark.parametrize(
+    "name", ["Model", "Sequential", "ParallelStrategy", *RANKS, *BATCH, *TENSORS]
+)
 def test_names_of_a_training_script(name):
     assert callable(getattr(tnt, name))
     assert getattr(tnt, name).__module__.startswith("tnt_keras")
@@ -39,3 +46,9 @@ def test_without_the_launcher_a_script_is_a_world_of_one_rank():
     assert (tnt.get_rank(), tnt.get_size(), tnt.get_local_rank()) == (0, 1, 0)
     assert tnt.is_master_rank()
     assert tnt.get_master_rank() == 0
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_names_of_the_original_that_are_left_out_are_documented(name):
+    page = (ROOT / "docs/reference/original_names.md").read_text(encoding="utf-8")
+    assert f"`tnt.{name}" in page

@@ -15,20 +15,29 @@ if TYPE_CHECKING:
     import tnt_comm as comm
     from tarantella._versions import versions
     from tnt_keras import (
+        Barrier,
+        Group,
         Model,
+        ParallelStrategy,
         ProbeError,
         Sequential,
+        TensorAllgatherer,
+        TensorAllreducer,
+        TensorBroadcaster,
         batch_mean,
         batch_sum,
         data,
         function,
         gather_batch,
+        get_group_master_rank,
         get_local_rank,
         get_local_size,
         get_master_rank,
         get_rank,
         get_size,
+        is_group_master_rank,
         is_master_rank,
+        keras,
         models,
     )
 
@@ -37,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Model",
     "Sequential",
+    "ParallelStrategy",
     "ProbeError",
     "get_rank",
     "get_size",
@@ -44,12 +54,20 @@ __all__ = [
     "get_local_size",
     "get_master_rank",
     "is_master_rank",
+    "get_group_master_rank",
+    "is_group_master_rank",
     "gather_batch",
     "batch_sum",
     "batch_mean",
     "function",
+    "Group",
+    "Barrier",
+    "TensorAllreducer",
+    "TensorBroadcaster",
+    "TensorAllgatherer",
     "comm",
     "data",
+    "keras",
     "models",
     "versions",
     "__version__",
@@ -74,5 +92,7 @@ def _load(name: str) -> Any:
     if name == "comm":
         return importlib.import_module("tnt_comm")
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise importlib.import_module("tnt_keras.process.original_names").no_attribute(
+            __name__, name
+        )
     return getattr(importlib.import_module("tnt_keras"), name)

@@ -67,12 +67,14 @@ import tarantella as tnt
 assert tnt.versions()["python"]
 assert (tnt.get_rank(), tnt.get_size(), tnt.is_master_rank()) == (0, 1, True)
 assert tnt.comm.get_size() == 1
+tnt.Barrier(tnt.Group()).execute()
+assert tnt.is_group_master_rank(tnt.Group()) and tnt.ParallelStrategy.DATA
 assert "Model" in dir(tnt)
 """
     assert run_python(code) == ("", "")
 
 
-@pytest.mark.parametrize("name", ["Model", "data", "gather_batch", "models"])
+@pytest.mark.parametrize("name", ["Model", "data", "gather_batch", "models", "TensorAllreducer"])
 def test_names_that_need_tensorflow_say_how_to_get_it(name):
     code = f"""{FORBIDDEN}
 import tarantella as tnt

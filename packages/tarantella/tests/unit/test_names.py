@@ -2,10 +2,13 @@
 
 from importlib.metadata import version
 
+import pytest
+
 import tarantella as tnt
 import tnt_comm
 import tnt_data
 import tnt_keras
+from tnt_keras.process.original_names import LEFT_OUT
 
 
 def test_every_name_of_tnt_keras_is_a_name_of_tarantella():
@@ -34,3 +37,10 @@ def test_every_name_in_all_exists():
 
 def test_the_version_is_that_of_the_installed_distribution():
     assert tnt.__version__ == version("tarantella")
+
+
+@pytest.mark.parametrize("name", [name for name in LEFT_OUT if "." not in name])
+def test_a_name_of_the_original_that_is_left_out_says_what_to_use(name):
+    with pytest.raises(AttributeError, match="left out, use ") as caught:
+        getattr(tnt, name)
+    assert LEFT_OUT[name] in str(caught.value)

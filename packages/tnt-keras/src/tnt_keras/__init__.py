@@ -16,15 +16,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tnt_keras import data, models
+    from tnt_comm import Group
+    from tnt_keras import data, keras, models
+    from tnt_keras.collectives.barrier import Barrier
+    from tnt_keras.collectives.tensor_collectives import (
+        TensorAllgatherer,
+        TensorAllreducer,
+        TensorBroadcaster,
+    )
     from tnt_keras.loops.step_function import function
     from tnt_keras.model.model import Model, Sequential
+    from tnt_keras.process.parallel_strategy import ParallelStrategy
     from tnt_keras.process.rank import (
+        get_group_master_rank,
         get_local_rank,
         get_local_size,
         get_master_rank,
         get_rank,
         get_size,
+        is_group_master_rank,
         is_master_rank,
     )
     from tnt_keras.step.batch_ops import batch_mean, batch_sum, gather_batch
@@ -33,26 +43,48 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Barrier",
+    "Group",
     "Model",
+    "ParallelStrategy",
     "ProbeError",
     "Sequential",
+    "TensorAllgatherer",
+    "TensorAllreducer",
+    "TensorBroadcaster",
     "batch_mean",
     "batch_sum",
     "data",
     "function",
     "gather_batch",
+    "get_group_master_rank",
     "get_local_rank",
     "get_local_size",
     "get_master_rank",
     "get_rank",
     "get_size",
+    "is_group_master_rank",
     "is_master_rank",
+    "keras",
     "models",
 ]
 
-_RANK_FUNCTIONS = {name for name in __all__ if name.startswith(("get_", "is_"))}
-_BATCH_OPERATIONS = {"batch_mean", "batch_sum", "gather_batch"}
-_MODULES = {"data", "models"}
+_MODULES = {"data", "keras", "models"}
+_HOME = {
+    "Barrier": "collectives.barrier",
+    "Model": "model.model",
+    "ParallelStrategy": "process.parallel_strategy",
+    "ProbeError": "step.errors",
+    "Sequential": "model.model",
+    **dict.fromkeys(
+        ("TensorAllgatherer", "TensorAllreducer", "TensorBroadcaster"),
+        "collectives.tensor_collectives",
+    ),
+    "function": "loops.step_function",
+    **dict.fromkeys(("batch_mean", "batch_sum", "gather_batch"), "step.batch_ops"),
+    **{name: "process.rank" for name in __all__ if name.startswith(("get_", "is_"))},
+}
+"""The modules of this package that define the names."""
 _FRAMEWORKS = {"keras", "tensorflow"}
 
 
@@ -69,20 +101,16 @@ def __dir__() -> list[str]:
 def _load(name: str) -> Any:
     if name == "__version__":
         return importlib.import_module("importlib.metadata").version("tnt-keras")
-    if name in _RANK_FUNCTIONS:
-        return getattr(importlib.import_module("tnt_keras.process.rank"), name)
-    if name == "ProbeError":
-        return importlib.import_module("tnt_keras.step.errors").ProbeError
+    if name == "Group":
+        return importlib.import_module("tnt_comm").Group
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise importlib.import_module("tnt_keras.process.original_names").no_attribute(
+            __name__, name
+        )
     try:
-        if name == "function":
-            return importlib.import_module("tnt_keras.loops.step_function").function
         if name in _MODULES:
             return importlib.import_module(f"tnt_keras.{name}")
-        if name in _BATCH_OPERATIONS:
-            return getattr(importlib.import_module("tnt_keras.step.batch_ops"), name)
-        return getattr(importlib.import_module("tnt_keras.model.model"), name)
+        return getattr(importlib.import_module(f"tnt_keras.{_HOME[name]}"), name)
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in _FRAMEWORKS:

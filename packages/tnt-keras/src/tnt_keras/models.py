@@ -16,6 +16,7 @@ from tnt_keras.model.atomic_write import write_atomically
 from tnt_keras.model.keras_signature import signature_of
 from tnt_keras.model.masters_file import check_exists, read_from_master
 from tnt_keras.model.model import Model, Sequential
+from tnt_keras.process.original_names import no_attribute
 
 __all__ = [
     "Model",
@@ -165,3 +166,7 @@ def model_from_json(json_string: str, custom_objects: Any = None) -> Any:
 def _check_is_model(model: Any) -> None:
     if not isinstance(model, keras.Model):
         raise ValueError(f"`model` must be a `keras.Model`. Received: {type(model).__name__}.")
+
+
+def __getattr__(name: str) -> Any:
+    raise no_attribute(__name__, name)

@@ -17,6 +17,7 @@ from tnt_keras.model.proved_steps import ProvedSteps
 from tnt_keras.model.save import Saving
 from tnt_keras.process.environment import PROBES, settings
 from tnt_keras.process.log import logger
+from tnt_keras.process.parallel_strategy import ParallelStrategy, is_distributing
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
 from tnt_keras.process.verbosity import is_shown
@@ -46,20 +47,34 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
 
     Args:
         model: Any Keras model; one that is distributed already is only given another `probe`.
+        parallel_strategy: `ParallelStrategy.DATA`; `NONE` gives the model back as it is.
         probe: What is done with a model whose results on several ranks would not be the serial
             ones: "error" raises a `ProbeError`, "warn" logs a warning, "off" does not look. By
             default what `TNT_PROBE` says, else "error".
 
     Raises:
-        TypeError: If `model` is not a Keras model.
+        TypeError: If `model` is not a Keras model, or `parallel_strategy` not a `ParallelStrategy`.
         ValueError: If `probe` is none of the three words.
+        NotImplementedError: If pipelining is asked for.
     """
 
-    def __new__(cls, model: keras.Model, *, probe: str | None = None) -> Any:
+    def __new__(
+        cls,
+        model: keras.Model,
+        parallel_strategy: ParallelStrategy = ParallelStrategy.DATA,
+        *,
+        probe: str | None = None,
+    ) -> Any:
         """Distribute the given model."""
-        return _distribute(model, probe=probe)
+        return _distribute(model, parallel_strategy, probe=probe)
 
-    def __init__(self, model: keras.Model, *, probe: str | None = None) -> None:
+    def __init__(
+        self,
+        model: keras.Model,
+        parallel_strategy: ParallelStrategy = ParallelStrategy.DATA,
+        *,
+        probe: str | None = None,
+    ) -> None:
         """Describe the arguments; the model was initialised when it was made."""
 
     @classmethod
@@ -178,11 +193,18 @@ class _OfAnyClass(ProvedSteps, DistributedSteps):
             return self.__reduce__()
 
 
-def _distribute(model: keras.Model, *, probe: str | None = None) -> keras.Model:
+def _distribute(
+    model: keras.Model,
+    strategy: ParallelStrategy = ParallelStrategy.DATA,
+    *,
+    probe: str | None = None,
+) -> keras.Model:
     if not isinstance(model, keras.Model):
         raise TypeError(f"`tnt.Model` takes a `keras.Model`. Received: {type(model).__name__}.")
     if probe is not None and probe not in PROBES:
         raise ValueError(f"`probe` must be one of {', '.join(PROBES)}. Received: probe={probe!r}.")
+    if not is_distributing(strategy):
+        return model
     if isinstance(model, Model):
         if probe is not None:
             model._tnt_communication.probe = probe

@@ -39,3 +39,24 @@ def is_master_rank() -> bool:
     of a distributed model's methods must *not* be guarded: all ranks take part in them.
     """
     return get_rank() == MASTER_RANK
+
+
+def get_group_master_rank(group: tnt_comm.Group) -> int:
+    """Return the rank that writes what a group computes: the first of its members. Local.
+
+    Args:
+        group: Some ranks.
+
+    Returns:
+        Its number among all ranks.
+    """
+    return group.ranks[0]
+
+
+def is_group_master_rank(group: tnt_comm.Group) -> bool:
+    """Return whether this process is the master rank of a group. Local.
+
+    Args:
+        group: Some ranks.
+    """
+    return get_rank() == get_group_master_rank(group)

@@ -1,0 +1,27 @@
+"""`tnt.Barrier`: wait for the members of a group, with the names of the original Tarantella."""
+
+from __future__ import annotations
+
+import tnt_comm
+from tnt_keras.collectives.user_frames import user_line
+
+
+class Barrier:
+    """Wait until all members of a group have come to the same point.
+
+        tnt.Barrier().execute()
+
+    Args:
+        group: Whom to wait for; all ranks by default.
+    """
+
+    def __init__(self, group: tnt_comm.Group | None = None) -> None:
+        self._group = tnt_comm.Group() if group is None else group
+
+    def execute(self) -> None:
+        """Wait until all members have called it. Collective.
+
+        Raises:
+            tnt_comm.CommError: If a member is lost, late, or in another call.
+        """
+        self._group.barrier(label="Barrier", caller=user_line())

@@ -1,0 +1,94 @@
+"""Scalars, arrays, tensors and nests of them as arrays to send, and results as what was given."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+import tnt_comm.arrays
+from tnt_keras.process.rank import get_rank
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """What one value of a nest is.
+
+    Attributes:
+        kind: Class of Python numbers; `np.generic`, `np.ndarray` or `tf.Tensor` for others.
+        dtype: Of its elements.
+        shape: Empty for scalars.
+    """
+
+    kind: type
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is a number, not an array or tensor of one."""
+        return self.kind not in (np.ndarray, tf.Tensor)
+
+    def restore(self, array: Array) -> Any:
+        """Return a result as a value of the same kind. Local.
+
+        Args:
+            array: The result, of the leaf's dtype.
+        """
+        if self.kind is tf.Tensor:
+            return tf.convert_to_tensor(array)
+        if self.kind is np.ndarray or array.ndim > 0:
+            return array
+        return self.kind(array[()]) if issubclass(self.kind, (bool, int, float)) else array[()]
+
+    def __str__(self) -> str:
+        """Describe it for messages."""
+        if self.is_scalar and self.kind is not np.generic:
+            return self.kind.__name__
+        name = {np.generic: "NumPy scalar", np.ndarray: "array"}.get(self.kind, "tensor")
+        shape = f" of shape {self.shape}" if not self.is_scalar else ""
+        return f"{self.dtype} {name}{shape}"
+
+
+def leaf_of(value: Any) -> Leaf:
+    """Return what a value is. Local.
+
+    Args:
+        value: A number, a NumPy scalar or array, or an eager tensor.
+
+    Raises:
+        TypeError: If it is of another kind.
+        ValueError: If its dtype cannot be sent.
+    """
+    kind = _kind_of(value)
+    array = as_array(value)
+    tnt_comm.arrays.dtype_name(array.dtype)
+    return Leaf(kind, array.dtype, array.shape)
+
+
+def as_array(value: Any) -> Array:
+    """Return a copy of a value, which stays as it is while it is sent. Local.
+
+    Args:
+        value: As for `leaf_of`.
+    """
+    return np.array(value)
+
+
+def _kind_of(value: Any) -> type:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return np.ndarray if isinstance(value, np.ndarray) else np.generic
+    for kind in (bool, int, float):  # a bool is an int, too
+        if isinstance(value, kind):
+            return kind
+    if isinstance(value, tf.Tensor) and hasattr(value, "numpy"):
+        return tf.Tensor
+    raise TypeError(
+        f"Rank {get_rank()}: a {type(value).__name__} cannot be sent, only numbers, NumPy arrays, "
+        "eager tensors, and lists, tuples and dicts of these: convert it (a variable by "
+        "`variable.numpy()`) or leave it out."
+    )

@@ -1,0 +1,15 @@
+"""`tnt.keras`: names that the original Tarantella kept there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tnt_keras import models
+from tnt_keras.model.model import Model, Sequential
+from tnt_keras.process.original_names import no_attribute
+
+__all__ = ["Model", "Sequential", "models"]
+
+
+def __getattr__(name: str) -> Any:
+    raise no_attribute(__name__, name)

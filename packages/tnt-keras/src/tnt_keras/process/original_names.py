@@ -1,0 +1,37 @@
+"""Names of the original Tarantella that are left out, and what takes their place."""
+
+from __future__ import annotations
+
+LEFT_OUT = {
+    "Allgatherv": "tnt.TensorAllgatherer, or tnt.comm.allgather",
+    "Allreduce": "tnt.TensorAllreducer, or tnt.comm.allreduce",
+    "Broadcast": "tnt.TensorBroadcaster, or tnt.comm.broadcast",
+    "PipelineCommunicator": "no pipelining; models fit into the memory of a rank",
+    "ReductionOp": 'the names "sum", "prod", "min", "max", "and" and "or" of tnt.comm.allreduce',
+    "SynchCommunicator": "tnt.Model, or tnt.comm.GradientReducer for other programs",
+    "collectives": "tnt.comm, or tnt.TensorAllreducer and its like",
+    "global_tnt_config": "the variables TNT_* of the environment",
+    "logger": 'logging.getLogger("tnt_keras")',
+    "optimizers": "the optimizers of Keras, which tnt.Model distributes when it is compiled",
+    "tnt_config": "the variables TNT_* of the environment",
+    "keras.layers": "the layers of Keras; those of the original were for pipelining",
+    "keras.losses": "the losses of Keras; those of the original were for pipelining",
+    "keras.metrics": "the metrics of Keras; those of the original were for pipelining",
+    "models.model_from_yaml": "tnt.models.model_from_json, since Keras has no YAML any more",
+}
+"""What to use instead, by name below `tnt`."""
+
+
+def no_attribute(module: str, name: str) -> AttributeError:
+    """Return the error of a module that has no such name. Pure.
+
+    Args:
+        module: The module, such as "tarantella" or "tnt_keras.models".
+        name: What was looked for in it.
+    """
+    message = f"module {module!r} has no attribute {name!r}"
+    below = module.partition(".")[2]
+    instead = LEFT_OUT.get(f"{below}.{name}" if below else name)
+    if instead is not None:
+        message += f": of the original's names this is left out, use {instead}"
+    return AttributeError(message)
