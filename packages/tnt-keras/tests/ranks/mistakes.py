@@ -67,6 +67,19 @@ def _stateful_layer() -> None:
     tnt_keras.Model(model).fit(batches_of())
 
 
+def _step_of_an_object() -> None:
+    model = keras.Sequential([keras.Input((10,)), keras.layers.Dense(3)])
+    model.predict_step = lambda data: 2.0 * model(data)
+    tnt_keras.Model(model).predict(batches_of().map(lambda x, y: x), verbose=0)
+
+
+def _apply_of_an_object() -> None:
+    optimizer = keras.optimizers.SGD()
+    plain_apply = optimizer.apply
+    optimizer.apply = lambda *args: plain_apply(*args)
+    tnt_keras.Model(keras.Sequential([keras.layers.Dense(3)])).compile(optimizer, "mse")
+
+
 def _backup_and_restore() -> None:
     classifier(True).fit(batches_of(), callbacks=[keras.callbacks.BackupAndRestore("backup")])
 
@@ -195,6 +208,8 @@ MISTAKES = {
     "not a model": _not_a_model,
     "unreduced loss": _unreduced_loss,
     "stateful layer": _stateful_layer,
+    "step of an object": _step_of_an_object,
+    "apply of an object": _apply_of_an_object,
     "backup and restore": _backup_and_restore,
     "different models": _different_models,
     "custom loop": _custom_loop,

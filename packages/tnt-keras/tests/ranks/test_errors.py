@@ -23,6 +23,8 @@ from tnt_comm.testing import observe_ranks
         ("not a model", "TypeError", ["keras.Model"]),
         ("unreduced loss", "ValueError", ["reduction=None", "sum_over_batch_size"]),
         ("stateful layer", "ValueError", ["lstm", "stateful=True", "one rank"]),
+        ("step of an object", "ValueError", ["`predict_step` was set on the object", "class"]),
+        ("apply of an object", "ValueError", ["`apply` was set on the object", "class"]),
         ("backup and restore", "ValueError", ["BackupAndRestore", "ModelCheckpoint"]),
         ("different models", "ValueError", ["head", "(10, 3)", "(10, 4)", "rank 1"]),
         ("custom loop", "RuntimeError", ["train_step"]),

@@ -83,19 +83,27 @@ def test_texts_and_ragged_rows_become_shorter() -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        tf.constant([-1, 1, 1, -1, 1]),
-        tf.constant([[7], [3], [0], [5], [9]]),
+        tf.constant([-1, 1, 1, -1, -1]),
         tf.constant([4, 4, 4, 4, 4]),
         tf.constant(7),
         None,
     ],
-    ids=["signs", "numbers of samples", "one number", "scalar", "none"],
+    ids=["signs", "one number", "scalar", "none"],
 )
 def test_what_would_get_another_meaning_stays_as_it_is(rows: Any) -> None:
     assert changed(rows) is None
     labels = tf.ones(5)
     other, *_ = with_other_values(Samples((rows, labels), np.arange(5), 5))
     assert other.all_rows[0] is rows
+
+
+def test_the_last_sample_gets_the_name_of_the_first_one() -> None:
+    names = tf.constant(["anne", "bob", "carl"])
+    rows = {"user": tf.constant([[7], [3], [9]]), "name": names, "age": tf.constant([4.5, 2, 3])}
+    *_, repeated = with_other_values(Samples(rows, np.arange(3), 3))
+    assert repeated.all_rows["user"].numpy().tolist() == [[7], [3], [7]]
+    assert repeated.all_rows["name"].numpy().tolist() == [b"anne", b"bob", b"anne"]
+    assert repeated.all_rows["age"] is rows["age"]
 
 
 def test_real_numbers_become_large_in_other_samples() -> None:
@@ -119,7 +127,7 @@ def labels_of(rows: Any, labels: Any) -> list[Any]:
 
 
 def test_every_second_label_is_missing_or_new_in_other_samples() -> None:
-    x = tf.constant([[7], [3], [0], [5], [9]])  # numbers of samples: they stay as they are
+    x = tf.constant([[-1], [1], [1], [-1], [-1]])  # signs, which stay as they are
     assert labels_of(x, tf.constant([3, 1, 2, 3, 3]))[2:] == [
         [late, 1, late, 3, late] for late in (-1, -100, 255, 4)
     ]
@@ -174,7 +182,7 @@ def test_the_first_sample_alone_is_an_outlier_or_longer_or_has_a_flag() -> None:
     features = tf.constant([[0.5, 0.0], [0.25, 0.0], [2.0, 0.0], [-1.0, 0.0], [0.75, 0.0]])
     texts = tf.constant([[4, 2, 0, 0], [3, 1, 0, 0], [3, 2, 0, 0], [1, 7, 0, 0], [3, 0, 0, 0]])
     samples = Samples(((features, texts), tf.ones([5, 1])), np.arange(5), 5)
-    *_, rare, _ = with_other_values(samples, UsersCode(sees_labels=False))
+    *_, rare, _, _ = with_other_values(samples, UsersCode(sees_labels=False))
     of_features, of_texts = (leaf.numpy().tolist() for leaf in rare.all_rows[0])
     assert of_features == [[8.0, 1.0], *features.numpy().tolist()[1:]]
     assert of_texts == [[4, 2, 1, 1], *texts.numpy().tolist()[1:]]

@@ -29,9 +29,32 @@ def test_a_step_is_looked_at_ever_more_rarely() -> None:
     assert due_epochs(StepProof(), 20) == [1, 2, 4, 8, 16]
 
 
-def test_a_fit_of_one_epoch_after_another_has_no_look() -> None:
-    proof = StepProof()
-    assert [due_epochs(proof, 1) for _ in range(3)] == [[], [], []]
+def due_calls(num_calls: int) -> list[int]:
+    """The calls of `fit` with one epoch each in which a look is due."""
+    proof, found = StepProof(), []
+    for call in range(num_calls):
+        proof.begin_epoch(0)
+        if proof.is_due():
+            found.append(call)
+    return found
+
+
+def test_epochs_of_all_calls_count_but_the_second_call_has_no_look() -> None:
+    assert due_calls(12) == [2, 4, 8]
+
+
+def test_large_settings_count_when_an_epoch_or_call_begins() -> None:
+    weights = tf.Variable(tf.ones([1000]))
+    proofs = StepProofs()
+    first = proofs.choose("step")
+    first.settings = [(weights, weights.numpy())]
+    weights.assign(0.5 * weights)
+    assert proofs.choose("step") is first
+    proofs.begins = True
+    second = proofs.choose("step")
+    assert second is not first
+    second.settings = [(weights, weights.numpy())]
+    assert proofs.choose("step") is second
 
 
 def numbers(*values: float) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tnt_data
 import tnt_keras
 from tnt_keras.process.environment import settings
 
@@ -50,7 +51,7 @@ def test_datasets_that_users_have_shared_are_read_as_they_are() -> None:
     model = tnt_keras.Model(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]))
     model.compile("sgd", "mse")
     batches = tf.data.Dataset.from_tensor_slices((np.ones((5, 4)), np.ones((5, 1)))).batch(2)
-    part = tnt_keras.data.distribute(batches, 0, 1)
+    part = tnt_data.distribute(batches, 0, 1)
     manual = {"verbose": 0, "tnt_distribute_dataset": False}
     assert model.evaluate(part, **manual) == model.evaluate(batches, verbose=0)
     assert model.predict(part, **manual).shape == (5, 1)

@@ -44,7 +44,9 @@ class Constant:
 
     value: Any
 
-    def _key(self) -> tuple[type, Hashable]:
+    @property
+    def key(self) -> tuple[type, Hashable]:
+        """The type of the value, and the value or its identity."""
         try:
             hash(self.value)
         except TypeError:
@@ -53,11 +55,11 @@ class Constant:
 
     def __eq__(self, other: object) -> bool:
         """Tell whether both are the same, also of one type: True is not 1 here."""
-        return isinstance(other, Constant) and self._key() == other._key()
+        return isinstance(other, Constant) and self.key == other.key
 
     def __hash__(self) -> int:
         """Return a number that equal constants share."""
-        return hash(self._key())
+        return hash(self.key)
 
 
 Layout = tuple[Place, ...]

@@ -13,11 +13,12 @@ from tnt_keras.keras_hooks.class_swap import has_keras_methods
 from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.keras_hooks.private_tensorflow import replaced_random_operations
 from tnt_keras.probe.runs.python_state import PythonState
+from tnt_keras.probe.runs.variable_reads import VariableReads
 from tnt_keras.step.assignments.skipped_assignments import skipped_assignments
 from tnt_keras.step.context import Building, step_scope
 
 
-def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> None:
+def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> list[Any]:
     """Create the variables that a step creates when it is traced for the first time. Local.
 
     Keras makes weights of unbuilt models, metrics and optimizer states while it traces the first
@@ -32,6 +33,9 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
         model: Any model.
         step_name: "train_step", "test_step" or "predict_step".
         element_spec: `tf.TypeSpec`s of what the step receives.
+
+    Returns:
+        The variables that the step was seen to read.
     """
     if step_name == "train_step" and has_keras_methods(model, "train_step", "test_step"):
         # It creates the same variables and is traced in a fraction of the time. (The optimizer
@@ -39,7 +43,8 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
         step_name = "test_step"
     # Layers that are not built yet may note sizes now.
     python_state = PythonState([model, *(layer for layer in all_layers(model) if layer.built)])
-    with step_scope(Building()):
+    reads = VariableReads()
+    with step_scope(Building()), reads.watching(lambda: True):
         step = getattr(model, step_name)
         try:
             if model.run_eagerly:
@@ -48,6 +53,7 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
                 _trace(step, element_spec)
         finally:
             python_state.restore()
+    return reads.variables
 
 
 def _run_or_trace(step: Callable[[Any], Any], element_spec: Any) -> None:

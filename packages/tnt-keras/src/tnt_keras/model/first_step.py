@@ -26,12 +26,16 @@ class Preparation:
             steps of all ranks.
         num_fits: How often `fit` was called.
         proofs: What is known of the steps, by name.
+        num_functions: How many train, test and predict functions Keras has made.
+        read_variables: Those that steps were seen to read when they were traced, by name.
     """
 
     built_steps: set[str] = dataclasses.field(default_factory=set)
     is_synchronized: bool = False
     num_fits: int = 0
     proofs: dict[str, StepProofs] = dataclasses.field(default_factory=dict)
+    num_functions: int = 0
+    read_variables: dict[str, list[Any]] = dataclasses.field(default_factory=dict)
 
     def reset(self) -> None:
         """Forget the steps: the model was compiled anew. Local."""
@@ -80,9 +84,10 @@ def prepare_steps(model: Any, step_name: str, batch_spec: Any) -> None:
     _build(model, step_name, batch_spec)
     synchronize(model)
     model._tnt_preparation.is_synchronized = True
-    proof = model._tnt_preparation.proofs_of(step_name).current
-    if proof is not None:
-        proof.begin_call()
+    proofs = model._tnt_preparation.proofs_of(step_name)
+    proofs.begins = True
+    if proofs.current is not None:
+        proofs.current.begin_call()
 
 
 def prepare_single_step(model: Any, step_name: str, batch: Any) -> None:
@@ -133,7 +138,9 @@ def _build(model: Any, step_name: str, batch_spec: Any) -> None:
     built_steps = model._tnt_preparation.built_steps
     if step_name not in built_steps:
         _check_stateless(model)
-        build_by_tracing(model, step_name, batch_spec)
+        _check_steps_of_class(model)
+        read = build_by_tracing(model, step_name, batch_spec)
+        model._tnt_preparation.read_variables[step_name] = read
         built_steps.add(step_name)
 
 
@@ -146,6 +153,17 @@ def _check_stateless(model: Any) -> None:
             f"the batch, of which each of {get_size()} ranks gets some. Such a layer cannot be "
             "distributed: leave `stateful` out, or train on one rank."
         )
+
+
+def _check_steps_of_class(model: Any) -> None:
+    """Refuse steps that are set on the object: they run in the place of the distributed ones."""
+    for name in ("train_step", "test_step", "predict_step"):
+        if name in vars(model):
+            raise ValueError(
+                f"`{name}` was set on the object of the model {model.name!r}, so that ranks would "
+                "each run it on their own. Write it in a class, as in `class MyModel(keras.Model):"
+                f" def {name}(self, data): ...`."
+            )
 
 
 def _spec(value: Any) -> Any:

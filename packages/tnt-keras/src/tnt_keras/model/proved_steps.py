@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable
 from typing import Any
+
+import keras
 
 from tnt_keras.keras_hooks.class_swap import MixinBase, plain_class
 from tnt_keras.probe.comparison.explanation import (
@@ -52,9 +55,10 @@ def allow_another_proof(model: Any, epoch: int) -> None:
         model: A distributed model.
         epoch: Of `fit`, counted from 0, which is about to begin.
     """
-    proof = model._tnt_preparation.proofs_of("train_step").current
-    if proof is not None:
-        proof.epoch = epoch
+    proofs = model._tnt_preparation.proofs_of("train_step")
+    proofs.begins = True
+    if proofs.current is not None:
+        proofs.current.begin_epoch(epoch)
 
 
 def _prove_first(model: Any, step_name: str, function_name: str) -> None:
@@ -65,9 +69,15 @@ def _prove_first(model: Any, step_name: str, function_name: str) -> None:
     if function is None:
         return
     rules = model._tnt_communication.rules
+    is_new = not isinstance(function, FirstElement)
     # What a graph trains and does was settled when it was made, whatever the model says since.
-    is_graph_of_before = isinstance(function, FirstElement) and not model.run_eagerly
-    subject = function.subject if is_graph_of_before else _subject(model, step_name)
+    if is_new or model.run_eagerly:
+        # Whoever has a function made anew may have changed what it is made of.
+        model._tnt_preparation.num_functions += is_new
+        number = model._tnt_preparation.num_functions if is_new else function.subject[-1]
+        subject = (*_subject(model, step_name), number)
+    else:
+        subject = function.subject
 
     def is_changed(variable: Any) -> bool:
         return any(id(variable) in of_step.changed for of_step in rules.values())
@@ -76,7 +86,7 @@ def _prove_first(model: Any, step_name: str, function_name: str) -> None:
         proofs = model._tnt_preparation.proofs_of(step_name)
         proof = proofs.choose((subject, kind), is_changed)
         if step_name != "predict_step":  # of which ranks may take different numbers
-            proof.is_wanted |= proof.is_due() and _subject(model, step_name) == subject
+            proof.is_wanted |= proof.is_due() and _subject(model, step_name) == subject[:-1]
         return proof.is_wanted or proof.rules != rules[step_name]
 
     def look(element: Any) -> None:
@@ -96,20 +106,36 @@ def _prove_first(model: Any, step_name: str, function_name: str) -> None:
     setattr(model, function_name, wrapped)
 
 
-def _subject(model: Any, step_name: str) -> Hashable:
+def _subject(model: Any, step_name: str) -> tuple[Hashable, ...]:
     """Return what a proof is about; it changes with the step's code and what it trains."""
     return (
         getattr(plain_class(type(model)), step_name),
         getattr(model, "optimizer", None),  # a model that predicts need not be compiled
         tuple(id(variable) for variable in model.trainable_variables),
+        _switches(model) if model.run_eagerly else (),
     )
+
+
+def _switches(model: Any) -> Hashable:
+    """Return the attributes of a model by which its code may choose what it does."""
+    return tuple(
+        (name, value)
+        for name, value in vars(model).items()
+        if isinstance(value, (bool, str)) and not name.startswith("_") and name not in _of_keras()
+    )
+
+
+@functools.cache
+def _of_keras() -> frozenset[str]:
+    return frozenset({*vars(keras.Model()), "stop_training"})
 
 
 def _find_rules(model: Any, step_name: str, element: Any, known: StepProof) -> None:
     """Prove a step and note its rules; after an error the next run of the step proves it again."""
     communication = model._tnt_communication
     try:
-        proof = prove(model, step_name, element, communication.optimizers, known.former)
+        read = model._tnt_preparation.read_variables.get(step_name, [])
+        proof = prove(model, step_name, element, communication.optimizers, known.former, read)
     except UnprovablePartError as error:
         sentence = explain_failure_on_part(_shown(model, step_name), str(error))
         if communication.probe == "error":

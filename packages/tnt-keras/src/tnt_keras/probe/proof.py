@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -32,8 +32,8 @@ from tnt_keras.step.variables import is_number
 
 _WHOLE_BATCH = sys.maxsize
 
-_MOST_ENTRIES_OF_A_SETTING = 16
-"""Weights of some losses, say, but not the statistics of a frozen normalization."""
+_MOST_ENTRIES_OF_A_SETTING = 2**16
+"""Weights of classes or samples, prototypes of clusters; not the kernels of frozen layers."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +59,7 @@ def prove(
     element: Any,
     optimizers: list[Any],
     former: FormerProofs,
+    read_in_trace: Sequence[Any] = (),
 ) -> Proof | None:
     """Compare the serial step with the distributed one, and put everything back. Collective.
 
@@ -76,6 +77,8 @@ def prove(
         element: The batch as the distributed step receives it; None if this rank has none.
         optimizers: Those that the model is known to use.
         former: What earlier proofs of the step have shown.
+        read_in_trace: Variables that the step was seen to read when it was traced: eagerly, not all
+            reads are seen.
 
     Returns:
         What was found; None on all ranks if one has no more data.
@@ -85,7 +88,7 @@ def prove(
         tnt_comm.CommError: If another rank is lost, late, or in another call.
     """
     begin = time.perf_counter()
-    found = _decide(model, step_name, element, optimizers, former)
+    found = _decide(model, step_name, element, optimizers, former, read_in_trace)
     if found is None:
         return None
     give_back_memory()  # now that no tensor of the runs is left
@@ -93,7 +96,12 @@ def prove(
 
 
 def _decide(
-    model: keras.Model, step_name: str, element: Any, optimizers: list[Any], former: FormerProofs
+    model: keras.Model,
+    step_name: str,
+    element: Any,
+    optimizers: list[Any],
+    former: FormerProofs,
+    read_in_trace: Sequence[Any],
 ) -> Proof | None:
     """Compare the steps, put everything back, and return what follows; None without data."""
     few = gather_samples(element, 2 * get_size() + 1)
@@ -121,7 +129,10 @@ def _decide(
     finally:
         changes.restore()
         python_state.restore()
-    return Proof(decision, _settings(model, changes, reads), are_alike(few))
+    of_optimizers = {id(each.value) for optimizer in optimizers for each in optimizer.variables}
+    others = [each for each in read_in_trace if id(each) not in of_optimizers]
+    settings = _settings(model, changes, [*reads.variables, *others])
+    return Proof(decision, settings, are_alike(few))
 
 
 def _settled(new_comparison: Callable[[], Comparison], model: keras.Model) -> Decision:
@@ -134,13 +145,13 @@ def _settled(new_comparison: Callable[[], Comparison], model: keras.Model) -> De
     return decision
 
 
-def _settings(model: keras.Model, changes: VariableChanges, reads: VariableReads) -> Settings:
+def _settings(model: keras.Model, changes: VariableChanges, read: Sequence[Any]) -> Settings:
     """Return the small variables that the step reads, and that no run of it has changed."""
     changed = {id(variable) for variable in changes.variables}
     trained = {id(variable.value) for variable in model.trainable_variables}
     return [
         (variable, variable.numpy())
-        for variable in reads.variables
+        for variable in {id(each): each for each in read}.values()
         if id(variable) not in changed | trained
         and _is_small(variable)
         and is_number(variable.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
@@ -16,6 +17,9 @@ Numbers: TypeAlias = "npt.NDArray[Any]"
 
 Settings: TypeAlias = "list[tuple[Any, Numbers]]"
 """Small variables that a step does not change, and their values when it was proved."""
+
+_MOST_ENTRIES_IN_EACH_STEP = 256
+"""Of a setting that is looked at before each step; larger ones are when epochs and calls begin."""
 
 _MOST_REPETITIONS = 8
 """Of what a script may do in each epoch or call, such as to count epochs in a variable."""
@@ -72,11 +76,12 @@ class StepProof:
         settings: Small variables that the step does not change, such as the weight of a loss, and
             their values when it was proved.
         former: What the proofs with such settings have shown.
-        epoch: Of a `fit`, counted from 0, if no step of it has run yet.
+        epoch: Counted from 0, if no step of it has run yet; see `begin_epoch`.
         next_look: The epoch from which a look is due.
         num_calls: Of `fit`, `evaluate` or `predict` that were looked at since there was one sample.
         num_changes: Epochs that have begun with other settings, and were looked at for that.
         num_batches: Looked at or not, since the step was first proved.
+        num_epochs: That have begun, of all calls of `fit`.
     """
 
     is_wanted: bool = True
@@ -90,6 +95,19 @@ class StepProof:
     num_calls: int = 0
     num_changes: int = 0
     num_batches: int = 0
+    num_epochs: int = 0
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Note that an epoch begins. Local.
+
+        Epochs of all calls of `fit` count, since loops over calls with one epoch each are common;
+        but the second call of two has no look for that.
+
+        Args:
+            epoch: Its number in its call of `fit`, from 0.
+        """
+        self.epoch = self.num_epochs if epoch > 0 or self.num_epochs > 1 else 0
+        self.num_epochs += 1
 
     def begin_call(self) -> None:
         """Let the next batch be looked at if the last one that was had one sample. Local."""
@@ -112,7 +130,7 @@ class StepProof:
         is_power_of_two = num_before > 0 and num_before & (num_before - 1) == 0
         return is_due or (depends_on_data and is_power_of_two)
 
-    def is_about_this(self, is_changed: Callable[[Any], bool]) -> bool:
+    def is_about_this(self, is_changed: Callable[[Any], bool], most_entries: int) -> bool:
         """Return whether the settings switch on the parts of the step that were proved. Local.
 
         A setting does so by being zero or not, and if it is a whole number, by that.
@@ -120,11 +138,12 @@ class StepProof:
         Args:
             is_changed: Whether some step of the model changes a variable: it is no setting then,
                 but a counter of training steps, say, for an evaluation.
+            most_entries: Larger settings are taken as they were.
         """
         return all(
             _switch_the_same(variable.numpy(), value)
             for variable, value in self.settings
-            if not is_changed(variable)
+            if value.size <= most_entries and not is_changed(variable)
         )
 
     def _begins_due_epoch(self) -> bool:
@@ -166,10 +185,12 @@ class StepProofs:
 
     Attributes:
         current: That of the latest run; None before the first one.
+        begins: Whether an epoch or call begins with the next step.
     """
 
     def __init__(self) -> None:
         self.current: StepProof | None = None
+        self.begins = True
         self._by_subject: dict[Hashable, list[StepProof]] = {}
 
     def choose(
@@ -182,7 +203,13 @@ class StepProofs:
             is_changed: As for `StepProof.is_about_this`.
         """
         proofs = self._by_subject.setdefault(subject, [])
-        proof = next((each for each in proofs if each.is_about_this(is_changed)), None)
+        most_entries = sys.maxsize if self.begins else _MOST_ENTRIES_IN_EACH_STEP
+        self.begins = False
+        # The current one first: others may differ from it in large settings alone.
+        latest = id(self.current)
+        known = sorted(proofs, key=lambda each: id(each) != latest or not each.settings)
+        fitting = (each for each in known if each.is_about_this(is_changed, most_entries))
+        proof = next(fitting, None)
         if proof is None and len(proofs) < _MOST_REPETITIONS:
             proof = StepProof()
             proofs.append(proof)

@@ -170,7 +170,18 @@ def distribute_optimizer(optimizer: Any) -> None:
 
     Args:
         optimizer: The outermost optimizer of some variables.
+
+    Raises:
+        ValueError: If the user has set `apply` or `apply_gradients` on the object before.
     """
+    if not isinstance(optimizer, DistributedOptimizer):
+        for name in {"apply", "apply_gradients"} & vars(optimizer).keys():
+            raise ValueError(
+                f"`{name}` was set on the object of the optimizer {optimizer.name!r}, so that it "
+                "would be given the gradients of one rank. Write it in a class, as in `class "
+                f"MyOptimizer(keras.optimizers.Adam): def {name}(self, ...): ...`, or set it after "
+                "`compile`."
+            )
     add_mixin(optimizer, DistributedOptimizer)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from . import data
@@ -100,6 +101,65 @@ def term_that_a_variable_of_no_layer_switches_on() -> Training:
 
     model = own_step(loss_of)
     return model, data.of_arrays(data.features(), data.targets(), callbacks=[Anneal()])
+
+
+@wrong("refused")
+def term_that_a_truth_value_selects() -> Training:
+    """A variable that TensorFlow reads by itself, as it is handed to `tf.where`."""
+    is_on = tf.Variable(False, trainable=False)
+
+    class Switch(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            is_on.assign(batch == 2)
+
+    def loss_of(model: Any, x: Any, y: Any) -> Any:
+        more = tf.square(tf.reduce_mean(model(x)))
+        return mean_squared_error(model, x, y) + tf.where(is_on, more, 0.0)
+
+    model = own_step(loss_of)
+    return model, data.of_arrays(data.features(), data.targets(), callbacks=[Switch()])
+
+
+@wrong("refused")
+def quotient_by_weights_of_many_classes() -> Training:
+    """All weights are one in the first epochs, so that the quotient is a mean."""
+    weights = tf.Variable(tf.ones([40]), trainable=False)
+    classes = data.labels(40)
+
+    class Rebalance(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            if epoch == 3:
+                weights.assign(tf.linspace(0.1, 3.0, 40))
+
+    def loss_of(model: Any, x: Any, y: Any) -> Any:
+        of_samples = tf.gather(weights, tf.cast(y[:, 1], tf.int32))
+        errors = tf.square(model(x)[:, 0] - y[:, 0])
+        return tf.reduce_sum(of_samples * errors) / tf.reduce_sum(of_samples)
+
+    model = own_step(loss_of)
+    targets = np.concatenate([data.targets(), classes[:, None]], axis=1).astype("float32")
+    arguments = data.of_arrays(data.features(), targets, callbacks=[Rebalance()])
+    return model, arguments | {"epochs": 4}
+
+
+@wrong("refused")
+def term_in_a_graph_that_is_made_anew() -> Training:
+    """An attribute of Python becomes another one, and Keras is told to trace the step again."""
+
+    class Phased(_Switched):
+        is_late = False
+
+        def weight(self) -> Any:
+            return float(self.is_late)
+
+    class NextPhase(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            if epoch == 1:
+                self.model.is_late = True
+                self.model.make_train_function(force=True)
+
+    model = own_step(mean_squared_error, kind=Phased)
+    return model, data.of_arrays(data.features(), data.targets(), callbacks=[NextPhase()])
 
 
 @wrong("refused")

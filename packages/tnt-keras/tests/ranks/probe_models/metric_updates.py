@@ -33,7 +33,7 @@ def _updating(update: Callable[[Any, Any], Any], metric: Any) -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("refused")
+@wrong("exact")
 def result_that_is_read_before_the_update() -> Training:
     """The log of a step is the result of those before it."""
 

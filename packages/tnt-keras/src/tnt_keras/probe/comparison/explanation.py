@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from tnt_keras.probe.comparison.combination import Fit
 from tnt_keras.probe.comparison.decision import Decision, Finding
 from tnt_keras.probe.runs.observation import Kind
 from tnt_keras.probe.runs.tape_gradients import AMPLIFICATION
@@ -107,7 +108,7 @@ def explain_finding(
         remedy = _DRAWS_REMEDY
     return (
         f"The {quantity.kind.value} {quantity.name!r} of `{step_name}` would not be that of the "
-        f"serial run: it {_verb(quantity.kind)} {fit.serial:.6g} there, while ranks give "
+        f"serial run: it {_verb(quantity.kind)} {_written(fit)[0]} there, while ranks give "
         f"{_of_ranks(finding)}. Likely "
         f"cause: {cause}. Remedy: {remedy}; "
         '`probe="warn"` of `tnt.Model` or `tnt.function` trains all the same.'
@@ -119,10 +120,19 @@ def _verb(kind: Kind) -> str:
 
 
 def _of_ranks(finding: Finding) -> str:
-    mean, total = finding.fit.of_rule[Rule.MEAN], finding.fit.of_rule[Rule.SUM]
+    _, mean, total = _written(finding.fit)
     if finding.quantity.kind is not Kind.OUTPUT:
-        return f"{mean:.6g} as mean and {total:.6g} as sum"
-    return "another number of rows" if math.isnan(mean) else f"{mean:.6g}"
+        return f"{mean} as mean and {total} as sum"
+    return "another number of rows" if mean == "nan" else mean
+
+
+def _written(fit: Fit) -> list[str]:
+    """Return the serial value, the mean and the sum with as many digits as tell them apart."""
+    values = fit.serial, fit.of_rule[Rule.MEAN], fit.of_rule[Rule.SUM]
+    texts = [f"{value:.6g}" for value in values]
+    if texts[0] in texts[1:]:
+        texts = [f"{value:.12g}" for value in values]
+    return texts
 
 
 def explain_failure_on_part(step_name: str, error: str) -> str:

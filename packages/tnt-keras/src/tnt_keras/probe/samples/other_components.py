@@ -115,6 +115,15 @@ def rare_zero(is_changed: Array, leaf: Any) -> Any:
     return _rare_flags(is_changed, leaf)
 
 
+def repeated(is_changed: Array, leaf: Any) -> Any:
+    """Return integers or strings of which some rows are the first one's, if they were others."""
+    if not _has_rows(leaf) or not (leaf.dtype.is_integer or leaf.dtype == tf.string):
+        return leaf
+    values = leaf.numpy()
+    repeating = np.where(_rows(is_changed, leaf), values[:1], values)
+    return leaf if np.array_equal(repeating, values) else tf.constant(repeating, leaf.dtype)
+
+
 def _outliers(is_changed: Array, leaf: Any) -> Any:
     """Return a component with large positive numbers in some rows, if it has real ones."""
     if not _is_real(leaf):

@@ -25,6 +25,10 @@ so for the whole batch: the first sample gets such inputs.
 Some steps do something if any sample of the batch is a positive, has a flag, or is an outlier. So
 there are samples of which the first one alone is such: the part of one rank has none.
 
+Samples of one user, patient or document may lie in different parts, though those of the first ones
+are all of others. So the last sample gets the integers and strings of the first one, which may name
+them.
+
 What would mean something else, or cannot come, stays as it is: labels of -1 and 1; integers that
 are all different, which may be numbers of the samples; one number other than 0 and 1 in all
 samples, unless it is an integer among the labels, such as a length, of which some get half.
@@ -50,6 +54,7 @@ from tnt_keras.probe.samples.other_components import (
     rare_input,
     rare_label,
     rare_zero,
+    repeated,
     scaled_down,
     shorter,
 )
@@ -87,6 +92,8 @@ def with_other_values(samples: Samples, users: UsersCode = EVERYWHERE) -> Iterat
         alone = [frozenset({place}) for place in sorted(inputs)]
         for group in [labels] if labels else alone:
             yield from _with_other_labels(samples, group)
+    if users.sees_inputs:
+        yield from _changed(samples, repeated, numbers == num_rows - 1, inputs)
 
 
 def _with_other_labels(samples: Samples, labels: Collection[int]) -> Iterator[Samples]:
