@@ -24,8 +24,10 @@ if TYPE_CHECKING:
         TensorAllgatherer,
         TensorAllreducer,
         TensorBroadcaster,
+        allgather_object,
         batch_mean,
         batch_sum,
+        broadcast_object,
         data,
         function,
         gather_batch,
@@ -38,7 +40,9 @@ if TYPE_CHECKING:
         is_group_master_rank,
         is_master_rank,
         keras,
+        master_first,
         models,
+        print,
     )
 
     __version__: str
@@ -60,6 +64,10 @@ __all__ = [
     "batch_sum",
     "batch_mean",
     "function",
+    "master_first",
+    "broadcast_object",
+    "allgather_object",
+    "print",
     "Group",
     "Barrier",
     "TensorAllreducer",

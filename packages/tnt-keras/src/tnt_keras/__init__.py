@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tnt_comm import Group
     from tnt_keras import data, keras, models
     from tnt_keras.collectives.barrier import Barrier
+    from tnt_keras.collectives.objects import allgather_object, broadcast_object, master_first
     from tnt_keras.collectives.tensor_collectives import (
         TensorAllgatherer,
         TensorAllreducer,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tnt_keras.loops.step_function import function
     from tnt_keras.model.model import Model, Sequential
     from tnt_keras.process.parallel_strategy import ParallelStrategy
+    from tnt_keras.process.printing import print
     from tnt_keras.process.rank import (
         get_group_master_rank,
         get_local_rank,
@@ -52,8 +54,10 @@ __all__ = [
     "TensorAllgatherer",
     "TensorAllreducer",
     "TensorBroadcaster",
+    "allgather_object",
     "batch_mean",
     "batch_sum",
+    "broadcast_object",
     "data",
     "function",
     "gather_batch",
@@ -66,7 +70,9 @@ __all__ = [
     "is_group_master_rank",
     "is_master_rank",
     "keras",
+    "master_first",
     "models",
+    "print",
 ]
 
 _MODULES = {"data", "keras", "models"}
@@ -80,6 +86,10 @@ _HOME = {
         ("TensorAllgatherer", "TensorAllreducer", "TensorBroadcaster"),
         "collectives.tensor_collectives",
     ),
+    **dict.fromkeys(
+        ("allgather_object", "broadcast_object", "master_first"), "collectives.objects"
+    ),
+    "print": "process.printing",
     "function": "loops.step_function",
     **dict.fromkeys(("batch_mean", "batch_sum", "gather_batch"), "step.batch_ops"),
     **{name: "process.rank" for name in __all__ if name.startswith(("get_", "is_"))},

@@ -59,6 +59,8 @@ def distribute(
 ) -> DistributedDataset:
     """Share a dataset between ranks, for a training loop of one's own. Collective.
 
+    For example::
+
         for x, y in tnt.data.distribute(dataset):
             loss = train_step(x, y)        # a `tnt.function`
 

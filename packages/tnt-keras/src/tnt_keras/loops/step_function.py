@@ -113,6 +113,8 @@ def function(
 ) -> Any:
     """Make a function a step of a training loop that all ranks compute together. Local.
 
+    For example::
+
         @tnt.function                      # in the place of `@tf.function`
         def train_step(x, y):
             with tf.GradientTape() as tape:
