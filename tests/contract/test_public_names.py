@@ -31,6 +31,12 @@ def test_names_of_a_training_script(name):
     assert getattr(tnt, name).__module__.startswith("tnt_keras")
 
 
+def test_names_of_callbacks():
+    assert tnt.callbacks is tnt.keras.callbacks
+    assert callable(tnt.callbacks.Callback)
+    assert callable(tnt.callbacks.run_on_master)
+
+
 @pytest.mark.parametrize("name", ["Group", "Ticket", "FusionPlan", "GradientReducer", *COLLECTIVES])
 def test_names_of_the_collectives(name):
     assert callable(getattr(tnt.comm, name))

@@ -42,6 +42,7 @@ GIVEN = {
     "README.md": PLAIN_MODEL,
     "docs/howto/run_on_more_ranks.md": IMPORTS,
     "docs/howto/save_and_load.md": TRAINED_MODEL,
+    "docs/howto/use_callbacks.md": f"import time\n{TRAINED_MODEL}",
     "docs/howto/use_the_whole_batch.md": IMPORTS,
     "docs/howto/write_a_train_step.md": IMPORTS,
     "docs/tutorials/quick_start.md": PLAIN_MODEL,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tnt_comm import Group
-    from tnt_keras import data, keras, models
+    from tnt_keras import callbacks, data, keras, models
     from tnt_keras.collectives.barrier import Barrier
     from tnt_keras.collectives.objects import allgather_object, broadcast_object, master_first
     from tnt_keras.collectives.tensor_collectives import (
@@ -58,6 +58,7 @@ __all__ = [
     "batch_mean",
     "batch_sum",
     "broadcast_object",
+    "callbacks",
     "data",
     "function",
     "gather_batch",
@@ -75,7 +76,7 @@ __all__ = [
     "print",
 ]
 
-_MODULES = {"data", "keras", "models"}
+_MODULES = {"callbacks", "data", "keras", "models"}
 _HOME = {
     "Barrier": "collectives.barrier",
     "Model": "model.model",

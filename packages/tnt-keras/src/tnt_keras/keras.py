@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tnt_keras import models
+from tnt_keras import callbacks, models
 from tnt_keras.model.model import Model, Sequential
 from tnt_keras.process.original_names import no_attribute
 
-__all__ = ["Model", "Sequential", "models"]
+__all__ = ["Model", "Sequential", "callbacks", "models"]
 
 
 def __getattr__(name: str) -> Any:

@@ -61,7 +61,7 @@ def save_model(
     _save_plain(model, filepath, overwrite, zipped, tnt_save_all_devices, **kwargs)
 
 
-@collective_call("save_model")
+@collective_call("save_model", is_local_alone=True)
 def _save_plain(
     model: keras.Model,
     filepath: str | os.PathLike[str],

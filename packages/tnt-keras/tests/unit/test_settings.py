@@ -14,6 +14,7 @@ def test_empty_environment_gives_the_documented_defaults() -> None:
         log_level="WARNING",
         log_on_all_ranks=False,
         output_on_all_ranks=False,
+        tensorboard_on_all_ranks=None,
         gpus_per_node=None,
         fusion_threshold_bytes=32768,
         wire_dtype=None,

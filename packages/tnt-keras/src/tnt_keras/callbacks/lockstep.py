@@ -14,6 +14,7 @@ from tnt_keras.collectives.error_cause import cause_of
 from tnt_keras.collectives.errors import of_other_rank
 from tnt_keras.collectives.messages import allgather, allreduce
 from tnt_keras.process.rank import get_rank
+from tnt_keras.step.model_steps import keep_own_logs
 from tnt_keras.step.variables import check_replicas
 
 _Call = Callable[[keras.callbacks.Callback], None]
@@ -40,6 +41,8 @@ class Lockstep(keras.callbacks.Callback):
             something then.
         compares_weights: Whether weights are compared at the ends of training, evaluation and
             prediction too, since some rank has callbacks.
+        keeps_own_logs: Whether steps keep the logs of each rank's samples, since a callback of some
+            rank asks for them.
     """
 
     def __init__(
@@ -48,11 +51,13 @@ class Lockstep(keras.callbacks.Callback):
         *,
         at_batch_begin: bool = False,
         compares_weights: bool = False,
+        keeps_own_logs: bool = False,
     ) -> None:
         super().__init__()
         self.callbacks = list(callbacks)
         self._at_batch_begin = at_batch_begin
         self._compares_weights = compares_weights
+        self._keeps_own_logs = keeps_own_logs
         self._is_training = False
 
     def set_model(self, model: keras.Model) -> None:
@@ -62,6 +67,8 @@ class Lockstep(keras.callbacks.Callback):
             model: The model.
         """
         super().set_model(model)
+        if self._keeps_own_logs:
+            keep_own_logs(model)
         for callback in self.callbacks:
             callback.set_model(model)
 
@@ -82,10 +89,12 @@ class Lockstep(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks before the steps of an epoch. Collective."""
+        self._reset_own_logs()
         self._run("begin of epoch", lambda one: one.on_epoch_begin(epoch, logs))
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks before the steps of an evaluation. Collective."""
+        self._reset_own_logs()
         self._run("begin of test steps", lambda one: one.on_test_begin(logs))
 
     def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -153,6 +162,11 @@ class Lockstep(keras.callbacks.Callback):
         self._compare_weights()
         self._run("end of prediction steps", lambda one: one.on_predict_end(logs))
         self._compare_weights()
+
+    def _reset_own_logs(self) -> None:
+        own_logs = self.model._tnt_communication.own_logs
+        if own_logs is not None:  # be it for the callbacks of a call in which this one is made
+            own_logs.reset(self.model.metrics)
 
     def _compare_weights(self) -> None:
         if self._compares_weights:

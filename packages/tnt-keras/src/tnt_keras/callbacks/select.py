@@ -10,23 +10,20 @@ import keras
 from tnt_comm import timeline
 from tnt_keras.callbacks.communication_report import CommunicationReport
 from tnt_keras.callbacks.lockstep import Lockstep
+from tnt_keras.callbacks.tensorboard import tensorboard_on_its_ranks
 from tnt_keras.callbacks.timeline import TimelineMarks
+from tnt_keras.callbacks.wrapper import Callback
+from tnt_keras.callbacks.writers import FILE_WRITERS, is_writer
 from tnt_keras.collectives.messages import allgather
 from tnt_keras.process.rank import get_size, is_master_rank
 
-_WRITERS = (
-    keras.callbacks.CSVLogger,
-    keras.callbacks.ProgbarLogger,
-    keras.callbacks.RemoteMonitor,
-    keras.callbacks.TensorBoard,
-)
-"""They only write what is the same on all ranks."""
 _UNSUPPORTED = {
     keras.callbacks.BackupAndRestore: (
         "Use `keras.callbacks.ModelCheckpoint` and `model.load_weights` to continue a run."
     ),
 }
-_OF_KERAS = (keras.callbacks.History, keras.callbacks.ProgbarLogger)
+_PROGRESS = keras.callbacks.ProgbarLogger
+_OF_KERAS = (keras.callbacks.History, _PROGRESS)
 """Keras adds them to a list that has none."""
 _AT_BATCH_BEGIN = (
     "on_batch_begin",
@@ -46,7 +43,8 @@ def select_callbacks(
     """Return the callbacks that run on this rank. Collective on several ranks in lockstep.
 
     All run on every rank, with the same global logs, so that their decisions are equal; those
-    that only write files or send data to a server run on the master rank.
+    that only write files or send data to a server run on the master rank, and a wrapped one where
+    its wrapper says.
 
     Args:
         callbacks: As in Keras: None, one callback, a list, or a `CallbackList`.
@@ -61,16 +59,44 @@ def select_callbacks(
     """
     marks = [TimelineMarks()] if timeline.is_on() else []
     if get_size() == 1:
-        return [*marks, *_as_list(callbacks)] if marks else callbacks
+        given = _as_list(callbacks)
+        wraps_own = any(isinstance(one, Callback) and _is_of_keras(one.callback) for one in given)
+        return [*marks, *map(_on_one_rank, given)] if marks or wraps_own else callbacks
     _refuse_own_list(callbacks)
     given = _as_list(callbacks)
     _refuse_unsupported(given)
-    kept = [c for c in given if is_master_rank() or not isinstance(c, _WRITERS)]
+    of_ranks = [_on_its_ranks(one) for one in given]
+    kept = [c for c in of_ranks if is_master_rank() or not isinstance(c, _PROGRESS)]
     if lockstep:
         kept = _in_lockstep(given, kept)
     if training and CommunicationReport.is_wanted():
         kept.append(CommunicationReport())
     return [*marks, *first, *kept]
+
+
+def _on_one_rank(callback: keras.callbacks.Callback) -> keras.callbacks.Callback:
+    """Return a callback that Keras looks for, such as a progress bar, without its wrapper."""
+    wraps_own = isinstance(callback, Callback) and _is_of_keras(callback.callback)
+    return callback.callback if wraps_own else callback
+
+
+def _on_its_ranks(given: keras.callbacks.Callback) -> keras.callbacks.Callback:
+    """Return the callback, wrapped if it does not run on all ranks."""
+    is_wrapped = isinstance(given, Callback)
+    callback = given.callback if is_wrapped else given
+    if _is_of_keras(callback):
+        return callback
+    if isinstance(callback, keras.callbacks.TensorBoard):
+        return tensorboard_on_its_ranks(given)
+    if not is_wrapped:
+        return Callback(given, run_on_all_ranks=False) if is_writer(given) else given
+    if isinstance(callback, FILE_WRITERS) and given.aggregate_logs:
+        return Callback(callback, run_on_all_ranks=False)  # all ranks would write the same
+    return given
+
+
+def _is_of_keras(callback: keras.callbacks.Callback) -> bool:
+    return isinstance(callback, _OF_KERAS)
 
 
 def _in_lockstep(
@@ -80,14 +106,16 @@ def _in_lockstep(
 
     Ranks may have different callbacks: what they have to agree on depends on those of all.
     """
-    own = bytes([any(map(_acts_at_batch_begin, given)), bool(given)])
+    needs_own_logs = any(isinstance(one, Callback) and not one.aggregate_logs for one in given)
+    own = bytes([any(map(_acts_at_batch_begin, given)), bool(given), needs_own_logs])
     of_ranks = allgather("callbacks", own)
     lockstep = Lockstep(
-        [one for one in kept if not isinstance(one, _OF_KERAS)],
+        [one for one in kept if not _is_of_keras(one)],
         at_batch_begin=any(flags[0] for flags in of_ranks),
         compares_weights=any(flags[1] for flags in of_ranks),
+        keeps_own_logs=any(flags[2] for flags in of_ranks),
     )
-    return [lockstep, *(one for one in kept if isinstance(one, _OF_KERAS))]
+    return [lockstep, *filter(_is_of_keras, kept)]
 
 
 def _as_list(callbacks: Any) -> list[keras.callbacks.Callback]:
@@ -109,7 +137,8 @@ def _refuse_own_list(callbacks: Any) -> None:
 
 
 def _refuse_unsupported(callbacks: list[keras.callbacks.Callback]) -> None:
-    for callback in callbacks:
+    for one in callbacks:
+        callback = one.callback if isinstance(one, Callback) else one
         for unsupported, remedy in _UNSUPPORTED.items():
             if isinstance(callback, unsupported):
                 raise ValueError(
@@ -119,6 +148,8 @@ def _refuse_unsupported(callbacks: list[keras.callbacks.Callback]) -> None:
 
 def _acts_at_batch_begin(callback: keras.callbacks.Callback) -> bool:
     """Return whether code of the user runs before each step; that of Keras calls no collective."""
+    if isinstance(callback, Callback):
+        callback = callback.callback
     cls = type(callback)
     return any(
         name in vars(callback) or not getattr(cls, name).__module__.startswith("keras.")

@@ -6,17 +6,18 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tnt_keras.collectives.alone import what_is_alone
 from tnt_keras.collectives.current_call import Call, running
 from tnt_keras.collectives.error_cause import cause_of
 from tnt_keras.collectives.messages import barrier
 from tnt_keras.collectives.one_thread import only_in_this_thread
 from tnt_keras.collectives.user_frames import user_frames_of
-from tnt_keras.process.rank import get_size
+from tnt_keras.process.rank import get_rank, get_size
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def collective_call(name: str) -> Callable[[_Method], _Method]:
+def collective_call(name: str, *, is_local_alone: bool = False) -> Callable[[_Method], _Method]:
     """Make a method a call that all ranks must make together; on one rank it stays as it is. Local.
 
     Ranks wait for each other when the call begins, so that a rank that makes another call, or none,
@@ -25,12 +26,19 @@ def collective_call(name: str) -> Callable[[_Method], _Method]:
 
     Args:
         name: Of the call, for messages: "fit".
+        is_local_alone: Whether one rank may make the call in what it runs alone (see `alone`); else
+            that is an error.
     """
 
     def decorate(method: _Method) -> _Method:
         @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
             if get_size() == 1:
+                return method(*args, **kwargs)
+            who = what_is_alone()
+            if who is not None:
+                if not is_local_alone:
+                    raise RuntimeError(_error_of_alone(name, who))
                 return method(*args, **kwargs)
             with running(name) as this, only_in_this_thread(this.name, this.caller):
                 try:
@@ -45,6 +53,14 @@ def collective_call(name: str) -> Callable[[_Method], _Method]:
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def _error_of_alone(name: str, who: str) -> str:
+    return (
+        f"Rank {get_rank()}: `{name}` needs all ranks, and {who}, which calls it, runs on this one "
+        "alone: give a callback that computes with the model plain, or as "
+        "`tnt.callbacks.Callback(callback)`."
+    )
 
 
 def _error_for_user(error: Exception, call: Call) -> Exception | None:

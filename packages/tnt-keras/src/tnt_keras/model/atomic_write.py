@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 
+from tnt_keras.collectives.alone import what_is_alone
 from tnt_keras.model.file_on_all_ranks import run_together
 from tnt_keras.process.rank import is_master_rank
 
@@ -22,7 +23,8 @@ def write_atomically(
     """Write a file on the master rank while the others wait. Collective.
 
     The file is written under another name beside its place and then moved there, so that a reader
-    (or a run that is killed) never sees half a file.
+    (or a run that is killed) never sees half a file. A callback that runs on this rank alone writes
+    without the others.
 
     Args:
         path: Where the file is to be.
@@ -37,6 +39,9 @@ def write_atomically(
             keep their class as far as `run_together` says.
     """
     path = pathlib.Path(path)
+    if what_is_alone() is not None:
+        _write_here(path, write_to, overwrite)
+        return
 
     def write_here() -> None:
         if on_all_ranks or is_master_rank():

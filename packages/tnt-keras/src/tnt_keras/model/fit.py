@@ -68,7 +68,7 @@ class Fitting(MixinBase):
             epochs: As in Keras.
             verbose: As in Keras; only the master rank shows anything.
             callbacks: As in Keras. They run on all ranks with global logs; those that only write
-                (`CSVLogger`, `TensorBoard`, `RemoteMonitor`) run on the master rank.
+                (`CSVLogger`, `TensorBoard`, loggers) run on the master rank. See `tnt.callbacks`.
             validation_split: As in Keras.
             validation_data: As in Keras; batched like `x`, and distributed too.
             shuffle: True or False, for arrays and for the batches of a `PyDataset`.

@@ -232,6 +232,7 @@ def _distribute_compiled(model: Any) -> None:
     model.jit_compile = False
     model._tnt_communication.optimizers.clear()
     model._tnt_communication.rules.clear()
+    model._tnt_communication.own_logs = None  # its metrics are other ones
     if model.optimizer is not None:
         distribute_optimizer(model.optimizer)
         model._tnt_communication.add_optimizer(model.optimizer)

@@ -24,7 +24,7 @@ class Saving(MixinBase):
     _tnt_preparation: Preparation
 
     @signature_of(keras.Model.save, tnt_save_all_devices=False)
-    @collective_call("save")
+    @collective_call("save", is_local_alone=True)
     def save(
         self,
         filepath: str | os.PathLike[str],
@@ -57,7 +57,7 @@ class Saving(MixinBase):
         write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
     @signature_of(keras.Model.save_weights, tnt_save_all_devices=False)
-    @collective_call("save_weights")
+    @collective_call("save_weights", is_local_alone=True)
     def save_weights(
         self,
         filepath: str | os.PathLike[str],
@@ -85,7 +85,7 @@ class Saving(MixinBase):
         write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
     @signature_of(keras.Model.export, tnt_save_all_devices=False)
-    @collective_call("export")
+    @collective_call("export", is_local_alone=True)
     def export(
         self,
         filepath: str | os.PathLike[str],

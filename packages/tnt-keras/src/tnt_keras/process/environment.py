@@ -37,6 +37,8 @@ class Settings:
         log_level: Least level of the messages that are shown: DEBUG, INFO, WARNING or ERROR.
         log_on_all_ranks: Whether ranks other than the master log too.
         output_on_all_ranks: Whether ranks other than the master show progress bars and summaries.
+        tensorboard_on_all_ranks: Whether all ranks write files for TensorBoard, None if it is not
+            set.
         gpus_per_node: GPUs that the ranks of a host are to use, or None if it is not set.
         fusion_threshold_bytes: Gradients are fused into buckets of at least this size; 0 turns
             fusion off, and None means that the size is measured.
@@ -48,6 +50,7 @@ class Settings:
     log_level: str = "WARNING"
     log_on_all_ranks: bool = False
     output_on_all_ranks: bool = False
+    tensorboard_on_all_ranks: bool | None = None
     gpus_per_node: int | None = None
     fusion_threshold_bytes: int | None = 1024 * _DEFAULT_THRESHOLD_KB
     wire_dtype: str | None = None
@@ -71,6 +74,9 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         log_level=_read(environment, "TNT_LOG_LEVEL", _log_level, "WARNING"),
         log_on_all_ranks=_read(environment, "TNT_LOG_ON_ALL_DEVICES", _boolean, False),
         output_on_all_ranks=_read(environment, "TNT_OUTPUT_ON_ALL_DEVICES", _boolean, False),
+        tensorboard_on_all_ranks=_read(
+            environment, "TNT_TENSORBOARD_ON_ALL_DEVICES", _boolean, None
+        ),
         gpus_per_node=_read(environment, "TNT_GPUS_PER_NODE", _natural, None),
         fusion_threshold_bytes=None if threshold_kb == _AUTO else 1024 * threshold_kb,
         wire_dtype=_read(environment, "TNT_WIRE_DTYPE", _wire_dtype, None),

@@ -14,6 +14,7 @@ that has a rule of its own (`step.rules`) is left to `step.layer_statistics`.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,6 +28,7 @@ from tnt_keras.step.context import Step, current_step
 from tnt_keras.step.graph_search import is_computed_from
 from tnt_keras.step.increment import Increment
 from tnt_keras.step.logs import Path, is_variable, map_logs
+from tnt_keras.step.own_logs import OwnLogs
 
 
 def all_metrics(model: keras.Model) -> list[Any]:
@@ -87,12 +89,38 @@ class MetricStates:
             for variable, before in zip(self._variables, self._before, strict=True)
         ]
 
+    def hold_own_sums(self, own_logs: OwnLogs) -> list[Any]:
+        """Let the variables hold what this rank's samples have added in all steps. Local.
+
+        Args:
+            own_logs: Has the sums of earlier steps.
+
+        Returns:
+            The variables.
+        """
+        increments = [tf.identity(variable.value) for variable in self._variables]
+        own_logs.add(self._variables, increments, self._step.presence)
+        return self._variables
+
+
+_Compute = Callable[[], Any]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Result:
+    """What a metric has given, and how to get it again: once for all items of it, or each time."""
+
+    value: Any
+    compute: _Compute
+    compute_now: _Compute
+    metric: Any
+
 
 class RecordedResults:
     """Remember which tensor is the result of which metric, to compute it again later."""
 
     def __init__(self) -> None:
-        self._results: list[tuple[tf.Tensor, Callable[[], tf.Tensor]]] = []
+        self._results: list[_Result] = []
 
     @contextlib.contextmanager
     def recording(
@@ -118,10 +146,26 @@ class RecordedResults:
         Args:
             value: Anything that the user's step returned.
         """
-        for result, compute in self._results:
-            if result is value:
-                return compute
-        return None
+        found = self._find(value)
+        return None if found is None else found.compute
+
+    def compute_now(self, value: Any, variables: list[Any]) -> Callable[[], tf.Tensor] | None:
+        """Return a function like that of `recompute`, which keeps nothing for later calls. Local.
+
+        It computes of what the variables of the metric hold when it is called.
+
+        Args:
+            value: Anything that the user's step returned.
+            variables: Of metrics. None is returned if the metric has others, too.
+        """
+        found = self._find(value)
+        known = {id(variable) for variable in variables}
+        if found is None or any(id(each) not in known for each in found.metric.variables):
+            return None
+        return found.compute_now
+
+    def _find(self, value: Any) -> _Result | None:
+        return next((result for result in self._results if result.value is value), None)
 
     def is_derived(self, value: tf.Tensor) -> bool:
         """Return whether a tensor of the graph being traced was computed from a result. Local.
@@ -131,7 +175,7 @@ class RecordedResults:
         """
         if tf.executing_eagerly():
             return False
-        results = {result.op for result, _ in self._results if tf.is_tensor(result)}
+        results = {each.value.op for each in self._results if tf.is_tensor(each.value)}
         return is_computed_from([value], results)
 
     def _recorder(
@@ -143,24 +187,26 @@ class RecordedResults:
         def result() -> Any:
             if complete is not None and complete.covers(metric):
                 final = complete.compute(metric, value_of_result)
-                self._note(final, lambda: final)
+                self._note(_Result(final, lambda: final, value_of_result, metric))
                 return final
             value = value_of_result()
             if isinstance(value, dict):
-                self._note(value, functools.cache(value_of_result))  # once for all items
+                once = functools.cache(value_of_result)  # for all items
+                self._note(_Result(value, once, value_of_result, metric))
             else:
-                self._note(value, value_of_result)
+                self._note(_Result(value, value_of_result, value_of_result, metric))
             return value
 
         return result
 
-    def _note(self, value: Any, compute: Callable[[], Any]) -> None:
-        """Note a result and how to get it again; a dict, also of dicts, item by item."""
-        if not isinstance(value, dict):
-            self._results.append((value, compute))
+    def _note(self, result: _Result) -> None:
+        """Note a result; one that is a dict, also of dicts, item by item."""
+        if not isinstance(result.value, dict):
+            self._results.append(result)
             return
-        for key, item in value.items():
-            self._note(item, _item_of(compute, key))
+        for key, item in result.value.items():
+            computes = _item_of(result.compute, key), _item_of(result.compute_now, key)
+            self._note(_Result(item, *computes, result.metric))
 
 
 def _value_of(path: Path, result: Any) -> Any:

@@ -22,6 +22,7 @@ from tnt_keras.step.layer_statistics import RuledStates
 from tnt_keras.step.local_batch import LocalBatch, split
 from tnt_keras.step.losses import corrected_losses, scaled_additional_losses
 from tnt_keras.step.optimizer import hooked_optimizers
+from tnt_keras.step.own_logs import OwnLogs
 from tnt_keras.step.predictions import PredictionGather
 from tnt_keras.step.rank_draws import CommonSeeds, Rows, rank_draws
 from tnt_keras.step.rules import StepRules
@@ -38,6 +39,7 @@ class StepCommunication:
         state: Of metrics, statistics and logs.
         predictions: Collects what ranks predict.
         batch_channels: Those of `tnt.gather_batch` and its relatives, by name.
+        own_logs: Of this rank's samples; None until a callback asks for them.
         data_check: Compares what ranks read; None if there never was a need.
         seeds: For random operations that have none; None until ranks have agreed on them.
         probe: What is done if a step's result would not be the serial one, as for `tnt.Model`.
@@ -58,6 +60,7 @@ class StepCommunication:
         self.state = Channel("metrics and statistics")
         self.predictions = PredictionGather(get_size())
         self.batch_channels: dict[str, Channel] = {}
+        self.own_logs: OwnLogs | None = None
         self.data_check: DataCheck | None = None
         self.seeds: CommonSeeds | None = None
         self.rules: dict[str, StepRules] = collections.defaultdict(StepRules)
@@ -120,7 +123,8 @@ class DistributedSteps(MixinBase):
             with self._tnt_hooked_optimizers():
                 return super().train_step(data, *args, **kwargs)
         rows, step = self._tnt_split(data, "train_step")
-        state = StepState(self, step, self._tnt_communication.state, training=True)
+        own_logs = self._tnt_communication.own_logs
+        state = StepState(self, step, self._tnt_communication.state, True, own_logs)
         checked = checked_assignments(self, rows, step, self._tnt_communication.probe)
         with self._tnt_inside(step, rows), state.watching(), checked:
             logs = super().train_step(rows, *args, **kwargs)
@@ -140,7 +144,8 @@ class DistributedSteps(MixinBase):
         if _runs_plain():
             return super().test_step(data, *args, **kwargs)
         rows, step = self._tnt_split(data, "test_step")
-        state = StepState(self, step, self._tnt_communication.state, training=False)
+        own_logs = self._tnt_communication.own_logs
+        state = StepState(self, step, self._tnt_communication.state, False, own_logs)
         with self._tnt_inside(step, rows), state.watching():
             logs = super().test_step(rows, *args, **kwargs)
         return state.global_logs(logs)
@@ -212,6 +217,21 @@ class DistributedSteps(MixinBase):
                 self._tnt_communication.add_optimizer(optimizer)
             for variable in tracing.variables:
                 self._tnt_communication.add_variable(variable)
+
+
+def keep_own_logs(model: Any) -> OwnLogs:
+    """Let the steps of a distributed model keep the logs of this rank's samples. Local.
+
+    The first time, graphs of steps without them are dropped.
+
+    Args:
+        model: A distributed model that is compiled.
+    """
+    communication: StepCommunication = model._tnt_communication
+    if communication.own_logs is None:
+        communication.own_logs = OwnLogs()
+        model.train_function = model.test_function = None
+    return communication.own_logs
 
 
 def _runs_plain() -> bool:

@@ -29,6 +29,7 @@ from tnt_keras.step.logs import (
     summand_of,
 )
 from tnt_keras.step.metrics import MetricStates, RecordedResults, all_metrics, weighted_scalars
+from tnt_keras.step.own_logs import OwnLogs
 from tnt_keras.step.rules import Rule
 
 
@@ -43,10 +44,20 @@ class StepState:
         step: The current step.
         channel: Sums the increments.
         training: Whether the step may change the statistics of layers.
+        own_logs: Keeps the logs of this rank's samples; None if nobody asks for them.
     """
 
-    def __init__(self, model: keras.Model, step: Step, channel: Channel, training: bool) -> None:
+    def __init__(
+        self,
+        model: keras.Model,
+        step: Step,
+        channel: Channel,
+        training: bool,
+        own_logs: OwnLogs | None = None,
+    ) -> None:
         self._step = step
+        self._step_name = "train_step" if training else "test_step"
+        self._own_logs = own_logs
         self._channel = channel
         self._watched_metrics = all_metrics(model)
         self._metrics = MetricStates(self._watched_metrics, step)
@@ -83,8 +94,49 @@ class StepState:
             *self._ruled.increments(),
             *self._other_logs(logs, means),
         ]
+        results, others = self._own_values(logs)
         combine(increments, self._step, self._channel)
-        return map_logs(functools.partial(self._global_value, means), logs)
+        of_all = map_logs(functools.partial(self._global_value, means), logs)
+        self._keep_own_values(results, others, of_all)
+        return of_all
+
+    def _own_values(self, logs: Any) -> tuple[dict[Path, tf.Tensor], dict[Path, tf.Tensor]]:
+        """Return the values of this rank's samples, if they are kept: metrics' results and others.
+
+        Those of metrics whose state is no sum over samples cannot be told apart.
+        """
+        results: dict[Path, tf.Tensor] = {}
+        others: dict[Path, tf.Tensor] = {}
+        if self._own_logs is None:
+            return results, others
+        variables = self._metrics.hold_own_sums(self._own_logs)
+
+        def note(path: Path, value: Any) -> None:
+            compute = self._results.compute_now(value, variables)
+            if compute is not None:
+                results[path] = tf.identity(compute())
+            elif self._results.recompute(value) is None and is_of_this_rank(value):
+                others[path] = tf.convert_to_tensor(value)
+
+        map_logs(note, logs)
+        return results, others
+
+    def _keep_own_values(
+        self, results: dict[Path, tf.Tensor], others: dict[Path, tf.Tensor], of_all: Any
+    ) -> None:
+        """Keep the values of this rank; without samples, those of all for others than results."""
+        if self._own_logs is None:
+            return
+        values = dict(results)
+        has_samples = self._step.presence > 0
+
+        def choose(path: Path, value: Any) -> None:
+            if path in others:
+                own = others[path]
+                values[path] = tf.where(has_samples, own, tf.cast(value, own.dtype))
+
+        map_logs(choose, of_all)
+        self._own_logs.keep(self._step_name, values)
 
     def _number_of_samples(self) -> Increment:
         """Return the check that the samples of all ranks add up to the global batch."""
