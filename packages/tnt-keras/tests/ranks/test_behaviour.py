@@ -174,6 +174,7 @@ def test_master_warns_of_batch_statistics_from_less_than_16_samples(pool_of: Any
     master, other = pool_of(2).run(behaviours.batch_norm, False, 31)
     assert len(master["messages"]) == 1
     assert "15 samples of 31 on 2 ranks" in master["messages"][0]
+    assert "`synchronized=True`" in master["messages"][0]
     assert other["messages"] == []
 
 
@@ -181,9 +182,8 @@ def test_batch_statistics_from_16_samples_need_no_warning(pool_of: Any) -> None:
     assert pool_of(2).run(behaviours.batch_norm, False, 32)[0]["messages"] == []
 
 
-def test_synchronized_batch_normalisation_is_said_to_have_no_effect(pool_of: Any) -> None:
-    [message] = pool_of(2).run(behaviours.batch_norm, True, 32)[0]["messages"]
-    assert "synchronized=True" in message
+def test_synchronized_batch_statistics_from_few_samples_need_no_warning(pool_of: Any) -> None:
+    assert pool_of(2).run(behaviours.batch_norm, True, 4)[0]["messages"] == []
 
 
 def test_xla_is_turned_off_with_a_warning(pool_of: Any) -> None:

@@ -5,7 +5,8 @@
 - The layers of a model at any depth: `model.layers` lists one level only, and not those that a
   layer keeps for itself.
 - The adapters by which Keras reads its inputs: they start and stop the workers of a `PyDataset`.
-- The moments that `BatchNormalization` takes of a batch, before it updates its moving statistics.
+- The moments that `BatchNormalization` takes of a batch, before it updates its moving statistics:
+  those of all ranks are put there, and in a proof those of the serial run.
 - The methods that give a variable of Keras its first value, be it when it is made or later.
 - The seed of random functions that are given none: it is the only state of Keras without an owner.
 

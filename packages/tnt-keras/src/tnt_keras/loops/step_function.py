@@ -90,7 +90,8 @@ class StepFunction:
         model = StepModel(
             self._function, arguments.layout, arguments.scalars, self._name, self._run_eagerly
         )
-        return Model(model, probe=self._probe)
+        # As on one rank, where the function is TensorFlow's.
+        return Model(model, probe=self._probe, fused_batch_norm=False)
 
 
 @overload

@@ -1,4 +1,4 @@
-"""Warn where batch normalisation on several ranks differs from the serial run."""
+"""Warn where batch normalisation on several ranks differs much from the serial run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ LEAST_SAMPLES = 16
 def warn_about_batch_statistics(model: keras.Model, global_batch_size: int | None) -> None:
     """Warn where batch normalisation does not do what the serial run does. Local.
 
-    Its statistics are those of each rank's micro-batch, of B / n samples.
+    Without `synchronized=True` its statistics are those of each rank's micro-batch, of B / n
+    samples.
 
     Args:
         model: A built model.
@@ -24,20 +25,18 @@ def warn_about_batch_statistics(model: keras.Model, global_batch_size: int | Non
     layers = [
         layer
         for layer in all_layers(model)
-        if isinstance(layer, keras.layers.BatchNormalization) and layer.trainable
+        if isinstance(layer, keras.layers.BatchNormalization)
+        and layer.trainable
+        and not layer.synchronized
     ]
     if get_size() == 1 or not layers:
         return
-    if any(getattr(layer, "synchronized", False) for layer in layers):
-        logger.warning(
-            "BatchNormalization(synchronized=True) has no effect yet: the statistics are those of "
-            "each rank's micro-batch."
-        )
     if global_batch_size is not None and global_batch_size < LEAST_SAMPLES * get_size():
         logger.warning(
             "The model uses batch normalisation, whose statistics are those of each rank's "
             "micro-batch: %d samples of %d on %d ranks. Below %d samples per rank training may "
-            "suffer: use a larger batch or fewer ranks.",
+            "suffer: give the layers `synchronized=True`, which takes those of the whole batch, or "
+            "use a larger batch or fewer ranks.",
             global_batch_size // get_size(),
             global_batch_size,
             get_size(),

@@ -37,7 +37,7 @@ def sums_over_ranks(values: Sequence[tf.Tensor], function: str, step: Step) -> l
     Args:
         values: Tensors of fully known shape, the same on all ranks. A rank without samples
             contributes nothing.
-        function: The public function, for messages: "batch_sum".
+        function: What sums, for messages: "tnt.batch_sum".
         step: The current step.
 
     Returns:
@@ -74,7 +74,7 @@ def rows_of_all_ranks(rows: tf.Tensor, function: str, step: Step) -> tf.Tensor:
         rows: Tensor of shape `(k * samples of this rank, ...)`, with any whole number k that is
             the same on all ranks, as all other dimensions are. A rank without samples contributes
             nothing.
-        function: The public function, for messages: "gather_batch".
+        function: What gathers, for messages: "tnt.gather_batch".
         step: The current step.
 
     Returns:
@@ -135,7 +135,7 @@ def _checked(of_ranks: tf.Tensor, rows_per_sample: tf.Tensor, function: str) -> 
     is_right = of_ranks[:, _NUM_ROWS] == of_ranks[:, _NUM_SAMPLES] * rows_per_sample
     check = require(
         tf.reduce_all(is_right),
-        f"`tnt.{function}` must be given the same number of rows for each sample on all ranks: "
+        f"`{function}` must be given the same number of rows for each sample on all ranks: "
         "otherwise it is not known which rows belong to which sample, and they cannot be put in "
         "the order of the global batch.",
     )
@@ -172,14 +172,14 @@ def _with_gradients(
         values: What they depend on.
         gradients: Called in backpropagation with the gradients of the results; returns those of
             the values.
-        function: The public function, for messages.
+        function: As above.
     """
 
     def refuse(*_: tf.Tensor) -> list[tf.Tensor]:
         raise NotImplementedError(
-            f"`tnt.{function}` has no second derivatives on several ranks: the weight that each "
+            f"`{function}` has no second derivatives on several ranks: the weight that each "
             "rank's gradient has inside of another loss, such as a gradient penalty, cannot be "
-            f"known. Take the inner gradient of values that do not depend on `tnt.{function}`."
+            f"known. Take the inner gradient of values that do not depend on `{function}`."
         )
 
     def gradients_once(*of_results: tf.Tensor) -> list[tf.Tensor]:

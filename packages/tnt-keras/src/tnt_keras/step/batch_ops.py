@@ -51,7 +51,7 @@ def gather_batch(x: Any) -> Any:
         return GatherBatch().symbolic_call(x)
     rows = _as_rows(x, "gather_batch")
     step = current_step()
-    return rows if step is None else rows_of_all_ranks(rows, "gather_batch", step)
+    return rows if step is None else rows_of_all_ranks(rows, "tnt.gather_batch", step)
 
 
 def batch_sum(x: Any) -> Any:
@@ -79,7 +79,7 @@ def batch_sum(x: Any) -> Any:
     rows = _as_rows(x, "batch_sum")
     if rows.dtype.is_bool:
         rows = tf.cast(rows, tf.int32)
-    [total] = _sums([rows], "batch_sum", current_step())
+    [total] = _sums([rows], "tnt.batch_sum", current_step())
     return total
 
 
@@ -119,7 +119,7 @@ def batch_mean(x: Any, weights: Any = None) -> Any:
     if weights is None:
         weights = tf.ones(tf.shape(rows)[:1], dtype)
     weights = _of_rank(tf.cast(_as_rows(weights, "batch_mean"), dtype), rows.shape.rank)
-    total, divisor = _sums([rows * weights, weights], "batch_mean", current_step())
+    total, divisor = _sums([rows * weights, weights], "tnt.batch_mean", current_step())
     return tf.cast(tf.math.divide_no_nan(total, divisor), result_dtype)
 
 

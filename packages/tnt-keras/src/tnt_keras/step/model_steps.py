@@ -17,6 +17,7 @@ from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.assignments.checked_assignments import checked_assignments
 from tnt_keras.step.context import Step, current_tracing, is_building, step_scope
 from tnt_keras.step.data_check import DataCheck
+from tnt_keras.step.fused_batch_norm import fused_batch_norm
 from tnt_keras.step.increment import combine
 from tnt_keras.step.layer_statistics import RuledStates
 from tnt_keras.step.local_batch import LocalBatch, split
@@ -27,6 +28,7 @@ from tnt_keras.step.predictions import PredictionGather
 from tnt_keras.step.rank_draws import CommonSeeds, Rows, rank_draws
 from tnt_keras.step.rules import StepRules
 from tnt_keras.step.state import StepState
+from tnt_keras.step.synchronized_batch_norm import synchronized_batch_norm
 
 
 class StepCommunication:
@@ -43,17 +45,20 @@ class StepCommunication:
         data_check: Compares what ranks read; None if there never was a need.
         seeds: For random operations that have none; None until ranks have agreed on them.
         probe: What is done if a step's result would not be the serial one, as for `tnt.Model`.
+        fuses_batch_norm: Whether batch normalisation is fused, as for `tnt.Model`.
         rules: Of the steps by name, such as "train_step".
 
     Args:
         probe: As above.
+        fuses_batch_norm: As above.
     """
 
-    def __init__(self, probe: str) -> None:
+    def __init__(self, probe: str, fuses_batch_norm: bool = False) -> None:
         private.check_version()
         if probe != "off" and get_size() > 1:  # the first step looks else
             private_tensorflow.check_version()
         self.probe = probe
+        self.fuses_batch_norm = fuses_batch_norm
         self.optimizers: list[Any] = []
         self.variables: list[tf.Variable] = []
         self.denominators = Channel("loss denominators")
@@ -97,7 +102,8 @@ class DistributedSteps(MixinBase):
     """Mixin for a Keras model: its three steps compute one global batch on all ranks.
 
     The model's own steps, also those that a user wrote, run on this rank's rows. What they return
-    and change is then made global. On one rank they run untouched.
+    and change is then made global. On one rank they run untouched, but that batch normalisation is
+    fused where it is on several ranks.
     """
 
     _tnt_communication: StepCommunication
@@ -117,7 +123,8 @@ class DistributedSteps(MixinBase):
             Logs of the global batch, equal on all ranks.
         """
         if get_size() == 1:
-            return super().train_step(data, *args, **kwargs)
+            with self._tnt_fused_batch_norm():
+                return super().train_step(data, *args, **kwargs)
         if is_building():
             # All optimizers are to be known before the first step: their state is broadcast.
             with self._tnt_hooked_optimizers():
@@ -142,7 +149,8 @@ class DistributedSteps(MixinBase):
             Logs of the global batch, equal on all ranks.
         """
         if _runs_plain():
-            return super().test_step(data, *args, **kwargs)
+            with self._tnt_fused_batch_norm():
+                return super().test_step(data, *args, **kwargs)
         rows, step = self._tnt_split(data, "test_step")
         own_logs = self._tnt_communication.own_logs
         state = StepState(self, step, self._tnt_communication.state, False, own_logs)
@@ -198,9 +206,14 @@ class DistributedSteps(MixinBase):
             rank_draws(step.rank, drawn, communication.seeds),
             corrected_losses(step, communication.denominators),
             scaled_additional_losses(step),
+            synchronized_batch_norm(step),
+            self._tnt_fused_batch_norm(),
             self._tnt_hooked_optimizers(),
         ):
             yield
+
+    def _tnt_fused_batch_norm(self) -> contextlib.AbstractContextManager[None]:
+        return fused_batch_norm(self._tnt_communication.fuses_batch_norm)
 
     def _tnt_trained_variables(self) -> list[Any]:
         return [*self.trainable_variables, *self._tnt_communication.variables]

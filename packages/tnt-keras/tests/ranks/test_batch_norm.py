@@ -1,0 +1,54 @@
+"""Synchronized batch normalisation gives the serial result, and fusing it changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import batch_norms
+import numpy as np
+import pytest
+
+
+def assert_close(actual: Any, expected: Any, bound: float = 1e-5) -> None:
+    """Compare results of runs, entry by entry."""
+    for own, wanted in zip(actual["weights"], expected["weights"], strict=True):
+        scale = np.max(np.abs(wanted), initial=1e-2)
+        np.testing.assert_allclose(own, wanted, rtol=0, atol=bound * scale)
+    np.testing.assert_allclose(actual["predict"], expected["predict"], rtol=0, atol=bound)
+    for logs in ("history", "evaluate"):
+        assert actual[logs].keys() == expected[logs].keys()
+        for key, wanted in expected[logs].items():
+            np.testing.assert_allclose(actual[logs][key], wanted, rtol=bound, err_msg=key)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("name", batch_norms.SYNCHRONIZED)
+def test_synchronized_layers_give_the_serial_result(name: str, size: int, pool_of: Any) -> None:
+    [expected] = pool_of(1).run(batch_norms.trained, False, name)
+    results = pool_of(size).run(batch_norms.trained, True, name)
+    for result in results:
+        assert_close(result, expected)
+        for own, master in zip(result["weights"], results[0]["weights"], strict=True):
+            np.testing.assert_array_equal(own, master)
+
+
+def _eager(distributed: bool) -> Any:
+    return batch_norms.trained(distributed, "features", run_eagerly=True)
+
+
+def test_synchronized_layers_give_the_serial_result_in_eager_steps(pool_of: Any) -> None:
+    [expected] = pool_of(1).run(_eager, False)
+    for result in pool_of(2).run(_eager, True):
+        assert_close(result, expected)
+
+
+def test_a_gradient_penalty_through_synchronized_layers_is_refused(pool_of: Any) -> None:
+    for message in pool_of(2).run(batch_norms.second_derivative):
+        assert "`BatchNormalization(synchronized=True)` has no second derivatives" in message
+
+
+def test_fused_layers_of_ranks_give_what_those_of_keras_give(pool_of: Any) -> None:
+    fused = pool_of(2).run(batch_norms.trained, True, "local", True)
+    unfused = pool_of(2).run(batch_norms.trained, True, "local", False)
+    for of_fused, of_unfused in zip(fused, unfused, strict=True):
+        assert_close(of_fused, of_unfused)
