@@ -17,6 +17,7 @@ from tnt_keras.model.proved_steps import ProvedSteps
 from tnt_keras.model.save import Saving
 from tnt_keras.process.environment import PROBES, settings
 from tnt_keras.process.log import logger
+from tnt_keras.process.other_distribution import check_not_distributed_otherwise
 from tnt_keras.process.parallel_strategy import ParallelStrategy, is_distributing
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
@@ -224,6 +225,7 @@ def _distribute(
             model._tnt_communication.fuses_batch_norm = fused_batch_norm
             _forget_functions(model)
         return model
+    check_not_distributed_otherwise(model)
     set_up_process()
     if get_size() > 1 and model.compiled:
         check_reductions(model.loss)
