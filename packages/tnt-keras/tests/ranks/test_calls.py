@@ -45,11 +45,6 @@ def _values(preloaded: Any, function: Any, *args: Any) -> list[dict[str, Any]]:
             marks=pytest.mark.thorough,
         ),
         (
-            "logger that evaluates",
-            ("fit > evaluate: begin", "fit: end of epoch"),
-            ("evaluate in logger", "fit with logger"),
-        ),
-        (
             "evaluate at batch begin",
             ("fit > evaluate: begin", "fit: begin of training step"),
             ("evaluate at batch begin", "fit with callback"),
@@ -87,6 +82,14 @@ def test_ranks_in_different_calls_are_told_both(
         assert result["seconds"] < FAR_BELOW_THE_DEADLINE_S
 
 
+def test_a_callback_of_the_master_that_evaluates_ends_all_ranks(preloaded: Any) -> None:
+    of_master, of_other = _values(preloaded, calls.error_of, "logger that evaluates")
+    for result in (of_master, of_other):
+        assert result["kind"] == "RuntimeError", result
+        assert "`evaluate` needs all ranks" in result["text"], result
+        assert result["seconds"] < FAR_BELOW_THE_DEADLINE_S
+
+
 def test_own_collective_of_a_user_does_not_match_a_step(preloaded: Any) -> None:
     for result in _values(preloaded, calls.error_of, "own collective"):
         assert result["kind"] == "MismatchError", result
@@ -101,7 +104,7 @@ def test_an_exchange_that_one_rank_has_in_its_step_is_told_with_that_of_the_othe
     for result in _values(preloaded, calls.error_of, "sum on master in a step"):
         assert result["kind"] == "MismatchError", result
         assert result["text"].startswith(f"{calls.line_of('fit with a sum')}: fit: "), result
-        assert "'fit: first exchange of batch_sum 0'" in result["text"]
+        assert "'fit: first exchange of tnt.batch_sum 0'" in result["text"]
         assert "'fit: first exchange of gradients'" in result["text"]
         assert result["seconds"] < FAR_BELOW_THE_DEADLINE_S
 
