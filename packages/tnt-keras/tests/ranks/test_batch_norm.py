@@ -21,7 +21,7 @@ def assert_close(actual: Any, expected: Any, bound: float = 1e-5) -> None:
             np.testing.assert_allclose(actual[logs][key], wanted, rtol=bound, err_msg=key)
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", batch_norms.SYNCHRONIZED)
 def test_synchronized_layers_give_the_serial_result(name: str, size: int, pool_of: Any) -> None:
     [expected] = pool_of(1).run(batch_norms.trained, False, name)

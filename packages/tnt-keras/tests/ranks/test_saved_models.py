@@ -34,7 +34,7 @@ def test_going_on_at_any_size_is_not_having_stopped(
             _assert_close(result["losses"], wanted["losses"][2:])
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
 def test_files_that_the_master_alone_sees_are_loaded_on_all_ranks(
     size: int, pool_of: Any, tmp_path: pathlib.Path
 ) -> None:

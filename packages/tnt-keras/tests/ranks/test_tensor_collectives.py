@@ -31,7 +31,7 @@ def _gathered(values: list[Any]) -> Any:
     return tf.nest.map_structure(join, *values)
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
 def test_values_of_all_kinds_are_summed_sent_and_gathered(size: int, pool_of: Any) -> None:
     results = pool_of(size).run(tensor_collectives.all_kinds, list(VALUES))
     for kind, make in VALUES.items():
