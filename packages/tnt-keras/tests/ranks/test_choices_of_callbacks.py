@@ -163,15 +163,17 @@ def test_a_callback_of_the_master_that_predicts_is_an_error_of_all(pool_of: Any)
 
 def _scalars(folder: pathlib.Path) -> dict[str, list[float]]:
     """The values of all files for TensorBoard in a folder, by folder of the file and tag."""
-    found: dict[str, list[float]] = {}
-    for path in sorted(folder.rglob("events.*")):
+    found: dict[str, list[tuple[float, float]]] = {}
+    for path in folder.rglob("events.*"):
         for record in tf.data.TFRecordDataset(str(path)):
-            for value in tf.compat.v1.Event.FromString(record.numpy()).summary.value:
+            event = tf.compat.v1.Event.FromString(record.numpy())
+            for value in event.summary.value:
                 tensor = tf.make_ndarray(value.tensor)
                 if tensor.dtype == np.float32 and tensor.ndim == 0:
                     tag = f"{path.parent.relative_to(folder)}/{value.tag}"
-                    found.setdefault(tag, []).append(float(tensor))
-    return found
+                    found.setdefault(tag, []).append((event.wall_time, float(tensor)))
+    # Names of files tell no order: they end with a counter.
+    return {tag: [value for _, value in sorted(values)] for tag, values in found.items()}
 
 
 @pytest.mark.parametrize(
