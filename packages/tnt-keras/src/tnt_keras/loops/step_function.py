@@ -17,6 +17,7 @@ from tnt_keras.loops.step_model import StepModel
 from tnt_keras.model.batch_norm import warn_about_batch_statistics
 from tnt_keras.model.first_step import prepare_single_step
 from tnt_keras.model.model import Model
+from tnt_keras.probe.samples.first_samples import take_rows
 from tnt_keras.process.environment import PROBES
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.context import is_inside_step
@@ -201,14 +202,7 @@ def _element(arguments: Arguments, name: str) -> CheckedBatch:
 
 def _part_of_global_batch(samples: Any, num_global: int, fingerprint: tf.Tensor) -> CheckedBatch:
     rank, size = get_rank(), get_size()
-    part = Part(len(range(rank, num_global, size)), num_global)
-    positions = range(rank, num_global, size) if part.num_local else range(1)
+    own = range(rank, num_global, size)
     some = range(0, num_global, max(1, num_global // _COMPARED_ROWS))
-    fingerprint += fingerprint_of(_rows(samples, some))
-    return part.element(_rows(samples, positions), fingerprint)
-
-
-def _rows(samples: Any, positions: range) -> Any:
-    return tf.nest.map_structure(
-        lambda leaf: tf.gather(leaf, tf.constant(positions, tf.int64)), samples
-    )
+    fingerprint += fingerprint_of(take_rows(samples, some))
+    return Part(len(own), num_global).element(take_rows(samples, own), fingerprint)

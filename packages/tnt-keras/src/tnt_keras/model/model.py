@@ -87,16 +87,18 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
-        """Make a distributed functional model of what `get_config()` gives. Local.
+        """Make a distributed model of what `get_config()` gives. Local.
 
         Args:
-            config: Of a functional model, distributed or not.
+            config: Of a functional model, in `tnt.Sequential` of a `keras.Sequential`, distributed
+                or not.
             custom_objects: As in Keras.
 
         Returns:
             A distributed model with new weights, not compiled.
         """
-        return _distribute(keras.Model.from_config(config, custom_objects))
+        plain = keras.Sequential if issubclass(cls, Sequential) else keras.Model
+        return _distribute(plain.from_config(config, custom_objects))
 
     @signature_of(keras.Model.compile)
     def compile(self, *args: Any, **kwargs: Any) -> None:
@@ -165,19 +167,6 @@ class Sequential(Model, keras.Sequential):
         fused_batch_norm: bool | None = None,
     ) -> None:
         """Describe the arguments; the model was initialised when it was made."""
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
-        """Make a distributed `keras.Sequential` of what `get_config()` gives. Local.
-
-        Args:
-            config: Of a `keras.Sequential`, distributed or not.
-            custom_objects: As in Keras.
-
-        Returns:
-            A distributed model with new weights, not compiled.
-        """
-        return _distribute(keras.Sequential.from_config(config, custom_objects))
 
 
 _COMPILE = inspect.signature(keras.Model.compile)
