@@ -11,12 +11,14 @@ from typing import Any
 
 import keras
 
+from tnt_keras.collectives.alone import what_is_alone
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.model.atomic_write import write_atomically
 from tnt_keras.model.keras_signature import signature_of
 from tnt_keras.model.masters_file import check_exists, read_from_master
 from tnt_keras.model.model import Model, Sequential
 from tnt_keras.process.original_names import no_attribute
+from tnt_keras.step.accumulation import settle
 
 __all__ = [
     "Model",
@@ -70,6 +72,9 @@ def _save_plain(
     on_all_ranks: bool,
     **kwargs: Any,
 ) -> None:
+    if what_is_alone() is None:
+        settle([getattr(model, "optimizer", None)])
+
     def write_to(path: pathlib.Path) -> None:
         model.save(path, zipped=zipped, **kwargs)
 

@@ -68,6 +68,10 @@ class Operation(Protocol):
         """
         ...
 
+    def skip(self) -> tf.Tensor:
+        """Return what stands for the result where it is not performed: zeros, or no rows. Local."""
+        ...
+
 
 class Channel:
     """The collectives of one purpose, such as gradients, with the objects that perform them.
@@ -190,6 +194,9 @@ class _Reduction:
     def finish(self, barrier: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return ops.finish_reduce(self._pending, barrier, self._reducer, self._tensor_id)
 
+    def skip(self) -> tf.Tensor:
+        return tf.zeros(self._summand.value.shape, self._summand.value.dtype)
+
 
 class _Gather:
     def __init__(self, gathered: Allgather, gatherer: tnt_comm.Gatherer) -> None:
@@ -202,6 +209,9 @@ class _Gather:
 
     def finish(self, barrier: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return ops.finish_gather(self._gathered.rows, barrier, self._gatherer)
+
+    def skip(self) -> tf.Tensor:
+        return tf.zeros([0, *self._gathered.rows.shape[1:]], self._gathered.rows.dtype)
 
 
 def _delayed(tensor: tf.Tensor, after: Sequence[tf.Tensor]) -> tf.Tensor:

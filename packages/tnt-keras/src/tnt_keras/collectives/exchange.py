@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.collectives.channel import Channel
+from tnt_keras.collectives.channel import Channel, Operation
 
 
 def _nothing_to_check(results: list[tf.Tensor]) -> list[tf.Tensor]:
     return results
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Condition:
+    """When an exchange takes place, and what a rank does besides. All ranks must decide alike.
+
+    Attributes:
+        holds: bool scalar, equal on all ranks.
+        then: Called to trace (or run) what is done where it holds; must not communicate.
+        otherwise: The same where it does not hold.
+    """
+
+    holds: tf.Tensor
+    then: Callable[[], None]
+    otherwise: Callable[[], None]
 
 
 class ExchangeSequence:
@@ -51,6 +67,7 @@ class ExchangeSequence:
         channel: Channel,
         collectives: Any,
         check: Callable[[list[tf.Tensor]], list[tf.Tensor]] = _nothing_to_check,
+        condition: Condition | None = None,
     ) -> Any:
         """Perform some collectives together. Collective.
 
@@ -59,11 +76,12 @@ class ExchangeSequence:
             collectives: A structure (as for `tf.nest`) of `Allreduce` and `Allgather`; None means
                 that there is nothing to do in its place.
             check: Called with the results; the next exchange waits for what it returns.
+            condition: If given, nothing is sent where it does not hold.
 
         Returns:
             The structure with the results in the places of the collectives: sums, of shape and
             dtype of the value, and rows of all ranks in rank order. They are bitwise the same on
-            every rank.
+            every rank. Where a condition does not hold sums are zero, and there are no rows.
 
         Raises:
             RuntimeError: Inside of a `tf.cond` or `tf.while_loop` of the step: ranks could take
@@ -76,7 +94,7 @@ class ExchangeSequence:
         """
         places = tf.nest.flatten(collectives)
         present = [collective for collective in places if collective is not None]
-        results = iter(self._perform(channel, present, check) if present else [])
+        results = iter(self._perform(channel, present, check, condition) if present else [])
         filled = [None if collective is None else next(results) for collective in places]
         return tf.nest.pack_sequence_as(collectives, filled)
 
@@ -85,16 +103,22 @@ class ExchangeSequence:
         channel: Channel,
         collectives: Sequence[Any],
         check: Callable[[list[tf.Tensor]], list[tf.Tensor]],
+        condition: Condition | None,
     ) -> list[tf.Tensor]:
         self._check_graph()
         operations = channel.operations(collectives)
         previous = [] if self._last_group is None else [self._last_group]
         was_used = any(channel is used for used in self._used_channels)
-        tokens = [operation.start(previous if was_used else []) for operation in operations]
-        barrier = tf.add_n([*tokens, *previous])
-        finishes = [operation.finish(barrier) for operation in operations]
-        finished = _run_in_any_case([token for token, _ in finishes])
-        results = check([result for _, result in finishes])
+
+        def perform() -> tuple[tf.Tensor, list[tf.Tensor]]:
+            tokens = [operation.start(previous if was_used else []) for operation in operations]
+            barrier = tf.add_n([*tokens, *previous])
+            finishes = [operation.finish(barrier) for operation in operations]
+            return tf.add_n([token for token, _ in finishes]), [result for _, result in finishes]
+
+        finished, results = perform() if condition is None else _if(condition, perform, operations)
+        _run_in_any_case(finished)
+        results = check(results)
         with tf.control_dependencies(results):  # a check may have come after the finish
             self._last_group = tf.identity(finished)
         self._used_channels.append(channel)
@@ -111,17 +135,39 @@ class ExchangeSequence:
             )
 
 
-def _run_in_any_case(tokens: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Return the sum of tokens, which a graph computes even if nothing needs it.
+def _if(
+    condition: Condition,
+    perform: Callable[[], tuple[tf.Tensor, list[tf.Tensor]]],
+    operations: Sequence[Operation],
+) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    """Return the token and the results of some operations if a condition holds.
+
+    When the graph runs, TensorFlow makes a branch part of it: each start waits for its own tensor
+    there, as it does outside of a branch. For that, nothing in the branch may wait for all of it:
+    what runs in any case (see `_run_in_any_case`) is outside.
+    """
+
+    def then() -> tuple[tf.Tensor, list[tf.Tensor]]:
+        condition.then()
+        return perform()
+
+    def otherwise() -> tuple[tf.Tensor, list[tf.Tensor]]:
+        condition.otherwise()
+        return tf.constant(0), [operation.skip() for operation in operations]
+
+    finished, results = tf.cond(condition.holds, then, otherwise)
+    return finished, results
+
+
+def _run_in_any_case(token: tf.Tensor) -> None:
+    """Make a graph compute a token even if nothing needs it.
 
     A graph drops operations whose tensors nobody reads, also if others wait for them, but runs
-    stateful ones always. This one reads the tokens, and nothing waits for it, so that each result
-    is used as soon as it exists.
+    stateful ones always. This one reads the token, and nothing waits for it, so that each result is
+    used as soon as it exists.
     """
-    total = tf.add_n(tokens)
     if not tf.executing_eagerly():
-        tf.debugging.Assert(total >= 0, ["tokens are 0"])
-    return total
+        tf.debugging.Assert(token >= 0, ["tokens are 0"])
 
 
 def _current_graph() -> Any:

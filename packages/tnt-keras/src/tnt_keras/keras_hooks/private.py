@@ -8,6 +8,8 @@
 - The moments that `BatchNormalization` takes of a batch, before it updates its moving statistics:
   those of all ranks are put there, and in a proof those of the serial run.
 - The methods that give a variable of Keras its first value, be it when it is made or later.
+- How an optimizer accumulates gradients over several steps: its counter of steps (`iterations`
+  counts updates), the sums so far, and the method that adds to them.
 - The seed of random functions that are given none: it is the only state of Keras without an owner.
 
 Other versions of Keras than those of the `VersionGate` are noticed when the first of these names is
@@ -42,6 +44,8 @@ _variable_creation = {
     name: _GATE.find("keras.src.backend", "Variable", name)
     for name in ("__init__", "_deferred_initialize")
 }
+_accumulating_method = _GATE.find("keras", "Optimizer", "_backend_apply_gradients")
+_accumulator_index = _GATE.find("keras", "Optimizer", "_get_variable_index")
 _global_seed_generator = _GATE.find("keras.src.random.seed_generator", "global_seed_generator")
 _get_global_attribute = _GATE.find("keras.src.backend.common.global_state", "get_global_attribute")
 
@@ -89,6 +93,47 @@ def global_seed() -> keras.Variable:
     """
     check_version()
     return _global_seed_generator().state
+
+
+def accumulates_as_keras(cls: Any) -> bool:
+    """Return whether optimizers of a class accumulate gradients by the method of Keras. Local.
+
+    Args:
+        cls: Derived from `keras.optimizers.Optimizer`.
+    """
+    check_version()
+    return cls._backend_apply_gradients is _accumulating_method
+
+
+def steps_of(optimizer: Any) -> keras.Variable:
+    """Return an optimizer's counter of calls of `apply`, be they updates or not. Local.
+
+    Args:
+        optimizer: Any optimizer of Keras.
+    """
+    check_version()
+    return optimizer._iterations
+
+
+def built_for(optimizer: Any) -> list[Any]:
+    """Return the variables that an optimizer changes if it is given gradients alone. Local.
+
+    Args:
+        optimizer: Any optimizer of Keras that is built.
+    """
+    check_version()
+    return list(optimizer._trainable_variables)
+
+
+def accumulator_of(optimizer: Any, variable: Any) -> keras.Variable:
+    """Return where an optimizer adds up the gradients of a variable between updates. Local.
+
+    Args:
+        optimizer: Built, with `gradient_accumulation_steps`.
+        variable: One of those that it was built for.
+    """
+    check_version()
+    return optimizer._accumulated_gradients[_accumulator_index(optimizer, variable)]
 
 
 @contextlib.contextmanager

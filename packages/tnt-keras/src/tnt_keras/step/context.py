@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from tnt_keras.collectives.channel import Channel
-from tnt_keras.collectives.exchange import ExchangeSequence
+from tnt_keras.collectives.exchange import Condition, ExchangeSequence
 from tnt_keras.collectives.ops import one
 from tnt_keras.keras_hooks.private_tensorflow import autograph_of_inlined_functions
 from tnt_keras.process.rank import get_rank
@@ -160,6 +160,19 @@ class Step(Tracing):
             The structure with the results in the places of the collectives.
         """
         return self._exchanges.exchange(channel, collectives)
+
+    def exchange_if(self, condition: Condition, channel: Channel, collectives: Any) -> Any:
+        """Perform some collectives together where a condition holds. Collective.
+
+        Args:
+            condition: Equal on all ranks.
+            channel: As for `exchange`.
+            collectives: As for `exchange`.
+
+        Returns:
+            The structure with the results; where the condition does not hold, zeros and no rows.
+        """
+        return self._exchanges.exchange(channel, collectives, condition=condition)
 
     def next_batch_operation(self) -> int:
         """Count a call of `tnt.gather_batch` or one of its relatives, from 0 on. Local."""

@@ -118,8 +118,14 @@ def _overflowing(gradient: tf.Tensor) -> tf.Tensor:
     return tf.where(tf.abs(gradient) >= _TOO_LARGE_FOR_FLOAT16, infinite, gradient)
 
 
-def _weight(rule: Rule, is_weighted: bool, step: Step) -> tf.Tensor:
-    """Return the float64 scalar by which a rank's gradient is multiplied before the sum."""
+def weight_of_rank(rule: Rule, is_weighted: bool, step: Step) -> tf.Tensor:
+    """Return the float64 scalar by which a rank's gradient is multiplied before the sum. Local.
+
+    Args:
+        rule: MEAN or SUM, as for `global_gradients`.
+        is_weighted: As for `global_gradients`.
+        step: The current step.
+    """
     if rule is Rule.SUM:
         return tf.math.divide_no_nan(step.presence, step.share) if is_weighted else step.presence
     return step.presence if is_weighted else step.share
@@ -132,7 +138,7 @@ def _collectives(gradient: LocalGradient, is_weighted: bool, step: Step) -> Any:
         return None
     if gradient.rule is Rule.MAX:
         return Allgather(name, tf.convert_to_tensor(value)[tf.newaxis], step.presence)
-    weight = _weight(gradient.rule, is_weighted, step)
+    weight = weight_of_rank(gradient.rule, is_weighted, step)
     if isinstance(value, tf.IndexedSlices):
         values = value.values * tf.cast(weight, value.values.dtype)
         return (

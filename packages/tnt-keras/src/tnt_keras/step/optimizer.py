@@ -19,6 +19,13 @@ import tensorflow as tf
 from tnt_keras.collectives.channel import Channel
 from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, plain_class, without_mixins
 from tnt_keras.keras_hooks.patch import replaced_in_subclasses
+from tnt_keras.keras_hooks.private import built_for
+from tnt_keras.step.accumulation import (
+    accumulation_for,
+    can_accumulate,
+    forget,
+    warn_if_pending,
+)
 from tnt_keras.step.context import (
     ScaledLoss,
     Step,
@@ -27,6 +34,7 @@ from tnt_keras.step.context import (
 )
 from tnt_keras.step.gradients import (
     Gradient,
+    LocalGradient,
     global_gradients,
     gradient_channel,
     local_gradients,
@@ -52,8 +60,36 @@ class DistributedOptimizer(MixinBase):
 
     def __reduce__(self) -> Any:
         """Copy and pickle as a plain Keras optimizer. Local."""
+        warn_if_pending(self, "copied")
         with without_mixins(self):
             return self.__reduce__()
+
+    def save_own_variables(self, store: Any) -> None:
+        """Write the state as Keras does. Local, of a state that is equal on all ranks.
+
+        Args:
+            store: As in Keras.
+        """
+        warn_if_pending(self, "saved")
+        super().save_own_variables(store)
+
+    def load_own_variables(self, store: Any) -> None:
+        """Read the state as Keras does, and forget what this rank has accumulated. Local.
+
+        Args:
+            store: As in Keras.
+        """
+        super().load_own_variables(store)
+        forget(self)
+
+    def set_weights(self, weights: Any) -> None:
+        """Set the state as Keras does, and forget what this rank has accumulated. Local.
+
+        Args:
+            weights: As in Keras.
+        """
+        super().set_weights(weights)
+        forget(self)
 
     def scale_loss(self, loss: tf.Tensor) -> tf.Tensor:
         """Weight the loss with this rank's share, besides what the optimizer does. Local.
@@ -130,9 +166,9 @@ class DistributedOptimizer(MixinBase):
             )
         if tracing.is_applying:  # by an optimizer around this one, which has reduced them
             return apply(grads)
-        if isinstance(tracing, Step):
-            grads = _reduced(self, grads, variables, tracing)
         with tracing.applying(self, variables or ()):
+            if isinstance(tracing, Step):
+                grads = _reduced(self, grads, variables, tracing)
             return apply(grads)
 
 
@@ -235,8 +271,25 @@ def _reduced(
                 # TensorFlow does not always know the shape, but it is the variable's.
                 gradient.set_shape(variable.shape)
     is_weighted = come_from_scaled_loss(optimizer, grads, step)
+    local = local_gradients(grads, names, step)
     channel = _channels.setdefault(optimizer, gradient_channel())
-    return global_gradients(local_gradients(grads, names, step), is_weighted, step, channel)
+    if not optimizer.gradient_accumulation_steps:
+        return global_gradients(local, is_weighted, step, channel)
+    variables = built_for(optimizer) if trainable_variables is None else trainable_variables
+    if not _can_accumulate(optimizer, local, variables):
+        return global_gradients(local, is_weighted, step, channel)
+    accumulation = accumulation_for(optimizer, channel)
+    return accumulation.reduce(local, variables, is_weighted, step, optimizer)
+
+
+def _can_accumulate(
+    optimizer: Any, gradients: Sequence[LocalGradient], variables: Sequence[Any]
+) -> bool:
+    cls: Any = plain_class(type(optimizer))
+    has_own_apply = cls.apply is not keras.optimizers.Optimizer.apply
+    if has_own_apply or has_own_apply_gradients(cls):
+        return False
+    return can_accumulate(cls, gradients, variables)
 
 
 def _scales(optimizer: Any) -> bool:
