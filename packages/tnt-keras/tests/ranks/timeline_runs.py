@@ -54,14 +54,16 @@ class WaitForSums(keras.callbacks.Callback):
         return keras.layers.Lambda(hold)
 
 
-def _model(*held: keras.layers.Layer) -> Any:
+def deep_model(*held: keras.layers.Layer, optimizer: Any = "sgd") -> Any:
+    """A compiled model of equal layers; those of `held` come before the second one."""
     first, *others = [keras.layers.Dense(256, "relu", use_bias=False) for _ in range(NUM_LAYERS)]
     model = tnt_keras.Model(keras.Sequential([keras.Input((256,)), first, *held, *others]))
-    model.compile("sgd", "mse")
+    model.compile(optimizer, "mse")
     return model
 
 
-def _data(num_batches: int) -> Any:
+def batches(num_batches: int) -> Any:
+    """Batches for that model."""
     sample = (tf.ones([256]), tf.ones([256]))
     return tf.data.Dataset.from_tensors(sample).repeat(num_batches * 64).batch(64)
 
@@ -79,8 +81,8 @@ def train_evaluate_predict() -> list[str]:
 
     logging.getLogger("tnt_keras").addHandler(Collect())
     held = WaitForSums()
-    model = _model(held.layer())
-    model.fit(_data(NUM_STEPS), validation_data=_data(2), verbose=0, callbacks=[held])
+    model = deep_model(held.layer())
+    model.fit(batches(NUM_STEPS), validation_data=batches(2), verbose=0, callbacks=[held])
     model.predict(tf.ones([4, 256]), batch_size=2, verbose=0)
     return messages
 
@@ -93,4 +95,4 @@ def die_in_a_step() -> None:
             if batch == 2 and tnt_keras.get_rank() == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    _model().fit(_data(NUM_STEPS), verbose=0, callbacks=[DieAfterThird()])
+    deep_model().fit(batches(NUM_STEPS), verbose=0, callbacks=[DieAfterThird()])

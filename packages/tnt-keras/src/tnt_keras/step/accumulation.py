@@ -95,21 +95,19 @@ def forget(optimizer: Any) -> None:
         _of_optimizers[optimizer].forget()
 
 
-def warn_if_pending(optimizer: Any, action: str) -> None:
-    """Log a warning if an optimizer's state lacks what ranks have added up on their own. Local.
+def warn_if_pending(optimizer: Any) -> None:
+    """Log a warning if an optimizer's variables lack what ranks have added up. Local.
 
     Args:
-        optimizer: Any optimizer.
-        action: What this rank does with the state by itself: "saved".
+        optimizer: Any optimizer, which is about to be written.
     """
     if optimizer in _of_optimizers and _of_optimizers[optimizer].is_pending:
         logger.warning(
-            "The optimizer %r is %s in the middle of gradient accumulation by one rank alone: the "
-            "gradients since the last update, which each rank has added up for itself, are "
+            "The optimizer %r is saved in the middle of gradient accumulation by one rank alone: "
+            "the gradients since the last update, which each rank has added up for itself, are "
             "missing. Call `model.save` or `model.save_weights` on all ranks, or do it when an "
             "epoch has ended.",
             optimizer.name,
-            action,
         )
 
 

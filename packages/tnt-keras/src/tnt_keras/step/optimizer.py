@@ -60,7 +60,6 @@ class DistributedOptimizer(MixinBase):
 
     def __reduce__(self) -> Any:
         """Copy and pickle as a plain Keras optimizer. Local."""
-        warn_if_pending(self, "copied")
         with without_mixins(self):
             return self.__reduce__()
 
@@ -70,7 +69,7 @@ class DistributedOptimizer(MixinBase):
         Args:
             store: As in Keras.
         """
-        warn_if_pending(self, "saved")
+        warn_if_pending(self)
         super().save_own_variables(store)
 
     def load_own_variables(self, store: Any) -> None:

@@ -1,0 +1,82 @@
+"""Gradients accumulate on each rank, move once per update, and give the serial result."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import accumulating
+import numpy as np
+import pytest
+from test_features_equal_serial import assert_close, assert_equal_results
+
+BOUND = 1e-4
+"""Of Adam, whose first steps have the size of the learning rate, however small a gradient is."""
+
+SHORT = {(2, "embedding", 2, "{}"), (2, "dense", 3, "{'steps_per_execution': 4}")}
+
+thorough = pytest.mark.thorough
+
+
+def _combinations() -> list[Any]:
+    return [
+        pytest.param(
+            size,
+            model,
+            num_steps,
+            arguments,
+            marks=[] if (size, model, num_steps, str(arguments)) in SHORT else [thorough],
+            id=f"{size}-{model}-{num_steps}-{arguments}",
+        )
+        for size in (1, 2, 3)
+        for model in accumulating.MODELS
+        for num_steps in (2, 3)
+        for arguments in ({}, {"steps_per_execution": 4}, {"run_eagerly": True})
+    ]
+
+
+@pytest.mark.parametrize(("size", "model", "num_steps", "arguments"), _combinations())
+def test_training_equals_serial(
+    size: int, model: str, num_steps: int, arguments: dict[str, Any], pool_of: Any
+) -> None:
+    assert_equal_results(
+        accumulating.train, pool_of, model, num_steps, arguments, size=size, bound=BOUND
+    )
+
+
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=thorough)])
+def test_file_of_an_unfinished_update_is_the_serial_one(
+    size: int, pool_of: Any, tmp_path: pathlib.Path
+) -> None:
+    [serial] = pool_of(1).run(accumulating.train_with_two_stops, False, tmp_path, False)
+    stopped = pool_of(size).run(accumulating.train_with_two_stops, True, tmp_path, False)
+    continued = pool_of(size).run(accumulating.train_with_two_stops, True, tmp_path, True)
+    [continued_serially] = pool_of(1).run(accumulating.train_with_two_stops, False, tmp_path, True)
+    for result in (*stopped, *continued, continued_serially):
+        for name, value in serial.items():
+            assert_close(result[name], value, BOUND, name)
+    for result, other in zip(stopped, continued, strict=True):  # bit for bit: added up alike
+        for name in serial:
+            for value, same in zip(result[name], other[name], strict=True):
+                np.testing.assert_array_equal(value, same)
+
+
+def test_gradients_move_once_per_update_while_backpropagation_goes_on(pool_of: Any) -> None:
+    num_steps = 3
+    for counted, num_bytes in pool_of(2).run(accumulating.bytes_of_steps, num_steps):
+        assert len(counted) == 2 * num_steps + 1
+        for step, sent in enumerate(counted[1:], 1):  # the first one also prepares the exchanges
+            if (step + 1) % num_steps == 0:
+                assert num_bytes <= sent < num_bytes + 100
+            else:
+                assert sent < 100  # the loss, and the number of samples
+
+
+def test_file_that_one_rank_writes_of_an_unfinished_update_is_warned_about(
+    pool_of: Any, tmp_path: pathlib.Path
+) -> None:
+    of_master, of_other = pool_of(2).run(accumulating.warnings_of_a_file_of_one_rank, tmp_path)
+    warning, end = of_master
+    assert "in the middle of gradient accumulation by one rank alone" in warning
+    assert end == "end of epoch"
+    assert of_other == []
