@@ -1,7 +1,7 @@
 """Synchronous data-parallel training of Keras models: `import tarantella as tnt`.
 
-The names of this package are those of tnt-keras, with tnt-comm as `tnt.comm`. A script that is
-started without the launcher is a world of one rank.
+The names of this package are those of tnt-keras, with tnt-comm as `tnt.comm`, and `launch` of
+tnt-launch. A script that is started without the launcher is a world of one rank.
 
 Importing loads nothing but the names: a part is imported when one of its names is used first.
 """
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
         models,
         print,
     )
+    from tnt_launch.errors import LaunchError, RankFailedError
+    from tnt_launch.function.launch import launch
 
     __version__: str
 
@@ -69,6 +71,9 @@ __all__ = [
     "broadcast_object",
     "allgather_object",
     "print",
+    "launch",
+    "LaunchError",
+    "RankFailedError",
     "Group",
     "Barrier",
     "TensorAllreducer",
@@ -82,6 +87,12 @@ __all__ = [
     "versions",
     "__version__",
 ]
+
+_OF_THE_LAUNCHER = {
+    "launch": "tnt_launch.function.launch",
+    "LaunchError": "tnt_launch.errors",
+    "RankFailedError": "tnt_launch.errors",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -101,6 +112,8 @@ def _load(name: str) -> Any:
         return importlib.import_module("tarantella._versions").versions
     if name == "comm":
         return importlib.import_module("tnt_comm")
+    if name in _OF_THE_LAUNCHER:
+        return getattr(importlib.import_module(_OF_THE_LAUNCHER[name]), name)
     if name not in __all__:
         raise importlib.import_module("tnt_keras.process.original_names").no_attribute(
             __name__, name

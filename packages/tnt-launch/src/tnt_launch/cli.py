@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.options import make_parser, make_spec, parse_arguments
-from tnt_launch.planning.spec import LaunchSpec, check_program
+from tnt_launch.planning.spec import LaunchSpec
 
 EXIT_USAGE = 2
 
@@ -45,26 +45,9 @@ def _open_standard_descriptors() -> None:
 
 def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     # Imported here: `--help` and a wrong command line need none of this.
-    import tempfile
+    from tnt_launch.planning.on_this_host import plan_on_this_host
 
-    from tnt_launch.log import configure_logging
-    from tnt_launch.planning.hardware import inspect_host
-    from tnt_launch.planning.plan import make_job_id, make_plan
-    from tnt_launch.planning.settings import read_settings
-    from tnt_launch.planning.variables import LOG_LEVEL
-
-    check_program(spec)
-    settings = read_settings(spec, os.environ)
-    log = configure_logging(settings.get(LOG_LEVEL) or "WARNING")
-    hardware = inspect_host(settings, os.environ, spec.allow_gpus)
-    folder = tempfile.gettempdir()
-    plan = make_plan(
-        spec, settings, hardware, os.environ, make_job_id(), os.getcwd(), temporary_directory=folder
-    )
-    for warning in plan.warnings:
-        log.warning(warning)
-    for note in plan.notes:
-        log.info(note)
+    plan = plan_on_this_host(spec)
     if is_dry_run:
         from tnt_launch.planning.dry_run import render_plan
 
@@ -73,7 +56,6 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
         return 0
     from tnt_launch.running.execute import execute
 
-    log.info("%s, job %s", plan.summary(), plan.job_id)
     return execute(plan)
 
 

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tnt_launch.output.report import first_failure
 from tnt_launch.output.router import OutputRouter
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
 from tnt_launch.running.job import GRACE_S, TERMINATE_S, Job
@@ -60,7 +61,7 @@ def signals_until(job, agent, seconds):
 def test_the_end_of_a_rank_that_did_well_changes_nothing(job, agent):
     fail(job, agent, 1, exit_code=0)
     assert signals_until(job, agent, 1e6) == []
-    assert job.cause is None
+    assert first_failure(job.ends) is None
 
 
 def test_after_a_failure_the_others_have_a_grace_then_sigterm_then_sigkill(job, agent):
@@ -75,7 +76,7 @@ def test_a_second_failure_within_the_grace_changes_no_time(job, agent):
     steps = list(job._due_signals)
     fail(job, agent, 0)
     assert job._due_signals == steps
-    assert job.cause.rank == 1
+    assert first_failure(job.ends).rank == 1
 
 
 def test_a_rank_that_ends_after_a_signal_is_not_to_blame_and_may_have_been_stopped(job, agent):
@@ -85,7 +86,7 @@ def test_a_rank_that_ends_after_a_signal_is_not_to_blame_and_may_have_been_stopp
     fail(job, agent, 2, -signal.SIGKILL)
     assert job.ends[-1].was_ended
     assert job.ends[-1].was_stopped
-    assert job.cause.rank == 1
+    assert first_failure(job.ends).rank == 1
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ class RankEnd:
         host: Name of its host.
         pid: Its process id.
         exit_code: As in `subprocess`: negative for a signal.
+        time_s: When it ended, on the clock of `time.monotonic`.
         was_ended: Whether the launcher had sent it a signal before.
         was_stopped: Whether it was stopped (SIGSTOP) when the launcher ended it.
         stdout: Its last lines on stdout, as far as they were kept.
@@ -33,6 +34,7 @@ class RankEnd:
     host: str
     pid: int
     exit_code: int
+    time_s: float = 0.0
     was_ended: bool = False
     was_stopped: bool = False
     stdout: str = ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import selectors
 import signal
+from dataclasses import dataclass
 
 from tnt_launch.log import HANDLER, LOGGER, write_to_stderr
-from tnt_launch.output.report import report_failure, shell_exit_code
+from tnt_launch.output.report import RankEnd, first_failure, report_failure, shell_exit_code
 from tnt_launch.output.router import OutputRouter
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import LocalAgent
@@ -18,8 +19,44 @@ from tnt_launch.running.shared_memory import remove_end_notes, remove_files_of_j
 from tnt_launch.running.signals import SignalInbox
 
 
+@dataclass(frozen=True)
+class JobEnd:
+    """How a job ended.
+
+    Attributes:
+        ends: The ends of all ranks, in the order of time.
+        interrupted_by: The signal that asked the launcher to end the job, or `None`.
+    """
+
+    ends: tuple[RankEnd, ...]
+    interrupted_by: int | None
+
+    @property
+    def cause(self) -> RankEnd | None:
+        """The end of the rank that failed first, `None` if none has failed."""
+        return first_failure(self.ends)
+
+    @property
+    def exit_code(self) -> int:
+        """0, the code of the rank that failed first as a shell tells it, or 128 + N for signal N."""
+        cause = self.cause
+        if cause is not None:  # also if a signal came afterwards: the failure is what matters
+            return shell_exit_code(cause.exit_code)
+        return 0 if self.interrupted_by is None else 128 + self.interrupted_by
+
+    def report(self, plan: LaunchPlan) -> str:
+        """Tell what went wrong in the job of `plan`, nothing if all went well. Pure."""
+        cause = self.cause
+        if cause is not None:
+            return report_failure(cause, self.ends, plan.hosts[0].working_directory, plan.script)
+        if self.interrupted_by is not None:
+            name = signal.Signals(self.interrupted_by).name
+            return f"tarantella: {name} received, all {len(self.ends)} ranks have ended\n"
+        return ""
+
+
 def execute(plan: LaunchPlan) -> int:
-    """Run a job and wait for its end. Call it in the main thread of a process with one thread.
+    """Run a job, wait for its end, report on stderr; see `run_job`.
 
     Args:
         plan: The plan; every host must be this one.
@@ -31,6 +68,21 @@ def execute(plan: LaunchPlan) -> int:
     Raises:
         LaunchError: If the ranks cannot be started.
     """
+    end = run_job(plan)
+    write_to_stderr(end.report(plan).encode(errors="backslashreplace"))
+    return end.exit_code
+
+
+def run_job(plan: LaunchPlan) -> JobEnd:
+    """Run a job and wait for its end. Call it in the main thread of a process with one thread.
+
+    Args:
+        plan: The plan; every host must be this one.
+
+    Raises:
+        LaunchError: If the ranks cannot be started.
+    """
+    LOGGER.info("%s, job %s", plan.summary(), plan.job_id)
     with contextlib.ExitStack() as stack:
         stack.enter_context(machine_file_written(plan.machine_file))
         guardian = Guardian(plan.job_id)
@@ -55,19 +107,4 @@ def execute(plan: LaunchPlan) -> int:
         left_behind = remove_files_of_job(plan.job_id)
     for path in left_behind:
         LOGGER.info("removed shared memory that was left behind: %s", path)
-    return _report(job, plan)
-
-
-def _report(job: Job, plan: LaunchPlan) -> int:
-    """Write the report, if there is something to report, and return the exit code."""
-    cause = job.cause
-    if cause is not None:  # also if a signal came afterwards: the failure is what matters
-        report = report_failure(cause, job.ends, plan.hosts[0].working_directory, plan.script)
-        write_to_stderr(report.encode(errors="backslashreplace"))
-        return shell_exit_code(cause.exit_code)
-    if job.interrupted_by is not None:
-        name = signal.Signals(job.interrupted_by).name
-        text = f"tarantella: {name} received, all {len(job.ends)} ranks have ended\n"
-        write_to_stderr(text.encode())
-        return 128 + job.interrupted_by
-    return 0
+    return JobEnd(tuple(job.ends), job.interrupted_by)

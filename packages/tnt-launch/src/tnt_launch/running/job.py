@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from tnt_launch.log import LOGGER
-from tnt_launch.output.report import RankEnd, exit_text, first_failure
+from tnt_launch.output.report import RankEnd, exit_text
 from tnt_launch.output.router import OutputRouter, Stream
 from tnt_launch.output.sink import Sink
 from tnt_launch.planning.plan import LaunchPlan
@@ -54,11 +54,6 @@ class Job:
         self._written: set[Sink] = set()
         selector.register(inbox, selectors.EVENT_READ, self._take_signals)
 
-    @property
-    def cause(self) -> RankEnd | None:
-        """The end of the rank that failed first, `None` if none has failed."""
-        return first_failure(self.ends)
-
     def run(self, agents: Sequence[Agent]) -> None:
         """Start the ranks and return when all have ended.
 
@@ -83,6 +78,7 @@ class Job:
             self._hosts[rank],
             pids[rank],
             exit_code,
+            time.monotonic(),
             was_ended=rank in self._signalled,
             was_stopped=self._signalled.get(rank, False),
             stdout=self._router.last_hidden_output(rank),

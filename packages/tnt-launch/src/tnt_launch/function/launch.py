@@ -1,0 +1,131 @@
+"""`launch`: a function on several ranks, called like any other."""
+
+from __future__ import annotations
+
+import operator
+import os
+import pickle
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from tnt_launch.errors import LaunchError, RankFailedError
+from tnt_launch.function.call_folder import Call, CallFolder, name_of
+from tnt_launch.function.launcher import Order, Outcome
+from tnt_launch.function.launcher_process import LauncherProcess
+from tnt_launch.function.python_command import command_of, interpreter
+from tnt_launch.planning.spec import LaunchSpec
+
+_T = TypeVar("_T")
+
+
+def launch(
+    function: Callable[..., _T],
+    n: int | None = None,
+    *,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    allow_gpus: bool = True,
+    output_on_all_devices: bool | None = None,
+    timeout_s: float | None = None,
+) -> list[_T]:
+    """Run a function on the ranks of a new job, from a notebook or a script, and wait for its end.
+
+    The ranks are new Python processes of this host, in this process's folder, with its environment
+    and search path; they are started, watched and ended as by the command `tarantella`. The
+    function, its arguments and what it returns are pickled: functions of a notebook, lambdas and
+    closures too, with the values of all variables that they use; what was registered, set or
+    loaded outside of the function is not there. What rank 0 prints is written to `sys.stdout` while
+    the job runs, and so are errors and warnings of all ranks to `sys.stderr`. An interrupt (Ctrl-C)
+    ends all ranks, and so does the end of this process, however it comes.
+
+    Args:
+        function: What every rank calls.
+        n: Number of ranks; by default one for each GPU, or one rank if there is none.
+        args: Positional arguments, the same for all ranks.
+        kwargs: Keyword arguments, the same for all ranks.
+        env: Variables for all ranks besides those of this process, such as `{"TNT_PROBE": "warn"}`.
+        allow_gpus: Whether GPUs may be used.
+        output_on_all_devices: Whether what the other ranks print is shown too.
+        timeout_s: Longest wait of a collective operation, in seconds.
+
+    Returns:
+        What the function returned, by rank; `None` for a rank that left it by `sys.exit(0)`.
+
+    Raises:
+        LaunchError: If the job cannot be started, or if this process is a rank itself.
+        TypeError: If the function or what it uses cannot be pickled.
+        RankFailedError: If a rank has ended otherwise than by an exception that can be raised here.
+        BaseException: What the function raised on the rank that failed first, caused by a
+            `RankFailedError` that names the rank and has its traceback.
+    """
+    _check_caller(function)
+    path = tempfile.mkdtemp(prefix="tnt-launch-")  # for its owner alone
+    try:
+        folder = CallFolder(path)
+        folder.write_call(Call(function, tuple(args), dict(kwargs or {})))
+        spec = LaunchSpec(
+            program=command_of(f"{__package__}.rank", path),
+            interpreter=(interpreter(),),
+            ranks_per_node=None if n is None else operator.index(n),
+            allow_gpus=allow_gpus,
+            output_on_all_devices=output_on_all_devices,
+            exports=tuple((env or {}).items()),
+            timeout_s=timeout_s,
+        )
+        with LauncherProcess() as launcher:
+            outcome = launcher.run(Order(spec, path, name_of(function)))
+            return _results(outcome, folder)
+    finally:
+        shutil.rmtree(path, ignore_errors=True)  # the launcher has done so, unless it was killed
+
+
+def _check_caller(function: object) -> None:
+    if not callable(function):
+        raise TypeError(
+            f"launch needs a function, not what it returns: launch(train, n=2, args=(...)). "
+            f"Received: {function!r}."
+        )
+    if "TNT_RANK" in os.environ:
+        raise LaunchError(
+            f"this process is rank {os.environ['TNT_RANK']} of a job already: call "
+            f"{name_of(function)} itself, or start the script without `tarantella`."
+        )
+
+
+def _results(outcome: Outcome | None, folder: CallFolder) -> list[Any]:
+    if outcome is None:
+        raise RankFailedError("the launcher was killed, and all ranks with it.")
+    if outcome.size == 0:
+        raise LaunchError(outcome.report)
+    if outcome.report:
+        _raise_failure(outcome, folder)
+    return [_result(rank, folder) for rank in range(outcome.size)]
+
+
+def _raise_failure(outcome: Outcome, folder: CallFolder) -> NoReturn:
+    """Raise what a rank has raised, or else what the launcher says."""
+    report = RankFailedError(outcome.report.removeprefix("tarantella: ").rstrip())
+    raised = None if outcome.failed_rank is None else folder.read_error(outcome.failed_rank)
+    if raised is None or raised.pickled is None:
+        raise report
+    try:
+        error: BaseException = pickle.loads(raised.pickled)
+    except Exception:  # its module cannot be imported here, say; the report has its text
+        raise report from None
+    raise error from report
+
+
+def _result(rank: int, folder: CallFolder) -> Any:
+    try:
+        return folder.read_result(rank)
+    except FileNotFoundError:
+        raise RankFailedError(
+            f"rank {rank} ended with exit code 0 before the function had returned, as by os._exit."
+        ) from None
+    except Exception as error:
+        raise RankFailedError(
+            f"what rank {rank} returned cannot be unpickled here: {error}"
+        ) from error

@@ -1,0 +1,49 @@
+"""What a rank does on which a function is launched: call it, store the result or the exception."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+import traceback
+
+from tnt_launch.function.call_folder import CallFolder, RaisedError
+
+
+def main(path: str) -> None:
+    """Do what the folder says, as the rank that the environment says. Exit code 1 if it raises.
+
+    Args:
+        path: Of the folder of the call.
+    """
+    folder, rank = CallFolder(path), int(os.environ["TNT_RANK"])
+    try:
+        call = folder.read_call()
+        folder.write_result(rank, call.function(*call.args, **call.kwargs))
+    except SystemExit as end:
+        if not end.code:  # the function has done what it was to do
+            folder.write_result(rank, None)
+        raise
+    except BaseException as error:
+        folder.write_error(rank, _describe(error))
+        sys.exit(1)
+
+
+def _describe(error: BaseException) -> RaisedError:
+    now = time.monotonic()
+    own = error.__traceback__
+    frames = own.tb_next if own is not None else None  # from the function on
+    lines = traceback.format_exception(type(error), error, frames)
+    return RaisedError(now, "".join(lines), _pickled(error))
+
+
+def _pickled(error: BaseException) -> bytes | None:
+    """Pickle an exception, unless what comes back would not be one of the same type."""
+    import cloudpickle
+
+    try:
+        data: bytes = cloudpickle.dumps(error)
+        return data if type(pickle.loads(data)) is type(error) else None
+    except Exception:  # whatever its own methods raise; its text is there in any case
+        return None

@@ -1,0 +1,97 @@
+"""Pass the output of a launcher on to `sys.stdout` and `sys.stderr`, which may be a notebook's."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import selectors
+import sys
+from types import TracebackType
+from typing import IO, Literal
+
+READ_SIZE = 1 << 16
+
+
+class Relay:
+    """Write by the thread that asks for it, since a notebook shows that thread's output in its cell.
+
+    A context manager.
+
+    Attributes:
+        is_over: Whether the job is, and all its output is written.
+        message: What has come through the pipe that is the launcher's alone.
+    """
+
+    def __init__(self, out: IO[bytes], err: IO[bytes], message: IO[bytes]) -> None:
+        """Read from three pipes; the end of the third is that of the job.
+
+        The others may stay open, if a process that a rank has started is not part of the job.
+        """
+        self.is_over = False
+        self.message = b""
+        self._message_fd = message.fileno()
+        self._writers = {out.fileno(): _Writer("stdout"), err.fileno(): _Writer("stderr")}
+        self._is_muted = False
+        self._selector = selectors.DefaultSelector()
+        for pipe in (out, err, message):
+            os.set_blocking(pipe.fileno(), False)
+            self._selector.register(pipe.fileno(), selectors.EVENT_READ)
+
+    def __enter__(self) -> Relay:
+        """Return this relay."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop reading; the pipes stay open."""
+        self._selector.close()
+
+    def mute(self) -> None:
+        """Write nothing any more, but go on reading."""
+        self._is_muted = True
+
+    def advance(self) -> None:
+        """Wait for the next output and write it."""
+        ready = {key.fd for key, _ in self._selector.select()}
+        has_ended = self._message_fd in ready and not self._read_message()
+        # What the ranks have written is in the pipes by now.
+        for fd in self._writers if has_ended else ready - {self._message_fd}:
+            while self._pass_on(fd) and has_ended:
+                pass
+        self.is_over = has_ended
+
+    def _read_message(self) -> bool:
+        data = os.read(self._message_fd, READ_SIZE)
+        self.message += data
+        return bool(data)
+
+    def _pass_on(self, fd: int) -> bool:
+        """Read once, and return whether there may be more at once."""
+        try:
+            data = os.read(fd, READ_SIZE)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._selector.unregister(fd)
+        if not self._is_muted:
+            self._writers[fd].write(data)
+        return bool(data)
+
+
+class _Writer:
+    """Writes bytes to a stream of text, whatever the stream is at that time."""
+
+    def __init__(self, name: Literal["stdout", "stderr"]) -> None:
+        self._name = name
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def write(self, data: bytes) -> None:
+        text = self._decoder.decode(data, final=not data)
+        stream = getattr(sys, self._name)
+        if text and stream is not None:
+            stream.write(text)
+            stream.flush()

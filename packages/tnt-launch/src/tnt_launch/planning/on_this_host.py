@@ -1,0 +1,37 @@
+"""From a spec to the plan for the host on which this process runs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from tnt_launch.log import configure_logging
+from tnt_launch.planning.hardware import inspect_host
+from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
+from tnt_launch.planning.settings import read_settings
+from tnt_launch.planning.spec import LaunchSpec, check_program
+from tnt_launch.planning.variables import LOG_LEVEL
+
+
+def plan_on_this_host(spec: LaunchSpec) -> LaunchPlan:
+    """Plan a job with this process's environment and folder, and log what the plan remarks.
+
+    Args:
+        spec: What the user asked for.
+
+    Raises:
+        LaunchError: If the job cannot be planned as asked for.
+    """
+    check_program(spec)
+    settings = read_settings(spec, os.environ)
+    log = configure_logging(settings.get(LOG_LEVEL) or "WARNING")
+    hardware = inspect_host(settings, os.environ, spec.allow_gpus)
+    folder = tempfile.gettempdir()
+    plan = make_plan(
+        spec, settings, hardware, os.environ, make_job_id(), os.getcwd(), temporary_directory=folder
+    )
+    for warning in plan.warnings:
+        log.warning(warning)
+    for note in plan.notes:
+        log.info(note)
+    return plan
