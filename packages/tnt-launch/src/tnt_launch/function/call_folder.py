@@ -95,9 +95,8 @@ class CallFolder:
         except OSError:
             raise
         except Exception as error:
-            kind = type(result)
             raise TypeError(
-                f"rank {rank}: what the function returned, a {kind.__module__}.{kind.__qualname__}, "
+                f"rank {rank}: what the function returned, of type {type(result).__qualname__}, "
                 f"cannot be pickled: {error}. Return numbers, arrays, or names of files."
             ) from error
 

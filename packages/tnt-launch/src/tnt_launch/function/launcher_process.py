@@ -25,7 +25,6 @@ class LauncherProcess:
     def __init__(self) -> None:
         """Start the launcher, which waits for its order."""
         read_end, write_end = os.pipe()
-        self._outcome = open(read_end, "rb", buffering=0)  # `__exit__` closes it
         try:
             self._popen = subprocess.Popen(
                 (interpreter(), *command_of(f"{__package__}.launcher", os.getpid(), write_end)),
@@ -36,10 +35,13 @@ class LauncherProcess:
                 start_new_session=True,
             )
         except BaseException:
-            self._outcome.close()
+            os.close(read_end)
             raise
         finally:
             os.close(write_end)
+        self._outcome_fd = read_end
+        pipes = (self._popen.stdin, self._popen.stdout, self._popen.stderr)
+        self._stdin, self._stdout, self._stderr = (pipe for pipe in pipes if pipe is not None)
 
     def __enter__(self) -> LauncherProcess:
         """Return this launcher."""
@@ -55,8 +57,12 @@ class LauncherProcess:
         if kind is not None:
             self._popen.kill()
         with contextlib.suppress(BrokenPipeError):
-            self._popen.communicate(b".")  # it need not keep the folder for us any longer
-        self._outcome.close()
+            self._stdin.write(b".")  # it need not keep the folder for us any longer
+            self._stdin.close()
+        self._stdout.close()
+        self._stderr.close()
+        os.close(self._outcome_fd)
+        self._popen.wait()
 
     def run(self, order: Order) -> Outcome | None:
         """Let a job run, and write what comes from it to `sys.stdout` and `sys.stderr` meanwhile.
@@ -70,27 +76,28 @@ class LauncherProcess:
         Raises:
             KeyboardInterrupt: If this process was interrupted; all ranks have ended then.
         """
-        popen = self._popen
-        assert popen.stdin is not None and popen.stdout is not None and popen.stderr is not None
         reason: BaseException | None = None
         with contextlib.suppress(BrokenPipeError):  # killed already: it gives no outcome
-            popen.stdin.write(pickle.dumps(order))
-            popen.stdin.flush()
-        with Relay(popen.stdout, popen.stderr, self._outcome) as relay:
+            self._stdin.write(pickle.dumps(order))
+            self._stdin.flush()
+        with Relay(self._stdout.fileno(), self._stderr.fileno(), self._outcome_fd) as relay:
             while not relay.is_over:
                 try:
                     relay.advance()
                 except KeyboardInterrupt as interrupt:
                     reason = interrupt
-                    popen.send_signal(signal.SIGINT)
+                    self._popen.send_signal(signal.SIGINT)
                 except Exception as error:  # stdout of this process cannot be written
                     reason = error
                     relay.mute()
-                    popen.send_signal(signal.SIGTERM)
+                    self._popen.send_signal(signal.SIGTERM)
         if reason is not None:
             raise reason
-        return Outcome(**json.loads(relay.message)) if _is_whole(relay.message) else None
+        return _read_outcome(relay.message)
 
 
-def _is_whole(message: bytes) -> bool:
-    return message.endswith(b"}")
+def _read_outcome(message: bytes) -> Outcome | None:
+    try:
+        return Outcome(**json.loads(message))
+    except ValueError:  # nothing, or only its beginning
+        return None

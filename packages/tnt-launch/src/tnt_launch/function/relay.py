@@ -7,35 +7,33 @@ import os
 import selectors
 import sys
 from types import TracebackType
-from typing import IO, Literal
+from typing import Literal
 
 READ_SIZE = 1 << 16
 
 
 class Relay:
-    """Write by the thread that asks for it, since a notebook shows that thread's output in its cell.
-
-    A context manager.
+    """Write in the thread that asks for it, whose output a notebook shows; a context manager.
 
     Attributes:
         is_over: Whether the job is, and all its output is written.
         message: What has come through the pipe that is the launcher's alone.
     """
 
-    def __init__(self, out: IO[bytes], err: IO[bytes], message: IO[bytes]) -> None:
-        """Read from three pipes; the end of the third is that of the job.
+    def __init__(self, out: int, err: int, message: int) -> None:
+        """Read from the descriptors of three pipes; the end of the third is that of the job.
 
         The others may stay open, if a process that a rank has started is not part of the job.
         """
         self.is_over = False
         self.message = b""
-        self._message_fd = message.fileno()
-        self._writers = {out.fileno(): _Writer("stdout"), err.fileno(): _Writer("stderr")}
+        self._message_fd = message
+        self._writers = {out: _Writer("stdout"), err: _Writer("stderr")}
         self._is_muted = False
         self._selector = selectors.DefaultSelector()
         for pipe in (out, err, message):
-            os.set_blocking(pipe.fileno(), False)
-            self._selector.register(pipe.fileno(), selectors.EVENT_READ)
+            os.set_blocking(pipe, False)
+            self._selector.register(pipe, selectors.EVENT_READ)
 
     def __enter__(self) -> Relay:
         """Return this relay."""
@@ -59,7 +57,7 @@ class Relay:
         ready = {key.fd for key, _ in self._selector.select()}
         has_ended = self._message_fd in ready and not self._read_message()
         # What the ranks have written is in the pipes by now.
-        for fd in self._writers if has_ended else ready - {self._message_fd}:
+        for fd in tuple(self._writers) if has_ended else ready - {self._message_fd}:
             while self._pass_on(fd) and has_ended:
                 pass
         self.is_over = has_ended
@@ -75,10 +73,12 @@ class Relay:
             data = os.read(fd, READ_SIZE)
         except BlockingIOError:
             return False
+        writer = self._writers[fd]
         if not data:
             self._selector.unregister(fd)
+            del self._writers[fd]
         if not self._is_muted:
-            self._writers[fd].write(data)
+            writer.write(data)
         return bool(data)
 
 

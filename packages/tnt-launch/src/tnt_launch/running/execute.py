@@ -38,7 +38,7 @@ class JobEnd:
 
     @property
     def exit_code(self) -> int:
-        """0, the code of the rank that failed first as a shell tells it, or 128 + N for signal N."""
+        """0, that of the rank that failed first, or 128 + N for signal N, as a shell tells it."""
         cause = self.cause
         if cause is not None:  # also if a signal came afterwards: the failure is what matters
             return shell_exit_code(cause.exit_code)
