@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import tensorflow as tf
 
 from tnt_keras.inputs.array_leaves import is_array
 from tnt_keras.inputs.arrays import Arrays, split_off_last
+from tnt_keras.inputs.seed import seeds_of_keras
 
 
 def test_samples_at_positions_keep_structure_and_types() -> None:
@@ -34,6 +37,34 @@ def test_positions_are_in_order_or_shuffled() -> None:
     assert plain == [[0, 1, 2], [3, 4, 5], [6]]
     batches = list(arrays.positions(3, shuffle=True).as_numpy_iterator())
     assert sorted(np.concatenate(batches)) == list(range(7))
+
+
+@pytest.mark.parametrize("seed", [0, 3, 2**31 - 1, 2**40 + 5])
+@pytest.mark.parametrize(("num_samples", "batch_size"), [(7, 3), (6, 3), (2, 5)])
+def test_positions_are_those_that_keras_draws_from_a_global_seed(
+    seed: int, num_samples: int, batch_size: int
+) -> None:
+    tf.random.set_seed(seed)
+    x = np.arange(num_samples, dtype="float32")[:, None]
+    noted: list[list[float]] = []
+
+    class Noting(keras.Model):
+        def train_step(self, data: Any) -> dict[str, Any]:
+            noted.append(data[:, 0].numpy().tolist())
+            return {"loss": 0.0}
+
+    model = Noting()
+    model.compile(run_eagerly=True)
+    model.fit(x, batch_size=batch_size, epochs=2, verbose=0)
+    seeds = seeds_of_keras()
+    assert seeds is not None
+    batches = Arrays.pack(x, None, None).positions_as_keras_shuffles(batch_size, seeds)
+    assert int(batches.cardinality()) == -(-num_samples // batch_size)
+    assert [batch.tolist() for _ in range(2) for batch in batches.as_numpy_iterator()] == noted
+
+
+def test_without_a_global_seed_keras_has_none() -> None:
+    assert seeds_of_keras() is None
 
 
 def test_differing_numbers_of_samples_are_refused() -> None:

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.inputs.array_leaves import as_tensor, num_rows, without_pandas
+from tnt_keras.inputs.seed import Seeds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Arrays:
         return num_rows(_leaves(self.arrays)[0])
 
     def positions(self, batch_size: int, *, shuffle: bool) -> tf.data.Dataset:
-        """Return batches of positions, in the order of the serial run. Local.
+        """Return batches of positions, in the order of the arrays or a random one. Local.
 
         Args:
             batch_size: Samples in a global batch.
@@ -67,6 +68,30 @@ class Arrays:
         if shuffle:
             positions = positions.shuffle(max(1, self.num_samples))
         return positions.batch(batch_size)
+
+    def positions_as_keras_shuffles(self, batch_size: int, seeds: Seeds) -> tf.data.Dataset:
+        """Return batches of positions in the order that Keras draws from a global seed. Local.
+
+        That is one permutation, drawn anew, and alike, in each pass.
+
+        Args:
+            batch_size: Samples in a global batch.
+            seeds: From `seeds_of_keras`.
+        """
+        first, second = seeds
+        num_batches = -(-self.num_samples // batch_size)
+
+        def permutation(_: tf.Tensor) -> tf.Tensor:
+            positions = tf.range(self.num_samples, dtype=tf.int64)
+            return tf.raw_ops.RandomShuffle(value=positions, seed=first, seed2=second)
+
+        def batches_of(order: tf.Tensor) -> tf.data.Dataset:
+            begins = tf.data.Dataset.range(0, self.num_samples, batch_size)
+            return begins.map(lambda begin: order[begin : begin + batch_size])
+
+        orders = tf.data.Dataset.range(1).map(permutation).prefetch(1)
+        batches = orders.flat_map(batches_of)
+        return batches.apply(tf.data.experimental.assert_cardinality(num_batches))
 
     def rows_at(self, positions: tf.Tensor) -> Any:
         """Return the samples at some positions. Local.

@@ -13,6 +13,7 @@ from tnt_keras.collectives.errors import DifferentInputError
 from tnt_keras.collectives.messages import allgather, require_same
 from tnt_keras.inputs.arguments import EVALUATION, TRAINING, VALIDATION, Keywords
 from tnt_keras.inputs.arrays import Arrays
+from tnt_keras.inputs.seed import difference_of_global_seeds
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
 
@@ -69,13 +70,17 @@ def require_same_pipeline(
     description = f"of {_length(pipeline.dataset)} elements {elements}, in batches of {batch_size}"
     if pipeline.order:
         description += f", made by {pipeline.order}"
-    require_same(
-        "the dataset",
-        description,
-        remedy=f"`{keywords.x}`: Build it alike on all ranks, with the same seeds, and leave it to "
-        "Tarantella to share it. If each rank has samples of its own, say "
-        f"`{keywords.distribute}=False`.",
-    )
+    try:
+        require_same(
+            "the dataset",
+            description,
+            remedy=f"`{keywords.x}`: Build it alike on all ranks, with the same seeds, and leave "
+            "it to Tarantella to share it. If each rank has samples of its own, say "
+            f"`{keywords.distribute}=False`.",
+        )
+    except DifferentInputError as error:  # on all ranks
+        cause = difference_of_global_seeds()
+        raise DifferentInputError(f"{error} {cause}".rstrip()) from None
 
 
 def compare_input_arrays(arrays: Arrays, verify: bool) -> None:

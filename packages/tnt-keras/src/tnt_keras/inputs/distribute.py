@@ -28,7 +28,7 @@ from tnt_keras.inputs.map_batches import (
     map_micro_batches,
     mark_as_local,
 )
-from tnt_keras.inputs.seed import SEED
+from tnt_keras.inputs.seed import SEED, Seeds, seeds_of_keras, seeds_of_master
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.local_batch import CheckedBatch
@@ -88,16 +88,30 @@ def _distribute_arrays(
     if class_weight is not None:
         sample_weight = class_weights_of(given.y, sample_weight, class_weight)
     arrays = Arrays.pack(given.x, given.y, sample_weight)
-    positions = arrays.positions(given.array_batch_size, shuffle=shuffle)
+    seeds = _seeds_of_order(given) if shuffle else None
+    if seeds is None:
+        positions = arrays.positions(given.array_batch_size, shuffle=shuffle)
+    else:
+        positions = arrays.positions_as_keras_shuffles(given.array_batch_size, seeds)
     functions: list[BatchFunction] = [arrays.rows_at]
     if not given.distribute:
         return _keep_own(positions, given, functions)
     pipeline = tnt_data.Pipeline(positions)
     if get_size() > 1:
-        elements = str(arrays.batch_spec) + (f" in order {seed}" if shuffle else "")
+        elements = str(arrays.batch_spec) + (f" in order {seeds or seed}" if shuffle else "")
         require_same_pipeline(pipeline, elements, given.array_batch_size, given.keywords)
         compare_input_arrays(arrays, given.verify)
-    return _share(pipeline, given, functions, seed)
+    if seeds is None:
+        return _share(pipeline, given, functions, seed)
+    rank, size = get_rank(), get_size()
+    parts = tnt_data.slice_batches(positions, rank, size, given.verify and size > 1)
+    return _distributed(map_micro_batches(parts, functions), given, given.array_batch_size)
+
+
+def _seeds_of_order(given: InputArguments) -> Seeds | None:
+    """Return the seeds of the order of arrays, which all ranks share if they share the samples."""
+    is_shared = given.distribute and get_size() > 1
+    return seeds_of_master() if is_shared else seeds_of_keras()
 
 
 def _share(
@@ -116,7 +130,15 @@ def _share(
         fingerprint=given.verify and get_size() > 1,
     )
     local = map_micro_batches(local, functions)
-    batch_size = _global_batch_size(pipeline, given)
+    return _distributed(local, given, _global_batch_size(pipeline, given), weights)
+
+
+def _distributed(
+    local: tf.data.Dataset,
+    given: InputArguments,
+    batch_size: int | None,
+    weights: WeightTable | None = None,
+) -> DistributedInput:
     if get_size() == 1:
         return _on_one_rank(local, True, weights, batch_size)
     if given.verify or weights is not None:

@@ -1,4 +1,67 @@
-"""The default seed of shuffles, the same on all ranks, so that they draw the same order."""
+"""Seeds of the order of samples, the same on all ranks, so that they draw the same order."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import tensorflow as tf
+
+from tnt_keras.collectives.messages import allgather, broadcast
+from tnt_keras.process.rank import MASTER_RANK
 
 SEED = 42
 """For shuffles without a seed, and for the order of arrays and `PyDataset`s in the first `fit`."""
+
+Seeds = tuple[int, int]
+"""The two numbers from which an operation of TensorFlow draws."""
+
+_NONE = (-1, -1)
+
+
+def seeds_of_keras() -> Seeds | None:
+    """Return the seeds with which Keras shuffles arrays, None without a global seed. Local.
+
+    It does so by the first random operation of a traced function.
+    """
+    found: list[tuple[int | None, int | None]] = []
+
+    @tf.autograph.experimental.do_not_convert
+    def look(element: tf.Tensor) -> tf.Tensor:
+        with contextlib.suppress(RuntimeError):  # deterministic operations, which need a seed
+            found.append(tf.compat.v1.random.get_seed(None))
+        return element
+
+    tf.data.Dataset.range(1).map(look)
+    first, second = found[0] if found else (None, None)
+    return None if first is None or second is None else (first, second)
+
+
+def seeds_of_master() -> Seeds | None:
+    """Return `seeds_of_keras` of the master rank. Collective.
+
+    So `keras.utils.set_random_seed(seed + rank)` gives the order of the serial run.
+    """
+    own = np.array(seeds_of_keras() or _NONE, np.int64)
+    first, second = broadcast("the seed of the order", own).tolist()
+    return None if (first, second) == _NONE else (first, second)
+
+
+def difference_of_global_seeds() -> str:
+    """Say which ranks have set other global seeds than the master, if any have. Collective.
+
+    Returns:
+        One sentence with its remedy, or nothing.
+    """
+    own = seeds_of_keras()
+    messages = allgather("global seeds", str("not set" if own is None else own[0]).encode())
+    of_ranks = [message.decode() for message in messages]
+    for rank, seed in enumerate(of_ranks):
+        if seed != of_ranks[MASTER_RANK]:
+            return (
+                f"TensorFlow's global seed, which shuffles take over when they are made, is "
+                f"{of_ranks[MASTER_RANK]} on rank {MASTER_RANK} and {seed} on rank {rank}, as "
+                "after `keras.utils.set_random_seed(seed + rank)`: set the same seed on all ranks "
+                "before the dataset is made."
+            )
+    return ""
