@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import resource
-import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 import tarantella as tnt
-
-
-class StepTime(NamedTuple):
-    """Cost of one step on this rank, in seconds."""
-
-    wall_s: float
-    cpu_s: float
-
-
-def process_cpu_s() -> float:
-    """User and system time of all threads of this process."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
+from benchmarks.step_time import StepTime, between, now
 
 
 class StepClock(keras.callbacks.Callback):
@@ -38,11 +24,10 @@ class StepClock(keras.callbacks.Callback):
         self._begin = StepTime(0.0, 0.0)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self._begin = StepTime(time.perf_counter(), process_cpu_s())
+        self._begin = now()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        wall_s, cpu_s = time.perf_counter(), process_cpu_s()
-        self.steps.append(StepTime(wall_s - self._begin.wall_s, cpu_s - self._begin.cpu_s))
+        self.steps += between([self._begin, now()])
 
 
 def time_steps(model: keras.Model, data: Any) -> list[StepTime]:

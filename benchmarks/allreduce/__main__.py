@@ -10,14 +10,15 @@ from pathlib import Path
 
 from benchmarks.allreduce.goals import judge
 from benchmarks.allreduce.libraries import LIBRARIES, LIMIT, OURS, PEERS_FOLDER, LibrarySpec
+from benchmarks.allreduce.library_ranks import LibraryRanks
 from benchmarks.allreduce.memory import shortage_of
-from benchmarks.allreduce.process_set import LibraryFailed, ProcessSet
 from benchmarks.allreduce.rounds import Budget, measure_workload
 from benchmarks.allreduce.summary import comparable_ratios, make_rows
 from benchmarks.allreduce.table import HEADER, lines_of
 from benchmarks.allreduce.workload import DEFAULT, Workload, make_workload
 from benchmarks.comparison import find_changes, report
 from benchmarks.jobs import end_on_sigterm
+from benchmarks.process_set import ProcessesFailed
 from benchmarks.records import Row, make_header, read_rows, write_rows
 
 TOLERANCE = 0.2  # ratios of two runs on the same busy machine differ by so much for no reason
@@ -65,7 +66,7 @@ def measure_ranks(
     rows = []
     with contextlib.ExitStack() as stack:
         folder = arguments.peers_folder
-        sets = [stack.enter_context(ProcessSet(spec, num_ranks, folder)) for spec in specs]
+        sets = [stack.enter_context(LibraryRanks(spec, num_ranks, folder)) for spec in specs]
         versions = {processes.spec.name: processes.versions for processes in sets}
         options = {"ranks": num_ranks, "seconds": arguments.seconds, "rounds": arguments.rounds}
         header = make_header("allreduce", versions, options)
@@ -126,5 +127,5 @@ if __name__ == "__main__":
     end_on_sigterm()
     try:
         sys.exit(main())
-    except LibraryFailed as failure:
+    except ProcessesFailed as failure:
         sys.exit(str(failure))

@@ -6,17 +6,13 @@ Started by the library's launcher as `rank.py MODULE SOCKET`.
 from __future__ import annotations
 
 import importlib
-import json
-import os
-import socket
 import sys
 import time
-import traceback
-from typing import Any
 
 from benchmarks.allreduce import values
 from benchmarks.allreduce.variant import Library
 from benchmarks.allreduce.workload import make_workload
+from benchmarks.process_set import serve
 
 # The check has used the caches for other things, and threads find their cores within some calls.
 WARM_UP_CALLS = 3
@@ -50,29 +46,11 @@ def measure(
     return times
 
 
-def serve(library: Library, connection: socket.socket) -> None:
-    """Answer requests until the driver closes the connection: one line of JSON each."""
-    lines = connection.makefile("rw", encoding="utf-8")
-
-    def send(message: dict[str, Any]) -> None:
-        lines.write(json.dumps(message) + "\n")
-        lines.flush()
-
-    variants = list(library.variants)
-    send({"pid": os.getpid(), "versions": library.versions, "variants": variants})
-    for line in lines:
-        try:
-            send({"times": measure(library, **json.loads(line))})
-        except Exception:
-            send({"error": traceback.format_exc()})
-
-
 def main() -> None:
     module, path = sys.argv[1:]
     library = importlib.import_module(module).open_library()
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(path)
-        serve(library, connection)
+    hello = {"versions": library.versions, "variants": list(library.variants)}
+    serve(path, hello, lambda request: {"times": measure(library, **request)})
 
 
 if __name__ == "__main__":

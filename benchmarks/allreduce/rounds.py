@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.allreduce.libraries import OURS
-from benchmarks.allreduce.process_set import ProcessSet
+from benchmarks.allreduce.library_ranks import LibraryRanks
 from benchmarks.allreduce.workload import Workload
 
 BLOCK_S = 1e-3  # short runs are timed together, so that reading the clock costs nothing
@@ -60,7 +60,7 @@ class Candidate:
         first: Seconds of single calls in the first round.
     """
 
-    processes: ProcessSet
+    processes: LibraryRanks
     timing: Timing
     first: list[float]
 
@@ -84,7 +84,7 @@ class Candidate:
 
 
 def measure_workload(
-    variants: Sequence[tuple[ProcessSet, str]], workload: Workload, budget: Budget
+    variants: Sequence[tuple[LibraryRanks, str]], workload: Workload, budget: Budget
 ) -> list[Timing]:
     """Measure all variants of all libraries for one workload.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -12,33 +12,19 @@ import tensorflow as tf
 
 import tarantella as tnt
 import tnt_comm
+from benchmarks.keras_models import CNN_SHAPE, CNN_WIDTHS, vgg
 from benchmarks.training_steps import time_steps, versions
 
-IMAGE_SHAPE = (32, 32, 3)
-NUM_CLASSES = 10
-WIDTHS = {
-    "cnn": ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512)),
+WIDTHS: dict[str, Sequence[Sequence[int]]] = {
+    "cnn": CNN_WIDTHS,
     "tiny": ((8,), (16,)),  # for tests
 }
 
 
 def build_model(name: str) -> keras.Model:
-    """A network for small images, in the manner of VGG (https://arxiv.org/abs/1409.1556).
-
-    `cnn` has 7.6 million parameters. Its last layers, whose gradients come first, hold nearly all
-    of them, and every stage computes about as much: while the large gradients travel, most of
-    backpropagation is still to be done.
-    """
+    """Equal on all ranks."""
     keras.utils.set_random_seed(1)
-    layers = keras.layers
-    model = keras.Sequential([keras.Input(IMAGE_SHAPE)])
-    for stage in WIDTHS[name]:
-        for width in stage:
-            model.add(layers.Conv2D(width, 3, padding="same", activation="relu"))
-        model.add(layers.MaxPooling2D())
-    model.add(layers.GlobalAveragePooling2D())
-    model.add(layers.Dense(NUM_CLASSES))
-    return model
+    return vgg(keras, WIDTHS[name])
 
 
 def compiled(model: keras.Model) -> keras.Model:
@@ -50,7 +36,7 @@ def compiled(model: keras.Model) -> keras.Model:
 
 def batches(batch_size: int, num_batches: int) -> Any:
     """Batches of one and the same random image: its content does not matter for the time."""
-    image = np.random.default_rng(1).random(IMAGE_SHAPE, dtype=np.float32)
+    image = np.random.default_rng(1).random(CNN_SHAPE, dtype=np.float32)
     samples = tf.data.Dataset.from_tensors((image, np.int32(1)))
     return samples.repeat(batch_size * num_batches).batch(batch_size)
 

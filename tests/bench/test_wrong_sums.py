@@ -5,9 +5,10 @@ import pytest
 
 from benchmarks.allreduce import values
 from benchmarks.allreduce.libraries import LibrarySpec
-from benchmarks.allreduce.process_set import LibraryFailed, ProcessSet
+from benchmarks.allreduce.library_ranks import LibraryRanks
 from benchmarks.allreduce.rank import measure
 from benchmarks.allreduce.variant import Library, Variant
+from benchmarks.process_set import ProcessesFailed
 
 SIZE = 4
 
@@ -56,5 +57,5 @@ def test_a_rank_that_is_left_out_is_found():
 
 def test_a_library_that_cannot_start_is_named_with_its_message(tmp_path):
     spec = LibrarySpec("Missing", "", "with_nothing")
-    with pytest.raises(LibraryFailed, match=r"(?s)Missing, 2 ranks: .*No module named"):
-        ProcessSet(spec, 2, tmp_path)
+    with pytest.raises(ProcessesFailed, match=r"(?s)Missing, 2 ranks: .*No module named"):
+        LibraryRanks(spec, 2, tmp_path)

@@ -7,8 +7,8 @@ import pytest
 from run_command import run_command
 
 from benchmarks.jobs import JobFailed
-from benchmarks.training import resident_memory
-from benchmarks.training.__main__ import judge, make_row, require_equal
+from benchmarks.proof import resident_memory
+from benchmarks.proof.__main__ import judge, make_row, require_equal
 
 
 def training(*steps, proofs=(), loss=1.0):
@@ -80,7 +80,7 @@ def test_the_highest_memory_is_that_since_it_was_forgotten():
 def test_the_benchmark_runs_on_a_small_model(tmp_path):
     file = tmp_path / "rows.jsonl"
     finished = run_command(
-        "python -m benchmarks.training --models transformer --layers 1 --width 8 --tokens 4 "
+        "python -m benchmarks.proof --models transformer --layers 1 --width 8 --tokens 4 "
         f"--batch-size 3 --steps 2 --rounds 1 --json {file}"
     )
     assert finished.status == 0, finished.output + finished.messages

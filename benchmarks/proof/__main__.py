@@ -26,7 +26,7 @@ Trainings = Mapping[str, Sequence[dict[str, Any]]]
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = command.make_parser("training", __doc__)
+    parser = command.make_parser("proof", __doc__)
     parser.add_argument("--ranks", type=int, default=2, metavar="N")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS, metavar="NAME")
     parser.add_argument("--batch-size", type=int, default=16, help="samples of each rank")
@@ -57,7 +57,7 @@ def train_once(model: str, kind: str, arguments: argparse.Namespace) -> dict[str
     sizes = [arguments.pixels, arguments.layers, arguments.width, arguments.tokens]
     numbers = [arguments.batch_size, arguments.steps, *sizes]
     return command.result_of_job(
-        "benchmarks.training.rank",
+        "benchmarks.proof.rank",
         [model, *numbers],
         [Place()] * arguments.ranks,
         {"TNT_PROBE": PROBES[kind]},
@@ -130,7 +130,7 @@ def main() -> None:
     names = ("batch_size", "pixels", "layers", "width", "tokens", "steps", "rounds")
     options = {name: getattr(arguments, name) for name in names}
     versions = next(iter(rounds.values()))["proved"][0]["versions"]
-    header = make_header("training", versions, options)
+    header = make_header("proof", versions, options)
     rows = [make_row(model, trainings, arguments) for model, trainings in rounds.items()]
     lines = [line for row in rows for line in ("", *command.lines_of(row))]
     command.report(header, rows, [*lines, "", *map(judge, rows)], arguments.json)

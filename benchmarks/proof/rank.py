@@ -14,9 +14,10 @@ import keras
 import tensorflow as tf
 
 import tarantella as tnt
-from benchmarks.training.models import MODELS, Sizes, make_samples
-from benchmarks.training.resident_memory import forget_highest, highest_mib, resident_mib
-from benchmarks.training_steps import StepClock, process_cpu_s, versions
+from benchmarks.keras_models import MODELS, Sizes, make_samples
+from benchmarks.proof.resident_memory import forget_highest, highest_mib, resident_mib
+from benchmarks.step_time import process_cpu_s
+from benchmarks.training_steps import StepClock, versions
 from tnt_keras.model import proved_steps
 from tnt_keras.probe.proof import prove
 
@@ -50,7 +51,7 @@ def measure(name: str, sizes: Sizes, batch_size: int, num_steps: int) -> dict[st
         took, if there was one; and the MiB that were resident at most, but for the proof.
     """
     keras.utils.set_random_seed(1)
-    model = tnt.Model(MODELS[name](sizes))
+    model = tnt.Model(MODELS[name](keras, sizes))
     samples = make_samples(name, sizes, batch_size * tnt.get_size())
     data = tf.data.Dataset.from_tensor_slices(samples).batch(len(samples[1])).repeat(num_steps)
     clock, losses = StepClock(), Losses()
