@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from benchmarks.jobs import JobFailed, Place, end_on_sigterm, run_job
+from benchmarks.process_set import ProcessesFailed
 from benchmarks.records import Row, write_rows
 
 
@@ -83,6 +84,6 @@ def run(main: Callable[[], None]) -> NoReturn:
     end_on_sigterm()
     try:
         main()
-    except JobFailed as failure:
+    except (JobFailed, ProcessesFailed) as failure:
         sys.exit(str(failure))
     sys.exit(0)

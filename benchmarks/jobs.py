@@ -50,6 +50,21 @@ def rank_variables(rank: int, size: int, job_id: str) -> dict[str, str]:
     }
 
 
+def threads_of_a_rank(size: int) -> int:
+    """Cores for each of `size` ranks of this host."""
+    return max(1, len(os.sched_getaffinity(0)) // size)
+
+
+def thread_variables(size: int) -> dict[str, str]:
+    """What the launcher of Tarantella sets, so that ranks do not take cores from each other."""
+    threads = threads_of_a_rank(size)
+    return {
+        "TF_NUM_INTRAOP_THREADS": str(threads),
+        "TF_NUM_INTEROP_THREADS": str(max(2, threads)),
+        "OMP_NUM_THREADS": str(threads),
+    }
+
+
 def end_on_sigterm() -> None:
     """Let a driver that is asked to end clean up: otherwise its ranks would go on without it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
@@ -74,13 +89,10 @@ def run_job(
         JobFailed: With the output of the rank that failed first.
     """
     job_id, size = secrets.token_hex(8), len(places)
-    threads = max(1, len(os.sched_getaffinity(0)) // size)
     common = {
         **outer_environment(),
         "TF_CPP_MIN_LOG_LEVEL": "2",
-        "TF_NUM_INTRAOP_THREADS": str(threads),  # as the launcher does
-        "TF_NUM_INTEROP_THREADS": str(max(2, threads)),
-        "OMP_NUM_THREADS": str(threads),
+        **thread_variables(size),
         **variables,
     }
     command = [sys.executable, "-m", module, *arguments]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.allreduce.goals import judge
-from benchmarks.allreduce.libraries import LIBRARIES, LIMIT, OURS, PEERS_FOLDER, LibrarySpec
+from benchmarks.allreduce.libraries import LIBRARIES, LIMIT, OURS, LibrarySpec
 from benchmarks.allreduce.library_ranks import LibraryRanks
 from benchmarks.allreduce.memory import shortage_of
 from benchmarks.allreduce.rounds import Budget, measure_workload
@@ -18,6 +18,7 @@ from benchmarks.allreduce.table import HEADER, lines_of
 from benchmarks.allreduce.workload import DEFAULT, Workload, make_workload
 from benchmarks.comparison import find_changes, report
 from benchmarks.jobs import end_on_sigterm
+from benchmarks.peers import PEERS_FOLDER
 from benchmarks.process_set import ProcessesFailed
 from benchmarks.records import Row, make_header, read_rows, write_rows
 

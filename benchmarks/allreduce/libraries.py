@@ -7,13 +7,13 @@ since nobody knows what else runs on this machine.
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.jobs import ROOT, outer_environment, rank_variables
+from benchmarks.jobs import ROOT, outer_environment
+from benchmarks.launching import OPENMPI, tnt_variables, torch_variables
 
 PROGRAM = ROOT / "benchmarks/allreduce/rank.py"
 
@@ -23,27 +23,8 @@ KEEP_MEMORY = {"MALLOC_TOP_PAD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**3
 OURS = "tnt"
 OUR_OUT_OF_PLACE = "out of place"  # into an array of the caller
 LIMIT = "limit: "  # begins the names of variants that are no allreduce
-PEERS_FOLDER = ROOT / ".nox/bench-peers"
-
 
 Variables = Callable[[int, int, Path], dict[str, str]]
-
-
-def tnt_variables(rank: int, num_ranks: int, socket: Path) -> dict[str, str]:
-    """What the launcher of Tarantella would set for a rank of this host."""
-    job_id = hashlib.sha256(bytes(socket)).hexdigest()[:16]
-    return rank_variables(rank, num_ranks, job_id)
-
-
-def torch_variables(rank: int, num_ranks: int, socket: Path) -> dict[str, str]:
-    """What torchrun would set for a rank of this host."""
-    return {
-        "RANK": str(rank),
-        "WORLD_SIZE": str(num_ranks),
-        "INIT_METHOD": f"file://{socket}.rendezvous",
-        "GLOO_SOCKET_IFNAME": "lo",
-        "OMP_NUM_THREADS": "1",
-    }
 
 
 @dataclass(frozen=True)
@@ -87,15 +68,6 @@ class LibrarySpec:
         return {**outer_environment(), **self.variables, **place}
 
 
-OPENMPI = (
-    "{bin}/mpiexec",
-    "--allow-run-as-root",
-    "--oversubscribe",
-    "--bind-to",
-    "none",
-    "-n",
-    "{n}",
-)
 MPICH = ("{bin}/mpiexec", "-n", "{n}")
 
 LIBRARIES = (
@@ -104,6 +76,12 @@ LIBRARIES = (
     LibrarySpec("Open MPI, malloc", "openmpi", "with_mpi", OPENMPI, variables=KEEP_MEMORY),
     LibrarySpec("MPICH", "mpich", "with_mpi", MPICH),
     LibrarySpec("MPICH, malloc", "mpich", "with_mpi", MPICH, variables=KEEP_MEMORY),
-    LibrarySpec("Gloo", "gloo", "with_gloo", variables_of=torch_variables),
+    LibrarySpec(
+        "Gloo",
+        "gloo",
+        "with_gloo",
+        variables_of=torch_variables,
+        variables={"OMP_NUM_THREADS": "1"},
+    ),
     LibrarySpec("Horovod", "horovod", "with_horovod", OPENMPI, is_busy_when_idle=True),
 )

@@ -1,0 +1,1 @@
+"""How fast models train on several ranks, against as many independent processes."""
