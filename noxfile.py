@@ -305,12 +305,10 @@ def models(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("benchmark", [nox.param(name, id=name) for name in BENCHMARKS])
 def bench(session: nox.Session, benchmark: str) -> None:
-    """Run one benchmark, with options after `--`; `allreduce` gets its peers first."""
-    if benchmark == "allreduce":
-        install(session, local_closure("tnt-comm"))
-        session.run("python", "-m", "benchmarks.allreduce.install_peers")
-    else:
-        install(session, PACKAGES)
+    """Run one benchmark, with options after `--`; peers are installed first."""
+    install(session, local_closure("tnt-comm") if benchmark == "allreduce" else PACKAGES)
+    if (ROOT / "benchmarks" / benchmark / "install_peers.py").is_file():
+        session.run("python", "-m", f"benchmarks.{benchmark}.install_peers")
     session.run("python", "-m", f"benchmarks.{benchmark}", *session.posargs)
 
 
