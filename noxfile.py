@@ -30,6 +30,13 @@ BY_PACKAGE = nox.parametrize("package", [nox.param(name, id=name) for name in PA
 BENCHMARKS = sorted(path.parent.name for path in ROOT.glob("benchmarks/*/__main__.py"))
 BUILD_FOLDER = f"build/{sys.implementation.cache_tag}"  # below each package that is compiled
 WITH_RANKS = [name for name in PACKAGES if (ROOT / "packages" / name / "tests/ranks").is_dir()]
+# Each TensorFlow with the Keras of its time; docs/reference/versions.md says more.
+KERAS_OF = {
+    "2.18": ["3.8"],
+    "2.19": ["3.9", "3.10"],
+    "2.20": ["3.11", "3.12", "3.13"],
+    "2.21": ["3.14", "3.15"],
+}
 WITHOUT_LONG_TAIL = ["-m", "not thorough", "--hypothesis-profile=short"]  # options of pytest
 
 nox.options.default_venv_backend = "virtualenv"
@@ -208,7 +215,8 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def thorough(session: nox.Session) -> None:
     """Every check with the long tail, then sanitizers, every wheel and the oldest versions."""
-    for name in ("cpp(asan)", "cpp(tsan)", *(f"dist({name})" for name in PACKAGES), "minimum"):
+    others = ("cpp(asan)", "cpp(tsan)", f"compat(tf-{next(iter(KERAS_OF))})")
+    for name in (*others, *(f"dist({name})" for name in PACKAGES)):
         session.notify(name)
     run_all(session, "--hypothesis-profile=thorough")
 
@@ -335,14 +343,23 @@ def dist(session: nox.Session, package: str) -> None:
 
 
 @nox.session
-def minimum(session: nox.Session) -> None:
-    """Run unit tests and one training on two ranks with the oldest versions that are allowed."""
-    constraints = Path(session.create_tmp()) / "minimum.txt"
-    constraints.write_text("".join(sorted(oldest_versions())), encoding="utf-8")
+@nox.parametrize("tensorflow", [nox.param(minor, id=f"tf-{minor}") for minor in KERAS_OF])
+def compat(session: nox.Session, tensorflow: str) -> None:
+    """Run tests and a training with one TensorFlow and each Keras of its time.
+
+    With the first TensorFlow everything else has its oldest version too.
+    """
+    is_first = tensorflow == next(iter(KERAS_OF))
+    constraints = Path(session.create_tmp()) / "constraints.txt"
+    lines = oldest_versions() if is_first else {f"tensorflow=={tensorflow}.*\n"}
+    constraints.write_text("".join(sorted(lines)), encoding="utf-8")
     install(session, PACKAGES, *requirements("test", packages=PACKAGES), f"-c{constraints}")
-    suites = [f"packages/{package}/tests/unit" for package in PACKAGES]
     training = "tests/end_to_end/test_smallest_training.py"
-    session.run("pytest", "-q", *WITHOUT_LONG_TAIL, training, *suites)
+    suites = [f"packages/{package}/tests/unit" for package in PACKAGES]
+    suites.append("packages/tnt-keras/tests/ranks")
+    for keras in KERAS_OF[tensorflow]:
+        session.install("--no-compile", f"keras=={keras}.*")
+        session.run("pytest", "-q", *WITHOUT_LONG_TAIL, *(session.posargs or [training, *suites]))
 
 
 def oldest_versions() -> set[str]:
