@@ -10,8 +10,9 @@ import hypothesis
 import hypothesis.strategies as st
 import probe_models
 import pytest
-from probe_models import CASES, Case, Result
+from probe_models import CASES, Case
 from probe_models.drawn import CHANGES, LAYERS, LOGS, LOSSES, OPTIMIZERS, UPDATES, Drawn
+from serial_comparison import Result, joined
 
 CASES_OF_A_CALL = 8
 
@@ -57,7 +58,7 @@ def counts(request: Any) -> Iterator[collections.Counter[str]]:
 def _results(
     pool_of: Any, size: int, cases: Sequence[Case], policy: str | None = None
 ) -> list[Result]:
-    return probe_models.joined(pool_of(size).run(probe_models.train_and_compare, cases, policy))
+    return joined(pool_of(size).run(probe_models.train_and_compare, cases, policy))
 
 
 def _assert_as_expected(

@@ -30,13 +30,11 @@ from . import (
     vision,
 )
 from .case import CASES, Case
-from .training import Result, joined, refusals, train_and_compare
+from .training import refusals, train_and_compare
 
 __all__ = [
     "CASES",
     "Case",
-    "Result",
-    "joined",
     "refusals",
     "train_and_compare",
     "added_losses",

@@ -1,0 +1,83 @@
+"""Losses, reductions, masks, weights, optimizers and splits in combination are those of serial."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import pytest
+import training_table
+from serial_comparison import joined
+from training_table import FACTORS, LOSSES, OPTIMIZERS, TableRow, is_possible
+
+ROWS_OF_A_CALL = 12
+
+OF_ALL_PAIRS = {"Circle"}
+"""Losses of Keras that compare all samples of a batch: refused, or an example with gathered rows."""
+
+
+def _assert_serial(rows: Sequence[TableRow], size: int, pool_of: Any, probe: str = "off") -> None:
+    results = joined(pool_of(size).run(training_table.train_and_compare, rows, probe))
+    others = {
+        row.name: result
+        for row, result in zip(rows, results, strict=True)
+        if result.status != "exact"
+    }
+    assert not others
+
+
+def _calls(rows: Sequence[TableRow]) -> list[list[TableRow]]:
+    starts = range(0, len(rows), ROWS_OF_A_CALL)
+    return [list(rows[start : start + ROWS_OF_A_CALL]) for start in starts]
+
+
+def _classes_of(module: Any, base: type) -> set[str]:
+    return {
+        name
+        for name, value in vars(module).items()
+        if inspect.isclass(value) and issubclass(value, base) and value is not base
+    }
+
+
+def test_each_loss_and_optimizer_of_a_short_table_trains_as_in_serial(pool_of: Any) -> None:
+    _assert_serial(training_table.short_table(), 2, pool_of)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("part", range(len(_calls(training_table.whole_table()))))
+def test_all_that_may_interact_trains_as_in_serial(part: int, size: int, pool_of: Any) -> None:
+    _assert_serial(_calls(training_table.whole_table())[part], size, pool_of)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("part", range(len(_calls(training_table.short_table()))))
+def test_proved_steps_of_the_short_table_train_as_in_serial(part: int, pool_of: Any) -> None:
+    _assert_serial(_calls(training_table.short_table())[part], 2, pool_of, probe="error")
+
+
+def test_every_loss_without_reduction_is_refused(pool_of: Any) -> None:
+    for messages in pool_of(2).run(training_table.unreduced):
+        assert len(messages) == 2 * len(LOSSES)
+        for name, message in messages.items():
+            assert "it gives one value per sample" in message, name
+
+
+def test_the_table_has_every_loss_and_optimizer_of_keras() -> None:
+    known = {name.partition("(")[0] for name in (*LOSSES, *OPTIMIZERS)} | OF_ALL_PAIRS
+    of_keras = _classes_of(keras.losses, keras.losses.Loss)
+    of_keras |= _classes_of(keras.optimizers, keras.optimizers.Optimizer)
+    assert of_keras <= known
+
+
+def test_the_table_has_all_combinations_of_factors_that_may_interact() -> None:
+    rows = [vars(row) for row in training_table.whole_table()]
+    for names in training_table.INTERACTING:
+        present = {tuple(row[name] for name in names) for row in rows}
+        for values in itertools.product(*(FACTORS[name] for name in names)):
+            assert (values in present) == is_possible(dict(zip(names, values, strict=True)))
+    assert all(map(is_possible, rows))
+    assert len(rows) < 150
