@@ -32,10 +32,10 @@ SPLITS = {
 BOUND = NUM_UPDATES * 32 * 2.0**-24
 """Largest difference of a value, relative to the largest of its array, that is rounding.
 
-A gradient, a loss and a metric are sums over at most 7 samples of 5 positions of up to 32 terms that
-are taken in another order. Each addition rounds by 2**-24 of the sum, and roundings of both signs
-cancel: the bound allows 32 that do not. Each update adds its own; none makes those before it larger,
-with the small steps of `OPTIMIZERS`.
+A gradient, a loss and a metric are sums over up to 7 samples of 5 positions, in another order.
+Each addition rounds by 2**-24 of the sum, and roundings of both signs cancel: the bound allows 32
+that do not. Each update adds its own. With the small steps of `OPTIMIZERS` none makes those before
+it larger.
 """
 
 REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight")
@@ -220,6 +220,13 @@ def short_table() -> list[TableRow]:
     """Rows in which each loss and optimizer occurs, and each reduction with all that it divides."""
     once = [("reduction", "weights"), ("optimizer",), ("loss",), ("values", "split")]
     return [TableRow(**row) for row in covering_rows(FACTORS, once, is_possible)]
+
+
+def shortest_table() -> list[TableRow]:
+    """Rows in which each value of every factor occurs, but for losses and optimizers."""
+    once = [("reduction",), ("weights",), ("values",), ("split",)]
+    factors = {**FACTORS, "optimizer": ["Muon", "Lion", "Adafactor", "LossScaleOptimizer"]}
+    return [TableRow(**row) for row in covering_rows(factors, once, is_possible)]
 
 
 def train_and_compare(rows: Sequence[TableRow], probe: str = "off") -> list[tuple[int, Any]]:
