@@ -84,6 +84,12 @@ def _backup_and_restore() -> None:
     classifier(True).fit(batches_of(), callbacks=[keras.callbacks.BackupAndRestore("backup")])
 
 
+def _checkpoint_of_the_master() -> None:
+    checkpoints = [keras.callbacks.ModelCheckpoint("never.keras")]
+    callbacks = checkpoints if tnt_keras.is_master_rank() else []
+    classifier(True).fit(batches_of(), callbacks=callbacks, verbose=0)
+
+
 def _different_models() -> None:
     units = 3 + tnt_keras.get_rank()
     model = keras.Sequential([keras.Input((10,)), keras.layers.Dense(units, name="head")])
@@ -211,6 +217,7 @@ MISTAKES = {
     "step of an object": _step_of_an_object,
     "apply of an object": _apply_of_an_object,
     "backup and restore": _backup_and_restore,
+    "checkpoint of the master": _checkpoint_of_the_master,
     "different models": _different_models,
     "custom loop": _custom_loop,
     "drifting rank": _drifting_rank,

@@ -54,8 +54,8 @@ def select_callbacks(
             its own.
 
     Raises:
-        ValueError: If a callback, or a list of the user's own class, cannot work on several ranks;
-            says what to use.
+        ValueError: If a callback, or a list of the user's own class, cannot work on several ranks,
+            or is not there on all ranks that it needs; says what to do.
     """
     marks = [TimelineMarks()] if timeline.is_on() else []
     if get_size() == 1:
@@ -104,11 +104,14 @@ def _in_lockstep(
 ) -> list[keras.callbacks.Callback]:
     """Return one callback that runs those of this rank, and those that Keras looks for.
 
-    Ranks may have different callbacks: what they have to agree on depends on those of all.
+    Ranks may have different callbacks: what they have to agree on depends on those of all. Only
+    those that save need all ranks.
     """
     needs_own_logs = any(isinstance(one, Callback) and not one.aggregate_logs for one in given)
-    own = bytes([any(map(_acts_at_batch_begin, given)), bool(given), needs_own_logs])
+    checkpoints = sum(map(_saves_on_all_ranks, kept))
+    own = bytes([any(map(_acts_at_batch_begin, given)), bool(given), needs_own_logs, checkpoints])
     of_ranks = allgather("callbacks", own)
+    _check_checkpoints([flags[3] for flags in of_ranks])
     lockstep = Lockstep(
         [one for one in kept if not _is_of_keras(one)],
         at_batch_begin=any(flags[0] for flags in of_ranks),
@@ -116,6 +119,23 @@ def _in_lockstep(
         keeps_own_logs=any(flags[2] for flags in of_ranks),
     )
     return [lockstep, *filter(_is_of_keras, kept)]
+
+
+def _saves_on_all_ranks(kept: keras.callbacks.Callback) -> bool:
+    if isinstance(kept, Callback) and kept.run_on_all_ranks:
+        kept = kept.callback
+    return isinstance(kept, keras.callbacks.ModelCheckpoint)
+
+
+def _check_checkpoints(of_ranks: list[int]) -> None:
+    """Refuse callbacks that save on some ranks: the others would not wait for the file."""
+    if len(set(of_ranks)) > 1:
+        rank = of_ranks.index(min(of_ranks))
+        raise ValueError(
+            f"Rank {rank} has fewer `ModelCheckpoint` callbacks than others. All ranks need it, "
+            "as they all take part in saving; the master rank alone writes. Take it out of "
+            "`if tnt.is_master_rank():`."
+        )
 
 
 def _as_list(callbacks: Any) -> list[keras.callbacks.Callback]:
