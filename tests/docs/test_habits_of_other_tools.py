@@ -6,6 +6,8 @@ import habits
 import pytest
 from run_command import ROOT, run_command
 
+import tarantella as tnt
+
 PAGE = ROOT / "docs/howto/come_from_other_tools.md"
 NOTHING = "nothing"
 SPAN = re.compile(r"`([^`]+)`")
@@ -34,8 +36,9 @@ def is_command(code):
 
 ROWS = read_rows()
 GPU = 'tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")'
+NOTEBOOK = "notebook_launcher(train, num_processes=2)"
 COMMANDS = [row for row in ROWS if is_command(row[1])]
-ON_RANKS = [row for row in ROWS if not is_command(row[1]) and row[0] != GPU]
+ON_RANKS = [row for row in ROWS if not is_command(row[1]) and row[0] not in (GPU, NOTEBOOK)]
 LONG = {
     "tf.nn.compute_average_loss(losses, global_batch_size=6)",
     "hvd.broadcast_variables(model.variables, root_rank=0)",
@@ -94,3 +97,9 @@ def test_each_rank_of_a_host_sees_its_own_gpu():
     for variable in ("CUDA_VISIBLE_DEVICES=0", "CUDA_VISIBLE_DEVICES=1"):
         assert variable in plan
     assert plan.count("TF_FORCE_GPU_ALLOW_GROWTH=true") == 2
+
+
+def test_a_function_of_a_notebook_runs_on_two_ranks():
+    code = dict(ROWS)[NOTEBOOK]
+    names = {"tnt": tnt, "train": lambda: (tnt.get_rank(), tnt.get_size())}
+    assert eval(code, names) == [(0, 2), (1, 2)]
