@@ -25,6 +25,7 @@ from tnt_data.pipeline import (
 )
 from tnt_data.rank_dataset.slice_rows import slice_batches
 from tnt_data.rank_dataset.without_prefetch import without_prefetch
+from tnt_data.transformations.read import warn_of_unknown_release
 
 __all__ = [
     "Pipeline",
@@ -38,6 +39,7 @@ __all__ = [
     "fingerprint_of",
     "draws_random_numbers",
     "without_prefetch",
+    "warn_of_unknown_release",
     "MicroBatch",
     "DataError",
     "BatchSizeError",

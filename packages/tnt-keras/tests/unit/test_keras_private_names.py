@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -236,6 +238,26 @@ def test_a_name_that_is_gone_is_remembered() -> None:
 def test_versions_of_tensorflow_out_of_range_are_refused(version: str) -> None:
     with pytest.raises(ImportError, match=r"TensorFlow .*pip install 'tensorflow>=2\.18,<2\.22'"):
         private_tensorflow._GATE.check(version)
+
+
+def test_a_newer_tensorflow_gets_one_warning_which_says_what_becomes_of_datasets() -> None:
+    program = """
+import tensorflow as tf
+tf.__version__ = "2.22.0"
+import keras, numpy as np, tnt_keras
+from tnt_keras.keras_hooks import private_tensorflow
+
+model = tnt_keras.Model(keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]))
+model.compile("sgd", "mse")
+private_tensorflow.check_version()
+model.fit(np.zeros((4, 2)), np.zeros((4, 1)), batch_size=2, verbose=0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True
+    )
+    [line] = [line for line in done.stderr.splitlines() if "] WARNING tnt_" in line]
+    assert "2.22.0" in line
+    assert "give them seeds" in line
 
 
 @pytest.fixture

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
 import tnt_keras
+
+X, Y = np.zeros((4, 2), "float32"), np.zeros((4, 1), "float32")
 
 
 def test_an_active_strategy_is_refused() -> None:
@@ -22,6 +28,26 @@ def test_a_model_made_under_a_strategy_is_refused() -> None:
         model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     with pytest.raises(RuntimeError, match=r"is under a `tf.distribute.Strategy`"):
         tnt_keras.Model(model)
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "compile": lambda model: model.compile("sgd", "mse"),
+    "fit": lambda model: model.fit(X, Y, verbose=0),
+    "evaluate": lambda model: model.evaluate(X, Y, verbose=0),
+    "predict": lambda model: model.predict(X, verbose=0),
+    "train_on_batch": lambda model: model.train_on_batch(X, Y),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_in_the_scope_of_a_strategy_is_refused(name: str) -> None:
+    model = tnt_keras.Model(keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]))
+    model.compile("sgd", "mse")
+    text = rf"^`{name}` is called in the scope of a `tf.distribute.Strategy`.*leave the strategy"
+    strategy = tf.distribute.MirroredStrategy(["cpu:0"])
+    with strategy.scope(), pytest.raises(RuntimeError, match=text):
+        CALLS[name](model)
+    model.fit(X, Y, verbose=0)
 
 
 def test_another_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def read_transformations(
         already_read: The description of a dataset that feeds this one, which is not read again.
     """
     if not is_known_version():
-        _warn_of_unknown_release()
+        warn_of_unknown_release()
     elif tf.executing_eagerly():
         return _read(dataset, already_read)
     rows = first_dimension(dataset.element_spec)
@@ -43,7 +43,8 @@ def read_transformations(
 
 
 @functools.cache  # once in a process
-def _warn_of_unknown_release() -> None:
+def warn_of_unknown_release() -> None:
+    """Log what becomes of pipelines with a release of TensorFlow that is not known. Local."""
     _logger.warning(
         "The transformations of tf.data are not known for TensorFlow %s. Batches are made whole "
         "and then cut, and shuffles keep their order: give them seeds.",

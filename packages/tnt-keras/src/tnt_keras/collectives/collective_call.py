@@ -12,6 +12,7 @@ from tnt_keras.collectives.error_cause import cause_of
 from tnt_keras.collectives.messages import barrier
 from tnt_keras.collectives.one_thread import only_in_this_thread
 from tnt_keras.collectives.user_frames import user_frames_of
+from tnt_keras.process.other_distribution import check_no_strategy
 from tnt_keras.process.rank import get_rank, get_size
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -33,6 +34,7 @@ def collective_call(name: str, *, is_local_alone: bool = False) -> Callable[[_Me
     def decorate(method: _Method) -> _Method:
         @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
+            check_no_strategy(name)
             if get_size() == 1:
                 return method(*args, **kwargs)
             who = what_is_alone()

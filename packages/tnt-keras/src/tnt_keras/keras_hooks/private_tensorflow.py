@@ -18,10 +18,17 @@ from typing import Any
 
 import tensorflow as tf
 
+import tnt_data
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.keras_hooks.version_gate import VersionGate
 
-_GATE = VersionGate("TensorFlow", "tensorflow", oldest=(2, 18), newest=(2, 21))
+_GATE = VersionGate(
+    "TensorFlow",
+    "tensorflow",
+    oldest=(2, 18),
+    newest=(2, 21),
+    warn=tnt_data.warn_of_unknown_release,  # once in a process, whichever package notices it
+)
 
 _RANDOM_OPERATIONS = {
     "tensorflow.python.framework.random_seed": ("get_seed",),

@@ -6,7 +6,9 @@ That is found out when the first of them is needed: finding names neither fails 
 
 from __future__ import annotations
 
+import functools
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from tnt_keras.process.log import logger
@@ -20,15 +22,22 @@ class VersionGate:
         requirement: Its name for pip.
         oldest: The first minor version that the names were tested with.
         newest: The last one.
+        warn: Logs the warning of a newer version, where another package has more to say of it.
     """
 
     def __init__(
-        self, package: str, requirement: str, oldest: tuple[int, int], newest: tuple[int, int]
+        self,
+        package: str,
+        requirement: str,
+        oldest: tuple[int, int],
+        newest: tuple[int, int],
+        warn: Callable[[], None] | None = None,
     ) -> None:
         self._package = package
         self._requirement = requirement
         self._oldest = oldest
         self._newest = newest
+        self._warn = warn
         self.missing: list[str] = []
         """The names that were looked for in vain."""
 
@@ -73,12 +82,15 @@ class VersionGate:
                 "newer tnt-keras."
             )
         if (major, minor) > self._newest:
-            logger.warning(
-                "%s %s is newer than all versions that tnt-keras was tested with (%s).",
-                self._package,
-                version,
-                tested,
-            )
+            (self._warn or functools.partial(self._warn_of, version, tested))()
+
+    def _warn_of(self, version: str, tested: str) -> None:
+        logger.warning(
+            "%s %s is newer than all versions that tnt-keras was tested with (%s).",
+            self._package,
+            version,
+            tested,
+        )
 
 
 def _dotted(version: tuple[int, int]) -> str:

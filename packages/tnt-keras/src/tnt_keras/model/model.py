@@ -17,7 +17,7 @@ from tnt_keras.model.proved_steps import ProvedSteps
 from tnt_keras.model.save import Saving
 from tnt_keras.process.environment import PROBES, settings
 from tnt_keras.process.log import logger
-from tnt_keras.process.other_distribution import check_not_distributed_otherwise
+from tnt_keras.process.other_distribution import check_no_strategy, check_not_distributed_otherwise
 from tnt_keras.process.parallel_strategy import ParallelStrategy, is_distributing
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
@@ -112,7 +112,9 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
 
         Raises:
             ValueError: If a loss is not reduced.
+            RuntimeError: If a `tf.distribute.Strategy` is active.
         """
+        check_no_strategy("compile")
         if get_size() > 1:
             given = _COMPILE.bind_partial(self, *args, **kwargs).arguments
             check_reductions(given.get("loss"))

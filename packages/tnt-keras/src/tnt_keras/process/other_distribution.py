@@ -27,8 +27,25 @@ def check_not_distributed_otherwise(model: Any) -> None:
     variables = [variable.value for variable in model.variables]
     is_mirrored = any(isinstance(each, tf.distribute.DistributedValues) for each in variables)
     if tf.distribute.has_strategy() or is_mirrored:
-        raise RuntimeError(
-            f"The model {model.name!r} is under a `tf.distribute.Strategy`, which would distribute "
-            "it a second time: leave the strategy and its scope out, and start the script with "
-            "`tarantella -n 2 -- script.py`, one rank for each device."
-        )
+        raise _error_of_strategy(f"The model {model.name!r} is under a")
+
+
+def check_no_strategy(call: str) -> None:
+    """Make sure that a call is not made in the scope of a `tf.distribute.Strategy`. Local.
+
+    Args:
+        call: The method, for the message.
+
+    Raises:
+        RuntimeError: If it is.
+    """
+    if tf.distribute.has_strategy():
+        raise _error_of_strategy(f"`{call}` is called in the scope of a")
+
+
+def _error_of_strategy(where: str) -> RuntimeError:
+    return RuntimeError(
+        f"{where} `tf.distribute.Strategy`, which would distribute the model a second time: leave "
+        "the strategy and its scope out, and start the script with "
+        "`tarantella -n 2 -- script.py`, one rank for each device."
+    )
