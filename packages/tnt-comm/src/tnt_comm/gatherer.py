@@ -1,5 +1,7 @@
 """Rows of all ranks, gathered in the background, step after step."""
 
+import weakref
+
 import numpy as np
 import numpy.typing as npt
 
@@ -30,6 +32,8 @@ class Gatherer:
         self._row_shape: tuple[int, ...] = ()
         self._dtype: np.dtype[np.generic] = np.dtype(np.uint8)
         self._handle = _core.create_gatherer(self._group.core, name)
+        self._free = weakref.finalize(self, _core.close_gatherer, self._handle)
+        self._free.atexit = False
 
     @property
     def handle(self) -> int:
@@ -76,10 +80,12 @@ class Gatherer:
         return [self._rows(block, rank, row_bytes) for rank, block in enumerate(blocks)]
 
     def close(self) -> None:
-        """Free its memory. Local. Later calls raise `ValueError`; closing again does not."""
-        if self._handle > 0:
-            handle, self._handle = self._handle, 0
-            _core.close_gatherer(handle)
+        """Free its memory, as the end of the object does. Local.
+
+        Later calls raise `ValueError`; closing again does not.
+        """
+        self._handle = 0
+        self._free()
 
     def _rows(self, block: Array, rank: int, row_bytes: int) -> Array:
         num_rows, rest = divmod(block.nbytes, row_bytes) if row_bytes else (0, block.nbytes)

@@ -1,5 +1,7 @@
 """Sums of the same tensors over all ranks, step after step."""
 
+import weakref
+
 import numpy as np
 import numpy.typing as npt
 
@@ -58,6 +60,8 @@ class GradientReducer:
         self._outs: dict[int, Array] = {}  # of tensors that are started and not finished
         self._shapes: list[tuple[int, ...]] = [(t.num_elements,) for t in plan.tensors]
         self._handle = _core.create_reducer(self._group.core, plan.core, name, phase)
+        self._free = weakref.finalize(self, _core.close_reducer, self._handle)
+        self._free.atexit = False
 
     @property
     def handle(self) -> int:
@@ -176,7 +180,9 @@ class GradientReducer:
         return self._plan.tensors[i]
 
     def close(self) -> None:
-        """Free the buckets. Local. Later calls raise `ValueError`; closing again does not."""
-        if self._handle > 0:
-            handle, self._handle = self._handle, 0
-            _core.close_reducer(handle)
+        """Free the buckets, as the end of the object does. Local.
+
+        Later calls raise `ValueError`; closing again does not.
+        """
+        self._handle = 0
+        self._free()
