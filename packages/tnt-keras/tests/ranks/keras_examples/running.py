@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -27,13 +29,20 @@ rate 0.01 and epsilon 0.001), which is a sum in another order: 16 roundings by 2
 that do not cancel.
 """
 
+
+def _mean(rows: Any, weights: Any = None) -> Any:
+    if weights is None:
+        return tf.reduce_mean(rows, axis=0)
+    return tf.reduce_sum(rows * weights, axis=0) / tf.reduce_sum(weights)
+
+
 SERIAL = SimpleNamespace(
     Model=lambda model: model,
     function=tf.function,
     data=SimpleNamespace(distribute=lambda dataset: dataset),
     gather_batch=lambda rows: rows,
     batch_sum=functools.partial(tf.reduce_sum, axis=0),
-    batch_mean=functools.partial(tf.reduce_mean, axis=0),
+    batch_mean=_mean,
 )
 """Stands for `tarantella` in a serial run: plain Keras and TensorFlow."""
 
@@ -78,7 +87,24 @@ def train_and_compare(names: Sequence[str], rows_are_alike: bool = True) -> list
     def is_comparable(example: Example) -> bool:
         return rows_are_alike and not example.draws
 
-    return on_all_ranks([EXAMPLES[name] for name in names], outcome, judge, is_comparable)
+    with common_folder():
+        return on_all_ranks([EXAMPLES[name] for name in names], outcome, judge, is_comparable)
+
+
+@contextlib.contextmanager
+def common_folder() -> Iterator[None]:
+    """Work in a new folder of all ranks, as the jobs of users do, in a with-block. Collective."""
+    before = os.getcwd()
+    with (
+        tempfile.TemporaryDirectory()
+        if tnt_keras.is_master_rank()
+        else contextlib.nullcontext() as folder
+    ):
+        os.chdir(tnt_keras.broadcast_object(folder))
+        try:
+            yield
+        finally:
+            os.chdir(before)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ NUM_SAMPLES, BATCH_SIZE, EPOCHS = 16, 5, 2
 """Batches that neither 2 nor 3 ranks share evenly, the last of one sample: eight updates."""
 
 FIT = {"batch_size": BATCH_SIZE, "epochs": EPOCHS, "shuffle": False, "verbose": 0}
-"""Arguments of `fit` on arrays. Keras and Tarantella shuffle arrays in orders of their own."""
+"""Arguments of `fit` on arrays, in their order."""
 
 
 def adam() -> Any:

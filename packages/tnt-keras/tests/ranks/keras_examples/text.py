@@ -65,7 +65,9 @@ class TransformerBlock(layers.Layer):
         self.causal = causal
 
     def call(self, x: Any, training: bool = False) -> Any:
-        attended = self.dropout(self.attention(x, x, use_causal_mask=self.causal), training)
+        attended = self.dropout(
+            self.attention(x, x, use_causal_mask=self.causal), training=training
+        )
         x = self.norms[0](x + attended)
         return self.norms[1](x + self.dense(x))
 
@@ -250,9 +252,11 @@ def letters_by_lstm(tnt: Any) -> Values:
     return shown(model, history=history, written=[written])
 
 
-@example("text", "similarity of sentences: strings into the model, cosine as loss")
+@example("text", "similarity of sentences: bags of words, cosine of two encoders")
 def similar_sentences(tnt: Any) -> Values:
-    vectorize = layers.TextVectorization(VOCABULARY, output_mode="multi_hot")
+    vectorize = layers.TextVectorization(
+        VOCABULARY, output_mode="multi_hot", pad_to_max_tokens=True
+    )
     vectorize.adapt(texts())
     encoder = keras.Sequential([keras.Input((VOCABULARY,)), layers.Dense(4)])
     first, second = (keras.Input((VOCABULARY,)) for _ in range(2))

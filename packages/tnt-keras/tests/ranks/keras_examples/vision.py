@@ -42,9 +42,11 @@ def residual_images(tnt: Any) -> Values:
         return layers.ReLU()(normalization(x))
 
     inputs = keras.Input((8, 8, 1))
-    x = normalised(layers.Conv2D(4, 3, padding="same")(layers.Rescaling(2.0, -1.0)(inputs)))
+    x = normalised(
+        layers.Conv2D(4, 3, padding="same", use_bias=False)(layers.Rescaling(2.0, -1.0)(inputs))
+    )
     residual = x
-    x = normalised(layers.SeparableConv2D(4, 3, padding="same")(x))
+    x = normalised(layers.SeparableConv2D(4, 3, padding="same", use_bias=False)(x))
     x = layers.GlobalAveragePooling2D()(layers.add([x, residual]))
     model = keras.Model(inputs, layers.Dense(1)(x))
     model = tnt.Model(model)
@@ -167,7 +169,12 @@ def siamese_triplets(tnt: Any) -> Values:
             return {"loss": self.tracker.result()}
 
     tower = keras.Sequential(
-        [keras.Input((8, 8, 1)), layers.Conv2D(3, 3), layers.Flatten(), layers.Dense(4)]
+        [
+            keras.Input((8, 8, 1)),
+            layers.Conv2D(3, 3, activation="relu"),
+            layers.Flatten(),
+            layers.Dense(4, use_bias=False),  # differences of embeddings would not depend on it
+        ]
     )
     x = images()
     triplets = tf.data.Dataset.from_tensor_slices((x, x[::-1], np.roll(x, 3, axis=0)))
