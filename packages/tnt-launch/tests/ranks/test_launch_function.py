@@ -327,3 +327,12 @@ print(launch(describe, n=size, allow_gpus=False))
             check=True,
         )
         assert "[20, 21]\n" in finished.stdout, finished.stderr
+
+
+def test_nothing_is_loaded_for_a_function_before_there_is_one():
+    program = """
+import sys
+import tnt_launch.cli, tnt_launch.function.launch
+assert not {"cloudpickle", "numpy"} & {*sys.modules}, sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], env=environment(), timeout=LIMIT_S, check=True)
