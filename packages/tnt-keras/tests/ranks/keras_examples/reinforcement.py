@@ -92,7 +92,9 @@ def actor_critic(tnt: Any) -> Values:
             history.append((state, action, reward))
             state = following
         states, actions, rewards = (np.array(each) for each in zip(*history, strict=True))
-        returns = np.cumsum(rewards[::-1])[::-1].astype("float32")
+        discounts = 0.8 ** np.arange(len(rewards))
+        returns = np.cumsum((rewards * discounts)[::-1])[::-1] / discounts
+        returns = returns.astype("float32")
         losses.append(float(learn(states, actions.astype("int32"), returns)))
         lengths.append(len(history))
     return shown(model, losses=losses, lengths=lengths)
