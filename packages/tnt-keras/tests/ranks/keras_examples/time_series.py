@@ -70,7 +70,7 @@ def series_by_convolutions(tnt: Any) -> Values:
 @example("time series", "classification by a Transformer encoder")
 def series_by_transformer(tnt: Any) -> Values:
     inputs = x = keras.Input((8, 2))
-    attended = layers.Dropout(0.25)(layers.MultiHeadAttention(2, 2, dropout=0.0)(x, x))
+    attended = layers.Dropout(0.25)(layers.MultiHeadAttention(2, 2, use_bias=False)(x, x))
     x = layers.add([layers.LayerNormalization(epsilon=1e-6)(attended), x])
     inner = layers.Conv1D(2, 1)(layers.Conv1D(4, 1, activation="relu")(x))
     x = layers.add([layers.LayerNormalization(epsilon=1e-6)(inner), x])

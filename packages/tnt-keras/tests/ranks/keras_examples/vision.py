@@ -316,7 +316,7 @@ def vision_transformer(tnt: Any) -> Values:
     inputs = keras.Input((8, 8, 1))
     x = Patches()(inputs)
     normalised = layers.LayerNormalization()(x)
-    x = layers.Add()([x, layers.MultiHeadAttention(2, 2, dropout=0.0)(normalised, normalised)])
+    x = layers.Add()([x, layers.MultiHeadAttention(2, 2)(normalised, normalised)])
     x = layers.Add()([x, layers.Dense(4, "gelu")(layers.LayerNormalization()(x))])
     outputs = layers.Dense(3)(layers.Dropout(0.3)(layers.Flatten()(x)))
     model = keras.Model(inputs, outputs)
