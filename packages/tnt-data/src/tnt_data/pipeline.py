@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tnt_data.description.batching import Batching, judge_batching
 from tnt_data.description.order import order_of
+from tnt_data.description.passes import find_irreproducible, passes_are_independent
 from tnt_data.description.rank_differences import find_differences
 from tnt_data.description.transformation import Transformation
 from tnt_data.elements.row_split import check_rank
@@ -66,6 +67,19 @@ class Pipeline:
     def order(self) -> str:
         """The transformations that decide which samples come when, see `describe_order`."""
         return order_of(self._last)
+
+    @property
+    def passes_are_independent(self) -> bool:
+        """Whether a pass is the same if those before it were begun, but not read."""
+        return passes_are_independent(self._last)
+
+    def find_irreproducible(self, *, seeded: bool) -> list[str]:
+        """Return what makes another process see other samples in a pass, in sentences. Local.
+
+        Args:
+            seeded: Whether shuffles without a seed get one, as `distribute` does.
+        """
+        return find_irreproducible(self._last, seeded=seeded)
 
     def distribute(
         self,

@@ -287,6 +287,9 @@ def _callback(name: str, folder: str, sent: list[Any]) -> Any:
         sent.append((epoch, sorted(logs)))
 
     makers: dict[str, Callable[[], Any]] = {
+        "BackupAndRestore": lambda: keras.callbacks.BackupAndRestore(
+            f"{folder}/backup", save_freq=2, double_checkpoint=True
+        ),
         "CSVLogger": lambda: keras.callbacks.CSVLogger(f"{folder}/log.csv"),
         "EarlyStopping": lambda: keras.callbacks.EarlyStopping(
             "val_loss", min_delta=0.1, patience=1, restore_best_weights=True

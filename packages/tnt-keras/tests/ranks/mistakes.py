@@ -80,10 +80,6 @@ def _apply_of_an_object() -> None:
     tnt_keras.Model(keras.Sequential([keras.layers.Dense(3)])).compile(optimizer, "mse")
 
 
-def _backup_and_restore() -> None:
-    classifier(True).fit(batches_of(), callbacks=[keras.callbacks.BackupAndRestore("backup")])
-
-
 def _checkpoint_of_the_master() -> None:
     checkpoints = [keras.callbacks.ModelCheckpoint("never.keras")]
     callbacks = checkpoints if tnt_keras.is_master_rank() else []
@@ -216,7 +212,6 @@ MISTAKES = {
     "stateful layer": _stateful_layer,
     "step of an object": _step_of_an_object,
     "apply of an object": _apply_of_an_object,
-    "backup and restore": _backup_and_restore,
     "checkpoint of the master": _checkpoint_of_the_master,
     "different models": _different_models,
     "custom loop": _custom_loop,

@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 import callbacks_on_ranks
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,6 +16,7 @@ from classifiers import NUM_SAMPLES, samples
 
 SIZES = [2, pytest.param(3, marks=pytest.mark.thorough)]
 OF_KERAS = [
+    "BackupAndRestore",
     "CSVLogger",
     "EarlyStopping",
     "History",
@@ -27,6 +29,19 @@ OF_KERAS = [
     "SwapEMAWeights",
     "TerminateOnNaN",
 ]
+
+
+OTHERS = {
+    "Callback": "the base of all",
+    "CallbackList": "in test_callbacks_of_one_rank.py",
+    "OrbaxCheckpoint": "needs a package; that it runs on the master is in test_callbacks.py",
+    "TensorBoard": "below",
+}
+
+
+def test_every_callback_of_keras_is_tested() -> None:
+    names = {name for name in dir(keras.callbacks) if name[0].isupper()}
+    assert names == {*OF_KERAS, *OTHERS}
 
 
 @pytest.mark.parametrize("name", OF_KERAS)

@@ -25,7 +25,6 @@ from tnt_comm.testing import observe_ranks
         ("stateful layer", "ValueError", ["lstm", "stateful=True", "one rank"]),
         ("step of an object", "ValueError", ["`predict_step` was set on the object", "class"]),
         ("apply of an object", "ValueError", ["`apply` was set on the object", "class"]),
-        ("backup and restore", "ValueError", ["BackupAndRestore", "ModelCheckpoint"]),
         ("checkpoint of the master", "ValueError", ["Rank 1", "`ModelCheckpoint`", "All ranks"]),
         ("different models", "ValueError", ["head", "(10, 3)", "(10, 4)", "rank 1"]),
         ("custom loop", "RuntimeError", ["train_step"]),

@@ -17,11 +17,6 @@ from tnt_keras.callbacks.writers import FILE_WRITERS, is_writer
 from tnt_keras.collectives.messages import allgather
 from tnt_keras.process.rank import get_size, is_master_rank
 
-_UNSUPPORTED = {
-    keras.callbacks.BackupAndRestore: (
-        "Use `keras.callbacks.ModelCheckpoint` and `model.load_weights` to continue a run."
-    ),
-}
 _PROGRESS = keras.callbacks.ProgbarLogger
 _OF_KERAS = (keras.callbacks.History, _PROGRESS)
 """Keras adds them to a list that has none."""
@@ -38,6 +33,7 @@ def select_callbacks(
     *,
     training: bool,
     first: Sequence[keras.callbacks.Callback] = (),
+    around: Sequence[keras.callbacks.Callback] = (),
     lockstep: bool = True,
 ) -> Any:
     """Return the callbacks that run on this rank. Collective on several ranks in lockstep.
@@ -49,7 +45,8 @@ def select_callbacks(
     Args:
         callbacks: As in Keras: None, one callback, a list, or a `CallbackList`.
         training: Whether they are for `fit`.
-        first: Callbacks that run before all others.
+        first: Callbacks that run before those of the user, on several ranks.
+        around: A callback that runs before all others and one that runs after them, or none.
         lockstep: Whether ranks take the same steps. They do not if each predicts for samples of
             its own.
 
@@ -58,20 +55,21 @@ def select_callbacks(
             or is not there on all ranks that it needs; says what to do.
     """
     marks = [TimelineMarks()] if timeline.is_on() else []
+    before, after = around[:1], around[1:]
     if get_size() == 1:
-        given = _as_list(callbacks)
+        given = as_list(callbacks)
         wraps_own = any(isinstance(one, Callback) and _is_of_keras(one.callback) for one in given)
-        return [*marks, *map(_on_one_rank, given)] if marks or wraps_own else callbacks
-    _refuse_own_list(callbacks)
-    given = _as_list(callbacks)
-    _refuse_unsupported(given)
+        if not (marks or wraps_own or around):
+            return callbacks
+        return [*marks, *before, *map(_on_one_rank, given), *after]
+    refuse_own_list(callbacks)
+    given = as_list(callbacks)
     of_ranks = [_on_its_ranks(one) for one in given]
     kept = [c for c in of_ranks if is_master_rank() or not isinstance(c, _PROGRESS)]
     if lockstep:
         kept = _in_lockstep(given, kept)
-    if training and CommunicationReport.is_wanted():
-        kept.append(CommunicationReport())
-    return [*marks, *first, *kept]
+    report = [CommunicationReport()] if training and CommunicationReport.is_wanted() else []
+    return [*marks, *before, *first, *kept, *after, *report]
 
 
 def _on_one_rank(callback: keras.callbacks.Callback) -> keras.callbacks.Callback:
@@ -138,32 +136,34 @@ def _check_checkpoints(of_ranks: list[int]) -> None:
         )
 
 
-def _as_list(callbacks: Any) -> list[keras.callbacks.Callback]:
-    """Return the user's callbacks. A `CallbackList` is taken apart: Keras makes another one."""
+def as_list(callbacks: Any) -> list[keras.callbacks.Callback]:
+    """Return the user's callbacks. A `CallbackList` is taken apart: Keras makes another one. Local.
+
+    Args:
+        callbacks: As in Keras: None, one callback, a list, or a `CallbackList`.
+    """
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks = callbacks.callbacks
     return keras.tree.flatten(callbacks) if callbacks is not None else []
 
 
-def _refuse_own_list(callbacks: Any) -> None:
+def refuse_own_list(callbacks: Any) -> None:
+    """Refuse a list that does something itself, where it must be taken apart. Local.
+
+    Args:
+        callbacks: As in Keras.
+
+    Raises:
+        ValueError: If it is of a class derived from `CallbackList`.
+    """
     if isinstance(callbacks, keras.callbacks.CallbackList) and (
         type(callbacks) is not keras.callbacks.CallbackList
     ):
         raise ValueError(
-            f"On several ranks a `CallbackList` is taken apart, so that what the methods of "
-            f"{type(callbacks).__name__} do would be lost. Do it in a `keras.callbacks.Callback`, "
-            "and give a list."
+            "On several ranks, and with `BackupAndRestore`, a `CallbackList` is taken apart, so "
+            f"that what the methods of {type(callbacks).__name__} do would be lost. Do it in a "
+            "`keras.callbacks.Callback`, and give a list."
         )
-
-
-def _refuse_unsupported(callbacks: list[keras.callbacks.Callback]) -> None:
-    for one in callbacks:
-        callback = one.callback if isinstance(one, Callback) else one
-        for unsupported, remedy in _UNSUPPORTED.items():
-            if isinstance(callback, unsupported):
-                raise ValueError(
-                    f"{unsupported.__name__} does not work on several ranks yet. {remedy}"
-                )
 
 
 def _acts_at_batch_begin(callback: keras.callbacks.Callback) -> bool:

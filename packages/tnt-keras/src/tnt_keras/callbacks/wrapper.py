@@ -11,6 +11,7 @@ from tnt_keras.collectives.alone import alone
 from tnt_keras.process.rank import get_size, is_master_rank
 
 _DECIDING = (
+    keras.callbacks.BackupAndRestore,
     keras.callbacks.EarlyStopping,
     keras.callbacks.LearningRateScheduler,
     keras.callbacks.ReduceLROnPlateau,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import tensorflow as tf
@@ -20,7 +21,7 @@ from tnt_keras.inputs.compare_ranks import (
     require_same_number_of_steps,
     require_same_pipeline,
 )
-from tnt_keras.inputs.distribute_python import distribute_python_input
+from tnt_keras.inputs.distribute_python import distribute_python_input, read_by_keras
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.inputs.map_batches import (
     BatchFunction,
@@ -63,6 +64,8 @@ def distribute_input(
             given.keywords.distribute,
         )
     with errors_naming(given.keywords.x, given.keywords.micro_batch_size):
+        if given.is_from_python and get_size() == 1:
+            return read_by_keras(given, bool(shuffle), class_weight, seed)
         if given.is_from_python:
             return distribute_python_input(given, bool(shuffle), class_weight, seed)
         if given.is_dataset:
@@ -105,7 +108,8 @@ def _distribute_arrays(
         return _share(pipeline, given, functions, seed)
     rank, size = get_rank(), get_size()
     parts = tnt_data.slice_batches(positions, rank, size, given.verify and size > 1)
-    return _distributed(map_micro_batches(parts, functions), given, given.array_batch_size)
+    local = map_micro_batches(parts, functions)
+    return _with_traits(_distributed(local, given, given.array_batch_size), pipeline, seeded=True)
 
 
 def _seeds_of_order(given: InputArguments) -> Seeds | None:
@@ -130,7 +134,8 @@ def _share(
         fingerprint=given.verify and get_size() > 1,
     )
     local = map_micro_batches(local, functions)
-    return _distributed(local, given, _global_batch_size(pipeline, given), weights)
+    data = _distributed(local, given, _global_batch_size(pipeline, given), weights)
+    return _with_traits(data, pipeline, seeded=True)
 
 
 def _distributed(
@@ -154,17 +159,31 @@ def _keep_own(
 ) -> DistributedInput:
     """Give this rank its whole input: the user has split the samples between ranks."""
     map_all = map_micro_batches if given.has_micro_batches else map_batches
+    pipeline = tnt_data.Pipeline(dataset)
     if get_size() == 1:
-        return _on_one_rank(map_all(dataset, functions), given.has_micro_batches, weights, None)
+        own = _on_one_rank(map_all(dataset, functions), given.has_micro_batches, weights, None)
+        return _with_traits(own, pipeline, seeded=False)
     if given.has_micro_batches or given.needs_equal_steps:
         require_same_number_of_steps(dataset, given.steps, given.keywords)
     dataset = map_all(dataset, functions)
     if given.has_micro_batches:
-        return _compared(dataset, weights, None)
+        return _with_traits(_compared(dataset, weights, None), pipeline, seeded=False)
     dataset = (
         mark_as_local(dataset) if weights is None else map_batches(dataset, [weights.weigh_own])
     )
-    return DistributedInput(dataset, dataset.element_spec.data, None, given.needs_equal_steps)
+    own = DistributedInput(dataset, dataset.element_spec.data, None, given.needs_equal_steps)
+    return _with_traits(own, pipeline, seeded=False)
+
+
+def _with_traits(
+    data: DistributedInput, pipeline: tnt_data.Pipeline, *, seeded: bool
+) -> DistributedInput:
+    """Note what a backup must know of the pipeline that data come from."""
+    return dataclasses.replace(
+        data,
+        epochs_are_independent=pipeline.passes_are_independent,
+        irreproducible=tuple(pipeline.find_irreproducible(seeded=seeded)),
+    )
 
 
 def _on_one_rank(

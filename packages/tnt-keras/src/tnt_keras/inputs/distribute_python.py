@@ -22,9 +22,11 @@ from tnt_keras.inputs.py_dataset import (
     NumberedPyDataset,
     RankRowsPyDataset,
     SameOrderPyDataset,
+    batches_are_independent,
     draws_random_numbers,
     makes_rows,
     split_numbers,
+    with_same_order,
 )
 from tnt_keras.keras_hooks.private import ChangedInput
 from tnt_keras.process.log import logger
@@ -52,14 +54,33 @@ def distribute_python_input(
         own = given.x if is_generator else SameOrderPyDataset(given.x, shuffle, seed)
         data = ChangedInput(own, class_weight, mark_as_local)
         spec = data.get_tf_dataset().element_spec.data
-        return DistributedInput(data, spec, None, given.needs_equal_steps)
+        return DistributedInput(
+            data, spec, None, given.needs_equal_steps, batches_are_independent(given.x)
+        )
     _warn(given.x, given.verify)
     if is_generator:
         data = _share_generator(given, class_weight)
     else:
         data = _share_py_dataset(given, shuffle, class_weight, seed)
     spec = data.get_tf_dataset().element_spec.micro_batch.data
-    return DistributedInput(data, spec, None, is_compared=True)
+    independent = batches_are_independent(given.x)
+    return DistributedInput(data, spec, None, True, independent)
+
+
+def read_by_keras(
+    given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
+) -> DistributedInput:
+    """Return input of Python code for one rank, in the order that it has on several. Local.
+
+    Args:
+        given: As for `distribute_python_input`.
+        shuffle: Likewise.
+        class_weight: Likewise.
+        seed: Likewise.
+    """
+    data = ChangedInput(with_same_order(given.x, shuffle, seed), class_weight, lambda whole: whole)
+    spec = data.get_tf_dataset().element_spec
+    return DistributedInput(data, spec, None, False, batches_are_independent(given.x))
 
 
 def _share_generator(given: InputArguments, class_weight: ClassWeight) -> ChangedInput:

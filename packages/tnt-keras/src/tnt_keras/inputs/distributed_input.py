@@ -16,9 +16,14 @@ class DistributedInput:
         batch_size: Size of the global batch, None if it is not known.
         is_compared: Whether ranks compare their data at the beginning of each step, and therefore
             at the end of each epoch too.
+        epochs_are_independent: Whether an epoch is the same if those before it were begun, but not
+            read.
+        irreproducible: What makes another process see other samples, in sentences.
     """
 
     data: Any
     batch_spec: Any
     batch_size: int | None
     is_compared: bool
+    epochs_are_independent: bool = False
+    irreproducible: tuple[str, ...] = ()

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import random
 import types
 from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 import tnt_data
 from tnt_keras.inputs.seed import SEED
+
+_DRAWING = (
+    random.Random,
+    np.random.Generator,
+    np.random.RandomState,
+    tf.random.Generator,
+    keras.random.SeedGenerator,
+    keras.layers.Layer,
+)
+"""What draws random numbers, and goes on from call to call."""
 
 
 def makes_batches(data: Any) -> bool:
@@ -36,6 +48,20 @@ def draws_random_numbers(data: Any) -> bool:
     own = classes[: classes.index(keras.utils.PyDataset)]
     methods = [value for cls in own for value in vars(cls).values() if callable(value)]
     return tnt_data.draws_random_numbers(*methods)
+
+
+def batches_are_independent(data: Any) -> bool:
+    """Return whether making a batch leaves no trace in those that are made later. Local.
+
+    That is so if the code of `data` draws no random numbers, or seeds them each time, and if it
+    holds no generator of them. A generator of Python always goes on.
+
+    Args:
+        data: A `PyDataset` or a generator.
+    """
+    if not isinstance(data, keras.utils.PyDataset) or draws_random_numbers(data):
+        return False
+    return not any(isinstance(value, _DRAWING) for value in vars(data).values())
 
 
 def with_same_order(data: Any, shuffle: Any, seed: int = SEED) -> Any:

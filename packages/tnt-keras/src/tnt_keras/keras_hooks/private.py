@@ -11,6 +11,9 @@
 - How an optimizer accumulates gradients over several steps: its counter of steps (`iterations`
   counts updates), the sums so far, and the method that adds to them.
 - The seed of random functions that are given none: it is the only state of Keras without an owner.
+- The iterators over epochs of `fit`, which know the position in the data, and where `fit` asks for
+  the logs of an epoch: a run may be continued in the middle of one, or after its last step.
+- When `BackupAndRestore` writes and reads: what a backup holds, and how it is written, is ours.
 
 Other versions of Keras than those of the `VersionGate` are noticed when the first of these names is
 needed, or by `check_version`: importing this module neither fails nor logs.
@@ -46,6 +49,16 @@ _variable_creation = {
 }
 _accumulating_method = _GATE.find("keras", "Optimizer", "_backend_apply_gradients")
 _accumulator_index = _GATE.find("keras", "Optimizer", "_get_variable_index")
+_trainer = "keras.src.backend.tensorflow.trainer", "TensorFlowTrainer"
+_symbolic_build = _GATE.find(*_trainer, "_maybe_symbolic_build")
+_results_or_logs = _GATE.find(*_trainer, "_get_metrics_result_or_logs")
+_enumerate_epoch = _GATE.find(
+    "keras.src.trainers.epoch_iterator", "EpochIterator", "_enumerate_iterator"
+)
+_backup_methods = {
+    name: _GATE.find("keras.src.callbacks.backup_and_restore", "BackupAndRestore", name)
+    for name in ("_save_model", "_load_model")
+}
 _global_seed_generator = _GATE.find("keras.src.random.seed_generator", "global_seed_generator")
 _get_global_attribute = _GATE.find("keras.src.backend.common.global_state", "get_global_attribute")
 
@@ -163,6 +176,84 @@ def replaced_variable_creation(
     with contextlib.ExitStack() as stack:
         for name, plain in _variable_creation.items():
             stack.enter_context(replaced(keras.Variable, name, replace(plain)))
+        yield
+
+
+@contextlib.contextmanager
+def noticed_epochs(
+    model: keras.Model, of_training: Callable[[Any], None], of_validation: Callable[[Any], None]
+) -> Iterator[None]:
+    """Show the iterators over epochs of a `fit` in the block before they are used. Local.
+
+    Args:
+        model: The model whose `fit` it is.
+        of_training: Is given that of the training data, once.
+        of_validation: Is given that of the validation data, before each validation.
+    """
+    check_version()
+    plain = model._maybe_symbolic_build
+    known: list[Any] = []
+
+    def build(*args: Any, **kwargs: Any) -> None:
+        plain(*args, **kwargs)
+        epochs = kwargs.get("iterator")
+        if not known:
+            known.append(epochs)
+            of_training(epochs)
+        elif epochs is getattr(model, "_eval_epoch_iterator", None):
+            of_validation(epochs)
+
+    with replaced(model, "_maybe_symbolic_build", build):
+        yield
+
+
+def begin_next_epoch(epochs: Any, advance: Callable[[Iterator[Any]], Iterator[Any]]) -> None:
+    """Begin the next epoch of an iterator over epochs now; Keras goes on with it later. Local.
+
+    Args:
+        epochs: One that `noticed_epochs` has shown.
+        advance: Given what the epoch yields, tuples of numbers of steps, and at last the iterator
+            from which these steps are read; returns what is left of it for Keras.
+    """
+    rest = advance(epochs._enumerate_iterator())
+
+    def once() -> Iterator[Any]:
+        del epochs._enumerate_iterator
+        return rest
+
+    epochs._enumerate_iterator = once
+
+
+@contextlib.contextmanager
+def replaced_epoch_logs(model: keras.Model, replace: Callable[[Any], Any]) -> Iterator[None]:
+    """Replace the logs of the last step, of which `fit` makes those of an epoch. Local.
+
+    Args:
+        model: The model whose `fit` it is.
+        replace: Given the logs, an empty dictionary if no step has run.
+    """
+    check_version()
+    plain = model._get_metrics_result_or_logs
+    with replaced(model, "_get_metrics_result_or_logs", lambda logs: plain(replace(logs))):
+        yield
+
+
+@contextlib.contextmanager
+def replaced_backup(
+    callback: keras.callbacks.BackupAndRestore, save: Callable[[], None]
+) -> Iterator[None]:
+    """Let a `BackupAndRestore` only say when a backup is due. Local.
+
+    Args:
+        callback: It neither writes, reads nor deletes anything in the block.
+        save: Called in the place of writing.
+    """
+    check_version()
+    with (
+        replaced(callback, "_save_model", save),
+        replaced(callback, "_load_model", lambda: None),
+        replaced(callback, "delete_checkpoint", False),
+    ):
         yield
 
 

@@ -90,6 +90,19 @@ def prepare_steps(model: Any, step_name: str, batch_spec: Any) -> None:
         proofs.current.begin_call()
 
 
+def build_alone(model: Any, step_name: str, batch_spec: Any) -> None:
+    """Build a model before its first step on one rank, where Keras does so in the step. Local.
+
+    Args:
+        model: A distributed model.
+        step_name: As for `prepare_steps`.
+        batch_spec: Likewise.
+    """
+    if get_size() == 1 and step_name not in model._tnt_preparation.built_steps:
+        build_by_tracing(model, step_name, batch_spec)
+        model._tnt_preparation.built_steps.add(step_name)
+
+
 def prepare_single_step(model: Any, step_name: str, batch: Any) -> None:
     """Build a model and give all ranks the master's weights, unless it was done. Collective.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
@@ -22,8 +23,15 @@ from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.inputs.py_dataset import with_same_order
 from tnt_keras.inputs.seed import SEED
 from tnt_keras.keras_hooks.class_swap import MixinBase
+from tnt_keras.model.backup.callbacks import BackUp, Restore
+from tnt_keras.model.backup.fit_backup import FitBackup, backup_of
 from tnt_keras.model.batch_norm import warn_about_batch_statistics
-from tnt_keras.model.first_step import check_compiled, end_of_data_callback, prepare_steps
+from tnt_keras.model.first_step import (
+    build_alone,
+    check_compiled,
+    end_of_data_callback,
+    prepare_steps,
+)
 from tnt_keras.model.proved_steps import allow_another_proof
 from tnt_keras.process.verbosity import verbosity
 
@@ -122,18 +130,21 @@ class Fitting(MixinBase):
             "tnt_distribute_validation_dataset": tnt_distribute_validation_dataset,
             "verify_inputs": verify_inputs,
         }
-        return super().fit(**of_keras | _replacements(self, of_keras | of_tarantella))
+        given = of_keras | of_tarantella
+        backup = backup_of(self, callbacks)
+        require_same_arguments(given | {"BackupAndRestore": backup is not None})
+        with contextlib.nullcontext() if backup is None else backup.taking_part():
+            return super().fit(**of_keras | _replacements(self, given, backup))
 
 
-def _replacements(model: Any, given: dict[str, Any]) -> dict[str, Any]:
+def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -> dict[str, Any]:
     """Return what Keras' `fit` is given on this rank instead of the user's. Collective."""
-    require_same_arguments(given)
     training = InputArguments.of_call(given, TRAINING)
     validation = InputArguments.of_call(given, VALIDATION)
     # Another order in each call, like that of epochs, and the same on all ranks.
     seed = SEED + model._tnt_preparation.num_fits
     model._tnt_preparation.num_fits += 1
-    if is_left_to_keras(training, validation):
+    if backup is None and is_left_to_keras(training, validation):
         return {
             "x": with_same_order(given["x"], given["shuffle"], seed),
             "shuffle": given["shuffle"] if training.is_from_arrays else False,
@@ -146,7 +157,7 @@ def _replacements(model: Any, given: dict[str, Any]) -> dict[str, Any]:
     prepare_steps(model, "train_step", train_input.batch_spec)
     warn_about_batch_statistics(model, train_input.batch_size)
     ends = end_of_data_callback(model, training=train_input, testing=test_input)
-    return {
+    replacements = {
         "x": train_input.data,
         "y": None,
         "sample_weight": None,
@@ -158,11 +169,18 @@ def _replacements(model: Any, given: dict[str, Any]) -> dict[str, Any]:
         "validation_batch_size": None,
         "verbose": verbosity(given["verbose"]),
         "callbacks": select_callbacks(
-            given["callbacks"],
+            given["callbacks"] if backup is None else backup.callbacks,
             training=True,
             first=[
                 *([] if ends is None else [ends]),
                 ProveAgain(functools.partial(allow_another_proof, model)),
             ],
+            around=() if backup is None else (Restore(backup), BackUp(backup)),
         ),
     }
+    if backup is not None:
+        build_alone(model, "train_step", train_input.batch_spec)
+        lives_on = not training.is_from_arrays and not hasattr(training.x, "num_batches")
+        backup.begin(train_input, test_input, lives_on=lives_on)
+        replacements["initial_epoch"] = backup.first_epoch(given["initial_epoch"], given["epochs"])
+    return replacements

@@ -44,7 +44,7 @@ def synchronize(model: keras.Model) -> None:
         DifferentInputError: On all ranks, if the models differ in structure; names the first
             difference.
     """
-    variables = [*replicated_variables(model), *seed_states(model), *_states_of_generators(model)]
+    variables = [*replicated_variables(model), *seed_states(model), *states_of_generators(model)]
     _check_same_structure(variables)
     if broadcast("whether Keras has a seed", np.array(has_global_seed())):
         variables.append(global_seed())
@@ -101,8 +101,12 @@ def seed_states(model: keras.Model) -> list[Any]:
     ]
 
 
-def _states_of_generators(model: keras.Model) -> list[tf.Variable]:
-    """Return the states of TensorFlow's global generator and those in attributes of layers."""
+def states_of_generators(model: keras.Model) -> list[tf.Variable]:
+    """Return the states of TensorFlow's global generator and of those in layers. Local.
+
+    Args:
+        model: A built distributed model.
+    """
     attributes = [value for layer in all_layers(model) for value in vars(layer).values()]
     generators = [value for value in attributes if isinstance(value, tf.random.Generator)]
     with contextlib.suppress(RuntimeError):  # there is none if operations are deterministic

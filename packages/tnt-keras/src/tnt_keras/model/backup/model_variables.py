@@ -1,0 +1,67 @@
+"""All variables that decide how the training of a model goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
+from tnt_keras.step.metrics import all_metrics
+from tnt_keras.step.variables import name_of, replicated_variables, states_of_generators
+
+
+def variables_of(model: keras.Model) -> list[Any]:
+    """Return the variables of a model that a backup holds, each once. Local.
+
+    These are weights, optimizers with all that they remember, metrics, seeds of layers, states of
+    TensorFlow's generators, `tf.Variable`s in attributes of layers, and the seed that Keras has for
+    functions without one. All ranks have the same.
+
+    Args:
+        model: A built distributed model.
+    """
+    variables = [*replicated_variables(model), *model.variables]
+    variables += [each for optimizer in _optimizers(model) for each in optimizer.variables]
+    variables += [each for metric in all_metrics(model) for each in metric.variables]
+    variables += [each for layer in all_layers(model) for each in _tensorflow_variables(layer)]
+    variables += states_of_generators(model)
+    if has_global_seed():
+        variables.append(global_seed())
+    return list({id(variable): variable for variable in variables}.values())
+
+
+def build_optimizer(model: keras.Model) -> None:
+    """Make the variables of the compiled optimizer. Local.
+
+    Args:
+        model: A built distributed model.
+    """
+    optimizer = model.optimizer
+    if optimizer is not None and not optimizer.built:
+        optimizer.build(model.trainable_variables)
+
+
+def describe(variables: list[Any]) -> list[list[Any]]:
+    """Return name, shape and dtype of each variable. Local."""
+    return [[name_of(each), list(each.shape), tf.as_dtype(each.dtype).name] for each in variables]
+
+
+def values_of(variables: list[Any]) -> list[np.ndarray[Any, Any]]:
+    """Return the values of variables. Local."""
+    return [np.asarray(tf.convert_to_tensor(variable)) for variable in variables]
+
+
+def _optimizers(model: keras.Model) -> list[Any]:
+    values = [model.optimizer, *vars(model).values()]
+    return [each for each in values if isinstance(each, keras.optimizers.Optimizer)]
+
+
+def _tensorflow_variables(layer: Any) -> list[Any]:
+    return [
+        value
+        for value in vars(layer).values()
+        if isinstance(value, tf.Variable) and tf.as_dtype(value.dtype) != tf.string
+    ]

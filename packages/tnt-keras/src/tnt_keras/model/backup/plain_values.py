@@ -1,0 +1,116 @@
+"""Plain values as JSON with arrays beside it: no code is stored, and every value keeps its type."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+_PLAIN = (type(None), bool, int, float, str)
+_SEQUENCES: dict[str, Callable[[Any], Any]] = {"list": list, "tuple": tuple, "set": set}
+
+
+class NotPlainError(TypeError):
+    """A value is, or contains, an object that is not plain."""
+
+
+def encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    """Return what `json` can write of a value. Local.
+
+    Args:
+        value: None, numbers, texts, arrays, eager tensors, variables (of which the value counts),
+            functions that a module has by their name, and lists, tuples, sets and dicts of these.
+        arrays: The arrays in it are added to this list, not copied.
+
+    Raises:
+        NotPlainError: If there is anything else in it.
+    """
+    if type(value) in _PLAIN:
+        return value
+    for name, kind in _SEQUENCES.items():
+        if type(value) is kind:
+            return {name: [encode(one, arrays) for one in value]}
+    if type(value) is dict:
+        return {"dict": [[encode(key, arrays), encode(value[key], arrays)] for key in value]}
+    if _is_named_function(value):
+        return {"function": [value.__module__, value.__name__]}
+    arrays.append(_as_array(value))
+    return {_kind_of(value): len(arrays) - 1}
+
+
+def decode(encoded: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    """Return the value that `encode` was given; a variable's is an array. Local.
+
+    Args:
+        encoded: What `encode` returned, also after a way through JSON.
+        arrays: Those that it had added to the list, at the same places.
+    """
+    if not isinstance(encoded, dict):
+        return encoded
+    [(kind, content)] = encoded.items()
+    if kind in _SEQUENCES:
+        return _SEQUENCES[kind](decode(one, arrays) for one in content)
+    if kind == "dict":
+        return {decode(key, arrays): decode(one, arrays) for key, one in content}
+    if kind == "function":
+        module, name = content
+        return getattr(sys.modules[module], name)
+    array = arrays[content].copy()
+    if kind == "tensor":
+        return tf.constant(array)
+    return array[()] if kind == "scalar" else array
+
+
+def digest_of(value: Any) -> Any:
+    """Return what tells a value from others: a digest, or the object itself if not plain. Local."""
+    arrays: list[np.ndarray[Any, Any]] = []
+    try:
+        encoded = encode(value, arrays)
+    except NotPlainError:
+        return value
+    digest = hashlib.sha256(json.dumps(encoded).encode())
+    for array in arrays:
+        digest.update(f"{array.dtype.name}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return digest.digest()
+
+
+def is_variable(value: Any) -> bool:
+    """Return whether a value is a variable, which stays and is assigned to. Local."""
+    return hasattr(value, "assign") and hasattr(value, "dtype")
+
+
+def _is_named_function(value: Any) -> bool:
+    """Return whether a function can be found by its name, such as `keras.ops.less`."""
+    if not isinstance(value, types.FunctionType):
+        return False
+    return getattr(sys.modules.get(value.__module__), value.__name__, None) is value
+
+
+def _kind_of(value: Any) -> str:
+    if isinstance(value, np.generic):
+        return "scalar"
+    return "tensor" if tf.is_tensor(value) and not is_variable(value) else "array"
+
+
+def _as_array(value: Any) -> np.ndarray[Any, Any]:
+    if is_variable(value) or tf.is_tensor(value):
+        try:
+            array = np.asarray(tf.convert_to_tensor(value))
+        except (NotImplementedError, TypeError, ValueError, tf.errors.InvalidArgumentError):
+            raise NotPlainError(type(value).__name__) from None  # symbolic, ragged or sparse
+    elif isinstance(value, (np.generic, np.ndarray)):
+        array = np.asarray(value)
+    else:
+        raise NotPlainError(type(value).__name__)
+    try:
+        tf.as_dtype(array.dtype.name)
+    except TypeError:
+        raise NotPlainError(f"array of {array.dtype}") from None
+    return array

@@ -1,0 +1,194 @@
+"""All that decides how a training goes on, as JSON and arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from tnt_keras.keras_hooks.private import global_seed, has_global_seed
+from tnt_keras.model.backup.callback_states import CallbackState
+from tnt_keras.model.backup.container import read_container, write_container
+from tnt_keras.model.backup.model_variables import describe, values_of, variables_of
+from tnt_keras.model.backup.parts_of_ranks import gather_parts
+from tnt_keras.model.backup.plain_values import decode, encode
+from tnt_keras.model.backup.position import Progress
+from tnt_keras.model.backup.random_generators import generator_states
+from tnt_keras.process.log import logger
+from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
+from tnt_keras.step.accumulation import forget, settle
+
+_Arrays = list[np.ndarray[Any, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class SavedState:
+    """The state of a training in a backup, as one rank sees it.
+
+    Attributes:
+        fit_number: Which `fit` of the model it was, counted from 0.
+        steps_per_execution: Of the model.
+        progress: How far the `fit` had come.
+        has_global_seed: Whether Keras had a seed for functions without one.
+        variables: Name, shape and dtype of each variable.
+        values: Of the variables.
+        first_generators: States of random generators when the training began.
+        generators: Those when the backup was written.
+        callbacks: What `CallbackState.save` has returned for each callback.
+    """
+
+    fit_number: int
+    steps_per_execution: int
+    progress: Progress
+    has_global_seed: bool
+    variables: list[list[Any]]
+    values: _Arrays
+    first_generators: dict[str, Any]
+    generators: dict[str, Any]
+    callbacks: list[bytes]
+
+    @classmethod
+    def of_file(cls, content: dict[str, Any], arrays: _Arrays) -> SavedState:
+        """Return what `TrainingState.save` has made JSON and arrays of. Local.
+
+        A rank that the former run did not have gets what the master rank had.
+
+        Args:
+            content: From JSON.
+            arrays: As written.
+        """
+        num_variables, of_ranks = len(content["variables"]), content["parts"]
+        places = of_ranks[get_rank() if get_rank() < len(of_ranks) else MASTER_RANK]
+        parts = [arrays[num_variables + place].tobytes() for place in places]
+        generators = decode(*read_container(io.BytesIO(parts[0])))
+        return cls(
+            content["fit"],
+            content["steps_per_execution"],
+            Progress(**decode(content["progress"], arrays)),
+            content["has_global_seed"],
+            content["variables"],
+            arrays[:num_variables],
+            generators["first"],
+            generators["now"],
+            parts[1:],
+        )
+
+
+class TrainingState:
+    """The state of a model that is being trained, of its callbacks and of random generators.
+
+    Args:
+        model: A distributed model.
+        callbacks: Those whose state counts, after their `on_train_begin`.
+        fit_number: Which `fit` of the model it is, counted from 0.
+    """
+
+    def __init__(
+        self, model: Any, callbacks: Sequence[keras.callbacks.Callback], fit_number: int
+    ) -> None:
+        self._model = model
+        self._callbacks = [CallbackState(callback) for callback in callbacks]
+        self._fit_number = fit_number
+        self.first_generators = generator_states()
+        self._new: set[str] = set()  # classes of callbacks that a warning has named
+
+    def save(self, progress: Progress) -> tuple[dict[str, Any], _Arrays]:
+        """Return the state for a file; that of the master rank is complete. Collective.
+
+        Args:
+            progress: How far the training has come.
+        """
+        settle(self._model._tnt_communication.optimizers)  # the same with and without a restart
+        generators = {"first": self.first_generators, "now": generator_states()}
+        parts = [_packed(generators), *(callback.save() for callback in self._callbacks)]
+        places, parts = gather_parts(parts)
+        variables = variables_of(self._model)
+        arrays: _Arrays = []
+        if is_master_rank():
+            arrays = values_of(variables) + [np.frombuffer(part, np.uint8) for part in parts]
+        content = {
+            "fit": self._fit_number,
+            "steps_per_execution": self._model.steps_per_execution,
+            "progress": encode(dataclasses.asdict(progress), arrays),
+            "has_global_seed": has_global_seed(),
+            "variables": describe(variables),
+            "parts": places,
+        }
+        return content, arrays
+
+    def restore_callbacks(self, saved: SavedState) -> None:
+        """Give the callbacks what those of the same class had, one after the other. Local.
+
+        Args:
+            saved: As read.
+        """
+        remaining = list(saved.callbacks)
+        for callback in self._callbacks:
+            state = next((each for each in remaining if callback.fits(each)), None)
+            if state is None:
+                self._warn_of_new(callback.class_name)
+            else:
+                remaining.remove(state)
+                callback.restore(state)
+
+    def _warn_of_new(self, class_name: str) -> None:
+        if class_name not in self._new:
+            self._new.add(class_name)
+            logger.warning(
+                "The backup has no state for the callback %s, which begins anew. Give `fit` the "
+                "callbacks of the run that is to be continued.",
+                class_name,
+            )
+
+
+def restore_variables(model: Any, saved: SavedState) -> None:
+    """Give the variables of a model the values that they had. Local.
+
+    Args:
+        model: A built distributed model.
+        saved: As read.
+
+    Raises:
+        ValueError: If the model has other variables; names the first difference.
+    """
+    if saved.has_global_seed:
+        global_seed()
+    variables = variables_of(model)
+    if has_global_seed() and not saved.has_global_seed:
+        variables = [variable for variable in variables if variable is not global_seed()]
+    _check_same_structure(describe(variables), saved.variables)
+    for variable, value in zip(variables, saved.values, strict=True):
+        variable.assign(value)
+    for optimizer in model._tnt_communication.optimizers:
+        forget(optimizer)
+
+
+def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:
+    """Compare variables but for their names: a process may number its layers differently."""
+    for number in range(max(len(own), len(saved))):
+        here, there = (each[number] if number < len(each) else None for each in (own, saved))
+        if here is None or there is None or here[1:] != there[1:]:
+            raise ValueError(
+                f"The backup does not fit to the model: variable {number} is {_shown(there)} in "
+                f"the backup and {_shown(here)} in the model. Continue with the model, optimizer "
+                "and metrics that the run began with, or remove the backup to begin anew."
+            )
+
+
+def _shown(variable: list[Any] | None) -> str:
+    if variable is None:
+        return "absent"
+    name, shape, dtype = variable
+    return f"{name!r} of shape {tuple(shape)} and dtype {dtype}"
+
+
+def _packed(value: Any) -> bytes:
+    arrays: _Arrays = []
+    encoded = encode(value, arrays)
+    stream = io.BytesIO()
+    write_container(stream, encoded, arrays)
+    return stream.getvalue()

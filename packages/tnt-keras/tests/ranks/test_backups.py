@@ -1,0 +1,159 @@
+"""A run that is killed and started again ends with the very bits of one that was not."""
+
+from __future__ import annotations
+
+import pathlib
+import signal
+from typing import Any
+
+import backups
+import numpy as np
+import pytest
+from backups import DATA, Death, Options
+from rank_pools import ENVIRONMENT
+
+from tnt_comm.testing import observe_ranks, run_ranks
+
+
+class Runs:
+    """Runs of one training, on forks of one process."""
+
+    def __init__(self, preloaded: Any, folder: pathlib.Path, kind: str, options: Options) -> None:
+        self._preloaded, self._folder = preloaded, folder
+        self._kind, self._options = kind, options
+
+    def _run(self, run: Any, size: int, folder: str, death: Death) -> list[Any]:
+        arguments = (self._kind, str(self._folder / folder), death, self._options)
+        env = {**ENVIRONMENT, "TNT_TIMEOUT_S": "100"}
+        ranks: list[Any] = run(backups.train, size, *arguments, env=env, preloaded=self._preloaded)
+        return ranks
+
+    def undisturbed(self, size: int) -> list[Any]:
+        """The results of ranks that were never killed."""
+        return self._run(run_ranks, size, "undisturbed", Death())
+
+    def kill(self, size: int, death: Death) -> bool:
+        """Run until processes are killed; False if the training has ended before."""
+        reports = self._run(observe_ranks, size, "killed", death)
+        killed = [rank for rank, each in enumerate(reports) if each.exit_code == -signal.SIGKILL]
+        assert death.rank is None or killed in ([], [death.rank])
+        return bool(killed)
+
+    def continued(self, size: int) -> list[Any]:
+        """The results of the runs that were killed, started a last time."""
+        return self._run(run_ranks, size, "killed", Death())
+
+
+def _assert_same(of_ranks: list[Any], expected_of_ranks: list[Any]) -> None:
+    for actual, expected in zip(of_ranks, expected_of_ranks, strict=True):
+        variables, others = actual.pop("variables"), expected.pop("variables")
+        assert [each.tobytes() for each in variables] == [each.tobytes() for each in others]
+        assert repr(actual) == repr(expected)
+        assert not actual["folder is left"]
+
+
+def _assert_continues(runs: Runs, size: int, *deaths: Death) -> None:
+    expected = runs.undisturbed(size)
+    for death in deaths:
+        assert runs.kill(size, death)
+    _assert_same(runs.continued(size), expected)
+
+
+def test_killed_in_the_middle_of_an_epoch_and_of_writing(
+    preloaded: Any, tmp_path: pathlib.Path
+) -> None:
+    runs = Runs(preloaded, tmp_path, "shuffled", Options())
+    _assert_continues(runs, 2, Death("on_train_batch_end", 7), Death("write", 2))
+
+
+def test_one_rank_continues_after_the_last_step_of_an_epoch(
+    preloaded: Any, tmp_path: pathlib.Path
+) -> None:
+    options = Options(accumulated_steps=3, draws_of_rows=False)
+    runs = Runs(preloaded, tmp_path, "PyDataset with noise", options)
+    _assert_continues(runs, 1, Death("on_test_batch_end", 1))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("kind", DATA)
+def test_killed_again_and_again(
+    kind: str, size: int, preloaded: Any, tmp_path: pathlib.Path
+) -> None:
+    runs = Runs(preloaded, tmp_path, kind, Options())
+    expected, num_killed = runs.undisturbed(size), 0
+    while runs.kill(size, Death("on_train_batch_end", 4)):
+        num_killed += 1
+    assert num_killed >= 2
+    _assert_same(runs.continued(size), expected)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("probe", ["off", "error"])
+def test_killed_after_every_step(probe: str, preloaded: Any, tmp_path: pathlib.Path) -> None:
+    runs = Runs(preloaded, tmp_path, "shuffled", Options(probe=probe))
+    expected, num_killed = runs.undisturbed(2), 0
+    while runs.kill(2, Death("on_train_batch_end", 1)):
+        num_killed += 1
+    assert num_killed > 10
+    _assert_same(runs.continued(2), expected)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("save_freq", ["epoch", 2])
+@pytest.mark.parametrize(
+    "death",
+    [
+        Death("on_train_batch_begin", 0),
+        Death("on_train_batch_end", 4),
+        Death("on_test_batch_end", 8),
+        Death("on_epoch_begin", 1),
+        Death("on_epoch_end", 1),
+        Death("write", 1),
+        Death("on_train_end", 0),
+        Death("on_train_batch_end", 8, rank=0),
+        Death("on_train_batch_end", 8, rank=1),
+        Death("on_epoch_end", 2, rank=1),
+    ],
+    ids=lambda death: "-".join(map(str, death)),
+)
+def test_killed_at_any_point(
+    death: Death, save_freq: Any, preloaded: Any, tmp_path: pathlib.Path
+) -> None:
+    runs = Runs(preloaded, tmp_path, "shuffled", Options(save_freq))
+    _assert_continues(runs, 2, death)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["shuffled", "unknown length", "arrays"])
+@pytest.mark.parametrize("size", [1, 2])
+def test_several_steps_in_one_execution(
+    size: int, kind: str, preloaded: Any, tmp_path: pathlib.Path
+) -> None:
+    runs = Runs(preloaded, tmp_path, kind, Options(2, steps_per_execution=2))
+    _assert_continues(runs, size, Death("on_train_batch_end", 4))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["shuffled", "arrays", "repeated"])
+def test_gradients_that_ranks_have_accumulated_are_in_the_backup(
+    kind: str, preloaded: Any, tmp_path: pathlib.Path
+) -> None:
+    runs = Runs(preloaded, tmp_path, kind, Options(accumulated_steps=3))
+    _assert_continues(runs, 2, Death("on_train_batch_end", 5), Death("on_train_batch_end", 3))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 3), (3, 2)])
+def test_another_number_of_ranks_continues_to_rounding(
+    before: int, after: int, preloaded: Any, tmp_path: pathlib.Path
+) -> None:
+    runs = Runs(preloaded, tmp_path, "shuffled", Options(draws_of_rows=False))
+    [expected, *_] = runs.undisturbed(before)
+    assert runs.kill(before, Death("on_train_batch_end", 7))
+    for actual in runs.continued(after):
+        assert actual["epoch"] == expected["epoch"]
+        for key, values in expected["history"].items():
+            np.testing.assert_allclose(actual["history"][key], values, atol=1e-5)
+        for one, other in zip(actual["variables"], expected["variables"], strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
