@@ -272,12 +272,12 @@ def test_files_of_a_call_are_for_their_owner_alone():
 
 def test_tracebacks_show_the_lines_of_a_notebooks_cell():
     name, source = "/tmp/a_kernel/17.py", 'def fail():\n    raise LookupError("in a cell")\n'
-    names = {}
+    names = {"__name__": "__main__"}
     exec(compile(source, name, "exec"), names)
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     try:
         with pytest.raises(LookupError) as caught:
-            launch(lambda: names["fail"](), n=1)
+            launch(names["fail"], n=1)
     finally:
         del linecache.cache[name]
     assert 'line 2, in fail\n    raise LookupError("in a cell")\n' in str(caught.value.__cause__)
