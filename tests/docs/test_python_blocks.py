@@ -40,6 +40,7 @@ def write_report(history):
 """
 GIVEN = {
     "README.md": PLAIN_MODEL,
+    "docs/howto/continue_a_killed_run.md": f"import collections\n{TRAINED_MODEL}",
     "docs/howto/run_on_more_ranks.md": f"{IMPORTS}download, read_settings = str, dict",
     "docs/howto/save_and_load.md": TRAINED_MODEL,
     "docs/howto/use_callbacks.md": f"import time\n{TRAINED_MODEL}",

@@ -41,7 +41,7 @@ OTHERS = {
 
 def test_every_callback_of_keras_is_tested() -> None:
     names = {name for name in dir(keras.callbacks) if name[0].isupper()}
-    assert names == {*OF_KERAS, *OTHERS}
+    assert names <= {*OF_KERAS, *OTHERS}  # older versions have fewer
 
 
 @pytest.mark.parametrize("name", OF_KERAS)

@@ -10,7 +10,7 @@ import pytest
 
 import tnt_keras
 from tnt_keras.callbacks import Callback, run_on_master
-from tnt_keras.callbacks.writers import is_writer
+from tnt_keras.callbacks.writers import FILE_WRITERS, is_writer
 
 DECIDING = [
     keras.callbacks.EarlyStopping(),
@@ -74,6 +74,11 @@ def test_loggers_are_known_by_their_package_also_derived_ones(module: str) -> No
 @pytest.mark.parametrize("module", ["wandb_of_mine", "train", "__main__"])
 def test_other_classes_run_on_all_ranks(module: str) -> None:
     assert not is_writer(class_of_module(module)())
+
+
+def test_the_checkpoints_of_a_package_that_is_not_there_are_written_once() -> None:
+    orbax = getattr(keras.callbacks, "OrbaxCheckpoint", None)  # not in all versions
+    assert orbax is None or orbax in FILE_WRITERS
 
 
 @pytest.mark.parametrize("name", ["CSVLogger", "RemoteMonitor"])
