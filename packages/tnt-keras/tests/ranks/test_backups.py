@@ -12,7 +12,7 @@ import pytest
 from backups import DATA, Death, Options
 from rank_pools import ENVIRONMENT
 
-from tnt_comm.testing import observe_ranks, run_ranks
+from tnt_comm.testing import RanksFailed, observe_ranks, run_ranks
 
 
 class Runs:
@@ -36,6 +36,8 @@ class Runs:
         """Run until processes are killed; False if the training has ended before."""
         reports = self._run(observe_ranks, size, "killed", death)
         killed = [rank for rank, each in enumerate(reports) if each.exit_code == -signal.SIGKILL]
+        if not killed and any(report.has_failed for report in reports):
+            raise RanksFailed(reports, backups.train.__qualname__)
         assert death.rank is None or killed in ([], [death.rank])
         return bool(killed)
 
