@@ -84,6 +84,39 @@ def train(
     return {"history": history.history, **_state_of(model)}
 
 
+class InTurns(keras.Model):
+    """Trains its two layers by two calls of one optimizer in a step, which count as two."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = keras.layers.Dense(4, "tanh"), keras.layers.Dense(3, "softmax")
+
+    def call(self, x: Any) -> Any:
+        return self.second(self.first(x))
+
+    def train_step(self, data: Any) -> Any:
+        x, y, _ = data
+        for layer in (self.first, self.second):
+            with tf.GradientTape() as tape:
+                loss = self.compute_loss(x, y, self(x, training=True))
+            gradients = tape.gradient(loss, layer.trainable_variables)
+            self.optimizer.apply(gradients, layer.trainable_variables)
+        return {"loss": loss}
+
+
+def train_in_turns(distributed: bool, eager: bool) -> dict[str, Any]:
+    """Each third call is an update, in turns of the one layer and of the other."""
+    keras.utils.set_random_seed(11)
+    model = InTurns()
+    model(np.zeros((1, 10), "float32"))
+    optimizer = keras.optimizers.SGD(0.1, gradient_accumulation_steps=3)
+    optimizer.build(model.trainable_variables)
+    arguments = {"optimizer": optimizer, "loss": "sparse_categorical_crossentropy"}
+    model = compiled(model, distributed, {**arguments, "run_eagerly": eager})
+    model.fit(_data("dense"), epochs=2, verbose=0)
+    return _state_of(model)
+
+
 def train_with_two_stops(distributed: bool, folder: pathlib.Path, is_read: bool) -> dict[str, Any]:
     """Trains 6 steps, 3 for an update, by 4 and 2; between them the model is written, or was read.
 

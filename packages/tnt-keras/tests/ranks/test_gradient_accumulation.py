@@ -44,6 +44,14 @@ def test_training_equals_serial(
     )
 
 
+@pytest.mark.parametrize("eager", [False, pytest.param(True, marks=thorough)])
+def test_an_update_drops_the_sums_of_all_variables_as_keras_does(eager: bool, pool_of: Any) -> None:
+    [serial] = pool_of(1).run(accumulating.train_in_turns, False, eager)
+    for result in pool_of(2).run(accumulating.train_in_turns, True, eager):
+        for name, value in serial.items():
+            assert_close(result[name], value, BOUND, name)
+
+
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=thorough)])
 def test_file_of_an_unfinished_update_is_the_serial_one(
     size: int, pool_of: Any, tmp_path: pathlib.Path

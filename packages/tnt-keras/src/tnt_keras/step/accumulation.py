@@ -121,9 +121,7 @@ class Accumulation:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._sums: dict[tuple[int, type], _Sum] = {}
-        self._num_steps = _outside_of_graphs(
-            lambda: tf.Variable(0, trainable=False, dtype=tf.int64)
-        )
+        self._num_steps, self._update = _outside_of_graphs(lambda: (_counter(0), _counter(0)))
 
     @property
     def is_pending(self) -> bool:
@@ -131,10 +129,13 @@ class Accumulation:
         return int(self._num_steps.numpy()) > 0
 
     def forget(self) -> None:
-        """Drop what was added up, since the optimizer goes on from another state. Local."""
+        """Drop what was added up, since the optimizer goes on from another state. Local.
+
+        That holds for all sums, as in Keras: also those of variables which a graph does not know,
+        since another graph trains them.
+        """
         self._num_steps.assign(0)
-        for each in self._sums.values():
-            each.clear()
+        self._update.assign_add(1)
 
     def reduce(
         self,
@@ -208,15 +209,20 @@ class Accumulation:
         key = (id(variable), kind)
         if key not in self._sums:
             self._sums[key] = _outside_of_graphs(
-                lambda: kind(variable, gradient.name, gradient.value)
+                lambda: kind(variable, gradient.name, gradient.value, self._update)
             )
         return self._sums[key]
 
 
 class _Sum(Protocol):
-    """What this rank has added up of the gradients of one variable; a total is this and more."""
+    """What this rank has added up of the gradients of one variable; a total is this and more.
+
+    It is kept for one update, of which `update` holds the number; for another it is nothing.
+    """
 
     variable: Any
+
+    def __init__(self, variable: Any, name: str, gradient: Any, update: tf.Variable) -> None: ...
 
     def value(self) -> Any: ...
 
@@ -224,21 +230,24 @@ class _Sum(Protocol):
 
     def keep(self, total: Any) -> None: ...
 
-    def clear(self) -> None: ...
-
     def collectives(self, total: Any) -> Any: ...
 
     def as_dense(self, result: Any) -> tf.Tensor: ...
 
 
 class _DenseSum:
-    def __init__(self, variable: Any, name: str, gradient: tf.Tensor) -> None:
+    def __init__(self, variable: Any, name: str, gradient: tf.Tensor, update: tf.Variable) -> None:
         self.variable = variable
         self._name = name
         self._sum = tf.Variable(tf.zeros(variable.shape, gradient.dtype), trainable=False)
+        self._update, self._kept_for = update, _counter(-1)
 
     def value(self) -> tf.Tensor:
-        return self._sum.read_value()
+        return tf.cond(
+            tf.equal(self._kept_for, self._update),
+            self._sum.read_value,
+            lambda: tf.zeros(self._sum.shape, self._sum.dtype),
+        )
 
     def plus(self, gradient: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
         # Not a number times 0 is 0 here: a rank without samples contributes nothing.
@@ -246,9 +255,7 @@ class _DenseSum:
 
     def keep(self, total: tf.Tensor) -> None:
         self._sum.assign(total, read_value=False)
-
-    def clear(self) -> None:
-        self._sum.assign(tf.zeros_like(self._sum), read_value=False)
+        self._kept_for.assign(self._update, read_value=False)
 
     def collectives(self, total: tf.Tensor) -> Allreduce:
         return Allreduce(self._name, total, one())
@@ -260,14 +267,20 @@ class _DenseSum:
 class _SumOfSlices:
     """Slices one after the other: their sum is formed by Keras, which has them all in the end."""
 
-    def __init__(self, variable: Any, name: str, gradient: tf.IndexedSlices) -> None:
+    def __init__(
+        self, variable: Any, name: str, gradient: tf.IndexedSlices, update: tf.Variable
+    ) -> None:
         self.variable = variable
         self._name = name
         self._values = _empty_rows(variable.shape[1:], gradient.values.dtype)
         self._indices = _empty_rows([], gradient.indices.dtype)
+        self._update, self._kept_for = update, _counter(-1)
 
     def value(self) -> tuple[tf.Tensor, tf.Tensor]:
-        return self._values.read_value(), self._indices.read_value()
+        values, indices = self._values.read_value(), self._indices.read_value()
+        is_kept = tf.equal(self._kept_for, self._update)
+        num_rows = tf.where(is_kept, tf.shape(indices)[0], 0)
+        return values[:num_rows], indices[:num_rows]
 
     def plus(self, gradient: tf.IndexedSlices, weight: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         num_rows = tf.shape(gradient.indices)[0]
@@ -280,10 +293,7 @@ class _SumOfSlices:
     def keep(self, total: tuple[tf.Tensor, tf.Tensor]) -> None:
         self._values.assign(total[0], read_value=False)
         self._indices.assign(total[1], read_value=False)
-
-    def clear(self) -> None:
-        for variable in (self._values, self._indices):
-            variable.assign(tf.zeros([0, *variable.shape[1:]], variable.dtype), read_value=False)
+        self._kept_for.assign(self._update, read_value=False)
 
     def collectives(self, total: tuple[tf.Tensor, tf.Tensor]) -> tuple[Allgather, Allgather]:
         values, indices = total
@@ -305,6 +315,10 @@ def _outside_of_graphs(make: Callable[[], _Made]) -> _Made:
     """
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(make).result()
+
+
+def _counter(value: int) -> tf.Variable:
+    return tf.Variable(value, trainable=False, dtype=tf.int64)
 
 
 def _empty_rows(shape: Any, dtype: tf.DType) -> tf.Variable:
