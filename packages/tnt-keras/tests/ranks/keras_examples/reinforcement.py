@@ -15,7 +15,7 @@ from .samples import BATCH_SIZE, adam, shown
 
 
 class Corridor:
-    """A walk on five places, which ends with a reward at the right end."""
+    """A walk on five places, which ends with a reward at the right end; each move costs."""
 
     def reset(self) -> np.ndarray:
         self.place = 1
@@ -23,7 +23,7 @@ class Corridor:
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool]:
         self.place = max(0, min(4, self.place + (1 if action else -1)))
-        return self._state(), float(self.place == 4), self.place == 4
+        return self._state(), float(self.place == 4) - 0.1, self.place == 4
 
     def _state(self) -> np.ndarray:
         return np.eye(5, dtype="float32")[self.place]
