@@ -80,6 +80,7 @@ def test_the_table_has_all_combinations_of_factors_that_may_interact() -> None:
     for names in training_table.INTERACTING:
         present = {tuple(row[name] for name in names) for row in rows}
         for values in itertools.product(*(FACTORS[name] for name in names)):
-            assert (values in present) == is_possible(dict(zip(names, values, strict=True)))
+            if is_possible(dict(zip(names, values, strict=True))):
+                assert values in present
     assert all(map(is_possible, rows))
     assert len(rows) < 150
