@@ -163,7 +163,7 @@ def test_each_rank_writes_and_reads_its_own_snapshot(case: str, tmp_path: Path) 
 @pytest.fixture
 def unknown_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tensorflow_private, "KNOWN_VERSIONS", ((1, 0),))
-    read._warn_of_unknown_release.cache_clear()
+    read.warn_of_unknown_release.cache_clear()
 
 
 @pytest.mark.usefixtures("unknown_release")
