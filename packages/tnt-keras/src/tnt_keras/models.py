@@ -11,7 +11,6 @@ from typing import Any
 
 import keras
 
-from tnt_keras.collectives.alone import what_is_alone
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.model.atomic_write import write_atomically
 from tnt_keras.model.keras_signature import signature_of
@@ -72,8 +71,7 @@ def _save_plain(
     on_all_ranks: bool,
     **kwargs: Any,
 ) -> None:
-    if what_is_alone() is None:
-        settle([getattr(model, "optimizer", None)])
+    settle([getattr(model, "optimizer", None)])
 
     def write_to(path: pathlib.Path) -> None:
         model.save(path, zipped=zipped, **kwargs)

@@ -33,7 +33,8 @@ def select_callbacks(
     *,
     training: bool,
     first: Sequence[keras.callbacks.Callback] = (),
-    around: Sequence[keras.callbacks.Callback] = (),
+    before: Sequence[keras.callbacks.Callback] = (),
+    after: Sequence[keras.callbacks.Callback] = (),
     lockstep: bool = True,
 ) -> Any:
     """Return the callbacks that run on this rank. Collective on several ranks in lockstep.
@@ -46,7 +47,8 @@ def select_callbacks(
         callbacks: As in Keras: None, one callback, a list, or a `CallbackList`.
         training: Whether they are for `fit`.
         first: Callbacks that run before those of the user, on several ranks.
-        around: A callback that runs before all others and one that runs after them, or none.
+        before: Callbacks that run before all others, on any number of ranks.
+        after: Likewise, after all others.
         lockstep: Whether ranks take the same steps. They do not if each predicts for samples of
             its own.
 
@@ -55,11 +57,10 @@ def select_callbacks(
             or is not there on all ranks that it needs; says what to do.
     """
     marks = [TimelineMarks()] if timeline.is_on() else []
-    before, after = around[:1], around[1:]
     if get_size() == 1:
         given = as_list(callbacks)
         wraps_own = any(isinstance(one, Callback) and _is_of_keras(one.callback) for one in given)
-        if not (marks or wraps_own or around):
+        if not (marks or wraps_own or before or after):
             return callbacks
         return [*marks, *before, *map(_on_one_rank, given), *after]
     refuse_own_list(callbacks)

@@ -72,7 +72,7 @@ class VersionGate:
             after = (self._newest[0], self._newest[1] + 1)
             raise ImportError(
                 f"{self._package} {version} is not supported by tnt-keras, which was tested with "
-                f"{self._package} {tested}. Install one of these: "
+                f"{self._package} {tested}: "
                 f"`pip install '{self._requirement}>={_dotted(self._oldest)},<{_dotted(after)}'`."
             )
         if self.missing:

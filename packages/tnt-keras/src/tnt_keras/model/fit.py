@@ -175,7 +175,8 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
                 *([] if ends is None else [ends]),
                 ProveAgain(functools.partial(allow_another_proof, model)),
             ],
-            around=() if backup is None else (Restore(backup), BackUp(backup)),
+            before=[] if backup is None else [Restore(backup)],
+            after=[] if backup is None else [BackUp(backup)],
         ),
     }
     if backup is not None:

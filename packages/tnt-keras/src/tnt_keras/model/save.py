@@ -8,7 +8,6 @@ from typing import Any
 
 import keras
 
-from tnt_keras.collectives.alone import what_is_alone
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.atomic_write import write_atomically
@@ -52,7 +51,7 @@ class Saving(MixinBase):
             FileExistsError: On all ranks, if the file exists and `overwrite` is False.
             OSError: On all ranks, if the file cannot be written.
         """
-        self._tnt_settle()
+        settle(self._tnt_communication.optimizers)
 
         def write_to(path: pathlib.Path) -> None:
             keras.Model.save(self, path, zipped=zipped, **kwargs)
@@ -81,7 +80,7 @@ class Saving(MixinBase):
             FileExistsError: As `save` does.
             OSError: As `save` does.
         """
-        self._tnt_settle()
+        settle(self._tnt_communication.optimizers)
 
         def write_to(path: pathlib.Path) -> None:
             keras.Model.save_weights(self, path, **kwargs)
@@ -146,8 +145,3 @@ class Saving(MixinBase):
         """
         self._tnt_preparation.is_synchronized = False
         super().set_weights(weights)
-
-    def _tnt_settle(self) -> None:
-        """Complete the state of optimizers, for a file that all ranks write together."""
-        if what_is_alone() is None:
-            settle(self._tnt_communication.optimizers)

@@ -24,6 +24,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import tensorflow as tf
 
+from tnt_keras.collectives.alone import what_is_alone
 from tnt_keras.collectives.channel import Allgather, Allreduce, Channel
 from tnt_keras.collectives.exchange import Condition, ExchangeSequence
 from tnt_keras.collectives.messages import allreduce
@@ -75,11 +76,14 @@ def accumulation_for(optimizer: Any, channel: Channel) -> Accumulation:
 def settle(optimizers: Sequence[Any]) -> None:
     """Give optimizers what ranks have added up for them on their own. Collective.
 
-    Afterwards their variables are those of the serial run, in the middle of an update too.
+    Afterwards their variables are those of the serial run, in the middle of an update too. On a
+    rank that runs alone, such as the master in a callback of its own, nothing is done.
 
     Args:
         optimizers: The same on all ranks, whether they accumulate or not.
     """
+    if what_is_alone() is not None:
+        return
     for optimizer in optimizers:
         if optimizer in _of_optimizers:
             _of_optimizers[optimizer].settle(optimizer)
@@ -209,20 +213,30 @@ class Accumulation:
         key = (id(variable), kind)
         if key not in self._sums:
             self._sums[key] = _outside_of_graphs(
-                lambda: kind(variable, gradient.name, gradient.value, self._update)
+                lambda: kind(variable, gradient.name, gradient.value, _OneUpdate(self._update))
             )
         return self._sums[key]
 
 
-class _Sum(Protocol):
-    """What this rank has added up of the gradients of one variable; a total is this and more.
+class _OneUpdate:
+    """Whether a sum is of the current update, whose number is `current`; else it is nothing."""
 
-    It is kept for one update, of which `update` holds the number; for another it is nothing.
-    """
+    def __init__(self, current: tf.Variable) -> None:
+        self._current, self._kept_for = current, _counter(-1)
+
+    def is_current(self) -> tf.Tensor:
+        return tf.equal(self._kept_for, self._current)
+
+    def keep(self) -> None:
+        self._kept_for.assign(self._current, read_value=False)
+
+
+class _Sum(Protocol):
+    """What this rank has added up of the gradients of one variable; a total is this and more."""
 
     variable: Any
 
-    def __init__(self, variable: Any, name: str, gradient: Any, update: tf.Variable) -> None: ...
+    def __init__(self, variable: Any, name: str, gradient: Any, update: _OneUpdate) -> None: ...
 
     def value(self) -> Any: ...
 
@@ -236,15 +250,14 @@ class _Sum(Protocol):
 
 
 class _DenseSum:
-    def __init__(self, variable: Any, name: str, gradient: tf.Tensor, update: tf.Variable) -> None:
+    def __init__(self, variable: Any, name: str, gradient: tf.Tensor, update: _OneUpdate) -> None:
         self.variable = variable
-        self._name = name
+        self._name, self._update = name, update
         self._sum = tf.Variable(tf.zeros(variable.shape, gradient.dtype), trainable=False)
-        self._update, self._kept_for = update, _counter(-1)
 
     def value(self) -> tf.Tensor:
         return tf.cond(
-            tf.equal(self._kept_for, self._update),
+            self._update.is_current(),
             self._sum.read_value,
             lambda: tf.zeros(self._sum.shape, self._sum.dtype),
         )
@@ -255,7 +268,7 @@ class _DenseSum:
 
     def keep(self, total: tf.Tensor) -> None:
         self._sum.assign(total, read_value=False)
-        self._kept_for.assign(self._update, read_value=False)
+        self._update.keep()
 
     def collectives(self, total: tf.Tensor) -> Allreduce:
         return Allreduce(self._name, total, one())
@@ -268,18 +281,16 @@ class _SumOfSlices:
     """Slices one after the other: their sum is formed by Keras, which has them all in the end."""
 
     def __init__(
-        self, variable: Any, name: str, gradient: tf.IndexedSlices, update: tf.Variable
+        self, variable: Any, name: str, gradient: tf.IndexedSlices, update: _OneUpdate
     ) -> None:
         self.variable = variable
-        self._name = name
+        self._name, self._update = name, update
         self._values = _empty_rows(variable.shape[1:], gradient.values.dtype)
         self._indices = _empty_rows([], gradient.indices.dtype)
-        self._update, self._kept_for = update, _counter(-1)
 
     def value(self) -> tuple[tf.Tensor, tf.Tensor]:
         values, indices = self._values.read_value(), self._indices.read_value()
-        is_kept = tf.equal(self._kept_for, self._update)
-        num_rows = tf.where(is_kept, tf.shape(indices)[0], 0)
+        num_rows = tf.where(self._update.is_current(), tf.shape(indices)[0], 0)
         return values[:num_rows], indices[:num_rows]
 
     def plus(self, gradient: tf.IndexedSlices, weight: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -293,7 +304,7 @@ class _SumOfSlices:
     def keep(self, total: tuple[tf.Tensor, tf.Tensor]) -> None:
         self._values.assign(total[0], read_value=False)
         self._indices.assign(total[1], read_value=False)
-        self._kept_for.assign(self._update, read_value=False)
+        self._update.keep()
 
     def collectives(self, total: tuple[tf.Tensor, tf.Tensor]) -> tuple[Allgather, Allgather]:
         values, indices = total

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import layers
+from probe_models.generative import Distiller
 from serial_comparison import Values
 
 from .registry import example
@@ -240,26 +241,6 @@ def metric_learning(tnt: Any) -> Values:
 
 @example("vision", "knowledge distillation from a trained teacher")
 def distillation(tnt: Any) -> Values:
-    class Distiller(keras.Model):
-        def __init__(self, teacher: Any, student: Any) -> None:
-            super().__init__()
-            self.teacher, self.student = teacher, student
-            self.divergence = keras.losses.KLDivergence()
-
-        def call(self, x: Any) -> Any:
-            return self.student(x)
-
-        def compute_loss(
-            self,
-            x: Any = None,
-            y: Any = None,
-            y_pred: Any = None,
-            sample_weight: Any = None,
-            training: bool = True,
-        ) -> Any:
-            soft = [tf.nn.softmax(each / 3.0) for each in (self.teacher(x, training=False), y_pred)]
-            return 0.1 * super().compute_loss(x, y, y_pred) + 0.9 * self.divergence(*soft) * 9.0
-
     def network(width: int) -> Any:
         first = layers.Dense(width, "tanh")
         return keras.Sequential([keras.Input((8, 8, 1)), layers.Flatten(), first, layers.Dense(3)])

@@ -239,10 +239,10 @@ class Comparison:
         samples = scenario.samples
         order = np.roll(np.arange(samples.num_rows)[::-1], 1)
         rows = take_rows(samples.all_rows, order)
-        # With few made-up samples other sizes of the batch round otherwise, not other orders.
-        roundoff = self._precision.roundoff if scenario.has_other_values else 0.0
         permuted = on_all_ranks(
-            lambda: self._runner.permuted(rows, order, scenario.reference, roundoff)
+            lambda: self._runner.permuted(
+                rows, order, scenario.reference, self._precision.roundoff
+            )
         )
         return in_serial_order(permuted, order)
 

@@ -1,9 +1,9 @@
 """How far two correct computations of one value can be apart.
 
 Two orders of summation differ by a multiple of the unit roundoff, measured in the largest entry of
-the value; how much more a model amplifies is seen by running the serial step with permuted rows.
-With a safety factor K, the coarsest unit roundoff eps that computes, the largest entry `scale` of
-the value, and the largest entry G of all gradients,
+the value; how much more a model amplifies is seen by running the serial step with permuted rows and
+weights that are moved by a unit roundoff. With a safety factor K, the coarsest unit roundoff eps
+that computes, the largest entry `scale` of the value, and the largest entry G of all gradients,
 
     tolerance = K * max(min(noise, 0.01 * scale / K), eps * scale, 0.1 * eps * G).
 
@@ -19,8 +19,7 @@ a network that has learned its samples are differences of nearly equal numbers, 
 of them. So `scale` and G are not below those of the first proof.
 
 Samples with made-up values may be divided by nearly zero, so that a sum is what is left of much
-larger numbers: their noise is bounded by a twentieth of the value, and measured with weights that
-are moved by a unit roundoff, too.
+larger numbers: their noise is bounded by a twentieth of the value.
 
 Noise is measured only where values are farther apart than without any.
 """
