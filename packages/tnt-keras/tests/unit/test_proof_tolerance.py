@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tnt_keras.probe.comparison.tolerance import Tolerances, coarsest
+from tnt_keras.probe.comparison.tolerance import Tolerances, coarsest, scale_of_rounding
 from tnt_keras.probe.runs.observation import NUM_SAMPLED, Kind, Observed, Quantity
 
 EPS = 2.0**-23
 GRADIENT = Quantity(Kind.GRADIENT, 0, "kernel")
 SMALL = Quantity(Kind.GRADIENT, 1, "bias")
+LOSS = Quantity(Kind.METRIC, 3, "loss/total")
 STATE = Quantity(Kind.VARIABLE, 2, "moving mean")
 
 
@@ -111,6 +112,22 @@ def test_a_value_that_has_become_small_may_deviate_as_it_might_at_first() -> Non
     assert first.depends_on_order(GRADIENT, now[GRADIENT])
     assert not again.depends_on_order(GRADIENT, now[GRADIENT])
     assert again.of(GRADIENT, now[GRADIENT]) >= 200 * 2.0**-23
+
+
+def test_a_loss_that_has_become_small_may_deviate_as_it_might_at_first() -> None:
+    first = Observed.of_move(np.array([0.0]), np.array([2.0]))
+    now = Observed.of_move(np.array([0.0]), np.array([1e-6]))
+    scales = {LOSS: scale_of_rounding(LOSS, first)}
+    tolerances = Tolerances({LOSS: now}, {LOSS: now}, coarsest({"float32"}), scales)
+    assert tolerances.of(LOSS, now) == pytest.approx(200 * EPS * 2.0)
+
+
+def test_a_minimum_that_began_with_a_bound_has_the_rounding_of_what_it_became_at_first() -> None:
+    first = Observed.of_move(np.array([1e9]), np.array([2.0]))
+    now = Observed.of_move(np.array([1e9]), np.array([1.0]))
+    scales = {LOSS: scale_of_rounding(LOSS, first)}
+    tolerances = Tolerances({LOSS: now}, {LOSS: now}, coarsest({"float32"}), scales)
+    assert tolerances.of(LOSS, now) == pytest.approx(200 * EPS * 2.0)
 
 
 def test_made_up_samples_may_deviate_by_a_twentieth() -> None:

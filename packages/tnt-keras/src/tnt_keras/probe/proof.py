@@ -16,7 +16,7 @@ from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.probe.comparison.decision import Decision
 from tnt_keras.probe.comparison.scenarios import UnprovableError
 from tnt_keras.probe.comparison.step_comparison import Comparison
-from tnt_keras.probe.runs.full_precision import computes_in_half_precision, computing_in_float32
+from tnt_keras.probe.runs.full_precision import computing_in, finer_types
 from tnt_keras.probe.runs.python_state import PythonState
 from tnt_keras.probe.runs.step_run import StepRunner
 from tnt_keras.probe.runs.variable_changes import VariableChanges
@@ -68,8 +68,8 @@ def prove(
     if the step cannot be run on so few. It is done from the present state and from the one after a
     serial step: what is zero at first, such as the results of metrics, often is not then.
 
-    Where a step in half precision leaves a doubt, layers with a mixed policy compute in float32
-    once more. (What a user's code itself casts stays so.)
+    Where a doubt is left, layers with a mixed policy compute in float32 once more, and all in
+    float64. (What a user's code itself casts stays so.)
 
     Args:
         model: A built distributed model.
@@ -136,10 +136,12 @@ def _decide(
 
 
 def _settled(new_comparison: Callable[[], Comparison], model: keras.Model) -> Decision:
-    """Compare the steps, in float32 once more where half precision leaves a doubt."""
+    """Compare the steps, in finer types once more where that of the layers leaves a doubt."""
     decision = new_comparison().decide()
-    if decision.findings and computes_in_half_precision(model):
-        with computing_in_float32(model), contextlib.suppress(UnprovableError):
+    for finer in finer_types(model):
+        if not decision.findings or not (finer == "float32" or decision.may_be_rounding):
+            break
+        with computing_in(finer, model), contextlib.suppress(UnprovableError):
             exact = new_comparison().decide()
             decision = decision if exact.findings else exact
     return decision

@@ -54,7 +54,7 @@ class FormerProofs:
     """What earlier proofs of a step have shown, with the same settings.
 
     Attributes:
-        scales: The largest absolute entries of values in the first of them.
+        scales: `scale_of_rounding` of values in the first of them.
         rules: Those that have fitted values in all of them, in the variant.
         variant: Of the step, as it was chosen.
     """

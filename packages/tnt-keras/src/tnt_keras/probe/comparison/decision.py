@@ -11,6 +11,7 @@ from tnt_keras.probe.runs.observation import Kind, Quantity
 from tnt_keras.probe.step_proof import Variant
 from tnt_keras.step.rules import LossCorrection, Rule, StepRules, VariableRule
 
+_MOST_BY_ROUNDING = 0.01
 _PREFERENCE = (Rule.MEAN, Rule.SUM, Rule.SAME, Rule.MAX)
 
 
@@ -43,7 +44,7 @@ class Decision:
         assigned_weights: Names of trainable weights that the step assigns by itself.
         python_generators: Those from which the step draws numbers for its samples: "random" and
             "numpy.random".
-        scales: The largest absolute entries of the values in the serial runs.
+        scales: The largest `scale_of_rounding` of the values in the serial runs.
         fitting: The rules that fit values.
         variant: That was compared.
     """
@@ -59,6 +60,14 @@ class Decision:
     scales: dict[Quantity, float] = dataclasses.field(default_factory=dict)
     fitting: dict[Quantity, frozenset[Rule]] = dataclasses.field(default_factory=dict)
     variant: Variant = dataclasses.field(default_factory=Variant)
+
+    @property
+    def may_be_rounding(self) -> bool:
+        """Whether rounding that the step amplifies may be all that is found."""
+        return all(
+            each.fit.depends_on_order or each.fit.deviation < _MOST_BY_ROUNDING
+            for each in self.findings
+        )
 
 
 def decide(

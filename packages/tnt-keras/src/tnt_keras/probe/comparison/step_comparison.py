@@ -20,7 +20,12 @@ from tnt_keras.probe.comparison.scenarios import (
     make_scenarios,
     on_all_ranks,
 )
-from tnt_keras.probe.comparison.tolerance import Precision, Tolerances, coarsest
+from tnt_keras.probe.comparison.tolerance import (
+    Precision,
+    Tolerances,
+    coarsest,
+    scale_of_rounding,
+)
 from tnt_keras.probe.runs.observation import OF_EACH_RANK, Kind, Observation, Quantity
 from tnt_keras.probe.runs.part_step import PartStep
 from tnt_keras.probe.runs.step_run import StepRunner
@@ -68,6 +73,8 @@ class Comparison:
             users=UsersCode.of_step(model, step_name),
         )
         self._samples_vary = any(each.has_other_values for each in self._scenarios)
+        types = {str(layer.compute_dtype) for layer in all_layers(model)}
+        self._computes_exactly = types == {"float64"}  # to the rounding of data and variables
         self._precision = _precision_of(model)
         self._tolerances: dict[tuple[int, bool], Tolerances] = {}
         self._uses_whole_batch = False
@@ -111,7 +118,8 @@ class Comparison:
         scales: dict[Quantity, float] = {}
         for scenario in self._scenarios[:2]:
             for quantity, seen in scenario.reference.observation.items():
-                scales[quantity] = max(seen.scale, scales.get(quantity, 0.0))
+                scale = scale_of_rounding(quantity, seen)
+                scales[quantity] = max(scale, scales.get(quantity, 0.0))
         return scales
 
     def _assigned_weights(self) -> list[str]:
@@ -239,10 +247,11 @@ class Comparison:
         samples = scenario.samples
         order = np.roll(np.arange(samples.num_rows)[::-1], 1)
         rows = take_rows(samples.all_rows, order)
+        # With few made-up samples other sizes of the batch round otherwise, not other orders.
+        moves_weights = scenario.has_other_values and not self._computes_exactly
+        roundoff = self._precision.roundoff if moves_weights else 0.0
         permuted = on_all_ranks(
-            lambda: self._runner.permuted(
-                rows, order, scenario.reference, self._precision.roundoff
-            )
+            lambda: self._runner.permuted(rows, order, scenario.reference, roundoff)
         )
         return in_serial_order(permuted, order)
 

@@ -1,9 +1,9 @@
 """How far two correct computations of one value can be apart.
 
 Two orders of summation differ by a multiple of the unit roundoff, measured in the largest entry of
-the value; how much more a model amplifies is seen by running the serial step with permuted rows and
-weights that are moved by a unit roundoff. With a safety factor K, the coarsest unit roundoff eps
-that computes, the largest entry `scale` of the value, and the largest entry G of all gradients,
+the value; how much more a model amplifies is seen by running the serial step with permuted rows.
+With a safety factor K, the coarsest unit roundoff eps that computes, the largest entry `scale` of
+the value, and the largest entry G of all gradients,
 
     tolerance = K * max(min(noise, 0.01 * scale / K), eps * scale, 0.1 * eps * G).
 
@@ -16,10 +16,11 @@ the value, so that a step which depends on the order of its rows cannot excuse i
 
 A step that is proved again in a later epoch may compute next to nothing by then: the gradients of
 a network that has learned its samples are differences of nearly equal numbers, and rounding is most
-of them. So `scale` and G are not below those of the first proof.
+of them, and of its loss. So `scale`, min(scale, a) and G are not below those of the first proof.
 
 Samples with made-up values may be divided by nearly zero, so that a sum is what is left of much
-larger numbers: their noise is bounded by a twentieth of the value.
+larger numbers: their noise is bounded by a twentieth of the value, and measured with weights that
+are moved by a unit roundoff, too, unless all layers compute in float64.
 
 Noise is measured only where values are farther apart than without any.
 """
@@ -73,6 +74,23 @@ def coarsest(dtypes: set[str]) -> Precision:
     return max(known, key=lambda each: each.roundoff, default=_PRECISIONS["float32"])
 
 
+def scale_of_rounding(quantity: Quantity, observed: Observed) -> float:
+    """Return the entry by which the rounding of a value is measured: `scale` or a. Pure.
+
+    Args:
+        quantity: Names the value.
+        observed: Its serial value.
+    """
+    if quantity.kind not in (Kind.VARIABLE, Kind.METRIC):
+        return observed.scale
+    return min(observed.scale, _magnitude(observed))
+
+
+def _magnitude(observed: Observed) -> float:
+    former = observed.former_magnitude
+    return max(observed.magnitude, former if former <= _LARGEST_SUM else 0.0)
+
+
 class Tolerances:
     """The tolerances of the values of one step.
 
@@ -80,7 +98,7 @@ class Tolerances:
         serial: What the serial step gave.
         permuted: What it gave with permuted rows; None if that is not known.
         precision: Of the coarsest type that computes.
-        former_scales: Of values when the step was first proved.
+        former_scales: `scale_of_rounding` of values when the step was first proved.
         are_made_up: Whether some samples have values that are not those of the data.
     """
 
@@ -139,14 +157,12 @@ class Tolerances:
         return max(observed.scale, self._former_scales.get(quantity, 0.0))
 
     def _rounding(self, quantity: Quantity, observed: Observed) -> float:
-        roundoff, scale, floor = self._precision.roundoff, self._scale(quantity, observed), 0.0
+        roundoff = self._precision.roundoff
+        former = self._former_scales.get(quantity, 0.0)
+        scale, floor = max(scale_of_rounding(quantity, observed), former), 0.0
         if quantity.kind in (Kind.VARIABLE, Kind.METRIC):
-            former = observed.former_magnitude
-            magnitude = max(observed.magnitude, former if former <= _LARGEST_SUM else 0.0)
-            scale = min(scale, magnitude)
-            floor = _DIFFERENCE_ROUNDOFF * magnitude
-            combined = _COMBINED_ROUNDOFF * former / self._precision.safety
-            floor = max(floor, combined)
+            combined = _COMBINED_ROUNDOFF * observed.former_magnitude / self._precision.safety
+            floor = max(_DIFFERENCE_ROUNDOFF * _magnitude(observed), combined)
         elif quantity.kind is Kind.GRADIENT and not quantity.is_new_value:
             floor = _SMALL_GRADIENTS * roundoff * self._largest_gradient
         return max(roundoff * scale, floor)

@@ -116,19 +116,18 @@ class StepRunner:
         rows: Any,
         order: np.ndarray[Any, Any],
         reference: Reference,
-        roundoff: float,
+        roundoff: float = 0.0,
     ) -> Observation:
-        """Run the serial step on the same rows in another order, rounded otherwise. Local.
-
-        Few samples of a batch round otherwise than all, whatever their order: so weights move.
+        """Run the serial step on the same rows in another order. Local.
 
         Args:
             rows: What the step receives.
             order: The positions of these rows among those of the reference.
             reference: The serial run.
-            roundoff: By which weights are moved up or down, relatively.
+            roundoff: By which weights are moved up or down, relatively: as if they were rounded
+                otherwise.
         """
-        moved = self._moved_weights(reference, roundoff)
+        moved = [] if roundoff == 0 else self._moved_weights(reference, roundoff)
         from_there = dataclasses.replace(reference, state=[*reference.state, *moved])
         with reference.draws.replaying(order), reference.moments.replaying():
             return self._run(rows, from_there)
