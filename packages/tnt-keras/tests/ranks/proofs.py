@@ -319,6 +319,18 @@ def with_proof(function: Callable[..., Any], *arguments: Any) -> Any:
         model_module.settings = settings
 
 
+def deep_network_of_random_images() -> float:
+    """The loss of a step of ResNet-50, whose gradients are off by a hundredth in float32."""
+    keras.utils.set_random_seed(1)
+    model = keras.applications.ResNet50(weights=None, classes=10)
+    model = tnt_keras.Model(model, probe="error")
+    model.compile(keras.optimizers.SGD(0.01, momentum=0.9), "sparse_categorical_crossentropy")
+    generator = np.random.default_rng(2)
+    x = generator.normal(size=(16, 224, 224, 3)).astype("float32")
+    history = model.fit(x, generator.integers(0, 10, 16), batch_size=16, verbose=0)
+    return float(history.history["loss"][0])
+
+
 def refused_predictions() -> str:
     """Why predictions that depend on other rows are refused, after that of a single sample."""
     x = keras.Input((4,))

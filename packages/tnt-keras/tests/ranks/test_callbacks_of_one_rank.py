@@ -35,7 +35,8 @@ def test_all_ranks_stop_where_a_serial_run_with_that_callback_stops(
         assert called == expected
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("size", [2, 3])
 def test_weights_that_a_callback_of_one_rank_sets_are_named(size: int, pool_of: Any) -> None:
     for errors in pool_of(size).run(callbacks_of_one_rank.errors_of_setting_weights):
         assert len(errors) == len(FIT + PREDICT), errors

@@ -31,6 +31,9 @@ OF_KERAS = [
 ]
 
 
+IN_SHORT = {"EarlyStopping", "ModelCheckpoint", "ReduceLROnPlateau", "SwapEMAWeights"}
+"""Those that see or set most; others are looked at one by one in the long run."""
+
 OTHERS = {
     "Callback": "the base of all",
     "CallbackList": "in test_callbacks_of_one_rank.py",
@@ -44,7 +47,13 @@ def test_every_callback_of_keras_is_tested() -> None:
     assert names <= {*OF_KERAS, *OTHERS}  # older versions have fewer
 
 
-@pytest.mark.parametrize("name", OF_KERAS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in IN_SHORT else [pytest.mark.thorough])
+        for name in OF_KERAS
+    ],
+)
 def test_callbacks_of_keras_do_what_they_do_in_a_serial_run(
     name: str, pool_of: Any, tmp_path: pathlib.Path
 ) -> None:

@@ -14,7 +14,7 @@ from test_own_methods import assert_equal_to_serial
     ("size", "run_eagerly", "probe"),
     [
         (2, False, "error"),
-        (2, True, "error"),
+        pytest.param(2, True, "error", marks=pytest.mark.thorough),
         (2, True, "off"),
         pytest.param(3, False, "off", marks=pytest.mark.thorough),
     ],

@@ -13,7 +13,8 @@ SIZES = [2, *(pytest.param(size, marks=pytest.mark.thorough) for size in (1, 3))
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
-    ("shares_dataset", "run_eagerly"), [(True, False), (False, False), (True, True)]
+    ("shares_dataset", "run_eagerly"),
+    [(True, False), pytest.param(False, False, marks=pytest.mark.thorough), (True, True)],
 )
 def test_loop_from_scratch_gives_the_serial_result(
     shares_dataset: bool, run_eagerly: bool, size: int, pool_of: Any

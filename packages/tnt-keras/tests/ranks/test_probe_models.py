@@ -101,6 +101,7 @@ def test_what_the_first_few_samples_do_not_show_is_refused_all_the_same(pool_of:
     ]
 
 
+@pytest.mark.thorough
 def test_a_refusal_names_the_generator_of_numpy_or_python_that_draws_for_samples(
     pool_of: Any,
 ) -> None:

@@ -126,12 +126,19 @@ def assert_same(own: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize(
     "model",
-    [*(pytest.param(name, marks=pytest.mark.thorough) for name in ("dense", "cnn")), "sequence"],
+    ["dense", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("cnn", "sequence"))],
 )
 def test_models_of_keras_steps_pass_and_train_the_same(model: str, pool_of: Any) -> None:
     case = cases.Case(model, "sgd", num_samples=25, epochs=1)
     without = pool_of(2).run(cases.run, case, True)
     assert_same(pool_of(2).run(proofs.with_proof, cases.run, case, True), without)
+
+
+@pytest.mark.thorough
+def test_rounding_that_a_deep_network_amplifies_is_no_finding(pool_of: Any) -> None:
+    losses = pool_of(2).run(proofs.deep_network_of_random_images, timeout_s=900)
+    assert losses[0] == losses[1]
+    assert np.isfinite(losses[0])
 
 
 @pytest.mark.thorough

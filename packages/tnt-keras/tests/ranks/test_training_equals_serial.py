@@ -61,7 +61,7 @@ SHORT = {
     (2, "dense", "sgd", "even"),
     (2, "sequence", "adam", "uneven"),
     (3, "dense", "adam", "uneven"),
-    (3, "cnn", "sgd", "uneven"),
+    (2, "cnn", "sgd", "uneven"),
 }
 """Combinations of the short run: each model on 2 or 3 ranks, each optimizer, 1 to 3 ranks."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -171,22 +170,3 @@ def test_the_line_on_a_proof_counts_what_is_equal_and_names_other_rules() -> Non
         "proved: 2 gradients equal to serial within 1e-07, 2 by sum (weight 0, weight 1), "
         "1 undecided so far (weight 1), 0.8 s"
     )
-
-
-@pytest.mark.parametrize(
-    ("deviations", "depends_on_order", "expected"),
-    [
-        ([0.009], False, True),
-        ([0.02], True, True),
-        ([0.009, 0.02], False, False),  # where one value is far off, another rule is needed
-    ],
-)
-def test_findings_may_be_rounding_if_all_are_small_or_change_with_the_order_of_rows(
-    deviations: list[float], depends_on_order: bool, expected: bool
-) -> None:
-    none = fit(depends_on_order=depends_on_order)
-    fits = {
-        gradient(position): dataclasses.replace(none, deviation=deviation)
-        for position, deviation in enumerate(deviations)
-    }
-    assert decided(fits).may_be_rounding is expected

@@ -139,7 +139,7 @@ def _settled(new_comparison: Callable[[], Comparison], model: keras.Model) -> De
     """Compare the steps, in finer types once more where that of the layers leaves a doubt."""
     decision = new_comparison().decide()
     for finer in finer_types(model):
-        if not decision.findings or not (finer == "float32" or decision.may_be_rounding):
+        if not decision.findings:
             break
         with computing_in(finer, model), contextlib.suppress(UnprovableError):
             exact = new_comparison().decide()

@@ -11,7 +11,6 @@ from tnt_keras.probe.runs.observation import Kind, Quantity
 from tnt_keras.probe.step_proof import Variant
 from tnt_keras.step.rules import LossCorrection, Rule, StepRules, VariableRule
 
-_MOST_BY_ROUNDING = 0.01
 _PREFERENCE = (Rule.MEAN, Rule.SUM, Rule.SAME, Rule.MAX)
 
 
@@ -60,14 +59,6 @@ class Decision:
     scales: dict[Quantity, float] = dataclasses.field(default_factory=dict)
     fitting: dict[Quantity, frozenset[Rule]] = dataclasses.field(default_factory=dict)
     variant: Variant = dataclasses.field(default_factory=Variant)
-
-    @property
-    def may_be_rounding(self) -> bool:
-        """Whether rounding that the step amplifies may be all that is found."""
-        return all(
-            each.fit.depends_on_order or each.fit.deviation < _MOST_BY_ROUNDING
-            for each in self.findings
-        )
 
 
 def decide(
