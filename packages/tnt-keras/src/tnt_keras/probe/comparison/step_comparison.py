@@ -20,12 +20,7 @@ from tnt_keras.probe.comparison.scenarios import (
     make_scenarios,
     on_all_ranks,
 )
-from tnt_keras.probe.comparison.tolerance import (
-    Precision,
-    Tolerances,
-    coarsest,
-    scale_of_rounding,
-)
+from tnt_keras.probe.comparison.tolerance import Tolerances, coarsest, scale_of_rounding
 from tnt_keras.probe.runs.observation import OF_EACH_RANK, Kind, Observation, Quantity
 from tnt_keras.probe.runs.part_step import PartStep
 from tnt_keras.probe.runs.step_run import StepRunner
@@ -73,9 +68,9 @@ class Comparison:
             users=UsersCode.of_step(model, step_name),
         )
         self._samples_vary = any(each.has_other_values for each in self._scenarios)
-        types = {str(layer.compute_dtype) for layer in all_layers(model)}
+        types = _types_that_compute(model)
         self._computes_exactly = types == {"float64"}  # to the rounding of data and variables
-        self._precision = _precision_of(model)
+        self._precision = coarsest(types)
         self._tolerances: dict[tuple[int, bool], Tolerances] = {}
         self._uses_whole_batch = False
         self._applied = {
@@ -283,7 +278,7 @@ def _default_rules(model: keras.Model) -> dict[Any, Rule]:
     return {id(variable.value): default_rule(variable) for variable in statistics_variables(model)}
 
 
-def _precision_of(model: keras.Model) -> Precision:
+def _types_that_compute(model: keras.Model) -> set[str]:
     layers = all_layers(model)
     quantized = {"float8" for layer in layers if "float8" in str(layer.dtype_policy.name)}
-    return coarsest({str(layer.compute_dtype) for layer in layers} | quantized)
+    return {str(layer.compute_dtype) for layer in layers} | quantized
