@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import pathlib
 from typing import Any
@@ -137,6 +138,17 @@ def train_with_two_stops(distributed: bool, folder: pathlib.Path, is_read: bool)
     between = _state_of(model)
     _train_on(model, batches[4:])
     return {**_state_of(model), "between": between["optimizer"]}
+
+
+def train_a_copy(distributed: bool) -> dict[str, Any]:
+    """Trains 4 steps, 3 for an update, and a copy two more."""
+    batches = list(_data("embedding").take(6))
+    model = _embedding(distributed, num_steps=3)
+    _train_on(model, batches[:4])
+    copied = copy.deepcopy(model)
+    copied = tnt_keras.Model(copied) if distributed else copied
+    _train_on(copied, batches[4:])
+    return _state_of(copied)
 
 
 def _train_on(model: Any, batches: list[Any]) -> None:

@@ -238,7 +238,7 @@ def copies(folder: str) -> dict[str, bool]:
     model.fit(batches_of(), verbose=0)
     copied = copy.deepcopy(model)
     optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
-    path = pathlib.Path(folder) / "exported"
+    path = pathlib.Path(folder) / "new" / "exported"
     model.export(path, verbose=False)
     x = samples()[0]
     exported = tf.saved_model.load(str(path))
@@ -247,8 +247,36 @@ def copies(folder: str) -> dict[str, bool]:
         "copy is plain": type(copied) is type(classifier(False)),
         "copy predicts alike": np.allclose(copied.predict(x, verbose=0), served, atol=1e-6),
         "optimizer is plain": type(optimizer) is keras.optimizers.SGD,
-        "one folder": [p.name for p in pathlib.Path(folder).iterdir()] == ["exported"],
+        "one folder": [p.name for p in path.parent.iterdir()] == ["exported"],
+        "names": _error_of_names(model, pathlib.Path(folder)),
     }
+
+
+def _error_of_names(model: Any, folder: pathlib.Path) -> bool:
+    """Whether errors name the files as the user does."""
+    errors = []
+    for name in ("model.foo", "missing/model.keras"):
+        try:
+            model.save(folder / name)
+        except (ValueError, FileNotFoundError) as error:
+            errors.append(str(error))
+    of_name, of_folder = errors
+    return f"{folder}/model.foo" in of_name and f"{folder}/missing does not exist" in of_folder
+
+
+def training_after_a_model_of_one_rank(distributed: bool) -> dict[str, Any]:
+    """The master has made a model before, so that Keras numbers its layers differently there."""
+    if distributed and tnt_keras.is_master_rank():
+        keras.Sequential([keras.Input((10,)), keras.layers.Dense(3), keras.layers.Dense(3)])
+    keras.utils.set_random_seed(3)
+    norm = keras.layers.BatchNormalization(synchronized=True)  # with statistics of its own
+    layers = [keras.layers.Dense(4), norm, keras.layers.Dense(3)]
+    model = keras.Sequential([keras.Input((10,)), *layers])
+    model = tnt_keras.Model(model) if distributed else model
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("sgd", loss, metrics=[keras.metrics.SparseCategoricalAccuracy()])
+    history = model.fit(*samples(), batch_size=7, epochs=2, shuffle=False, verbose=0).history
+    return {"weights": model.get_weights(), **history}
 
 
 def kinds() -> dict[str, bool]:

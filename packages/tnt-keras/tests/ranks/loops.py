@@ -200,14 +200,16 @@ def all_kinds_of_arguments(distributed: bool) -> dict[str, Any]:
         factor = 0.5
 
         @_step(distributed, probe="error")
-        def step(self, batch: Any, scale: Any, *, weights: Any, name: str, doubled: bool) -> Any:
+        def step(
+            self, batch: Any, scale: Any, *, weights: Any, name: str, settings: dict[str, Any]
+        ) -> Any:
             with tf.GradientTape() as tape:
                 logits = model(batch["x"])
                 losses = keras.losses.sparse_categorical_crossentropy(
                     batch["y"], logits, from_logits=True
                 )
                 loss = tf.reduce_mean(losses * weights) * scale * self.factor
-                loss = 2.0 * loss if doubled else loss
+                loss = 2.0 * loss if settings["doubled"] else loss
             gradients = tape.gradient(loss, model.trainable_weights)
             optimizer.apply(gradients, model.trainable_weights)
             return {name: loss, "logits": logits, "of_classes": tf.reduce_mean(logits, axis=0)}
@@ -215,17 +217,38 @@ def all_kinds_of_arguments(distributed: bool) -> dict[str, Any]:
     trainer, (x, y) = Trainer(), images()
     weights = np.linspace(0.0, 2.0, NUM_SAMPLES, dtype="float32")
     results: list[list[np.ndarray]] = []
+    settings: dict[str, Any] = {"doubled": False}
     for index, begin in enumerate(range(0, NUM_SAMPLES, BATCH_SIZE)):
         rows = slice(begin, begin + BATCH_SIZE)
+        settings["doubled"] = index % 2 == 1
         result = trainer.step(
             {"x": x[rows], "y": y[rows]},
             tf.constant(1.0 + index),
             weights=weights[rows],
             name="loss",
-            doubled=index % 2 == 1,
+            settings=settings,
         )
         results.append([np.asarray(result[key]) for key in ("loss", "logits", "of_classes")])
     return {"weights": _weights(model), **{str(i): result for i, result in enumerate(results)}}
+
+
+def variable_of_its_own(distributed: bool) -> dict[str, Any]:
+    """What is trained is no weight of a model, and begins with other values on each rank."""
+    generator = np.random.default_rng(tnt_keras.get_rank() if distributed else 0)
+    kernel = keras.Variable(generator.normal(size=(16, 3)).astype("float32"))
+    optimizer = keras.optimizers.Adam(0.01)
+
+    @_step(distributed, probe="error")
+    def train_step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            logits = tf.matmul(tf.reshape(x, [-1, 16]), kernel)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+            loss = tf.reduce_mean(losses)
+        optimizer.apply(tape.gradient(loss, [kernel]), [kernel])
+        return loss
+
+    losses = [np.asarray(train_step(x, y)) for x, y in _batches(distributed)]
+    return {"weights": [np.asarray(kernel)], "losses": losses}
 
 
 def sums_and_branches(distributed: bool) -> dict[str, Any]:
@@ -294,6 +317,7 @@ def mistakes() -> dict[str, str]:
         "changed part": _error(lambda: train_step(parts, 2.0 * parts)),
         "other batches": _error(lambda: train_step(x + rank)),
         "other scalars": _error(lambda: train_step(x, tf.constant(rank))),
+        "other constants": _error(lambda: train_step(x, y, quotient=rank == 1)),
         "inside of a graph": _error(lambda: tf.function(lambda: train_step(x))()),
         "quotient": _error(lambda: train_step(x, y, quotient=True)),
         "dataset": _error(lambda: tnt_keras.data.distribute([x])),
@@ -301,6 +325,33 @@ def mistakes() -> dict[str, str]:
     }
     found["right"] = _error(lambda: train_step(x))
     return found
+
+
+def changed_by_one_rank() -> list[str]:
+    """What is said when rank 0 changes weights, and rank 1 a learning rate, between steps."""
+    model = _classifier()
+    optimizer = keras.optimizers.SGD(0.1)
+    x, y = images()
+
+    @tnt_keras.function
+    def train_step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(y, model(x)))
+        optimizer.apply(tape.gradient(loss, model.trainable_weights), model.trainable_weights)
+        return loss
+
+    def steps(step: Callable[..., Any]) -> Callable[[], None]:
+        return lambda: [step(x, y) for _ in range(3)] and None
+
+    compiled = tnt_keras.Model(_classifier())
+    compiled.compile("sgd", "sparse_categorical_crossentropy")
+    steps(train_step)()
+    steps(compiled.train_on_batch)()
+    if tnt_keras.is_master_rank():
+        model.set_weights([weight + 1 for weight in model.get_weights()])
+    else:
+        compiled.optimizer.learning_rate = 0.5
+    return [_error(steps(train_step)), _error(steps(compiled.train_on_batch))]
 
 
 def loop_without_function() -> list[str]:

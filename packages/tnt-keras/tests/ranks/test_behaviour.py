@@ -10,6 +10,7 @@ import classifiers
 import numpy as np
 import pytest
 from rank_pools import ENVIRONMENT
+from test_own_methods import assert_equal_to_serial
 
 from tnt_comm.testing import observe_ranks
 
@@ -158,6 +159,10 @@ def test_one_rank_that_stops_in_an_epoch_stops_all_at_that_step(pool_of: Any) ->
 def test_copies_and_exports_are_plain_keras(pool_of: Any, tmp_path: pathlib.Path) -> None:
     for facts in pool_of(2).run(behaviours.copies, str(tmp_path)):
         assert all(facts.values()), facts
+
+
+def test_ranks_may_have_made_other_models_before(pool_of: Any) -> None:
+    assert_equal_to_serial(behaviours.training_after_a_model_of_one_rank, 2, pool_of)
 
 
 def test_moving_statistics_are_the_mean_over_all_samples(pool_of: Any) -> None:

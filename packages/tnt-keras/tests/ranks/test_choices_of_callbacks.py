@@ -95,7 +95,11 @@ def _expected(outputs: np.ndarray, rows: list[int]) -> dict[str, float]:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     ("kind", "eager", "again"),
-    [("metrics", False, True), ("plain log", False, False), ("plain log", True, False)],
+    [
+        ("metrics", False, True),
+        pytest.param("plain log", False, False, marks=pytest.mark.thorough),
+        ("plain log", True, False),
+    ],
 )
 def test_own_logs_are_those_of_the_samples_of_the_rank(
     kind: str, eager: bool, again: bool, size: int, pool_of: Any
@@ -204,10 +208,10 @@ def _scalars(folder: pathlib.Path) -> dict[str, list[float]]:
     ("wanted", "wrapper", "on_all", "warns"),
     [
         (None, None, False, False),
-        (False, None, False, False),
-        (True, None, True, False),
-        (None, True, True, False),
-        (None, False, False, False),
+        pytest.param(False, None, False, False, marks=pytest.mark.thorough),
+        pytest.param(True, None, True, False, marks=pytest.mark.thorough),
+        pytest.param(None, True, True, False, marks=pytest.mark.thorough),
+        pytest.param(None, False, False, False, marks=pytest.mark.thorough),
         (False, True, True, True),
         (True, False, False, True),
     ],

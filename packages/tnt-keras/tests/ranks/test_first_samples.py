@@ -13,7 +13,7 @@ from first_samples import as_data, batch_of
 SIZES_OF_BATCHES = (1, 2, 3, 4, 5, 7, 8, 20)
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("kind", ["micro-batch", "checked", "global"])
 def test_samples_are_the_first_of_the_serial_batch(kind: str, size: int, pool_of: Any) -> None:
     of_ranks = pool_of(size).run(first_samples.of_global_batches, kind, SIZES_OF_BATCHES)

@@ -69,6 +69,13 @@ def test_file_of_an_unfinished_update_is_the_serial_one(
                 np.testing.assert_array_equal(value, same)
 
 
+def test_copy_in_an_unfinished_update_goes_on_as_the_serial_one(pool_of: Any) -> None:
+    [serial] = pool_of(1).run(accumulating.train_a_copy, False)
+    for result in pool_of(2).run(accumulating.train_a_copy, True):
+        for name, value in serial.items():
+            assert_close(result[name], value, BOUND, name)
+
+
 def test_gradients_move_once_per_update_while_backpropagation_goes_on(pool_of: Any) -> None:
     num_steps = 3
     for counted, num_bytes in pool_of(2).run(accumulating.bytes_of_steps, num_steps):

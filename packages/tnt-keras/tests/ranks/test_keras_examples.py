@@ -17,7 +17,6 @@ EXAMPLES_OF_A_CALL = 2
 SHORT = [
     "fine_tuning",
     "text_from_scratch",
-    "rare_fraud",
     "actor_critic",
     "two_towers",
 ]

@@ -30,6 +30,7 @@ def test_loop_from_scratch_gives_the_serial_result(
         loops.vae,
         loops.gradient_penalty,
         loops.all_kinds_of_arguments,
+        loops.variable_of_its_own,
         loops.sums_and_branches,
     ],
     ids=lambda function: function.__name__,
@@ -46,6 +47,7 @@ def test_mistakes_in_calls_are_named(pool_of: Any) -> None:
         "changed part": "Give it the elements as they are",
         "other batches": "Ranks have read different data",
         "other scalars": "Ranks have read different data",
+        "other constants": "called with quotient = False on rank 0 and with quotient = True on",
         "inside of a graph": "was called inside of a `tf.function`",
         "quotient": "of `train_step` would not be that of the serial run",
         "dataset": "`tnt.data.distribute` takes a `tf.data.Dataset`",
@@ -57,9 +59,15 @@ def test_mistakes_in_calls_are_named(pool_of: Any) -> None:
         assert found["right"] == ""
 
 
+def test_weights_that_one_rank_changes_between_steps_are_named(pool_of: Any) -> None:
+    for of_function, of_batch in pool_of(2).run(loops.changed_by_one_rank):
+        for error in (of_function, of_batch):
+            assert "is not the same on all ranks: ranks [1] differ from rank 0" in error
+
+
 def test_loop_without_a_step_function_is_named_at_its_first_step(pool_of: Any) -> None:
     for over_parts, over_all in pool_of(2).run(loops.loop_without_function):
-        assert "in a loop over `tnt.data.distribute(...)`" in over_parts
+        assert "while an iterator of `tnt.data.distribute(...)` is in use" in over_parts
         assert "`@tnt.function`" in over_parts
         assert over_all == ""
 

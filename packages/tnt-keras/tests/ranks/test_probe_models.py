@@ -77,7 +77,7 @@ def _assert_as_expected(
     assert not others
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
 def test_some_trainings_are_exact_or_refused(
     size: int, pool_of: Any, counts: collections.Counter[str]
 ) -> None:
@@ -85,6 +85,7 @@ def test_some_trainings_are_exact_or_refused(
     _assert_as_expected(cases, _results(pool_of, size, cases), counts)
 
 
+@pytest.mark.thorough
 def test_what_the_first_few_samples_do_not_show_is_refused_all_the_same(pool_of: Any) -> None:
     messages = pool_of(2).run(probe_models.refusals, [CASES[name] for name in HIDDEN])
     assert all(messages[1]), "refused on one rank only"

@@ -19,7 +19,18 @@ def _compare(pool_of: Any, size: int, kind: str, verify: bool = False) -> None:
 OTHERS = [kind for kind in ready_batches.DATA if kind != "generator"]
 
 
-@pytest.mark.parametrize("kind", ready_batches.DATA)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "generator",
+        "records",
+        *(
+            pytest.param(kind, marks=pytest.mark.thorough)
+            for kind in OTHERS
+            if kind != "records"  # and "shuffled" is verified below
+        ),
+    ],
+)
 def test_ready_batches_give_the_serial_results(kind: str, pool_of: Any) -> None:
     _compare(pool_of, 2, kind)
 

@@ -18,8 +18,10 @@ def _assert_close(weights: list[np.ndarray], expected: list[np.ndarray]) -> None
     "method",
     [
         "fit",
-        *(pytest.param(name, marks=pytest.mark.thorough) for name in ("evaluate", "predict")),
-        "train_on_batch",
+        *(
+            pytest.param(name, marks=pytest.mark.thorough)
+            for name in ("evaluate", "predict", "train_on_batch")
+        ),
     ],
 )
 def test_call_of_a_second_thread_is_refused_and_both_calls_are_named(

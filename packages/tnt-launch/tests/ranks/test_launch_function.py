@@ -253,6 +253,18 @@ def test_a_malformed_variable_is_told():
         launch(print, n=1, env={"TNT_TIMEOUT_S": "soon"})
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"env": {"OMP_NUM_THREADS": 1}}, r"names to texts.* Received: 'OMP_NUM_THREADS': 1\."),
+        ({"n": "2"}, r"`n` must be a number of ranks, such as 2\. Received: '2'\."),
+    ],
+)
+def test_an_argument_of_another_type_is_refused(arguments, told):
+    with pytest.raises(TypeError, match=told):
+        launch(print, **arguments)
+
+
 def test_a_rank_cannot_launch():
     with pytest.raises(LaunchError, match="this process is rank 0 of a job already: call print"):
         launch(lambda: module.launch(print, n=2), n=1)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+from tnt_keras.loops.constants import Constant
 
 
 class Sort(enum.Enum):
@@ -26,40 +28,12 @@ class Place:
     Attributes:
         name: Its position, or its keyword.
         sort: What it is.
-        constant: The value of a constant, made such that it can be hashed; else None.
+        constant: The value of a constant; else None.
     """
 
     name: int | str
     sort: Sort
-    constant: Hashable = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Constant:
-    """A value that a step keeps: other values make another step.
-
-    Attributes:
-        value: Any object; one that cannot be hashed is known by its identity.
-    """
-
-    value: Any
-
-    @property
-    def key(self) -> tuple[type, Hashable]:
-        """The type of the value, and the value or its identity."""
-        try:
-            hash(self.value)
-        except TypeError:
-            return type(self.value), id(self.value)
-        return type(self.value), self.value
-
-    def __eq__(self, other: object) -> bool:
-        """Tell whether both are the same, also of one type: True is not 1 here."""
-        return isinstance(other, Constant) and self.key == other.key
-
-    def __hash__(self) -> int:
-        """Return a number that equal constants share."""
-        return hash(self.key)
+    constant: Constant | None = None
 
 
 Layout = tuple[Place, ...]
@@ -80,8 +54,15 @@ class Arguments:
     samples: tuple[Any, ...]
     scalars: tuple[tf.Tensor, ...]
 
+    @property
+    def constants(self) -> dict[int | str, Constant]:
+        """Those that are constants, by position or keyword."""
+        return {place.name: place.constant for place in self.layout if place.constant is not None}
+
     @classmethod
-    def of_call(cls, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+    def of_call(
+        cls, args: Sequence[Any], kwargs: Mapping[str, Any], is_for_graph: bool
+    ) -> Arguments:
         """Sort the arguments of a call. Local.
 
         Arrays and tensors with a dimension are samples, also within tuples, lists and
@@ -91,6 +72,7 @@ class Arguments:
         Args:
             args: Those without a name.
             kwargs: Those with one.
+            is_for_graph: As for `Constant`.
 
         Raises:
             TypeError: If an argument holds samples beside other things.
@@ -99,7 +81,8 @@ class Arguments:
         named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
         for name, value in named:
             sort = _sort_of(name, value)
-            layout.append(Place(name, sort, Constant(value) if sort is Sort.CONSTANT else None))
+            is_constant = sort is Sort.CONSTANT
+            layout.append(Place(name, sort, Constant(value, is_for_graph) if is_constant else None))
             if sort is Sort.SAMPLES:
                 samples.append(tf.nest.map_structure(_as_tensor, value))
             elif sort is Sort.SCALAR:
@@ -127,7 +110,7 @@ def call_with(
     remaining = {Sort.SAMPLES: iter(samples), Sort.SCALAR: iter(scalars)}
     args, kwargs = [], {}
     for place in layout:
-        if isinstance(place.constant, Constant):
+        if place.constant is not None:
             value = place.constant.value
         else:
             value = next(remaining[place.sort])

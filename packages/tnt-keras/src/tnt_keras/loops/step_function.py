@@ -12,6 +12,7 @@ import tensorflow as tf
 from tnt_data import fingerprint_of
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.loops.arguments import Arguments, Layout
+from tnt_keras.loops.constants import check_same_constants
 from tnt_keras.loops.part import Part, part_of
 from tnt_keras.loops.step_model import StepModel
 from tnt_keras.model.batch_norm import warn_about_batch_statistics
@@ -19,11 +20,14 @@ from tnt_keras.model.first_step import prepare_single_step
 from tnt_keras.model.model import Model
 from tnt_keras.probe.samples.first_samples import take_rows
 from tnt_keras.process.environment import PROBES
+from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.context import is_inside_step
 from tnt_keras.step.local_batch import CheckedBatch, num_rows
 
 _COMPARED_ROWS = 8  # of each argument: enough to notice other samples, and next to nothing to read
+
+_MANY_MODELS = 5
 
 
 class StepFunction:
@@ -72,7 +76,7 @@ class StepFunction:
         return self._run_on_all_ranks(args, kwargs)
 
     def _run(self, args: Any, kwargs: Any) -> Any:
-        arguments = Arguments.of_call(args, kwargs)
+        arguments = Arguments.of_call(args, kwargs, is_for_graph=not self._run_eagerly)
         element = _element(arguments, self._name)
         rows = element.micro_batch.data
         model = self._models.get(arguments.layout)
@@ -80,14 +84,24 @@ class StepFunction:
             model = self._models[arguments.layout] = self._new_model(arguments)
         for variable, value in zip(model.scalars, arguments.scalars, strict=True):
             variable.assign(value)
-        if not model._tnt_preparation.is_synchronized:
-            model._tnt_communication.make_data_check()
-            prepare_single_step(model, "train_step", rows)
+        is_first = not model._tnt_preparation.is_synchronized
+        model._tnt_communication.make_data_check()
+        prepare_single_step(model, "train_step", rows)
+        if is_first:
             warn_about_batch_statistics(model, int(element.micro_batch.num_global))
         model.make_train_function()
         return model.train_function(iter([element]))
 
     def _new_model(self, arguments: Arguments) -> Any:
+        check_same_constants(arguments.constants, self._name)
+        if len(self._models) + 1 == _MANY_MODELS:
+            logger.warning(
+                "`%s` was called with %d different sets of arguments that are constants, each of "
+                "which makes a graph and a proof of its own. Give numbers that change as tensors: "
+                "`tf.constant(value)`.",
+                self._name,
+                _MANY_MODELS,
+            )
         model = StepModel(
             self._function, arguments.layout, arguments.scalars, self._name, self._run_eagerly
         )
@@ -136,8 +150,8 @@ def function(
       global batch that all ranks have, or come from an element of `tnt.data.distribute(dataset)`
       as they are.
     - Tensors without dimensions may change from call to call; they are the same on all ranks.
-    - Other arguments are constants. As in a `tf.function`, a new value makes a new graph, with a
-      proof of its own.
+    - Other arguments are constants, the same on all ranks; a dictionary or a list of them is one
+      too. As in a `tf.function`, a new value makes a new graph, with a proof of its own.
 
     Inside of another step it is a plain function. On one rank it is a `tf.function`.
 
@@ -155,8 +169,9 @@ def function(
             numbers of rows or ranks were given different batches.
         TypeError: When it is called, if no argument holds samples, or one holds samples and other
             things.
+        RuntimeError: When it is called inside of a `tf.function`, or if one rank has changed the
+            weights by itself.
         ProbeError: When it is called, if its results would not be those of one rank.
-        RuntimeError: When it is called inside of a `tf.function`.
         tnt_comm.CommError: When it is called, if another rank is lost, late, or in another call.
     """
     if probe is not None and probe not in PROBES:
@@ -177,7 +192,9 @@ def _element(arguments: Arguments, name: str) -> CheckedBatch:
     if not leaves:
         raise TypeError(
             f"`{name}` was called without samples, so that there is nothing to share between "
-            "ranks: give it the batch, an array or tensor with one row for each sample."
+            "ranks: give it the batch, an array or tensor with one row for each sample. What does "
+            "something without one, such as applying gradients that were added up, belongs into "
+            "the function that has the batch."
         )
     numbers = [int(num_rows(leaf)) for leaf in leaves]
     if len(set(numbers)) > 1:

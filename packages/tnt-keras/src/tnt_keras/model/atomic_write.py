@@ -19,6 +19,7 @@ def write_atomically(
     *,
     overwrite: bool,
     on_all_ranks: bool,
+    makes_folders: bool = False,
 ) -> None:
     """Write a file on the master rank while the others wait. Collective.
 
@@ -32,6 +33,7 @@ def write_atomically(
             than one file into that folder; all are moved.
         overwrite: Whether an existing file is replaced.
         on_all_ranks: Whether every rank writes (to disks of their own).
+        makes_folders: Whether folders that the path names are made, as Keras does for an export.
 
     Raises:
         FileExistsError: On all ranks, if the file exists and `overwrite` is False.
@@ -40,23 +42,34 @@ def write_atomically(
     """
     path = pathlib.Path(path)
     if what_is_alone() is not None:
-        _write_here(path, write_to, overwrite)
+        _write_here(path, write_to, overwrite, makes_folders)
         return
 
     def write_here() -> None:
         if on_all_ranks or is_master_rank():
-            _write_here(path, write_to, overwrite)
+            _write_here(path, write_to, overwrite, makes_folders)
 
     run_together("write", path, write_here)
 
 
 def _write_here(
-    path: pathlib.Path, write_to: Callable[[pathlib.Path], None], overwrite: bool
+    path: pathlib.Path,
+    write_to: Callable[[pathlib.Path], None],
+    overwrite: bool,
+    makes_folders: bool,
 ) -> None:
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists. Pass overwrite=True to replace it.")
+    if makes_folders:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    elif not path.parent.is_dir():
+        raise FileNotFoundError(f"The folder {path.parent} does not exist, to write {path.name}.")
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        write_to(pathlib.Path(folder) / path.name)
+        try:
+            write_to(pathlib.Path(folder) / path.name)
+        except ValueError as error:  # of Keras, about the name; a user does not know the folder
+            error.args = (str(error).replace(folder, str(path.parent)),)
+            raise
         # The named file comes last: it may refer to others (shards of weights).
         for source in sorted(pathlib.Path(folder).iterdir(), key=lambda p: p.name == path.name):
             target = path.parent / source.name

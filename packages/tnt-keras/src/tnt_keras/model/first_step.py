@@ -13,7 +13,11 @@ from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.model.build import build_by_tracing
 from tnt_keras.probe.step_proof import StepProofs
 from tnt_keras.process.rank import get_size
-from tnt_keras.step.variables import synchronize
+from tnt_keras.step.variables import (
+    check_replicas_in_turn,
+    replicated_variables,
+    synchronize,
+)
 
 
 @dataclasses.dataclass
@@ -24,6 +28,8 @@ class Preparation:
         built_steps: Names of the steps whose variables exist, such as `"train_step"`.
         is_synchronized: Whether ranks got the master's weights, and nothing changed them since but
             steps of all ranks.
+        replicated: The variables that are equal on all ranks since then.
+        num_checks: How often some of them were compared before a single step.
         num_fits: How often `fit` was called.
         proofs: What is known of the steps, by name.
         num_functions: How many train, test and predict functions Keras has made.
@@ -32,6 +38,8 @@ class Preparation:
 
     built_steps: set[str] = dataclasses.field(default_factory=set)
     is_synchronized: bool = False
+    replicated: list[Any] = dataclasses.field(default_factory=list)
+    num_checks: int = 0
     num_fits: int = 0
     proofs: dict[str, StepProofs] = dataclasses.field(default_factory=dict)
     num_functions: int = 0
@@ -106,17 +114,28 @@ def build_alone(model: Any, step_name: str, batch_spec: Any) -> None:
 def prepare_single_step(model: Any, step_name: str, batch: Any) -> None:
     """Build a model and give all ranks the master's weights, unless it was done. Collective.
 
+    If it was, some weights are compared: other code may run between two single steps.
+
     Args:
         model: A distributed model.
         step_name: As for `prepare_steps`.
         batch: A global batch, the same on all ranks.
+
+    Raises:
+        DifferentWeightsError: On all ranks, if one has changed its weights.
     """
     if get_size() == 1:
         return
     _build(model, step_name, tf.nest.map_structure(_spec, batch))
-    if not model._tnt_preparation.is_synchronized:
+    preparation = model._tnt_preparation
+    if not preparation.is_synchronized:
         synchronize(model)
-        model._tnt_preparation.is_synchronized = True
+        preparation.is_synchronized = True
+        preparation.replicated = []
+        return
+    preparation.replicated = preparation.replicated or replicated_variables(model)
+    check_replicas_in_turn(model, preparation.replicated, preparation.num_checks)
+    preparation.num_checks += 1
 
 
 def end_of_data_callback(

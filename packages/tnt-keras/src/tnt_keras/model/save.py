@@ -111,7 +111,13 @@ class Saving(MixinBase):
         def write_to(path: pathlib.Path) -> None:
             keras.Model.export(self, path, *args, **kwargs)
 
-        write_atomically(filepath, write_to, overwrite=True, on_all_ranks=tnt_save_all_devices)
+        write_atomically(
+            filepath,
+            write_to,
+            overwrite=True,
+            on_all_ranks=tnt_save_all_devices,
+            makes_folders=True,
+        )
 
     @signature_of(keras.Model.load_weights)
     @collective_call("load_weights")

@@ -26,6 +26,7 @@ import tensorflow as tf
 
 from tnt_keras.collectives.alone import what_is_alone
 from tnt_keras.collectives.channel import Allgather, Allreduce, Channel
+from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.collectives.exchange import Condition, ExchangeSequence
 from tnt_keras.collectives.messages import allreduce
 from tnt_keras.collectives.ops import one
@@ -89,6 +90,20 @@ def settle(optimizers: Sequence[Any]) -> None:
             _of_optimizers[optimizer].settle(optimizer)
 
 
+def settle_before_copy(optimizers: Sequence[Any]) -> None:
+    """Call `settle` if something is pending, which is so on all ranks or on none. Collective then.
+
+    A rank may copy or pickle what it likes without the others at any other time.
+
+    Args:
+        optimizers: As for `settle`.
+    """
+    if any(each in _of_optimizers and _of_optimizers[each].is_pending for each in optimizers):
+        collective_call("copy in the middle of gradient accumulation", is_local_alone=True)(settle)(
+            optimizers
+        )
+
+
 def forget(optimizer: Any) -> None:
     """Drop what this rank has added up: the optimizer's state was set. Local.
 
@@ -107,10 +122,11 @@ def warn_if_pending(optimizer: Any) -> None:
     """
     if optimizer in _of_optimizers and _of_optimizers[optimizer].is_pending:
         logger.warning(
-            "The optimizer %r is saved in the middle of gradient accumulation by one rank alone: "
-            "the gradients since the last update, which each rank has added up for itself, are "
-            "missing. Call `model.save` or `model.save_weights` on all ranks, or do it when an "
-            "epoch has ended.",
+            "The optimizer %r is saved or copied in the middle of gradient accumulation by one "
+            "rank alone, or without its model: the gradients since the last update, which each "
+            "rank has added up for itself, are missing. Call `model.save` or "
+            "`model.save_weights`, or copy the model, on all ranks, or do it when an epoch has "
+            "ended.",
             optimizer.name,
         )
 

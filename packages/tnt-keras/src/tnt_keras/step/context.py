@@ -29,12 +29,12 @@ class Tracing:
 
     Attributes:
         optimizers: The optimizers that the code has applied, the outermost ones only.
-        variables: What they were applied to, as far as Keras does not know it: `tf.Variable`s.
+        variables: What they were applied to.
     """
 
     def __init__(self) -> None:
         self.optimizers: list[Any] = []
-        self.variables: list[tf.Variable] = []
+        self.variables: list[Any] = []
         self._is_applying = False
 
     @property
@@ -50,7 +50,7 @@ class Tracing:
             optimizer: The outermost one; those that it calls are part of it.
             variables: What it is applied to, if it is given.
         """
-        self.variables += [each for each in variables if isinstance(each, tf.Variable)]
+        self.variables += variables
         if not any(optimizer is known for known in self.optimizers):
             self.optimizers.append(optimizer)
         self._is_applying = True

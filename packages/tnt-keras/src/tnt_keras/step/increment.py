@@ -11,6 +11,7 @@ import tensorflow as tf
 from tnt_keras.collectives.channel import Allgather, Allreduce, Channel, Collective
 from tnt_keras.step.context import Step
 from tnt_keras.step.rules import Rule, scale_of
+from tnt_keras.step.variables import name_of
 
 _HALF = 2**32
 
@@ -40,7 +41,8 @@ class Increment:
             scale: float64 scalar, the weight of this rank.
         """
         return cls(
-            Allreduce(variable.path, value, scale), lambda total: variable.assign(before + total)
+            Allreduce(name_of(variable), value, scale),
+            lambda total: variable.assign(before + total),
         )
 
     @classmethod

@@ -82,7 +82,7 @@ class StatisticsStates:
     def _moves(self, variable: Any, before: tf.Tensor) -> list[Increment]:
         rule, presence = default_rule(variable), self._step.presence
         if rule is not Rule.SAME:
-            return moves_by_rule(variable, variable.path, before, rule, self._step)
+            return moves_by_rule(variable, name_of(variable), before, rule, self._step)
         of_master = presence if is_master_rank() else 0.0 * presence
         return [Increment.of_variable(variable, before, variable.value - before, of_master)]
 

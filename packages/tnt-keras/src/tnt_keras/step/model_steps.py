@@ -7,8 +7,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import tensorflow as tf
-
 from tnt_keras.collectives.channel import Channel
 from tnt_keras.collectives.exchange import ExchangeSequence
 from tnt_keras.keras_hooks import private, private_tensorflow
@@ -36,7 +34,7 @@ class StepCommunication:
 
     Attributes:
         optimizers: The compiled optimizer, and others that a step was seen to use.
-        variables: The `tf.Variable`s that they were seen to change.
+        variables: What they were seen to change besides weights of the model.
         denominators: Of losses.
         state: Of metrics, statistics and logs.
         predictions: Collects what ranks predict.
@@ -60,7 +58,7 @@ class StepCommunication:
         self.probe = probe
         self.fuses_batch_norm = fuses_batch_norm
         self.optimizers: list[Any] = []
-        self.variables: list[tf.Variable] = []
+        self.variables: list[Any] = []
         self.denominators = Channel("loss denominators")
         self.state = Channel("metrics and statistics")
         self.predictions = PredictionGather(get_size())
@@ -87,7 +85,7 @@ class StepCommunication:
             self._exchanges = ExchangeSequence()
         return self._exchanges
 
-    def add_variable(self, variable: tf.Variable) -> None:
+    def add_variable(self, variable: Any) -> None:
         """Add a variable that an optimizer changes to the list, unless it is there. Local."""
         if not any(variable is known for known in self.variables):
             self.variables.append(variable)
@@ -228,8 +226,10 @@ class DistributedSteps(MixinBase):
         finally:
             for optimizer in tracing.optimizers:
                 self._tnt_communication.add_optimizer(optimizer)
+            known = {id(variable) for variable in self.weights}
             for variable in tracing.variables:
-                self._tnt_communication.add_variable(variable)
+                if id(variable) not in known:
+                    self._tnt_communication.add_variable(variable)
 
 
 def keep_own_logs(model: Any) -> OwnLogs:

@@ -15,6 +15,7 @@ from typing import Any
 import keras
 
 from tnt_keras.keras_hooks.class_swap import plain_class
+from tnt_keras.process.environment import settings
 from tnt_keras.process.log import logger
 from tnt_keras.step.context import is_inside_step
 from tnt_keras.step.errors import ProbeError
@@ -28,8 +29,8 @@ _REMEDY = (
 _models: weakref.WeakSet[keras.Model] = weakref.WeakSet()
 _num_loops = 0
 _plain_apply: Callable[..., Any] | None = None
-# How many distributed models there were when an optimizer was looked at: it is looked at once.
-_looked_at: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+# How many distributed models and loops there were when an optimizer was looked at: once for each.
+_looked_at: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
 
 
 def notice_own_loops(model: keras.Model) -> None:
@@ -90,15 +91,19 @@ def _noticing(plain_apply: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _notice(optimizer: Any, variables: list[Any]) -> None:
-    if _num_loops:
-        raise ProbeError(
-            "An optimizer was applied in a loop over `tnt.data.distribute(...)`, but outside of a "
-            f"step of all ranks, {_REMEDY}"
-        )
     models = [model for model in _models if _is_distributed(model)]
-    if _looked_at.get(optimizer) != len(models):
-        _look_at(models, variables)
-        _looked_at[optimizer] = len(models)
+    seen = len(models), _num_loops
+    if _looked_at.get(optimizer) == seen:
+        return
+    if _num_loops:
+        _report(
+            "An optimizer was applied while an iterator of `tnt.data.distribute(...)` is in use, "
+            f"but outside of a step of all ranks, {_REMEDY} If it is meant to train on each rank "
+            "alike, do that when the loop has ended, or set TNT_PROBE=warn.",
+            "warn" if settings().probe == "warn" else "error",
+        )
+    _look_at(models, variables)
+    _looked_at[optimizer] = seen
 
 
 def _is_distributed(model: keras.Model) -> bool:
@@ -113,10 +118,15 @@ def _look_at(models: list[keras.Model], variables: list[Any]) -> None:
         known = {id(variable) for variable in model.trainable_variables}
         if probe == "off" or not known & changed:
             continue
-        text = (
+        _report(
             f"An optimizer trains the distributed model {model.name!r} outside of a step of all "
-            f"ranks, {_REMEDY}"
+            f"ranks, {_REMEDY}",
+            probe,
         )
-        if probe == "error":
-            raise ProbeError(text)
+
+
+def _report(text: str, probe: str) -> None:
+    if probe == "error":
+        raise ProbeError(text)
+    if probe == "warn":
         logger.warning(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -17,6 +18,10 @@ from tnt_keras.collectives.replicas import compare_arrays, first_difference
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 from tnt_keras.step.rank_draws import CommonSeeds
+
+_NAME_ON_MASTER_RANK = "_tnt_name"
+_NUM_IN_TURN = 4
+_NUM_ENTRIES = 16
 
 
 def replicated_variables(model: keras.Model) -> list[Any]:
@@ -45,7 +50,8 @@ def synchronize(model: keras.Model) -> None:
             difference.
     """
     variables = [*replicated_variables(model), *seed_states(model), *states_of_generators(model)]
-    _check_same_structure(variables)
+    of_metrics = [variable for metric in model.metrics for variable in metric.variables]
+    _check_same_structure([*variables, *of_metrics])
     if broadcast("whether Keras has a seed", np.array(has_global_seed())):
         variables.append(global_seed())
     for variable in variables:
@@ -79,6 +85,29 @@ def check_replicas(model: keras.Model) -> None:
             "other means than an optimizer, from the samples of one rank? Do ranks run different "
             "code?"
         )
+
+
+def check_replicas_in_turn(model: keras.Model, variables: Sequence[Any], turn: int) -> None:
+    """Compare some entries of a few variables, and all of all if they differ. Collective.
+
+    That takes next to no time. What one rank changes by itself (its learning rate, say, or the
+    weights that it restores) soon makes others differ, and so is found by one of the next steps.
+
+    Args:
+        model: A built model.
+        variables: Its `replicated_variables`.
+        turn: How often this was done before: other variables follow.
+
+    Raises:
+        DifferentWeightsError: As `check_replicas` does.
+    """
+    if not variables:
+        return
+    places = range(turn * _NUM_IN_TURN, (turn + 1) * _NUM_IN_TURN)
+    arrays = [_array(variables[place % len(variables)]).reshape(-1) for place in places]
+    own = b"".join(array[:: max(1, len(array) // _NUM_ENTRIES)].tobytes() for array in arrays)
+    if len(set(allgather("some entries of the weights", own))) > 1:
+        check_replicas(model)
 
 
 def seed_states(model: keras.Model) -> list[Any]:
@@ -119,8 +148,15 @@ def _array(variable: Any) -> np.ndarray:
 
 
 def name_of(variable: Any) -> str:
-    """Return the name of a variable of Keras or TensorFlow, for messages. Local."""
-    return str(getattr(variable, "path", variable.name))  # a `tf.Variable` has no path
+    """Return the name of a variable of Keras or TensorFlow: that of the master rank. Local.
+
+    A process that has made other models before numbers its layers differently.
+
+    Args:
+        variable: Of a model, an optimizer or a metric.
+    """
+    own = str(getattr(variable, "path", variable.name))  # a `tf.Variable` has no path
+    return str(getattr(variable, _NAME_ON_MASTER_RANK, own))
 
 
 def _check_same_structure(variables: list[Any]) -> None:
@@ -128,11 +164,14 @@ def _check_same_structure(variables: list[Any]) -> None:
     of_ranks = [
         json.loads(text) for text in allgather("structure of the model", json.dumps(own).encode())
     ]
-    # Paths may differ, since a process may number its layers differently.
+    # Paths may differ, see `name_of`.
     difference = first_difference(
         [[shape_and_dtype for _, *shape_and_dtype in of_rank] for of_rank in of_ranks]
     )
     if difference is None:
+        for variable, (name, *_) in zip(variables, of_ranks[MASTER_RANK], strict=True):
+            if name != name_of(variable):
+                setattr(variable, _NAME_ON_MASTER_RANK, name)
         return
     index, rank = difference.index, difference.ranks[0]
     of_master_rank, of_other = (

@@ -56,12 +56,15 @@ def launch(
 
     Raises:
         LaunchError: If the job cannot be started, or if this process is a rank itself.
-        TypeError: If the function or what it uses cannot be pickled.
+        TypeError: If the function or what it uses cannot be pickled, `n` is no number, or `env` has
+            other things than texts.
         RankFailedError: If a rank has ended otherwise than by an exception that can be raised here.
         BaseException: What the function raised on the rank that failed first, caused by a
             `RankFailedError` that names the rank and has its traceback.
     """
     _check_caller(function)
+    exports = _exports(env or {})
+    num_ranks = _number_of_ranks(n)
     path = tempfile.mkdtemp(prefix="tnt-launch-")  # for its owner alone
     try:
         folder = CallFolder(path)
@@ -69,10 +72,10 @@ def launch(
         spec = LaunchSpec(
             program=command_of(f"{__package__}.rank", path),
             interpreter=(interpreter(),),
-            ranks_per_node=None if n is None else operator.index(n),
+            ranks_per_node=num_ranks,
             allow_gpus=allow_gpus,
             output_on_all_devices=output_on_all_devices,
-            exports=tuple((env or {}).items()),
+            exports=exports,
             timeout_s=timeout_s,
         )
         with LauncherProcess() as launcher:
@@ -93,6 +96,23 @@ def _check_caller(function: object) -> None:
             f"this process is rank {os.environ['TNT_RANK']} of a job already: call "
             f"{name_of(function)} itself, or start the script without `tarantella`."
         )
+
+
+def _exports(env: Mapping[Any, Any]) -> tuple[tuple[str, str], ...]:
+    for name, value in env.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError(
+                f"`env` must map names to texts, such as {{'OMP_NUM_THREADS': '1'}}. "
+                f"Received: {name!r}: {value!r}."
+            )
+    return tuple(env.items())
+
+
+def _number_of_ranks(n: Any) -> int | None:
+    try:
+        return None if n is None else operator.index(n)
+    except TypeError:
+        raise TypeError(f"`n` must be a number of ranks, such as 2. Received: {n!r}.") from None
 
 
 def _results(outcome: Outcome | None, folder: CallFolder) -> list[Any]:

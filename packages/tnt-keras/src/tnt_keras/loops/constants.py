@@ -1,0 +1,106 @@
+"""Arguments of a step function that are neither samples nor scalars: a step keeps their values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_keras.collectives.errors import DifferentInputError
+from tnt_keras.collectives.messages import allgather
+from tnt_keras.collectives.replicas import first_difference
+from tnt_keras.process.rank import MASTER_RANK, get_rank
+
+
+class Constant:
+    """A value that a step keeps: other values make another step.
+
+    A graph keeps what dictionaries, lists, tuples and sets hold when it is made: they are known by
+    that, and copied, since the caller may change them. Other objects that cannot be hashed are
+    known by their identity, and in a step that runs eagerly, which sees and may change them as they
+    are, these are too.
+
+    Args:
+        value: Any object.
+        is_for_graph: Whether the step is a graph.
+
+    Attributes:
+        value: The same, or a copy of containers.
+        key: What equal constants share.
+    """
+
+    def __init__(self, value: Any, is_for_graph: bool) -> None:
+        self.value = tf.nest.map_structure(_copied, value) if is_for_graph else value
+        self.key = _key_of_contents(value) if is_for_graph else _key_of(value)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether both are the same, also of one type: True is not 1 here."""
+        return isinstance(other, Constant) and self.key == other.key
+
+    def __hash__(self) -> int:
+        """Return a number that equal constants share."""
+        return hash(self.key)
+
+
+def check_same_constants(constants: Mapping[int | str, Constant], name: str) -> None:
+    """Compare the numbers and texts among the constants of a call. Collective.
+
+    Of other objects it cannot be told whether those of two processes are the same.
+
+    Args:
+        constants: By position or keyword.
+        name: Of the step function, for messages.
+
+    Raises:
+        DifferentInputError: On all ranks, if they differ; names the first argument that does.
+    """
+    own = [[str(key), repr(each.value)] for key, each in constants.items() if _is_plain(each.value)]
+    of_ranks = [
+        json.loads(text) for text in allgather("constants of a step", json.dumps(own).encode())
+    ]
+    difference = first_difference(of_ranks)
+    if difference is None:
+        return
+    rank = difference.ranks[0]
+    of_master_rank, of_other = (
+        _shown(of_ranks[each], difference.index) for each in (MASTER_RANK, rank)
+    )
+    raise DifferentInputError(
+        f"Rank {get_rank()}: `{name}` was called with {of_master_rank} on rank {MASTER_RANK} and "
+        f"with {of_other} on rank {rank}. All ranks must call it alike, with the same batch or "
+        "their parts of it."
+    )
+
+
+def _shown(constants: Sequence[Sequence[str]], index: int) -> str:
+    return " = ".join(constants[index]) if index < len(constants) else "fewer constants"
+
+
+def _is_plain(value: Any) -> bool:
+    leaves = tf.nest.flatten(value)
+    return all(isinstance(leaf, (int, float, complex, str, bytes, type(None))) for leaf in leaves)
+
+
+def _copied(leaf: Any) -> Any:
+    return set(leaf) if type(leaf) is set else leaf  # which is no structure to TensorFlow
+
+
+def _key_of_contents(value: Any) -> tuple[type, Hashable]:
+    if isinstance(value, Mapping):
+        return type(value), tuple((key, _key_of_contents(each)) for key, each in value.items())
+    if isinstance(value, (list, tuple)):
+        return type(value), tuple(map(_key_of_contents, value))
+    if isinstance(value, set):
+        return type(value), frozenset(value)
+    return _key_of(value)
+
+
+def _key_of(value: Any) -> tuple[type, Hashable]:
+    """Return the type of a value, and the value or its identity."""
+    try:
+        hash(value)
+    except TypeError:
+        return type(value), id(value)
+    return type(value), value
