@@ -39,7 +39,8 @@ def _run(distributed: bool, probe: str) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(NUM_SAMPLES, 6)).astype("float32")
     y = x[:, :1]
-    layers = [keras.layers.Dense(5, "tanh"), keras.layers.Dense(1)]
+    norm = keras.layers.BatchNormalization(synchronized=distributed)
+    layers = [keras.layers.Dense(5, "tanh"), norm, keras.layers.Dense(1)]
     model = keras.Sequential([keras.Input((6,)), *layers])
     if distributed:
         model = tnt_keras.Model(model, probe=probe)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import logging
 import pathlib
 from typing import Any
@@ -126,6 +127,74 @@ def test_another_number_of_steps_per_execution_is_an_error(tmp_path: pathlib.Pat
     _interrupt(_model(), keras.callbacks.BackupAndRestore(tmp_path, 1), 2)
     with pytest.raises(ValueError, match="steps_per_execution=1, but it is 2 now"):
         _fit(_model(steps_per_execution=2), keras.callbacks.BackupAndRestore(tmp_path, 1))
+
+
+def test_another_size_of_batches_is_an_error(tmp_path: pathlib.Path) -> None:
+    _interrupt(_model(), keras.callbacks.BackupAndRestore(tmp_path, 1), 2)
+    with pytest.raises(ValueError, match="with batches of 4 samples, but they have 5 now"):
+        _model().fit(
+            X, Y, batch_size=5, verbose=0, callbacks=[keras.callbacks.BackupAndRestore(tmp_path, 1)]
+        )
+
+
+class _Remembers(keras.callbacks.Callback):
+    def __init__(self) -> None:
+        super().__init__()
+        self.losses = collections.deque(maxlen=2)
+        self.mean = keras.metrics.Mean()
+        self.unchanged = collections.deque([1])
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.losses.append(logs["loss"])
+        self.mean.update_state(logs["loss"])
+
+
+def test_what_a_callback_changes_in_an_object_that_is_not_held_is_named(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        _fit(_model(), keras.callbacks.BackupAndRestore(tmp_path, 1), _Remembers())
+    named = [record.args[0] for record in caplog.records if "no plain value" in record.msg]
+    assert named == ["losses", "mean"]
+
+
+class ManyParts(keras.Model):
+    """Keeps an optimizer, a variable and a generator in containers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = keras.layers.Dense(1)
+        self.optimizers = [keras.optimizers.Adam(0.1)]
+        self.parts = {
+            "factors": [tf.Variable(1.0, trainable=False)],
+            "generators": (tf.random.Generator.from_seed(3),),
+        }
+
+    def call(self, x: Any) -> Any:
+        return self.dense(x)
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        [factor], [generator] = self.parts["factors"], self.parts["generators"]
+        factor.assign(0.9 * factor)
+        with tf.GradientTape() as tape:
+            loss = factor * generator.uniform([]) * tf.reduce_mean((self(x) - y) ** 2)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizers[0].apply(gradients, self.trainable_variables)
+        return {"loss": loss}
+
+
+def test_what_a_model_keeps_in_lists_and_dictionaries_is_held_too(tmp_path: pathlib.Path) -> None:
+    def made() -> keras.Model:
+        keras.utils.set_random_seed(1)
+        model = tnt_keras.Model(ManyParts())
+        model.compile()
+        return model
+
+    expected = _fit(made(), keras.callbacks.BackupAndRestore(tmp_path / "whole"))
+    _interrupt(made(), keras.callbacks.BackupAndRestore(tmp_path / "parts", 1), 4)
+    actual = _fit(made(), keras.callbacks.BackupAndRestore(tmp_path / "parts", 1))
+    assert actual.history == expected.history
 
 
 def test_a_backup_of_a_later_fit_is_an_error(tmp_path: pathlib.Path) -> None:

@@ -2,7 +2,8 @@
 
 These are the functions that all random functions of Keras and TensorFlow call in the end, the
 method by which a `tf.random.Generator` advances its state, the function by which a variable tells
-tapes and graphs that it is read, and what `tf.function` lets AutoGraph make of a Python function.
+tapes and graphs that it is read, what `tf.function` lets AutoGraph make of a Python function, and
+where `tf.custom_gradient` puts the function that computes a gradient.
 
 Other versions of TensorFlow than those of the `VersionGate` are noticed when the first of these
 names is needed, or by `check_version`: importing this module neither fails nor logs.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -80,6 +82,9 @@ _prepare_key_counter = _GATE.find(
 _RESOURCE_VARIABLES = "tensorflow.python.ops.resource_variable_ops"
 _variable_accessed = _GATE.find(_RESOURCE_VARIABLES, "variable_accessed")
 
+_gradient_registry = _GATE.find("tensorflow.python.framework.ops", "gradient_registry")
+_gradients_by_name = _GATE.find("tensorflow.python.framework.registry", "Registry", "_registry")
+
 _AUTOGRAPH_CONTEXT = "tensorflow.python.autograph.core.ag_ctx"
 _ControlStatus = _GATE.find(_AUTOGRAPH_CONTEXT, "ControlStatusCtx")
 _ENABLED = _GATE.find(_AUTOGRAPH_CONTEXT, "Status", "ENABLED")
@@ -97,6 +102,29 @@ def check_version() -> None:
         ImportError: If it is older or newer than all that are supported, or lacks a name.
     """
     _GATE.check(tf.__version__)
+
+
+def registered_gradient(result: tf.Tensor) -> Any:
+    """Return what computes a gradient, which from now on lives as long as the caller keeps it.
+
+    TensorFlow keeps for ever what `tf.custom_gradient` was given in a graph, and all that it refers
+    to. (The graph is no owner: Python's garbage collection does not see what it holds.) Local.
+
+    Args:
+        result: Of a function with `tf.custom_gradient`.
+
+    Returns:
+        The function; None if the result is eager, where TensorFlow keeps none.
+    """
+    if not hasattr(result, "graph"):
+        return None
+    check_version()
+    name = result.op.get_attr("_gradient_op_type").decode()
+    function = _gradient_registry.lookup(name)
+    del _gradients_by_name.__get__(_gradient_registry)[name]
+    reference: Callable[[], Any] = weakref.ref(function)
+    tf.RegisterGradient(name)(lambda *arguments: reference()(*arguments))
+    return function
 
 
 @contextlib.contextmanager

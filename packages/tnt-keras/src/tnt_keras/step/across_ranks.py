@@ -24,6 +24,7 @@ import tensorflow as tf
 from tnt_keras.collectives.channel import Allgather, Allreduce, Channel
 from tnt_keras.collectives.checks import require
 from tnt_keras.collectives.ops import one
+from tnt_keras.keras_hooks.private_tensorflow import registered_gradient
 from tnt_keras.step.context import Step
 
 _NUM_SAMPLES, _NUM_ROWS = range(2)
@@ -58,7 +59,7 @@ def sums_over_ranks(values: Sequence[tf.Tensor], function: str, step: Step) -> l
             for each, value in zip(of_all, values, strict=True)
         ]
 
-    return _with_gradients(totals, values, gradients, function)
+    return _with_gradients(totals, values, gradients, function, step)
 
 
 def rows_of_all_ranks(rows: tf.Tensor, function: str, step: Step) -> tf.Tensor:
@@ -116,7 +117,7 @@ def rows_of_all_ranks(rows: tf.Tensor, function: str, step: Step) -> tf.Tensor:
 
     if not rows.dtype.is_floating:
         return ordered
-    [ordered_rows] = _with_gradients([ordered], [rows], gradients, function)
+    [ordered_rows] = _with_gradients([ordered], [rows], gradients, function, step)
     return ordered_rows
 
 
@@ -164,6 +165,7 @@ def _with_gradients(
     values: Sequence[tf.Tensor],
     gradients: Callable[..., list[tf.Tensor]],
     function: str,
+    step: Step,
 ) -> list[tf.Tensor]:
     """Return `results`, whose first derivatives are given by a function; there are no second ones.
 
@@ -173,6 +175,7 @@ def _with_gradients(
         gradients: Called in backpropagation with the gradients of the results; returns those of
             the values.
         function: As above.
+        step: As above.
     """
 
     def refuse(*_: tf.Tensor) -> list[tf.Tensor]:
@@ -184,15 +187,16 @@ def _with_gradients(
 
     def gradients_once(*of_results: tf.Tensor) -> list[tf.Tensor]:
         dense = [_as_dense(each, result) for each, result in zip(of_results, results, strict=True)]
-        return _linked(gradients(*dense), dense, refuse)
+        return _linked(gradients(*dense), dense, refuse, step)
 
-    return _linked(results, values, gradients_once)
+    return _linked(results, values, gradients_once, step)
 
 
 def _linked(
     results: Sequence[tf.Tensor],
     values: Sequence[tf.Tensor],
     gradients: Callable[..., list[tf.Tensor]],
+    step: Step,
 ) -> list[tf.Tensor]:
     """Return `results` as a function of `values` whose gradients a function gives."""
 
@@ -204,7 +208,11 @@ def _linked(
         return [tf.identity(tensor) for tensor in tensors[: len(results)]], gradient
 
     # Only the given gradients lead on from here: communication has none.
-    return list(identity(*[tf.stop_gradient(result) for result in results], *values))
+    linked = list(identity(*[tf.stop_gradient(result) for result in results], *values))
+    registered = registered_gradient(linked[0])
+    if registered is not None:
+        step.gradient_functions.append(registered)
+    return linked
 
 
 def _as_dense(gradient: Any, of: tf.Tensor) -> tf.Tensor:

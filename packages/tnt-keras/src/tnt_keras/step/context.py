@@ -100,6 +100,7 @@ class Step(Tracing):
         rules: How what ranks compute combines, where it is not by default.
         batch_channels: Those of the operations over the batch (`tnt.gather_batch`, ...) and of
             results inside of the step, by name. They must outlive the step.
+        gradient_functions: What computes their gradients, for as long as the step's graph is used.
         num_batch_operations: How many of these the code has called so far.
         complete_values: What is that of the global batch already, equal on all ranks.
 
@@ -127,6 +128,7 @@ class Step(Tracing):
         self.scaled_losses: list[ScaledLoss] = []
         self.rules = StepRules()
         self.batch_channels: dict[str, Channel] = {}
+        self.gradient_functions: list[Any] = []
         self._exchanges = ExchangeSequence() if exchanges is None else exchanges
         self._num_applications = 0
         self._num_losses = 0

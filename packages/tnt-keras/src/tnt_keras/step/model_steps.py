@@ -39,6 +39,7 @@ class StepCommunication:
         state: Of metrics, statistics and logs.
         predictions: Collects what ranks predict.
         batch_channels: Those of `tnt.gather_batch` and its relatives, by name.
+        gradient_functions: What computes their gradients in the graphs of steps.
         own_logs: Of this rank's samples; None until a callback asks for them.
         data_check: Compares what ranks read; None if there never was a need.
         seeds: For random operations that have none; None until ranks have agreed on them.
@@ -63,6 +64,7 @@ class StepCommunication:
         self.state = Channel("metrics and statistics")
         self.predictions = PredictionGather(get_size())
         self.batch_channels: dict[str, Channel] = {}
+        self.gradient_functions: list[Any] = []
         self.own_logs: OwnLogs | None = None
         self.data_check: DataCheck | None = None
         self.seeds: CommonSeeds | None = None
@@ -193,6 +195,7 @@ class DistributedSteps(MixinBase):
         )
         step.rules = communication.rules[step_name]
         step.batch_channels = communication.batch_channels
+        step.gradient_functions = communication.gradient_functions
         return rows, step
 
     @contextlib.contextmanager

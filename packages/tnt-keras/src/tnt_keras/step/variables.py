@@ -15,6 +15,7 @@ import tensorflow as tf
 from tnt_keras.collectives.errors import DifferentInputError, DifferentWeightsError
 from tnt_keras.collectives.messages import allgather, broadcast
 from tnt_keras.collectives.replicas import compare_arrays, first_difference
+from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 from tnt_keras.step.rank_draws import CommonSeeds
@@ -136,8 +137,8 @@ def states_of_generators(model: keras.Model) -> list[tf.Variable]:
     Args:
         model: A built distributed model.
     """
-    attributes = [value for layer in all_layers(model) for value in vars(layer).values()]
-    generators = [value for value in attributes if isinstance(value, tf.random.Generator)]
+    layers = all_layers(model)
+    generators = [each for layer in layers for each in in_attributes(layer, tf.random.Generator)]
     with contextlib.suppress(RuntimeError):  # there is none if operations are deterministic
         generators.append(tf.random.get_global_generator())
     return list({id(each): each.state for each in generators}.values())

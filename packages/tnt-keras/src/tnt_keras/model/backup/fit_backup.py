@@ -78,6 +78,7 @@ class FitBackup:
         self._state: TrainingState | None = None
         self._saved: SavedState | None = None  # until everything is restored
         self._is_of_this_process = False
+        self._batch_size: int | None = None
         self._validated: list[int] = []  # validations that the new data have not seen
         self._epochs: Any = None
         self._is_due = False
@@ -112,7 +113,18 @@ class FitBackup:
             testing: Likewise for validation, if there is one.
             lives_on: Whether the training data are an object of the user's that goes on from one
                 `fit` to the next: a dataset or generator.
+
+        Raises:
+            ValueError: If the batches are of another size than those of the backup.
         """
+        now, before = training.batch_size, self._saved and self._saved.progress.batch_size
+        if None not in (now, before) and now != before:
+            raise ValueError(
+                f"The backup in {self._callback.backup_dir} is of a training with batches of "
+                f"{before} samples, but they have {now} now, so that its steps are others. Give "
+                "`fit` the same batches to continue the run, or remove the backup."
+            )
+        self._batch_size = now
         self._training = Replay(not training.epochs_are_independent)
         self._testing = Replay(testing is None or not testing.epochs_are_independent)
         self._lives_on = lives_on
@@ -132,7 +144,7 @@ class FitBackup:
             epochs: Likewise.
         """
         if self._saved is None:
-            self.progress = Progress(initial_epoch)
+            self.progress = Progress(initial_epoch, batch_size=self._batch_size)
             return initial_epoch
         self.progress = copy.deepcopy(self._saved.progress)
         self._validated = list(self.progress.validated)

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
 from tnt_keras.step.metrics import all_metrics
 from tnt_keras.step.variables import name_of, replicated_variables, states_of_generators
@@ -55,13 +56,15 @@ def values_of(variables: list[Any]) -> list[np.ndarray[Any, Any]]:
 
 
 def _optimizers(model: keras.Model) -> list[Any]:
-    values = [model.optimizer, *vars(model).values()]
-    return [each for each in values if isinstance(each, keras.optimizers.Optimizer)]
+    return [
+        *([] if model.optimizer is None else [model.optimizer]),
+        *in_attributes(model, keras.optimizers.Optimizer),
+    ]
 
 
 def _tensorflow_variables(layer: Any) -> list[Any]:
     return [
-        value
-        for value in vars(layer).values()
-        if isinstance(value, tf.Variable) and tf.as_dtype(value.dtype) != tf.string
+        variable
+        for variable in in_attributes(layer, tf.Variable)
+        if tf.as_dtype(variable.dtype) != tf.string
     ]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import pickle
 import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 _PLAIN = (type(None), bool, int, float, str)
+_LARGE = (keras.layers.Layer, keras.optimizers.Optimizer, tf.data.Dataset, tf.Module)
 _SEQUENCES: dict[str, Callable[[Any], Any]] = {"list": list, "tuple": tuple, "set": set}
 
 
@@ -68,17 +72,39 @@ def decode(encoded: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
 
 
 def digest_of(value: Any) -> Any:
-    """Return what tells a value from others: a digest, or the object itself if not plain. Local."""
+    """Return a digest, which tells a value from others, or the value itself. Local.
+
+    What is not plain has the digest of its pickle, in which models and the like count as the
+    objects that they are, and metrics by their state; what cannot be pickled has none.
+    """
     arrays: list[np.ndarray[Any, Any]] = []
     try:
         encoded = encode(value, arrays)
     except NotPlainError:
-        return value
+        return _digest_of_pickle(value)
     digest = hashlib.sha256(json.dumps(encoded).encode())
     for array in arrays:
         digest.update(f"{array.dtype.name}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return digest.digest()
+
+
+class _Pickler(pickle.Pickler):
+    def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, keras.metrics.Metric):
+            return id(obj), [np.asarray(variable).tobytes() for variable in obj.variables]
+        if isinstance(obj, _LARGE) or is_variable(obj):
+            return id(obj)
+        return None
+
+
+def _digest_of_pickle(value: Any) -> Any:
+    stream = io.BytesIO()
+    try:
+        _Pickler(stream).dump(value)
+    except Exception:  # whatever objects raise that cannot be pickled
+        return value
+    return hashlib.sha256(stream.getvalue()).digest()
 
 
 def is_variable(value: Any) -> bool:

@@ -26,6 +26,7 @@ class Progress:
         validated: Executions in each validation that has ended.
         stops: Whether the training is to stop.
         logs: Of the last step, if it belongs to the epoch that runs.
+        batch_size: Of the global batch, None if it is not known.
     """
 
     epoch: int = 0
@@ -34,6 +35,7 @@ class Progress:
     validated: list[int] = dataclasses.field(default_factory=list)
     stops: bool = False
     logs: Any = None
+    batch_size: int | None = None
 
     @property
     def is_within_epoch(self) -> bool:
