@@ -42,7 +42,7 @@ def train_two_epochs_on(size, options=""):
 
     A slow machine must not make ranks report that they wait for each other.
     """
-    environment = "env -u TF_CPP_MIN_LOG_LEVEL TNT_STALL_REPORT_S=600"
+    environment = "env -u TF_CPP_MIN_LOG_LEVEL TNT_STALL_S=600"
     launcher = f"{environment} tarantella -n {size} --no-gpu"
     return run_job(f"{launcher} -- models/lenet5/train.py --epochs 2 {options}")
 

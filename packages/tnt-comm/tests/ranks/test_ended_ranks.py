@@ -189,9 +189,9 @@ def test_who_a_rank_is_does_not_need_the_others() -> None:
 @pytest.mark.parametrize("ask", ["get_rank", "get_size", "get_local_rank", "get_local_size"])
 def test_a_malformed_variable_is_named_by_whoever_asks_first(ask: str) -> None:
     code = f"import tnt_comm\nprint('imported')\ntnt_comm.{ask}()"
-    env = {**os.environ, "TNT_STALL_REPORT_S": "soon"}
+    env = {**os.environ, "TNT_STALL_S": "soon"}
     done = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=110
     )
     assert done.stdout == "imported\n"
-    assert "ValueError: Environment variable TNT_STALL_REPORT_S must be" in done.stderr
+    assert "ValueError: Environment variable TNT_STALL_S must be" in done.stderr

@@ -216,7 +216,7 @@ def test_a_rank_killed_in_a_training_step_is_named_with_the_bucket() -> None:
 
 
 def test_a_tensor_that_this_rank_forgot_to_start_is_named() -> None:
-    reports = observe_ranks(forget_to_start, 2, env={"TNT_STALL_REPORT_S": "0.4"})
+    reports = observe_ranks(forget_to_start, 2, env={"TNT_STALL_S": "0.4"})
     for report in reports:
         assert "WARNING" in report.output
         assert "step 0 of bucket 0 of 'gradients' ('bias', 'kernel')" in report.output
@@ -243,7 +243,7 @@ def test_a_rank_that_gives_up_tells_the_others_why() -> None:
 
 
 def test_a_stopped_rank_is_reported_and_may_come_back() -> None:
-    reports = observe_ranks(stop_for_a_while, 2, env={"TNT_STALL_REPORT_S": "2.5"})
+    reports = observe_ranks(stop_for_a_while, 2, env={"TNT_STALL_S": "2.5"})
     assert [report.value for report in reports] == ["done", "done"]
     assert "WARNING" in reports[0].output
     assert f"rank {LOST} (host" in reports[0].output
@@ -254,7 +254,7 @@ def test_a_stopped_rank_is_reported_and_may_come_back() -> None:
 
 
 def test_a_late_rank_is_reported_with_the_operation() -> None:
-    reports = observe_ranks(come_late, 2, env={"TNT_STALL_REPORT_S": "0.5"})
+    reports = observe_ranks(come_late, 2, env={"TNT_STALL_S": "0.5"})
     assert [report.value for report in reports] == ["done", "done"]
     assert "has not called it yet" in reports[0].output
     assert "step 0 of bucket 0 of 'gradients' ('kernel')" in reports[0].output
@@ -262,7 +262,7 @@ def test_a_late_rank_is_reported_with_the_operation() -> None:
 
 
 def test_only_the_wait_of_a_step_is_reported_and_once_for_all_buckets() -> None:
-    reports = observe_ranks(pause_between_steps, 2, env={"TNT_STALL_REPORT_S": "0.8"})
+    reports = observe_ranks(pause_between_steps, 2, env={"TNT_STALL_S": "0.8"})
     assert [report.value for report in reports] == ["done", "done"]
     lines = [line for line in reports[0].output.splitlines() if "has waited" in line]
     assert len(lines) == 1, lines
@@ -290,7 +290,7 @@ def test_tickets_may_be_dropped() -> None:
 
 
 def test_a_group_that_one_rank_creates_late_is_reported() -> None:
-    reports = observe_ranks(create_late, 2, env={"TNT_STALL_REPORT_S": "0.5"})
+    reports = observe_ranks(create_late, 2, env={"TNT_STALL_S": "0.5"})
     assert [report.value for report in reports] == ["(0, 1)", "(0, 1)"]
     assert "for the other members to map" in reports[0].output
 

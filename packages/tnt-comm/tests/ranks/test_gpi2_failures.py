@@ -117,7 +117,7 @@ def test_children_of_a_killed_rank_do_not_hide_its_death() -> None:
 
 @pytest.mark.parametrize("hosts", [(Host(2),), (Host(1), Host(1))], ids=["one host", "two hosts"])
 def test_a_stopped_rank_is_reported_and_ends_the_wait_at_the_deadline(hosts: tuple[Host]) -> None:
-    env = {**GPI2, "TNT_STALL_REPORT_S": "3.2"}  # silent after 2 s, deadline after 4 s
+    env = {**GPI2, "TNT_STALL_S": "3.2"}  # silent after 2 s, deadline after 4 s
     reports = observe_ranks(stop_for_good, 2, LOST, env=env, timeout_s=IN_TIME_S, hosts=hosts)
     assert "not complete after 4 s" in reports[0].value
     assert f"rank {LOST} (host" in reports[0].value
@@ -126,7 +126,7 @@ def test_a_stopped_rank_is_reported_and_ends_the_wait_at_the_deadline(hosts: tup
 
 
 def test_a_stopped_rank_may_come_back() -> None:
-    reports = observe(test_failures.stop_for_a_while, 2, TNT_STALL_REPORT_S="2.5")
+    reports = observe(test_failures.stop_for_a_while, 2, TNT_STALL_S="2.5")
     assert [report.value for report in reports] == ["done", "done"]
     assert "does not respond: stopped or swapped out" in reports[0].output
 
@@ -147,7 +147,7 @@ def test_a_rank_that_gives_up_tells_the_others_why() -> None:
 
 
 def test_a_group_that_one_rank_creates_late_is_reported() -> None:
-    reports = observe(test_failures.create_late, 2, TNT_STALL_REPORT_S="0.5")
+    reports = observe(test_failures.create_late, 2, TNT_STALL_S="0.5")
     assert [report.value for report in reports] == ["(0, 1)", "(0, 1)"]
     assert "for rank(s) 1 to create group 'ranks 0, 1' together" in reports[0].output
 

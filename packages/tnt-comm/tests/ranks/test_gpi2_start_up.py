@@ -47,7 +47,7 @@ def test_two_jobs_run_on_one_host_at_once() -> None:
 
 
 def test_a_rank_that_never_comes_is_reported_and_ends_the_wait() -> None:
-    env = {**GPI2, "TNT_TIMEOUT_S": "4", "TNT_STALL_REPORT_S": "3"}
+    env = {**GPI2, "TNT_TIMEOUT_S": "4", "TNT_STALL_S": "3"}
     reports = observe_ranks(join_late_or_never, 2, 1, env=env, timeout_s=60, grace_s=30)
     assert reports[0].outcome == "raised"
     assert "CommTimeoutError: rank 0: GPI-2 could not be started within 4 s" in reports[0].error

@@ -325,7 +325,7 @@ def test_a_mismatch_with_a_rank_that_has_left_is_named() -> None:
     assert "rank 0 called barrier() from t.py:8; rank 1 called allreduce(float64, 3 el" in message
 
 
-SOON = {"TNT_STALL_REPORT_S": "0.3"}
+SOON = {"TNT_STALL_S": "0.3"}
 """When a rank that waits begins to look for others who wait for it in another call."""
 
 

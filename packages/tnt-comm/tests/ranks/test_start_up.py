@@ -62,7 +62,7 @@ def test_three_variables_are_enough(job_id: str) -> None:
 def test_blanks_and_the_case_of_words_do_not_matter(job_id: str) -> None:
     values = {
         "TNT_TIMEOUT_S": " 6e1 ",
-        "TNT_STALL_REPORT_S": ".5",
+        "TNT_STALL_S": ".5",
         "TNT_TRANSPORT": " SHM",
         "TNT_LOG_LEVEL": "info\t",
         "TNT_ALLREDUCE_ALGORITHM": "Sliced ",
@@ -75,7 +75,7 @@ def test_blanks_and_the_case_of_words_do_not_matter(job_id: str) -> None:
 
 
 def test_a_rank_that_never_comes_is_named(job_id: str) -> None:
-    code, _, err = outcome(start(0, 2, job_id, TNT_TIMEOUT_S="2", TNT_STALL_REPORT_S="0.5"))
+    code, _, err = outcome(start(0, 2, job_id, TNT_TIMEOUT_S="2", TNT_STALL_S="0.5"))
     assert code == 1
     assert "init() has waited" in err
     assert "CommTimeoutError" in err
@@ -127,7 +127,7 @@ def test_two_processes_cannot_be_the_same_rank(job_id: str) -> None:
         ("TNT_GPI2_PORT", "64768", "must be an integer in [1024, 64767]"),
         ("TNT_GPI2_PORT", "20_000", "must be an integer in [1024, 64767]"),
         ("TNT_ALLREDUCE_ALGORITHM", "", "must be one of auto, direct, sliced"),
-        ("TNT_STALL_REPORT_S", "0", "must be a number of seconds > 0"),
+        ("TNT_STALL_S", "0", "must be a number of seconds > 0"),
         ("TNT_TRANSPORT", "tcp", "must be auto, shm or gpi2"),
     ],
 )

@@ -62,7 +62,7 @@ def test_good_values_pass(name, value):
         ("TNT_TRANSPORT", "mpi"),
         ("TNT_TIMEOUT_S", "0"),
         ("TNT_TIMEOUT_S", "nan"),
-        ("TNT_STALL_REPORT_S", "soon"),
+        ("TNT_STALL_S", "soon"),
         ("TNT_FUSION_THRESHOLD_KB", "-1"),
         ("TNT_FUSION_THRESHOLD", "32kB"),
         ("TNT_WIRE_DTYPE", "float32"),

@@ -102,12 +102,17 @@ TEST(Environment, IntegersHaveDigitsOnly) {
 TEST(Environment, SecondsAreDecimalNumbers) {
   for (const auto& [value, expected] : std::map<std::string, double>{
            {"5", 5.0}, {"0.5", 0.5}, {".5", 0.5}, {"5.", 5.0}, {"1e3", 1000.0}, {"1E-2", 0.01}}) {
-    EXPECT_EQ(parse(with("TNT_STALL_REPORT_S", value)).stall_report_s, expected) << value;
+    EXPECT_EQ(parse(with("TNT_STALL_S", value)).stall_report_s, expected) << value;
   }
   for (const char* value : {"", " ", "0", "0.0", "-1", "1_0", "1,5", "nan", "inf", "infinity",
                             "0x10", "1e999", "5s", "e3"}) {
-    EXPECT_THROW(parse(with("TNT_STALL_REPORT_S", value)), UsageError) << value;
+    EXPECT_THROW(parse(with("TNT_STALL_S", value)), UsageError) << value;
   }
+}
+
+TEST(Environment, TheFormerNameOfTheStallTimeCountsWithoutTheOtherOne) {
+  EXPECT_EQ(parse(with("TNT_STALL_REPORT_S", "2")).stall_report_s, 2.0);
+  EXPECT_EQ(parse({{"TNT_STALL_REPORT_S", "2"}, {"TNT_STALL_S", "3"}}).stall_report_s, 3.0);
 }
 
 std::string refusal(const Variables& variables) {

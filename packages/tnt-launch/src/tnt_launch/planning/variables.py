@@ -207,7 +207,8 @@ ALGORITHMS = (
 
 TRANSPORT = Variable("TNT_TRANSPORT", Word(TRANSPORTS), (_COMM,))
 TIMEOUT_S = Variable("TNT_TIMEOUT_S", Seconds(), (_COMM,))
-STALL_REPORT_S = Variable("TNT_STALL_REPORT_S", Seconds(), (_COMM,))
+STALL_S = Variable("TNT_STALL_S", Seconds(), (_COMM,))
+STALL_REPORT_S = Variable("TNT_STALL_REPORT_S", Seconds(), (_COMM,))  # its former name
 ALLREDUCE_ALGORITHM = Variable("TNT_ALLREDUCE_ALGORITHM", Word(ALGORITHMS), (_COMM,))
 GPI2_LIBRARY = Variable("TNT_GPI2_LIBRARY", Path(may_be_blank=True), (_COMM,))
 GPI2_PORT = Variable("TNT_GPI2_PORT", Integer(1024, 64767), (_COMM,))  # the first of 768
@@ -226,6 +227,7 @@ NUM_THREADS = Variable("TNT_NUM_THREADS", Integer(1), (_LAUNCH,))
 USER_VARIABLES: tuple[Variable[Any], ...] = (
     TRANSPORT,
     TIMEOUT_S,
+    STALL_S,
     STALL_REPORT_S,
     ALLREDUCE_ALGORITHM,
     GPI2_LIBRARY,

@@ -24,7 +24,7 @@ struct Environment {
   std::string job_id;              ///< TNT_JOB_ID, [A-Za-z0-9]{8,32}; names the shared memory
   std::string transport = "auto";  ///< TNT_TRANSPORT: auto, shm or gpi2
   double timeout_s = 600.0;        ///< TNT_TIMEOUT_S, > 0: the longest wait for other ranks
-  double stall_report_s = 5.0;     ///< TNT_STALL_REPORT_S, > 0: first report of a wait
+  double stall_report_s = 5.0;     ///< TNT_STALL_S, > 0: first report of a wait
   std::string allreduce_algorithm = "auto";  ///< TNT_ALLREDUCE_ALGORITHM: a name of the table
   LogLevel log_level = LogLevel::warning;    ///< TNT_LOG_LEVEL: DEBUG, INFO, WARNING, ERROR
   std::string gpi2_library;                  ///< TNT_GPI2_LIBRARY; empty: looked for
