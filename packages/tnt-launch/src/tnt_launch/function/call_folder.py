@@ -57,11 +57,11 @@ class CallFolder:
         Raises:
             TypeError: If the function, or something that it uses, cannot be pickled.
         """
-        import cloudpickle  # here, since `tarantella --help` need not wait for it
+        from tnt_launch.function import pickles  # here: `tarantella --help` need not wait for it
 
         def write(file: IO[bytes]) -> None:
             pickle.dump((sys.argv, _sources_without_a_file()), file)
-            cloudpickle.dump(call, file)
+            pickles.dump(call, file)
 
         try:
             self._write("call", write)
@@ -88,10 +88,10 @@ class CallFolder:
         Raises:
             TypeError: If it cannot be pickled.
         """
-        import cloudpickle
+        from tnt_launch.function import pickles
 
         try:
-            self._write(f"result-{rank}", lambda file: cloudpickle.dump(result, file))
+            self._write(f"result-{rank}", lambda file: pickles.dump(result, file))
         except OSError:
             raise
         except Exception as error:

@@ -40,10 +40,10 @@ def _describe(error: BaseException) -> RaisedError:
 
 def _pickled(error: BaseException) -> bytes | None:
     """Pickle an exception, unless what comes back would not be one of the same type."""
-    import cloudpickle
+    from tnt_launch.function import pickles
 
     try:
-        data: bytes = cloudpickle.dumps(error)
+        data: bytes = pickles.dumps(error)
         return data if type(pickle.loads(data)) is type(error) else None
     except Exception:  # whatever its own methods raise; its text is there in any case
         return None
