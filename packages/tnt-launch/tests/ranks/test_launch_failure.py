@@ -163,7 +163,8 @@ announce(1, "ready")
 
 CHILD = """
 import subprocess
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+program = [sys.executable, "-c", "import time; time.sleep(1000)"]
+child = subprocess.Popen(program, stderr=subprocess.DEVNULL)  # it may be ended while it starts
 announce(child.pid, f"child-{rank}")
 """
 

@@ -21,7 +21,7 @@ from tnt_keras.step.variables import check_replicas
 _Call = Callable[[keras.callbacks.Callback], None]
 _GO_ON, _STOP, _RAISED = (np.array([state], np.uint8) for state in range(3))
 """How a rank wants to go on; the largest of all ranks counts."""
-_HEAD_START_S = 1.0
+_HEAD_START_S = 3.0  # with several processes for each core an end takes more than a second
 
 
 class Lockstep(keras.callbacks.Callback):
