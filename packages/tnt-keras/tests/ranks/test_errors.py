@@ -38,7 +38,7 @@ from tnt_comm.testing import observe_ranks
         (
             "metric of one rank",
             "ValueError",
-            ["the result 'accuracy' of 1 entries"],
+            ["the models of the ranks differ", "accuracy"],
         ),
         ("other batch size", "ValueError", ["`batch_size`", "2 on rank 0 and 3 on rank 1"]),
         ("other steps", "ValueError", ["evaluate: ", "`steps`", "2 on rank 0"]),
