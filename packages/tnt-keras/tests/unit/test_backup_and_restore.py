@@ -142,11 +142,13 @@ class _Remembers(keras.callbacks.Callback):
         super().__init__()
         self.losses = collections.deque(maxlen=2)
         self.mean = keras.metrics.Mean()
-        self.unchanged = collections.deque([1])
+        self.counters = collections.deque([tf.Variable(0)])
+        self.unchanged = collections.deque([1, keras.layers.Dense(1)])
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.losses.append(logs["loss"])
         self.mean.update_state(logs["loss"])
+        self.counters[0].assign_add(1)
 
 
 def test_what_a_callback_changes_in_an_object_that_is_not_held_is_named(
@@ -155,7 +157,7 @@ def test_what_a_callback_changes_in_an_object_that_is_not_held_is_named(
     with caplog.at_level(logging.WARNING):
         _fit(_model(), keras.callbacks.BackupAndRestore(tmp_path, 1), _Remembers())
     named = [record.args[0] for record in caplog.records if "no plain value" in record.msg]
-    assert named == ["losses", "mean"]
+    assert named == ["losses", "mean", "counters"]
 
 
 class ManyParts(keras.Model):

@@ -75,7 +75,7 @@ def digest_of(value: Any) -> Any:
     """Return a digest, which tells a value from others, or the value itself. Local.
 
     What is not plain has the digest of its pickle, in which models and the like count as the
-    objects that they are, and metrics by their state; what cannot be pickled has none.
+    objects that they are, metrics and variables by their values; what cannot be pickled has none.
     """
     arrays: list[np.ndarray[Any, Any]] = []
     try:
@@ -93,9 +93,9 @@ class _Pickler(pickle.Pickler):
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, keras.metrics.Metric):
             return id(obj), [np.asarray(variable).tobytes() for variable in obj.variables]
-        if isinstance(obj, _LARGE) or is_variable(obj):
-            return id(obj)
-        return None
+        if is_variable(obj):
+            return id(obj), np.asarray(obj).tobytes()
+        return id(obj) if isinstance(obj, _LARGE) else None
 
 
 def _digest_of_pickle(value: Any) -> Any:
