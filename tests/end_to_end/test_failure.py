@@ -100,6 +100,7 @@ def test_exception_of_one_rank_ends_the_job_with_its_traceback_and_exit_code(
         _, messages = launcher.communicate(timeout=START_DEADLINE_S)
 
     assert launcher.returncode == 1
+    assert "tarantella: rank 1 on " in messages, messages
     report = messages[messages.index("tarantella: rank 1 on ") :].splitlines()
     line = error_line(SCRIPT, "this rank does not like step 20")
     cause = "RuntimeError: this rank does not like step 20"

@@ -12,6 +12,8 @@ from tnt_launch.output.traceback_text import exception_line, last_traceback, use
 STDERR_LINES = 30
 
 _LOST_PEER = re.compile(r"\bPeerLostError\b")
+# What tnt-keras raises on all ranks when a callback of some has raised.
+_OF_OTHER_RANKS = re.compile(r"\bRank \d+: a callback has raised an error on other ranks\b")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,12 @@ class RankEnd:
         """Whether it failed because another rank was lost."""
         return self.has_failed and _LOST_PEER.search(last_traceback(self.stderr)) is not None
 
+    @property
+    def has_own_error(self) -> bool:
+        """Whether it failed, and its error is not one that tells of another rank."""
+        told = _OF_OTHER_RANKS.search(last_traceback(self.stderr))
+        return self.has_failed and not self.only_lost_a_peer and told is None
+
 
 def first_failure(ends: Sequence[RankEnd]) -> RankEnd | None:
     """Find the rank that caused the failure. Pure.
@@ -58,11 +66,11 @@ def first_failure(ends: Sequence[RankEnd]) -> RankEnd | None:
         ends: The ends of ranks in the order of time.
 
     Returns:
-        The first rank that failed with an error of its own; if all failing ranks only report that
-        they lost a peer, the first of them; `None` if no rank failed.
+        The first rank that failed with an error of its own; if the errors of all failing ranks only
+        tell of other ranks, the first of them; `None` if no rank failed.
     """
     failed = [end for end in ends if end.has_failed]
-    own = [end for end in failed if not end.only_lost_a_peer]
+    own = [end for end in failed if end.has_own_error]
     return next(iter(own or failed), None)
 
 
