@@ -89,7 +89,8 @@ def prepare_steps(model: Any, step_name: str, batch_spec: Any) -> None:
     """
     if get_size() == 1:
         return
-    _build(model, step_name, batch_spec)
+    if step_name not in model._tnt_preparation.built_steps:
+        _build(model, step_name, batch_spec)
     synchronize(model)
     model._tnt_preparation.is_synchronized = True
     proofs = model._tnt_preparation.proofs_of(step_name)
@@ -126,8 +127,9 @@ def prepare_single_step(model: Any, step_name: str, batch: Any) -> None:
     """
     if get_size() == 1:
         return
-    _build(model, step_name, tf.nest.map_structure(_spec, batch))
     preparation = model._tnt_preparation
+    if step_name not in preparation.built_steps:  # else no step need convert its batch here
+        _build(model, step_name, tf.nest.map_structure(_spec, batch))
     if not preparation.is_synchronized:
         synchronize(model)
         preparation.is_synchronized = True
@@ -167,13 +169,11 @@ def end_of_data_callback(
 
 
 def _build(model: Any, step_name: str, batch_spec: Any) -> None:
-    built_steps = model._tnt_preparation.built_steps
-    if step_name not in built_steps:
-        _check_stateless(model)
-        _check_steps_of_class(model)
-        read = build_by_tracing(model, step_name, batch_spec)
-        model._tnt_preparation.read_variables[step_name] = read
-        built_steps.add(step_name)
+    _check_stateless(model)
+    _check_steps_of_class(model)
+    read = build_by_tracing(model, step_name, batch_spec)
+    model._tnt_preparation.read_variables[step_name] = read
+    model._tnt_preparation.built_steps.add(step_name)
 
 
 def _check_stateless(model: Any) -> None:

@@ -98,10 +98,14 @@ def settle_before_copy(optimizers: Sequence[Any]) -> None:
     Args:
         optimizers: As for `settle`.
     """
-    if any(each in _of_optimizers and _of_optimizers[each].is_pending for each in optimizers):
+    if any(map(_is_pending, optimizers)):
         collective_call("copy in the middle of gradient accumulation", is_local_alone=True)(settle)(
             optimizers
         )
+
+
+def _is_pending(optimizer: Any) -> bool:
+    return optimizer in _of_optimizers and _of_optimizers[optimizer].is_pending
 
 
 def forget(optimizer: Any) -> None:
@@ -120,7 +124,7 @@ def warn_if_pending(optimizer: Any) -> None:
     Args:
         optimizer: Any optimizer, which is about to be written.
     """
-    if optimizer in _of_optimizers and _of_optimizers[optimizer].is_pending:
+    if _is_pending(optimizer):
         logger.warning(
             "The optimizer %r is saved or copied in the middle of gradient accumulation by one "
             "rank alone, or without its model: the gradients since the last update, which each "

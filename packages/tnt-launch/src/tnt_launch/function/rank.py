@@ -43,7 +43,7 @@ def _pickled(error: BaseException) -> bytes | None:
     from tnt_launch.function import pickles
 
     try:
-        data: bytes = pickles.dumps(error)
+        data = pickles.dumps(error)
         return data if type(pickle.loads(data)) is type(error) else None
     except Exception:  # whatever its own methods raise; its text is there in any case
         return None

@@ -25,7 +25,8 @@ def variables_of(model: keras.Model) -> list[Any]:
         model: A built distributed model.
     """
     variables = [*replicated_variables(model), *model.variables]
-    variables += [each for optimizer in _optimizers(model) for each in optimizer.variables]
+    optimizers = in_attributes(model, keras.optimizers.Optimizer)  # the compiled one, too
+    variables += [each for optimizer in optimizers for each in optimizer.variables]
     variables += [each for metric in all_metrics(model) for each in metric.variables]
     variables += [each for layer in all_layers(model) for each in _tensorflow_variables(layer)]
     variables += states_of_generators(model)
@@ -53,13 +54,6 @@ def describe(variables: list[Any]) -> list[list[Any]]:
 def values_of(variables: list[Any]) -> list[np.ndarray[Any, Any]]:
     """Return the values of variables. Local."""
     return [np.asarray(tf.convert_to_tensor(variable)) for variable in variables]
-
-
-def _optimizers(model: keras.Model) -> list[Any]:
-    return [
-        *([] if model.optimizer is None else [model.optimizer]),
-        *in_attributes(model, keras.optimizers.Optimizer),
-    ]
 
 
 def _tensorflow_variables(layer: Any) -> list[Any]:
