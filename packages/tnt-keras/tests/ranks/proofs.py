@@ -16,6 +16,7 @@ import tensorflow as tf
 import tnt_keras
 from tnt_keras.model import model as model_module
 from tnt_keras.model import proved_steps
+from tnt_keras.probe.comparison import scenario_comparison
 
 
 def samples(num_samples: int = 23) -> tuple[np.ndarray, np.ndarray]:
@@ -153,6 +154,28 @@ def refused() -> tuple[str, str]:
         except tnt_keras.ProbeError as error:
             messages.append(str(error))
     return tuple(messages)  # type: ignore[return-value]
+
+
+def cancelled(can_be_finer: bool) -> str:
+    """How a fit ends whose only gradient is a small rest of large numbers in each sample."""
+    a, b = np.random.default_rng(1).uniform(500.0, 1000.0, (2, 8, 1))
+    x = np.stack([a, b, -a, 1e-3 - b], axis=1).astype("float32")
+    finer_types = scenario_comparison.finer_types
+    scenario_comparison.finer_types = finer_types if can_be_finer else lambda model: []
+    layers = [
+        keras.Input((4, 1)),
+        keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros"),
+        keras.layers.GlobalAveragePooling1D(),
+    ]
+    model = tnt_keras.Model(keras.Sequential(layers), probe="error")
+    model.compile(keras.optimizers.SGD(1e-9), "mse")
+    try:
+        model.fit(x, np.full(8, 1e3), batch_size=8, shuffle=False, verbose=0)
+    except tnt_keras.ProbeError as error:
+        return str(error)
+    finally:
+        scenario_comparison.finer_types = finer_types
+    return "trained"
 
 
 class Weighted(Quotient):

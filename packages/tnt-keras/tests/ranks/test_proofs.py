@@ -52,6 +52,13 @@ def test_a_step_that_is_not_that_of_the_serial_run_stops_before_it_trains(pool_o
             assert "tnt.batch_mean" in message
 
 
+def test_what_may_be_rounding_is_settled_in_float64(pool_of: Any) -> None:
+    for message in pool_of(2).run(proofs.cancelled, False):
+        assert "gradient" in message
+        assert "would not be that of the serial run" in message
+    assert pool_of(2).run(proofs.cancelled, True) == ["trained"] * 2
+
+
 def test_predictions_are_proved_again_after_one_sample_and_refused_alike_on_all_ranks(
     pool_of: Any,
 ) -> None:

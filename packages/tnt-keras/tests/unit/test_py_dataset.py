@@ -12,6 +12,7 @@ from tnt_keras.inputs.py_dataset import (
     NumberedPyDataset,
     RankRowsPyDataset,
     SameOrderPyDataset,
+    batches_are_independent,
     draws_random_numbers,
     makes_batches,
     split_numbers,
@@ -69,6 +70,13 @@ def test_another_seed_gives_another_order() -> None:
         tuple(firsts(SameOrderPyDataset(Batches(), shuffle=True, seed=seed))) for seed in range(9)
     }
     assert len(orders) > 1
+
+
+@pytest.mark.parametrize("kept", [None, [], {}, {"noise": [np.random.default_rng(0)]}])
+def test_batches_are_independent_unless_a_generator_is_kept_somewhere(kept: Any) -> None:
+    batches = Batches()
+    batches.kept = kept
+    assert batches_are_independent(batches) is not bool(kept)
 
 
 def test_order_is_kept_without_shuffling() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -46,6 +47,43 @@ def compare_arrays(name: str, arrays: Iterable[np.ndarray[Any, Any]]) -> Differe
             for message in allgather(name, digests)
         ]
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class DifferentTexts:
+    """The first place at which texts of ranks differ.
+
+    Attributes:
+        of_master_rank: What the master rank has there; None if its list is shorter.
+        rank: The first rank that has something else there.
+        of_rank: What it has; None if its list is shorter.
+    """
+
+    of_master_rank: str | None
+    rank: int
+    of_rank: str | None
+
+
+def compare_texts(name: str, texts: Sequence[str]) -> DifferentTexts | None:
+    """Compare lists of texts, which may be of different lengths. Collective.
+
+    Args:
+        name: What the texts are, the same on all ranks.
+        texts: The list of this rank.
+
+    Returns:
+        The first difference, None if the lists of all ranks are the same.
+    """
+    of_ranks = [json.loads(text) for text in allgather(name, json.dumps(list(texts)).encode())]
+    difference = first_difference(of_ranks)
+    if difference is None:
+        return None
+    index, rank = difference.index, difference.ranks[0]
+    of_master_rank, of_rank = (
+        of_ranks[each][index] if index < len(of_ranks[each]) else None
+        for each in (MASTER_RANK, rank)
+    )
+    return DifferentTexts(of_master_rank, rank, of_rank)
 
 
 def first_difference(of_ranks: Sequence[Sequence[Any]]) -> Difference | None:

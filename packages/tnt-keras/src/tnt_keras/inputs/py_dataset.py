@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.inputs.seed import SEED
+from tnt_keras.keras_hooks.attributes import in_attributes
 
 _DRAWING = (
     random.Random,
@@ -54,14 +55,14 @@ def batches_are_independent(data: Any) -> bool:
     """Return whether making a batch leaves no trace in those that are made later. Local.
 
     That is so if the code of `data` draws no random numbers, or seeds them each time, and if it
-    holds no generator of them. A generator of Python always goes on.
+    holds no generator of them, be it in a list or dictionary. A generator of Python always goes on.
 
     Args:
         data: A `PyDataset` or a generator.
     """
     if not isinstance(data, keras.utils.PyDataset) or draws_random_numbers(data):
         return False
-    return not any(isinstance(value, _DRAWING) for value in vars(data).values())
+    return not in_attributes(data, _DRAWING)
 
 
 def with_same_order(data: Any, shuffle: Any, seed: int = SEED) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 
-def in_attributes(owner: Any, kind: type) -> list[Any]:
+def in_attributes(owner: Any, kind: type | tuple[type, ...]) -> list[Any]:
     """Return the objects of a class in attributes, each once, in the order of attributes. Local.
 
     They may also be within lists, tuples and dictionaries; sets have no order that is the same in
@@ -14,7 +14,7 @@ def in_attributes(owner: Any, kind: type) -> list[Any]:
 
     Args:
         owner: Any object.
-        kind: The class.
+        kind: The class, or several.
     """
     seen: set[int] = set()
     return [each for each in _flattened(vars(owner), seen) if isinstance(each, kind)]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from tnt_keras.collectives.errors import DifferentInputError
-from tnt_keras.collectives.messages import allgather
-from tnt_keras.collectives.replicas import first_difference
+from tnt_keras.collectives.replicas import compare_texts
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 
 
@@ -56,26 +54,18 @@ def check_same_constants(constants: Mapping[int | str, Constant], name: str) -> 
     Raises:
         DifferentInputError: On all ranks, if they differ; names the first argument that does.
     """
-    own = [[str(key), repr(each.value)] for key, each in constants.items() if _is_plain(each.value)]
-    of_ranks = [
-        json.loads(text) for text in allgather("constants of a step", json.dumps(own).encode())
-    ]
-    difference = first_difference(of_ranks)
+    plain = [f"{key} = {each.value!r}" for key, each in constants.items() if _is_plain(each.value)]
+    difference = compare_texts("constants of a step", plain)
     if difference is None:
         return
-    rank = difference.ranks[0]
     of_master_rank, of_other = (
-        _shown(of_ranks[each], difference.index) for each in (MASTER_RANK, rank)
+        text or "fewer constants" for text in (difference.of_master_rank, difference.of_rank)
     )
     raise DifferentInputError(
         f"Rank {get_rank()}: `{name}` was called with {of_master_rank} on rank {MASTER_RANK} and "
-        f"with {of_other} on rank {rank}. All ranks must call it alike, with the same batch or "
-        "their parts of it."
+        f"with {of_other} on rank {difference.rank}. All ranks must call it alike, with the same "
+        "batch or their parts of it."
     )
-
-
-def _shown(constants: Sequence[Sequence[str]], index: int) -> str:
-    return " = ".join(constants[index]) if index < len(constants) else "fewer constants"
 
 
 def _is_plain(value: Any) -> bool:

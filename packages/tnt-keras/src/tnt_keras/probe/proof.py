@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -16,7 +16,6 @@ from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.probe.comparison.decision import Decision
 from tnt_keras.probe.comparison.scenarios import UnprovableError
 from tnt_keras.probe.comparison.step_comparison import Comparison
-from tnt_keras.probe.runs.full_precision import computing_in, finer_types
 from tnt_keras.probe.runs.python_state import PythonState
 from tnt_keras.probe.runs.step_run import StepRunner
 from tnt_keras.probe.runs.variable_changes import VariableChanges
@@ -68,9 +67,6 @@ def prove(
     if the step cannot be run on so few. It is done from the present state and from the one after a
     serial step: what is zero at first, such as the results of metrics, often is not then.
 
-    Where a doubt is left, layers with a mixed policy compute in float32 once more, and all in
-    float64. (What a user's code itself casts stays so.)
-
     Args:
         model: A built distributed model.
         step_name: "train_step", "test_step" or "predict_step".
@@ -115,8 +111,7 @@ def _decide(
 
     def decide(samples: Samples) -> Decision:
         runner = StepRunner(model, step_name, optimizers, changes, reads, python_state)
-        new = functools.partial(Comparison, model, step_name, samples, more, runner, former)
-        return _settled(new, model)
+        return Comparison(model, step_name, samples, more, runner, former).decide()
 
     try:
         try:
@@ -133,18 +128,6 @@ def _decide(
     others = [each for each in read_in_trace if id(each) not in of_optimizers]
     settings = _settings(model, changes, [*reads.variables, *others])
     return Proof(decision, settings, are_alike(few))
-
-
-def _settled(new_comparison: Callable[[], Comparison], model: keras.Model) -> Decision:
-    """Compare the steps, in finer types once more where that of the layers leaves a doubt."""
-    decision = new_comparison().decide()
-    for finer in finer_types(model):
-        if not decision.findings:
-            break
-        with computing_in(finer, model), contextlib.suppress(UnprovableError):
-            exact = new_comparison().decide()
-            decision = decision if exact.findings else exact
-    return decision
 
 
 def _settings(model: keras.Model, changes: VariableChanges, read: Sequence[Any]) -> Settings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from tnt_keras.collectives.errors import DifferentInputError
 from tnt_keras.collectives.messages import allgather, allreduce
-from tnt_keras.collectives.replicas import first_difference
+from tnt_keras.collectives.replicas import compare_texts
 from tnt_keras.probe.comparison.tolerance import Tolerances
 from tnt_keras.probe.runs.observation import (
     OF_EACH_RANK,
@@ -135,20 +134,16 @@ def _require_same_structure(
         f"the {quantity.kind.value} {quantity.name!r} of {size} entries"
         for quantity, size in zip(quantities, sizes, strict=True)
     ]
-    messages = allgather(f"{_MESSAGE}: names", json.dumps(values).encode())
-    of_ranks = [json.loads(message) for message in messages]
-    difference = first_difference(of_ranks)
+    difference = compare_texts(f"{_MESSAGE}: names", values)
     if difference is None:
         return
-    rank = difference.ranks[0]
     of_master_rank, of_other = (
-        "".join(of_ranks[each][difference.index : difference.index + 1]) or "nothing more"
-        for each in (MASTER_RANK, rank)
+        text or "nothing more" for text in (difference.of_master_rank, difference.of_rank)
     )
     raise DifferentInputError(
         f"Rank {get_rank()}: the steps of the ranks compute different things: {of_master_rank} on "
-        f"rank {MASTER_RANK}, {of_other} on rank {rank}. Every rank must build and compile the "
-        "same model and run the same code, whatever number of samples it has."
+        f"rank {MASTER_RANK}, {of_other} on rank {difference.rank}. Every rank must build and "
+        "compile the same model and run the same code, whatever number of samples it has."
     )
 
 

@@ -25,6 +25,7 @@ class Reference:
         moments: The moments of batch normalisation.
         amplification: What the gradients of tapes are multiplied by. If they are, optimizers
             change nothing.
+        left_out: The number of a call of an optimizer that is left out.
         changes_gradients: Whether an optimizer was given others than those of a tape.
         counters: Variables that count steps, by which the step may decide what it does.
         scalar_moves: Real scalars that the step changed, and by how much each.
@@ -40,6 +41,7 @@ class Reference:
     draws: Draws
     moments: BatchMoments
     amplification: float = 1.0
+    left_out: int | None = None
     changes_gradients: bool = False
     counters: list[tf.Variable] = dataclasses.field(default_factory=list)
     scalar_moves: list[tuple[tf.Variable, float]] = dataclasses.field(default_factory=list)

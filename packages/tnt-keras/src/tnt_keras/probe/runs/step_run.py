@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
@@ -99,17 +99,36 @@ class StepRunner:
         """
         state = [*([] if before is None else before.after), *changed]
         reference = Reference(state, Draws(), BatchMoments(), amplification)
-        left_out = None
         if before is not None and not before.counters:  # else it may ask the optimizer
-            left_out = len(before.after_applications) - 1
-        with reference.draws.recording(num_rows), reference.moments.recording():
-            self._run(rows, reference, is_reference=True, left_out=left_out)
-        reference.after = [
-            (variable, tf.convert_to_tensor(variable))
-            for variable in self._changes.variables
-            if before is None or self.variables.is_of_metric(variable)
-        ]
+            reference.left_out = len(before.after_applications) - 1
+        self._run_serial(rows, num_rows, reference)
+        if before is None:
+            reference.after = self._values_of(self._changes.variables)
         return reference
+
+    def repeated(self, rows: Any, num_rows: int, former: Reference) -> Reference:
+        """Run the serial step from the same state once more, as layers compute now. Local.
+
+        Args:
+            rows: What the step receives.
+            num_rows: How many samples that are.
+            former: The run that is repeated.
+        """
+        reference = Reference(
+            former.state, Draws(), BatchMoments(), former.amplification, former.left_out
+        )
+        self._run_serial(rows, num_rows, reference)
+        return reference
+
+    def _run_serial(self, rows: Any, num_rows: int, reference: Reference) -> None:
+        with reference.draws.recording(num_rows), reference.moments.recording():
+            self._run(rows, reference, is_reference=True)
+        reference.after = self._values_of(
+            filter(self.variables.is_of_metric, self._changes.variables)
+        )
+
+    def _values_of(self, variables: Iterable[Any]) -> Values:
+        return [(variable, tf.convert_to_tensor(variable)) for variable in variables]
 
     def permuted(
         self,
@@ -197,7 +216,6 @@ class StepRunner:
         is_reference: bool = False,
         step: PartStep | None = None,
         zeroed: Sequence[Any] = (),
-        left_out: int | None = None,
     ) -> Observation:
         """Run the step from the state of the reference and return what was seen."""
         self._changes.restore()
@@ -205,6 +223,7 @@ class StepRunner:
         changes = VariableChanges()
         followed = None if is_reference else self._followed(reference)
         gradients = TapeGradients(reference.amplification)
+        left_out = reference.left_out if is_reference else None
         watch = StepWatch(changes, followed, gradients, step, left_out)
         size = ComputedSize()
         with contextlib.ExitStack() as stack:
