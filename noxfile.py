@@ -259,18 +259,22 @@ def all_checks(
     files = sorted(
         path.relative_to(ROOT) for each in folders for path in ROOT.glob(f"{each}/test_*.py")
     )
-    # Two checks, so that neither is still running when all others have ended.
-    ranks = [[str(path) for path in files[first::2]] for first in (0, 1)]
+    # Three checks, so that none is still running when all others have ended.
+    ranks = [
+        suites(f"ranks with TensorFlow, part {first + 1}", map(str, files[first::3]))
+        for first in range(3)
+    ]
     units = [f"packages/{name}/tests/unit" for name in with_tensorflow]
     checks = [
         {"title": "style", "commands": style_commands(), "deadline_s": 600},
-        suites("ranks with TensorFlow, every other file", [*ranks[0], "models"]),
+        ranks[1],
         suites("suites without TensorFlow", [*plain, "tests/tools"]),
-        suites("ranks with TensorFlow, the others", ranks[1]),
+        ranks[2],
         # Together, since some commands of the documentation are the jobs that are looked at.
         suites("documentation and whole jobs", ["tests/docs", "tests/end_to_end"]),
+        ranks[0],
         suites("units with TensorFlow", [*units, "tests/contract"]),
-        suites("benchmarks", ["tests/bench"]),
+        suites("benchmarks and models", ["tests/bench", "models"]),
         {"title": "types", "commands": [types_command()], "deadline_s": 1200},
         {"title": "docs", "commands": [docs_command()], "deadline_s": 1200},
         {"title": "wheels", "commands": [wheels_command()], "deadline_s": 1200},
