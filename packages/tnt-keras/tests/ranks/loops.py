@@ -308,7 +308,8 @@ def mistakes() -> dict[str, str]:
         optimizer.apply(gradients, model.trainable_weights)
         return loss
 
-    parts = next(iter(tnt_keras.data.distribute(tf.data.Dataset.from_tensor_slices(x).batch(6))))
+    dataset = tnt_keras.data.distribute(tf.data.Dataset.from_tensor_slices(x).batch(6))
+    parts = next(iter(dataset))
     rank = tnt_keras.get_rank()
     found = {
         "no samples": _error(lambda: train_step(tf.constant(1.0))),
@@ -319,6 +320,7 @@ def mistakes() -> dict[str, str]:
         "other scalars": _error(lambda: train_step(x, tf.constant(rank))),
         "other constants": _error(lambda: train_step(x, y, quotient=rank == 1)),
         "inside of a graph": _error(lambda: tf.function(lambda: train_step(x))()),
+        "loop inside of a graph": _error(lambda: tf.function(lambda: list(dataset))()),
         "quotient": _error(lambda: train_step(x, y, quotient=True)),
         "dataset": _error(lambda: tnt_keras.data.distribute([x])),
         "probe": _error(lambda: tnt_keras.function(lambda: None, probe="no")),

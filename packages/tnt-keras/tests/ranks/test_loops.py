@@ -49,6 +49,7 @@ def test_mistakes_in_calls_are_named(pool_of: Any) -> None:
         "other scalars": "Ranks have read different data",
         "other constants": "called with quotient = False on rank 0 and with quotient = True on",
         "inside of a graph": "was called inside of a `tf.function`",
+        "loop inside of a graph": "`tnt.data.distribute(dataset)` is inside of a `tf.function`",
         "quotient": "of `train_step` would not be that of the serial run",
         "dataset": "`tnt.data.distribute` takes a `tf.data.Dataset`",
         "probe": "`probe` must be one of",

@@ -130,8 +130,9 @@ class ExchangeSequence:
                 "Ranks cannot communicate inside of a `tf.cond` or `tf.while_loop` (nor in "
                 "`tf.map_fn`, which is one) of a step: not all of them might get there. Compute "
                 "the loss and call the optimizer, `tnt.gather_batch`, `tnt.batch_sum` and "
-                "`tnt.batch_mean` outside, for instance with gradients that are multiplied by 0 "
-                "or 1."
+                "`tnt.batch_mean` outside. To update weights every k-th step only, let the "
+                "optimizer add up gradients (`gradient_accumulation_steps=k`), or decide by an "
+                "argument of the step from Python."
             )
 
 

@@ -29,10 +29,20 @@ class DistributedDataset:
         self._dataset = dataset
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the elements of one pass. Local."""
+        """Yield the elements of one pass. Local.
+
+        Raises:
+            RuntimeError: Inside of a `tf.function`, on several ranks.
+        """
         if get_size() == 1:
             yield from self._dataset
             return
+        if tf.inside_function():
+            raise RuntimeError(
+                "A loop over `tnt.data.distribute(dataset)` is inside of a `tf.function`, which "
+                "cannot hold steps of several ranks: take the `@tf.function` off what contains "
+                "the loop, and put `@tnt.function` on the step in it."
+            )
         for element in self._dataset:
             part = Part(int(element.num_local), int(element.num_global))
             with loop_over_parts():
