@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -101,9 +101,7 @@ class StepRunner:
         reference = Reference(state, Draws(), BatchMoments(), amplification)
         if before is not None and not before.counters:  # else it may ask the optimizer
             reference.left_out = len(before.after_applications) - 1
-        self._run_serial(rows, num_rows, reference)
-        if before is None:
-            reference.after = self._values_of(self._changes.variables)
+        self._run_serial(rows, num_rows, reference, another_begins_there=before is None)
         return reference
 
     def repeated(self, rows: Any, num_rows: int, former: Reference) -> Reference:
@@ -117,18 +115,19 @@ class StepRunner:
         reference = Reference(
             former.state, Draws(), BatchMoments(), former.amplification, former.left_out
         )
-        self._run_serial(rows, num_rows, reference)
+        self._run_serial(rows, num_rows, reference, another_begins_there=False)
         return reference
 
-    def _run_serial(self, rows: Any, num_rows: int, reference: Reference) -> None:
+    def _run_serial(
+        self, rows: Any, num_rows: int, reference: Reference, another_begins_there: bool
+    ) -> None:
         with reference.draws.recording(num_rows), reference.moments.recording():
             self._run(rows, reference, is_reference=True)
-        reference.after = self._values_of(
-            filter(self.variables.is_of_metric, self._changes.variables)
-        )
-
-    def _values_of(self, variables: Iterable[Any]) -> Values:
-        return [(variable, tf.convert_to_tensor(variable)) for variable in variables]
+        reference.after = [
+            (variable, tf.convert_to_tensor(variable))
+            for variable in self._changes.variables
+            if another_begins_there or self.variables.is_of_metric(variable)
+        ]
 
     def permuted(
         self,
