@@ -55,16 +55,13 @@ def check_same_constants(constants: Mapping[int | str, Constant], name: str) -> 
         DifferentInputError: On all ranks, if they differ; names the first argument that does.
     """
     plain = [f"{key} = {each.value!r}" for key, each in constants.items() if _is_plain(each.value)]
-    difference = compare_texts("constants of a step", plain)
+    difference = compare_texts("constants of a step", plain, missing="fewer constants")
     if difference is None:
         return
-    of_master_rank, of_other = (
-        text or "fewer constants" for text in (difference.of_master_rank, difference.of_rank)
-    )
     raise DifferentInputError(
-        f"Rank {get_rank()}: `{name}` was called with {of_master_rank} on rank {MASTER_RANK} and "
-        f"with {of_other} on rank {difference.rank}. All ranks must call it alike, with the same "
-        "batch or their parts of it."
+        f"Rank {get_rank()}: `{name}` was called with {difference.of_master_rank} on rank "
+        f"{MASTER_RANK} and with {difference.of_rank} on rank {difference.rank}. All ranks must "
+        "call it alike, with the same batch or their parts of it."
     )
 
 

@@ -134,16 +134,14 @@ def _require_same_structure(
         f"the {quantity.kind.value} {quantity.name!r} of {size} entries"
         for quantity, size in zip(quantities, sizes, strict=True)
     ]
-    difference = compare_texts(f"{_MESSAGE}: names", values)
+    difference = compare_texts(f"{_MESSAGE}: names", values, missing="nothing more")
     if difference is None:
         return
-    of_master_rank, of_other = (
-        text or "nothing more" for text in (difference.of_master_rank, difference.of_rank)
-    )
     raise DifferentInputError(
-        f"Rank {get_rank()}: the steps of the ranks compute different things: {of_master_rank} on "
-        f"rank {MASTER_RANK}, {of_other} on rank {difference.rank}. Every rank must build and "
-        "compile the same model and run the same code, whatever number of samples it has."
+        f"Rank {get_rank()}: the steps of the ranks compute different things: "
+        f"{difference.of_master_rank} on rank {MASTER_RANK}, {difference.of_rank} on rank "
+        f"{difference.rank}. Every rank must build and compile the same model and run the same "
+        "code, whatever number of samples it has."
     )
 
 
