@@ -41,6 +41,7 @@ COMMANDS = [row for row in ROWS if is_command(row[1])]
 ON_RANKS = [row for row in ROWS if not is_command(row[1]) and row[0] not in (GPU, NOTEBOOK)]
 LONG = {
     "tf.nn.compute_average_loss(losses, global_batch_size=6)",
+    "tf.nn.scale_regularization_loss(penalty)",
     "hvd.broadcast_variables(model.variables, root_rank=0)",
     "options.experimental_distribute.auto_shard_policy = AutoShardPolicy.DATA",
     "find_unused_parameters=True",

@@ -69,6 +69,28 @@ def a_loss_is_a_mean(code):
     np.testing.assert_allclose(old[1]["loss"][:-1], expected[1]["loss"][:-1], rtol=1e-5)
 
 
+def loop_with_penalty(make_step, scaled):
+    """As `loop`; the loss is a mean and a penalty of the weights."""
+    model, optimizer = plain_model(), keras.optimizers.SGD(RATE)
+
+    def loss_of(losses):
+        penalty = tf.add_n([tf.nn.l2_loss(weight) for weight in model.trainable_weights])
+        return tf.reduce_mean(losses) + scaled(penalty)
+
+    step = make_step(train_step_of(model, optimizer, loss_of))
+    losses = [float(step(x, y)) for x, y in dataset()]
+    return model.get_weights(), {"loss": losses}
+
+
+@habit("tf.nn.scale_regularization_loss(penalty)")
+def a_penalty_is_added_as_it_is(code):
+    expected = loop_with_penalty(tf.function, tf.nn.scale_regularization_loss)
+    found = loop_with_penalty(
+        tnt.function(probe="error"), lambda penalty: value(code, penalty=penalty)
+    )
+    assert_same(found, expected)
+
+
 @habit("hvd.broadcast_variables(model.variables, root_rank=0)")
 def the_first_step_begins_with_the_weights_of_the_master(code):
     model, optimizer = plain_model(), keras.optimizers.SGD(RATE)

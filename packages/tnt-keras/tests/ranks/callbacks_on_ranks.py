@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
 import time
@@ -196,6 +197,20 @@ def saved_by_the_master(folder: str) -> list[str]:
     loaded = keras.models.load_model(f"{folder}/1.keras")
     np.testing.assert_array_equal(loaded.predict(x, verbose=0), _predicted_plain(model, x))
     return sorted(path.name for path in pathlib.Path(folder).iterdir())
+
+
+def saved_into_a_new_folder(folder: str) -> list[str]:
+    """The files of a `ModelCheckpoint` whose folder all ranks want to make at the same time."""
+    make_folder = os.makedirs
+
+    def slowly(*args: Any, **kwargs: Any) -> None:
+        time.sleep(0.3)  # as on a disk of a network: all ranks have seen that there is none
+        make_folder(*args, **kwargs)
+
+    checkpoint = keras.callbacks.ModelCheckpoint(f"{folder}/new/deep/{{epoch}}.keras")
+    with replaced(os, "makedirs", slowly):
+        restarted(classifier, True).fit(batches_of(), verbose=0, callbacks=[checkpoint])
+    return sorted(path.name for path in pathlib.Path(folder, "new/deep").iterdir())
 
 
 def _predicted_plain(model: Any, x: np.ndarray) -> np.ndarray:

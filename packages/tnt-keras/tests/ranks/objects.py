@@ -51,6 +51,22 @@ def wrong_root() -> str:
     return ""
 
 
+def unsendable(root: int) -> list[str]:
+    """The errors for a lambda that one rank has; afterwards ranks still know each other."""
+    is_root = tnt_keras.get_rank() == root
+    own = (lambda: 1) if is_root else 2
+    errors = []
+    for send in (
+        lambda: tnt_keras.broadcast_object(own, root=root),
+        lambda: tnt_keras.allgather_object(own),
+    ):
+        try:
+            send()
+        except TypeError as error:
+            errors.append(str(error))
+    return [*errors, *tnt_keras.allgather_object("goes on")]
+
+
 def printed() -> str:
     with contextlib.redirect_stdout(io.StringIO()) as output:
         tnt_keras.print("epoch", 3, sep=": ")

@@ -183,6 +183,13 @@ def test_a_callback_of_the_master_saves_without_the_others(
         assert files == ["0.keras", "0.weights.h5", "1.keras", "1.weights.h5", "best.keras"]
 
 
+def test_a_checkpoint_goes_into_a_folder_that_all_ranks_make(
+    pool_of: Any, tmp_path: pathlib.Path
+) -> None:
+    for files in pool_of(2).run(callbacks_on_ranks.saved_into_a_new_folder, str(tmp_path)):
+        assert files == ["1.keras"]
+
+
 def test_a_callback_of_the_master_that_predicts_is_an_error_of_all(pool_of: Any) -> None:
     master, other = pool_of(2).run(callbacks_on_ranks.predicting_on_the_master)
     assert master.startswith("Rank 0: `predict` needs all ranks, and Predict, which calls it,")

@@ -39,6 +39,7 @@ def test_rounds_of_new_models_leave_nothing_behind(pool_of: Any) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize(("size", "probe"), [(1, "error"), (2, "off"), (2, "error")])
 def test_200_rounds_grow_as_in_plain_keras(size: int, probe: str, preloaded: Any) -> None:
     arguments = (200, probe, [20, 199])

@@ -42,5 +42,15 @@ def test_a_root_that_is_no_rank_is_an_error(pool_of: Any) -> None:
         assert text == "`root` must be a rank from 0 to 1. Received: 7."
 
 
+def test_an_object_that_cannot_be_pickled_is_an_error_of_all_ranks(pool_of: Any) -> None:
+    for rank, (of_broadcast, of_allgather, *others) in enumerate(
+        pool_of(2).run(objects.unsendable, 1)
+    ):
+        for text in (of_broadcast, of_allgather):
+            assert text.startswith(f"Rank {rank}: the object of rank 1 cannot be sent")
+            assert "<lambda>" in text
+        assert others == ["goes on"] * 2
+
+
 def test_what_is_the_same_on_all_ranks_is_printed_once(pool_of: Any) -> None:
     assert pool_of(2).run(objects.printed) == ["epoch: 3\n", ""]

@@ -257,6 +257,8 @@ def test_a_malformed_variable_is_told():
     ("arguments", "told"),
     [
         ({"env": {"OMP_NUM_THREADS": 1}}, r"names to texts.* Received: 'OMP_NUM_THREADS': 1\."),
+        ({"args": 5}, r"`args` must be a tuple or list .*args=\(5,\)\. Received: 5\."),
+        ({"args": "ab"}, r"`args` must be a tuple or list .* Received: 'ab'\."),
         ({"n": "2"}, r"`n` must be a number of ranks, such as 2\. Received: '2'\."),
     ],
 )

@@ -48,6 +48,17 @@ def test_a_rank_that_was_told_of_anothers_callback_is_not_to_blame():
     assert first_failure(ends[:2]) is ends[0]
 
 
+def test_a_rank_that_found_another_in_another_call_is_not_to_blame():
+    found = (
+        "Traceback (most recent call last):\n"
+        '  File "train.py", line 9, in <module>\n'
+        "tnt_comm.errors.MismatchError: train.py:9: fit: Rank 0: the ranks make different calls\n"
+    )
+    ends = [end(0, 1, stderr=found), end(1, 1, stderr=OWN)]
+    assert first_failure(ends) is ends[1]
+    assert first_failure(ends[:1]) is ends[0]
+
+
 def test_if_all_only_lost_a_peer_the_first_of_them_is_told():
     ends = [end(3), end(2, 1, stderr=LOST), end(0, 1, stderr=LOST)]
     assert first_failure(ends) is ends[1]

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 import tnt_comm
+from tnt_keras.callbacks.checkpoints import folder_of_all_ranks
 from tnt_keras.collectives.error_cause import cause_of
 from tnt_keras.collectives.errors import of_other_rank
 from tnt_keras.collectives.messages import allgather, allreduce
@@ -210,7 +211,8 @@ class Lockstep(keras.callbacks.Callback):
         """Return what a callback raised; errors that all ranks know already are passed on."""
         try:
             for callback in self.callbacks:
-                call(callback)
+                with folder_of_all_ranks(callback):
+                    call(callback)
         except Exception as error:
             if cause_of(error) is not None:
                 raise

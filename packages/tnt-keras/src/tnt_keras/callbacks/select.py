@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from tnt_comm import timeline
+from tnt_keras.callbacks.checkpoints import check_checkpoints, saves_on_all_ranks
 from tnt_keras.callbacks.communication_report import CommunicationReport
 from tnt_keras.callbacks.lockstep import Lockstep
 from tnt_keras.callbacks.tensorboard import tensorboard_on_its_ranks
@@ -107,10 +108,10 @@ def _in_lockstep(
     those that save need all ranks.
     """
     needs_own_logs = any(isinstance(one, Callback) and not one.aggregate_logs for one in given)
-    checkpoints = sum(map(_saves_on_all_ranks, kept))
+    checkpoints = sum(map(saves_on_all_ranks, kept))
     own = bytes([any(map(_acts_at_batch_begin, given)), bool(given), needs_own_logs, checkpoints])
     of_ranks = allgather("callbacks", own)
-    _check_checkpoints([flags[3] for flags in of_ranks])
+    check_checkpoints([flags[3] for flags in of_ranks])
     lockstep = Lockstep(
         [one for one in kept if not _is_of_keras(one)],
         at_batch_begin=any(flags[0] for flags in of_ranks),
@@ -118,23 +119,6 @@ def _in_lockstep(
         keeps_own_logs=any(flags[2] for flags in of_ranks),
     )
     return [lockstep, *filter(_is_of_keras, kept)]
-
-
-def _saves_on_all_ranks(kept: keras.callbacks.Callback) -> bool:
-    if isinstance(kept, Callback) and kept.run_on_all_ranks:
-        kept = kept.callback
-    return isinstance(kept, keras.callbacks.ModelCheckpoint)
-
-
-def _check_checkpoints(of_ranks: list[int]) -> None:
-    """Refuse callbacks that save on some ranks: the others would not wait for the file."""
-    if len(set(of_ranks)) > 1:
-        rank = of_ranks.index(min(of_ranks))
-        raise ValueError(
-            f"Rank {rank} has fewer `ModelCheckpoint` callbacks than others. All ranks need it, "
-            "as they all take part in saving; the master rank alone writes. Take it out of "
-            "`if tnt.is_master_rank():`."
-        )
 
 
 def as_list(callbacks: Any) -> list[keras.callbacks.Callback]:

@@ -15,6 +15,8 @@ from tnt_keras.collectives.messages import allgather
 from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank
 
+_NO_PICKLE = b"!"  # no pickle begins so
+
 
 @collective_call("allgather_object")
 def allgather_object(value: Any) -> list[Any]:
@@ -24,11 +26,12 @@ def allgather_object(value: Any) -> list[Any]:
         value: Any object that can be pickled, of any size; None is one, too.
 
     Raises:
+        TypeError: On all ranks, if that of some rank cannot be pickled; names the rank.
         tnt_comm.CommError: If another rank is lost, late, or in another call.
     """
     if get_size() == 1:
         return [value]
-    of_ranks = allgather("object", pickle.dumps(value))
+    of_ranks = _gathered("object", value)
     return [pickle.loads(each) for each in of_ranks]
 
 
@@ -44,6 +47,7 @@ def broadcast_object(value: Any = None, root: int = MASTER_RANK) -> Any:
 
     Raises:
         ValueError: If there is no such rank.
+        TypeError: On all ranks, if the object cannot be pickled.
         tnt_comm.CommError: If another rank is lost, late, or in another call.
     """
     if not 0 <= root < get_size():
@@ -51,8 +55,26 @@ def broadcast_object(value: Any = None, root: int = MASTER_RANK) -> Any:
     if get_size() == 1:
         return value
     is_root = get_rank() == root
-    of_ranks = allgather(f"object of rank {root}", pickle.dumps(value) if is_root else b"")
+    of_ranks = _gathered(f"object of rank {root}", value if is_root else None)
     return value if is_root else pickle.loads(of_ranks[root])
+
+
+def _gathered(label: str, value: Any) -> list[bytes]:
+    """Return the pickles of all ranks; one that cannot be made is an error of all."""
+    error: Exception | None = None
+    try:
+        own = pickle.dumps(value)
+    except Exception as failure:  # of any class, and the other ranks wait for this one
+        error, own = failure, _NO_PICKLE + f"{type(failure).__name__}: {failure}".encode()
+    of_ranks = allgather(label, own)
+    for rank, message in enumerate(of_ranks):
+        if message.startswith(_NO_PICKLE):
+            raise TypeError(
+                f"Rank {get_rank()}: the object of rank {rank} cannot be sent to other ranks, as "
+                f"it cannot be pickled: {message[len(_NO_PICKLE) :].decode()}. Send the values "
+                "that it is made of; functions must have a name in a module."
+            ) from error
+    return of_ranks
 
 
 @contextlib.contextmanager

@@ -56,13 +56,14 @@ def launch(
 
     Raises:
         LaunchError: If the job cannot be started, or if this process is a rank itself.
-        TypeError: If the function or what it uses cannot be pickled, `n` is no number, or `env` has
-            other things than texts.
+        TypeError: If the function or what it uses cannot be pickled, `args` is one argument and no
+            sequence, `n` is no number, or `env` has other things than texts.
         RankFailedError: If a rank has ended otherwise than by an exception that can be raised here.
         BaseException: What the function raised on the rank that failed first, caused by a
             `RankFailedError` that names the rank and has its traceback.
     """
     _check_caller(function)
+    _check_arguments(args)
     exports = _exports(env or {})
     num_ranks = _number_of_ranks(n)
     path = tempfile.mkdtemp(prefix="tnt-launch-")  # for its owner alone
@@ -95,6 +96,14 @@ def _check_caller(function: object) -> None:
         raise LaunchError(
             f"this process is rank {os.environ['TNT_RANK']} of a job already: call "
             f"{name_of(function)} itself, or start the script without `tarantella`."
+        )
+
+
+def _check_arguments(args: object) -> None:
+    if isinstance(args, (str, bytes)) or not isinstance(args, Sequence):
+        raise TypeError(
+            f"`args` must be a tuple or list of the arguments, such as args=({args!r},). "
+            f"Received: {args!r}."
         )
 
 

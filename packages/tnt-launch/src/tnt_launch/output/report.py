@@ -12,8 +12,11 @@ from tnt_launch.output.traceback_text import exception_line, last_traceback, use
 STDERR_LINES = 30
 
 _LOST_PEER = re.compile(r"\bPeerLostError\b")
-# What tnt-keras raises on all ranks when a callback of some has raised.
-_OF_OTHER_RANKS = re.compile(r"\bRank \d+: a callback has raised an error on other ranks\b")
+# What ranks raise that find another one in another call, where its own error has brought it, and
+# what tnt-keras raises on all ranks when a callback of some has raised.
+_OF_OTHER_RANKS = re.compile(
+    r"\bMismatchError\b|\bRank \d+: a callback has raised an error on other ranks\b"
+)
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,13 @@ _GATHER = (
 _CAUSES = {
     Kind.GRADIENT: (
         "the loss is neither a mean nor a sum over samples (a quotient like "
-        "sum(loss * mask) / sum(mask), pairs of samples, statistics of the batch), or gradients "
-        "are clipped, or those of a loss that is a sum are added up over batches, before the "
-        "optimizer gets them",
-        f"{_GATHER}, clip with the optimizer's `clipnorm`, `clipvalue` or `global_clipnorm`, and "
-        "add up with its `gradient_accumulation_steps`",
+        "sum(loss * mask) / sum(mask), pairs of samples, statistics of the batch), or it is a sum "
+        "to which penalties of weights are added (`sum(model.losses)`), or gradients are clipped, "
+        "or those of a loss that is a sum are added up over batches, before the optimizer gets "
+        "them",
+        f"{_GATHER}, add penalties to a mean, as `tf.reduce_mean(losses)`, clip with the "
+        "optimizer's `clipnorm`, `clipvalue` or `global_clipnorm`, and add up with its "
+        "`gradient_accumulation_steps`",
     ),
     Kind.METRIC: (
         "the metric takes in a value that is not a mean, sum or maximum over samples (the root of "
