@@ -35,8 +35,8 @@ class Record(keras.callbacks.Callback):
     def _note(self, hook: str, logs: Any) -> None:
         self.seen.setdefault(hook, []).append(dict(logs))
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._note("train batch", logs)
+    def on_train_batch_end(self, batch: int, *, logs: Any = None) -> None:
+        self._note("train batch", logs)  # Keras gives them by name
 
     def on_test_end(self, logs: Any = None) -> None:
         self._note("test", logs)

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 import pandas
+import scipy.sparse
 import tensorflow as tf
 from classifiers import NUM_SAMPLES, classifier, restarted, samples, weights_of
 
@@ -101,6 +102,60 @@ def _train(x: Any, y: Any, weights: Any, distributed: bool) -> dict[str, Any]:
         "evaluate": model.evaluate(x, y, sample_weight=weights, batch_size=7, verbose=0),
         "predict": model.predict(x, batch_size=7, verbose=0),
     }
+
+
+def train_on_sparse(distributed: bool) -> dict[str, Any]:
+    """Trains on sparse arrays of several kinds, in which a row is empty, and on single batches."""
+    rng = np.random.default_rng(5)
+    x = rng.random((21, 12)) * (rng.random((21, 12)) > 0.7)
+    x[5] = 0
+    y = x.sum(1, keepdims=True)
+    of_tensorflow = tf.sparse.from_dense(x.astype("float32"))
+    kinds: dict[str, tuple[Any, dict[str, Any]]] = {
+        "matrix": (scipy.sparse.csr_matrix(x), {"validation_split": 0.2}),
+        "entries": (scipy.sparse.coo_matrix(x), {"sample_weight": np.linspace(0.5, 1.5, 21)}),
+        "tensor": (of_tensorflow, {"shuffle": False}),
+    }
+    found: dict[str, Any] = {}
+    for kind, (given, options) in kinds.items():
+        model = _with_sparse_input(distributed)
+        history = model.fit(given, y, batch_size=6, epochs=2, verbose=0, **options)
+        found[kind] = {
+            "history": history.history,
+            "weights": model.get_weights(),
+            "evaluate": model.evaluate(given, y, batch_size=8, verbose=0),
+            "predict": model.predict(given, batch_size=5, verbose=0),
+        }
+    model = _with_sparse_input(distributed)
+    found["single batches"] = {
+        "train": model.train_on_batch(of_tensorflow, y),
+        "test": model.test_on_batch(of_tensorflow, y),
+        "predict": model.predict_on_batch(of_tensorflow),
+    }
+    return found
+
+
+def _with_sparse_input(distributed: bool) -> Any:
+    keras.utils.set_random_seed(3)
+    layers = [keras.layers.Dense(4, "relu"), keras.layers.Dense(1)]
+    model: Any = keras.Sequential([keras.Input((12,), sparse=True), *layers])
+    if distributed:  # the proof finds that slices of one index are to be added up
+        model = tnt_keras.Model(model, probe="error")
+    model.compile(keras.optimizers.Adam(0.02), "mse", metrics=["mae"])
+    return model
+
+
+def mixed_in_batches(distributed: bool, dropout: float) -> dict[str, Any]:
+    """Trains on arrays of which the rows are mixed inside of each batch alone."""
+    keras.utils.set_random_seed(3)
+    x = np.linspace(-1, 1, 42, dtype="float32").reshape(21, 2)
+    layers = [keras.layers.Dense(4), keras.layers.Dropout(dropout), keras.layers.Dense(1)]
+    model: Any = keras.Sequential([keras.Input((2,)), *layers])
+    if distributed:
+        model = tnt_keras.Model(model)
+    model.compile("sgd", "mse")
+    model.fit(x, x[:, :1], batch_size=6, epochs=2, shuffle="batch", verbose=0)
+    return {"weights": model.get_weights(), "history": model.history.history}
 
 
 def default_batch_sizes(distributed: bool) -> dict[str, Any]:

@@ -281,6 +281,41 @@ def sums_and_branches(distributed: bool) -> dict[str, Any]:
     }
 
 
+def files(folder: str) -> dict[str, Any]:
+    """What all ranks find in files that all of them write after each step, for one path."""
+    model, optimizer = _classifier(), keras.optimizers.SGD(0.1)
+    whole = keras.Sequential([keras.Input((4, 4, 1)), model])  # of which the step calls a part
+
+    @tnt_keras.function
+    def step(x: Any, y: Any) -> Any:
+        assert whole.built
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(y, model(x)))
+        optimizer.apply(tape.gradient(loss, model.trainable_weights), model.trainable_weights)
+        return loss
+
+    for x, y in _batches(True):
+        step(x, y)
+        for one in (model, whole):
+            one.save(f"{folder}/{one.name}.keras")
+            one.save_weights(f"{folder}/{one.name}.weights.h5")
+    loaded = [keras.models.load_model(f"{folder}/{one.name}.keras") for one in (model, whole)]
+    whole.load_weights(f"{folder}/{whole.name}.weights.h5")
+    again = tnt_keras.Model(model)
+    return {
+        "weights": [_weights(one) for one in (*loaded, whole)],
+        "expected": _weights(model),
+        "description": keras.saving.serialize_keras_object(again),
+        "plain description": keras.saving.serialize_keras_object(_classifier_named(model.name)),
+    }
+
+
+def _classifier_named(name: str) -> keras.Model:
+    plain = _classifier()
+    plain.name = name
+    return plain
+
+
 def _error(function: Callable[[], Any]) -> str:
     try:
         function()

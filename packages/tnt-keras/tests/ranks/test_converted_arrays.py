@@ -37,6 +37,23 @@ def test_arrays_are_converted_as_in_keras(kinds: list[str], size: int, pool_of: 
                 assert_close(value, expected[kind][name], 1e-4, f"{kind}: {name}")
 
 
+@pytest.mark.parametrize("size", [2, *_thorough(1, 3)])
+def test_sparse_arrays_are_those_of_keras(size: int, pool_of: Any) -> None:
+    [expected] = pool_of(1).run(converted_arrays.train_on_sparse, False)
+    for of_kinds in pool_of(size).run(converted_arrays.train_on_sparse, True):
+        for kind, results in of_kinds.items():
+            for name, value in results.items():
+                assert_close(value, expected[kind][name], 1e-5, f"{kind}: {name}")
+
+
+@pytest.mark.parametrize(("size", "dropout"), [(1, 0.5), (2, 0.0)])
+def test_rows_are_mixed_inside_of_batches(size: int, dropout: float, pool_of: Any) -> None:
+    [expected] = pool_of(1).run(converted_arrays.mixed_in_batches, False, dropout)
+    for found in pool_of(size).run(converted_arrays.mixed_in_batches, True, dropout):
+        for name, value in found.items():
+            assert_close(value, expected[name], 1e-5 * (size - 1), name)
+
+
 @pytest.mark.parametrize("size", _thorough(1, 2, 3))  # on 2 ranks also in test_inputs
 def test_class_weights_count_as_in_keras(size: int, pool_of: Any) -> None:
     [expected] = pool_of(1).run(converted_arrays.train_with_class_weights, False)

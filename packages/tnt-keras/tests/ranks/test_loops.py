@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import Any
 
 import loops
+import numpy as np
 import pytest
 from test_own_methods import assert_equal_to_serial
 
@@ -37,6 +39,18 @@ def test_loop_from_scratch_gives_the_serial_result(
 )
 def test_step_function_gives_the_serial_result(function: Any, size: int, pool_of: Any) -> None:
     assert_equal_to_serial(function, size, pool_of)
+
+
+def test_files_that_all_ranks_write_of_plain_models_are_whole(
+    pool_of: Any, tmp_path: pathlib.Path
+) -> None:
+    for found in pool_of(2).run(loops.files, str(tmp_path)):
+        for weights in found["weights"]:
+            for one, expected in zip(weights, found["expected"], strict=True):
+                np.testing.assert_array_equal(one, expected)
+        of_plain = found["plain description"]
+        assert found["description"]["class_name"] == of_plain["class_name"]
+        assert found["description"]["module"] == of_plain["module"]
 
 
 def test_mistakes_in_calls_are_named(pool_of: Any) -> None:

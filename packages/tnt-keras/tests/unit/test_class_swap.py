@@ -31,6 +31,20 @@ def test_mixin_is_added_once() -> None:
     assert instance.answer() == 2
 
 
+def test_a_second_mixin_leaves_the_plain_class_as_it_is() -> None:
+    class Negative:
+        def answer(self) -> int:
+            return -super().answer()  # type: ignore[misc]
+
+    instance = Plain()
+    add_mixin(instance, Doubled)
+    add_mixin(instance, Negative)
+    assert instance.answer() == -2
+    assert instance.__class__ is plain_class(type(instance)) is Plain
+    with without_mixins(instance):
+        assert instance.answer() == 1
+
+
 def test_class_below_comes_just_before_the_class_that_it_extends() -> None:
     class Below(Plain):
         def answer(self) -> int:

@@ -106,38 +106,42 @@ class Lockstep(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks before a training step. Collective, if any acts then."""
         self._run_at_batch_begin(
-            "begin of training step", lambda one: one.on_train_batch_begin(batch, logs)
+            "begin of training step", lambda one: one.on_train_batch_begin(batch, logs=logs)
         )
 
     def on_test_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks before a test step. Collective, if any acts then."""
         self._run_at_batch_begin(
-            "begin of test step", lambda one: one.on_test_batch_begin(batch, logs)
+            "begin of test step", lambda one: one.on_test_batch_begin(batch, logs=logs)
         )
 
     def on_predict_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks before a prediction step. Collective, if any acts then."""
         self._run_at_batch_begin(
-            "begin of prediction step", lambda one: one.on_predict_batch_begin(batch, logs)
+            "begin of prediction step", lambda one: one.on_predict_batch_begin(batch, logs=logs)
         )
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks after a training step, and agree on whether to stop. Collective."""
         self._run(
-            "end of training step", lambda one: one.on_train_batch_end(batch, logs), "stop_training"
+            "end of training step",
+            lambda one: one.on_train_batch_end(batch, logs=logs),
+            "stop_training",
         )
 
     def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks after a test step, and agree on whether to stop. Collective."""
         self._run(
-            "end of test step", lambda one: one.on_test_batch_end(batch, logs), "stop_evaluating"
+            "end of test step",
+            lambda one: one.on_test_batch_end(batch, logs=logs),
+            "stop_evaluating",
         )
 
     def on_predict_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks after a prediction step, and agree on whether to stop. Collective."""
         self._run(
             "end of prediction step",
-            lambda one: one.on_predict_batch_end(batch, logs),
+            lambda one: one.on_predict_batch_end(batch, logs=logs),
             "stop_predicting",
         )
 

@@ -153,8 +153,12 @@ def _hook(name: str) -> Callable[..., None]:
 
 
 def _hook_of_a_number(name: str) -> Callable[..., None]:
+    # Keras gives the logs by position at epochs, and by their name at batches.
+    by_name = "batch" in name
+
     def run(self: Callback, number: int, logs: Any = None) -> None:
-        self._run(lambda: getattr(self.callback, name)(number, self._logs(name, logs)))
+        hook, own = getattr(self.callback, name), self._logs(name, logs)
+        self._run(lambda: hook(number, logs=own) if by_name else hook(number, own))
 
     run.__doc__ = f"Call `{name}` of the callback, if it runs on this rank. Local."
     return run

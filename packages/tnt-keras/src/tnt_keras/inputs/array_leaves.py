@@ -9,10 +9,23 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tnt_keras.step.local_batch import rows_at
+
 
 def is_array(leaf: Any) -> bool:
     """Return whether something is an array or tensor of samples. Local."""
-    return isinstance(leaf, tf.RaggedTensor) or (hasattr(leaf, "__array__") and len(leaf.shape) > 0)
+    if isinstance(leaf, tf.RaggedTensor) or is_sparse(leaf):
+        return True
+    return hasattr(leaf, "__array__") and len(leaf.shape) > 0
+
+
+def is_sparse(leaf: Any) -> bool:
+    """Return whether something is a sparse tensor, or a sparse matrix of SciPy. Local."""
+    return isinstance(leaf, tf.SparseTensor) or _is_of_scipy(leaf)
+
+
+def _is_of_scipy(leaf: Any) -> bool:
+    return hasattr(leaf, "tocsr") and hasattr(leaf, "shape")
 
 
 def num_rows(leaf: Any) -> int:
@@ -42,15 +55,36 @@ def as_tensor(leaf: Any) -> Any:
     """Return the tensor that a step of Keras receives: floating-point numbers are `floatx`. Local.
 
     Args:
-        leaf: An array or tensor, or None, which stays None.
+        leaf: An array or tensor, or None, which stays None. What is sparse becomes a sparse tensor
+            with its entries in the order of rows.
     """
     if leaf is None:
         return None
+    if is_sparse(leaf):
+        leaf = tf.sparse.reorder(_of_scipy(leaf) if _is_of_scipy(leaf) else leaf)
     floatx = keras.config.floatx()
     if tf.is_tensor(leaf):
         return tf.cast(leaf, floatx) if _is_other_float(leaf.dtype) else leaf
     array = np.asarray(without_pandas(leaf))
     return tf.convert_to_tensor(array.astype(floatx) if _is_other_float(array.dtype) else array)
+
+
+def slice_rows(leaf: Any, part: slice) -> Any:
+    """Return some rows of an array or tensor. Local.
+
+    Args:
+        leaf: Of shape `(samples, ...)`.
+        part: Which ones.
+    """
+    if not is_sparse(leaf):
+        return leaf[part]
+    return rows_at(as_tensor(leaf), tf.range(*part.indices(num_rows(leaf)), dtype=tf.int64))
+
+
+def _of_scipy(matrix: Any) -> tf.SparseTensor:
+    entries = matrix.tocsr().tocoo()  # entries at one place are added up by the first
+    indices = np.stack([entries.row, entries.col], axis=1).astype(np.int64)
+    return tf.SparseTensor(indices, entries.data, entries.shape)
 
 
 def _is_other_float(dtype: Any) -> bool:

@@ -11,8 +11,17 @@ import numpy as np
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.inputs.array_leaves import as_tensor, num_rows, without_pandas
+from tnt_keras.inputs.array_leaves import (
+    as_tensor,
+    num_rows,
+    slice_rows,
+    without_pandas,
+)
 from tnt_keras.inputs.seed import Seeds
+from tnt_keras.step.local_batch import rows_at
+
+IN_BATCHES = "batch"
+"""The value of `shuffle` for which Keras mixes rows inside of each batch alone."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +102,18 @@ class Arrays:
         batches = orders.flat_map(batches_of)
         return batches.apply(tf.data.experimental.assert_cardinality(num_batches))
 
+    def positions_mixed_in_batches(self, batch_size: int, seeds: Seeds) -> tf.data.Dataset:
+        """Return batches of positions in the order of the arrays, each mixed in itself. Local.
+
+        Args:
+            batch_size: Samples in a global batch.
+            seeds: From `seeds_of_keras`, or others that are the same on all ranks.
+        """
+        first, second = seeds
+        return self.positions(batch_size, shuffle=False).map(
+            lambda batch: tf.raw_ops.RandomShuffle(value=batch, seed=first, seed2=second)
+        )
+
     def rows_at(self, positions: tf.Tensor) -> Any:
         """Return the samples at some positions. Local.
 
@@ -100,7 +121,7 @@ class Arrays:
             positions: int64 tensor of shape `(rows,)`.
         """
         return tf.nest.map_structure(
-            lambda leaf: None if leaf is None else tf.gather(leaf, positions), self.arrays
+            lambda leaf: None if leaf is None else rows_at(leaf, positions), self.arrays
         )
 
     def fingerprint(self, num_rows: int | None = None) -> int:
@@ -131,7 +152,7 @@ def split_off_last(arrays: Any, fraction: float) -> tuple[Any, Any]:
         ValueError: If a part would be empty.
     """
     arrays = keras.tree.map_structure(without_pandas, arrays)
-    num_samples = len(next(leaf for leaf in keras.tree.flatten(arrays) if leaf is not None))
+    num_samples = num_rows(next(leaf for leaf in keras.tree.flatten(arrays) if leaf is not None))
     at = math.floor(num_samples * (1.0 - fraction))
     if not 0 < at < num_samples:
         raise ValueError(
@@ -139,7 +160,9 @@ def split_off_last(arrays: Any, fraction: float) -> tuple[Any, Any]:
         )
 
     def cut(part: slice) -> Any:
-        return keras.tree.map_structure(lambda leaf: None if leaf is None else leaf[part], arrays)
+        return keras.tree.map_structure(
+            lambda leaf: None if leaf is None else slice_rows(leaf, part), arrays
+        )
 
     return cut(slice(None, at)), cut(slice(at, None))
 

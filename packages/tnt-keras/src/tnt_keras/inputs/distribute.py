@@ -10,7 +10,7 @@ import tensorflow as tf
 import tnt_data
 from tnt_keras.inputs.argument_errors import check_input, errors_naming
 from tnt_keras.inputs.arguments import InputArguments
-from tnt_keras.inputs.arrays import Arrays
+from tnt_keras.inputs.arrays import IN_BATCHES, Arrays
 from tnt_keras.inputs.class_weights import (
     ClassWeight,
     WeightTable,
@@ -55,8 +55,10 @@ def distribute_input(
         TypeError: If `x` is of a kind that cannot be distributed.
     """
     check_input(given)
-    if shuffle not in (True, False):
-        raise ValueError(f"`shuffle` must be True or False. Received: shuffle={shuffle!r}.")
+    if shuffle not in (True, False, IN_BATCHES):
+        raise ValueError(
+            f"`shuffle` must be True, False or {IN_BATCHES!r}. Received: shuffle={shuffle!r}."
+        )
     if given.verify and not given.distribute and get_size() > 1:
         logger.warning(
             "`verify_inputs` has no effect on samples that ranks have shared by themselves "
@@ -70,7 +72,7 @@ def distribute_input(
             return distribute_python_input(given, bool(shuffle), class_weight, seed)
         if given.is_dataset:
             return _distribute_dataset(given, class_weight)
-        return _distribute_arrays(given, class_weight, bool(shuffle), seed)
+        return _distribute_arrays(given, class_weight, shuffle, seed)
 
 
 def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> DistributedInput:
@@ -85,14 +87,17 @@ def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> Dis
 
 
 def _distribute_arrays(
-    given: InputArguments, class_weight: ClassWeight, shuffle: bool, seed: int
+    given: InputArguments, class_weight: ClassWeight, shuffle: Any, seed: int
 ) -> DistributedInput:
     sample_weight = given.sample_weight
     if class_weight is not None:
         sample_weight = class_weights_of(given.y, sample_weight, class_weight)
     arrays = Arrays.pack(given.x, given.y, sample_weight)
     seeds = _seeds_of_order(given) if shuffle else None
-    if seeds is None:
+    if shuffle == IN_BATCHES:
+        seeds = seeds or (seed, 0)
+        positions = arrays.positions_mixed_in_batches(given.array_batch_size, seeds)
+    elif seeds is None:
         positions = arrays.positions(given.array_batch_size, shuffle=shuffle)
     else:
         positions = arrays.positions_as_keras_shuffles(given.array_batch_size, seeds)

@@ -78,12 +78,13 @@ def _with_mixin(cls: type, mixin: type, below: type | None) -> type:
 
 
 def _make_class(cls: type, mixin: type, below: type | None) -> type:
+    plain = plain_class(cls)
     namespace = {
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,
-        "__class__": property(lambda _: cls),
-        "_tnt_plain_class": cls,
+        "__class__": property(lambda _: plain),
+        "_tnt_plain_class": plain,
         **{
             name: _shown_as(getattr(cls, name), getattr(mixin, name))
             for name in getattr(mixin, "_tnt_signatures_of_others", ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any, overload
@@ -15,6 +16,7 @@ from tnt_keras.loops.arguments import Arguments, Layout
 from tnt_keras.loops.constants import check_same_constants
 from tnt_keras.loops.part import Part, part_of
 from tnt_keras.loops.step_model import StepModel
+from tnt_keras.loops.whole_files import make_files_whole
 from tnt_keras.model.batch_norm import warn_about_batch_statistics
 from tnt_keras.model.first_step import prepare_single_step
 from tnt_keras.model.model import Model
@@ -88,6 +90,7 @@ class StepFunction:
         model._tnt_communication.make_data_check()
         prepare_single_step(model, "train_step", rows)
         if is_first:
+            make_files_whole([*model.used_layers, *_known_by_name(inspect.unwrap(self))])
             warn_about_batch_statistics(model, int(element.micro_batch.num_global))
         model.make_train_function()
         return model.train_function(iter([element]))
@@ -179,6 +182,14 @@ def function(
     if python_function is None:
         return functools.partial(function, run_eagerly=run_eagerly, probe=probe)
     return StepFunction(python_function, run_eagerly, probe)
+
+
+def _known_by_name(python_function: Any) -> list[Any]:
+    """Return what a function knows by a name from outside, such as a model whose parts it calls."""
+    if not (inspect.isfunction(python_function) or inspect.ismethod(python_function)):
+        return []
+    names = inspect.getclosurevars(python_function)
+    return [*names.nonlocals.values(), *names.globals.values()]
 
 
 def _as_graph(python_function: Callable[..., Any]) -> Callable[..., Any]:

@@ -80,6 +80,11 @@ class StepModel(keras.Model):
         self._used_metrics = used.metrics
         return result
 
+    @property
+    def used_layers(self) -> list[Any]:
+        """The layers that the function calls, models among them."""
+        return list(self._parts)
+
     def make_train_function(self, force: bool = False) -> Any:
         """Make the function that runs a step on the next element of an iterator. Local.
 

@@ -42,22 +42,36 @@ def write_atomically(
     """
     path = pathlib.Path(path)
     if what_is_alone() is not None:
-        _write_here(path, write_to, overwrite, makes_folders)
+        write_here(path, write_to, overwrite=overwrite, makes_folders=makes_folders)
         return
 
-    def write_here() -> None:
+    def write_if_asked() -> None:
         if on_all_ranks or is_master_rank():
-            _write_here(path, write_to, overwrite, makes_folders)
+            write_here(path, write_to, overwrite=overwrite, makes_folders=makes_folders)
 
-    run_together("write", path, write_here)
+    run_together("write", path, write_if_asked)
 
 
-def _write_here(
+def write_here(
     path: pathlib.Path,
     write_to: Callable[[pathlib.Path], None],
+    *,
     overwrite: bool,
     makes_folders: bool,
 ) -> None:
+    """Write a file on this rank, whole or not at all. Local.
+
+    Args:
+        path: As for `write_atomically`, like the others.
+        write_to: Likewise.
+        overwrite: Likewise.
+        makes_folders: Likewise.
+
+    Raises:
+        FileExistsError: If the file exists and `overwrite` is False.
+        FileNotFoundError: If its folder does not exist and is not made.
+        OSError: If it cannot be written.
+    """
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists. Pass overwrite=True to replace it.")
     if makes_folders:

@@ -199,4 +199,6 @@ def _check_steps_of_class(model: Any) -> None:
 
 
 def _spec(value: Any) -> Any:
-    return None if value is None else tf.type_spec_from_value(tf.convert_to_tensor(value))
+    if value is None:
+        return None
+    return tf.type_spec_from_value(value if tf.is_tensor(value) else tf.convert_to_tensor(value))

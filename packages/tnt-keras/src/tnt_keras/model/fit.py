@@ -79,7 +79,8 @@ class Fitting(MixinBase):
                 (`CSVLogger`, `TensorBoard`, loggers) run on the master rank. See `tnt.callbacks`.
             validation_split: As in Keras.
             validation_data: As in Keras; batched like `x`, and distributed too.
-            shuffle: True or False, for arrays and for the batches of a `PyDataset`.
+            shuffle: True or False, for arrays and for the batches of a `PyDataset`; "batch" mixes
+                the rows of each batch of arrays, which stay together.
             class_weight: As in Keras.
             sample_weight: As in Keras.
             initial_epoch: As in Keras.

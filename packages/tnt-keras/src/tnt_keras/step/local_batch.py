@@ -79,9 +79,35 @@ def split(
     rows = rank + size * tf.range(num_local)
     rows = tf.cond(num_local > 0, lambda: rows, lambda: tf.zeros([1], tf.int64))
     local = tf.nest.map_structure(
-        lambda leaf: None if leaf is None else tf.gather(leaf, rows), data
+        lambda leaf: None if leaf is None else rows_at(_in_order(leaf), rows), data
     )
     return local, Step(num_local, num_global, exchanges)
+
+
+def rows_at(leaf: Any, positions: tf.Tensor) -> Any:
+    """Return the rows of a tensor at some positions. Local.
+
+    Args:
+        leaf: Dense, ragged, or sparse with its entries in the order of rows, of shape
+            `(batch, ...)`.
+        positions: int64 tensor of shape `(rows,)`.
+    """
+    if not isinstance(leaf, tf.SparseTensor):
+        return tf.gather(leaf, positions)
+    row_of_entry = leaf.indices[:, 0]
+    begins, ends = (tf.searchsorted(row_of_entry, positions, side) for side in ("left", "right"))
+    entries = tf.ragged.range(begins, ends)  # of each row
+    rows = tf.cast(entries.value_rowids(), tf.int64)
+    others = tf.gather(leaf.indices, entries.values)[:, 1:]
+    indices = tf.concat([rows[:, tf.newaxis], others], axis=1)
+    shape = tf.concat([tf.shape(positions, tf.int64), leaf.dense_shape[1:]], axis=0)
+    taken = tf.SparseTensor(indices, tf.gather(leaf.values, entries.values), shape)
+    taken.set_shape([None, *leaf.shape[1:]])
+    return taken
+
+
+def _in_order(leaf: Any) -> Any:
+    return tf.sparse.reorder(leaf) if isinstance(leaf, tf.SparseTensor) else leaf
 
 
 def num_rows(batch: Any) -> tf.Tensor:

@@ -1,0 +1,78 @@
+"""Files of plain models that a step function trains: whole, though every rank writes them.
+
+`save` of a model that is not distributed knows of no other rank. Loops call it on all of them, for
+one path: each then writes a file of its own and puts it there at once, with the same contents.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import keras
+
+from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, has_keras_methods
+from tnt_keras.model.atomic_write import write_here
+from tnt_keras.model.keras_signature import signature_of
+from tnt_keras.model.save import Saving
+
+
+class WholeFiles(MixinBase):
+    """Mixin for a plain Keras model: no rank finds half a file of another one."""
+
+    @signature_of(keras.Model.save)
+    def save(
+        self, filepath: str | os.PathLike[str], overwrite: bool = True, *args: Any, **kwargs: Any
+    ) -> None:
+        """Write the model as `keras.Model.save` does, whole or not at all. Local.
+
+        Args:
+            filepath: As in Keras.
+            overwrite: As in Keras.
+            *args: As in Keras.
+            **kwargs: As in Keras.
+        """
+        save = super().save
+        _write(filepath, overwrite, lambda path: save(path, overwrite, *args, **kwargs))
+
+    @signature_of(keras.Model.save_weights)
+    def save_weights(
+        self, filepath: str | os.PathLike[str], overwrite: bool = True, *args: Any, **kwargs: Any
+    ) -> None:
+        """Write the weights as `keras.Model.save_weights` does, whole or not at all. Local.
+
+        Args:
+            filepath: As in Keras.
+            overwrite: As in Keras.
+            *args: As in Keras.
+            **kwargs: As in Keras.
+        """
+        save_weights = super().save_weights
+        _write(filepath, overwrite, lambda path: save_weights(path, overwrite, *args, **kwargs))
+
+
+def make_files_whole(objects: Iterable[Any]) -> None:
+    """Let those that are plain models of Keras write whole files. Local.
+
+    Args:
+        objects: Models and others, which stay as they are, like distributed models and those whose
+            class saves in its own way.
+    """
+    for each in objects:
+        if (
+            isinstance(each, keras.Model)
+            and not isinstance(each, Saving)
+            and has_keras_methods(each, "save", "save_weights")
+        ):
+            add_mixin(each, WholeFiles)
+
+
+def _write(
+    filepath: str | os.PathLike[str], overwrite: bool, write_to: Callable[[Any], None]
+) -> None:
+    if not overwrite or "://" in os.fspath(filepath):  # Keras asks; or a store that it knows
+        write_to(filepath)
+    else:
+        write_here(pathlib.Path(filepath), write_to, overwrite=True, makes_folders=False)
