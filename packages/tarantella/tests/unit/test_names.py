@@ -44,3 +44,19 @@ def test_a_name_of_the_original_that_is_left_out_says_what_to_use(name):
     with pytest.raises(AttributeError, match="left out, use ") as caught:
         getattr(tnt, name)
     assert LEFT_OUT[name] in str(caught.value)
+
+
+def test_public_modules_can_be_imported_by_their_full_names():
+    import tarantella.callbacks
+    import tarantella.comm
+    import tarantella.data
+    import tarantella.keras.callbacks
+    import tarantella.models
+    from tarantella.keras.models import load_model
+
+    modules = ("callbacks", "comm", "data", "keras", "models")
+    assert [getattr(tarantella, name) for name in modules] == [
+        getattr(tnt, name) for name in modules
+    ]
+    assert tarantella.keras.callbacks is tnt_keras.callbacks
+    assert load_model is tnt_keras.models.load_model

@@ -1,5 +1,6 @@
 """Groups of ranks and the collectives among them."""
 
+import operator
 import zlib
 from collections.abc import Sequence
 
@@ -34,6 +35,7 @@ class Group:
             the job by default.
 
     Raises:
+        TypeError: If `ranks` is not a sequence of integers.
         ValueError: If `ranks` is not as described.
     """
 
@@ -41,7 +43,7 @@ class Group:
         if ranks is None:
             self._core = _core.Group.world()
         else:
-            self._core = _core.Group.create([int(rank) for rank in ranks])
+            self._core = _core.Group.create(_as_ranks(ranks))
 
     @property
     def rank(self) -> int:
@@ -320,3 +322,11 @@ def _typed(block: Array, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
     if -1 in shape and 0 in shape[1:]:
         return typed.reshape((0, *shape[1:]))
     return typed.reshape(shape)
+
+
+def _as_ranks(ranks: Sequence[int]) -> list[int]:
+    """Return ranks as integers of Python; NumPy's are taken, texts and fractions are not."""
+    try:
+        return [operator.index(rank) for rank in ranks]
+    except TypeError:
+        raise TypeError(f"`ranks` must be a sequence of integers. Received: {ranks!r}.") from None

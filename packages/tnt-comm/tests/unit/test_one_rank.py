@@ -109,3 +109,9 @@ def test_examples_in_docstrings_are_true(module: object) -> None:
 def test_every_public_name_is_documented() -> None:
     for name in tnt_comm.__all__:
         assert getattr(tnt_comm, name).__doc__, name
+
+
+@pytest.mark.parametrize("ranks", [0, "0", [0.5], [None]])
+def test_ranks_of_a_group_are_integers(ranks: object) -> None:
+    with pytest.raises(TypeError, match="`ranks` must be a sequence of integers"):
+        tnt_comm.Group(ranks)  # type: ignore[arg-type]

@@ -88,6 +88,18 @@ def test_values_of_other_kinds_are_refused(operation: Any, value: Any) -> None:
         operation(value)
 
 
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_masked_arrays_are_refused_since_they_would_lose_their_masks(operation: Any) -> None:
+    with pytest.raises(TypeError, match="its mask would be lost"):
+        operation([np.ma.masked_equal([1, 2], 2)])
+
+
+@pytest.mark.parametrize("group", [0, [0], "world"])
+def test_a_barrier_of_what_is_no_group_is_refused(group: Any) -> None:
+    with pytest.raises(TypeError, match=r"`group` must be a `tnt.Group`\. Received: "):
+        Barrier(group)
+
+
 def test_symbolic_tensors_are_refused() -> None:
     @tf.function
     def step(x: tf.Tensor) -> None:

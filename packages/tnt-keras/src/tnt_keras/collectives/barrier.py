@@ -13,9 +13,14 @@ class Barrier:
 
     Args:
         group: Whom to wait for; all ranks by default.
+
+    Raises:
+        TypeError: If `group` is something else.
     """
 
     def __init__(self, group: tnt_comm.Group | None = None) -> None:
+        if group is not None and not isinstance(group, tnt_comm.Group):
+            raise TypeError(f"`group` must be a `tnt.Group`. Received: {group!r}.")
         self._group = tnt_comm.Group() if group is None else group
 
     def execute(self) -> None:

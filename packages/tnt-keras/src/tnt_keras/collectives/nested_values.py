@@ -80,6 +80,11 @@ def as_array(value: Any) -> Array:
 
 
 def _kind_of(value: Any) -> type:
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            f"Rank {get_rank()}: a masked array cannot be sent, since its mask would be lost: give "
+            "`array.filled(0)`, or its data and its mask."
+        )
     if isinstance(value, (np.generic, np.ndarray)):
         return np.ndarray if isinstance(value, np.ndarray) else np.generic
     for kind in (bool, int, float):  # a bool is an int, too
