@@ -50,6 +50,7 @@ def _compiled(
 ) -> Any:
     optimizer = keras.optimizers.AdamW(
         1e-2,
+        epsilon=1e-2,  # else the first steps have its size, however small and rounded a gradient is
         global_clipnorm=0.5,
         use_ema=True,
         ema_momentum=0.9,

@@ -190,8 +190,11 @@ def few_rows(distributed: bool, run_eagerly: bool) -> dict[str, Any]:
             model.test_on_batch(x[some], y[some], weights[some]),
             model.test_on_batch(tf.constant(x[some]), y[some], return_dict=True),
         ]
+    in_lists = [
+        [each[name] for name in sorted(each)] if isinstance(each, dict) else each for each in train
+    ]
     return {
         "weights": _weights(model),
-        "results": [list(each.values()) if isinstance(each, dict) else each for each in train],
+        "results": in_lists,
         "predict": [model.predict_on_batch(x[:rows]) for rows in (1, 2, 4)],
     }

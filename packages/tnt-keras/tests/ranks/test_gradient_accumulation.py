@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from test_features_equal_serial import assert_close, assert_equal_results
 
-BOUND = 1e-4
-"""Of Adam, whose first steps have the size of the learning rate, however small a gradient is."""
+BOUND = 1e-5
 
 SHORT = {(2, "embedding", 2, "{}"), (2, "dense", 3, "{'steps_per_execution': 4}")}
 

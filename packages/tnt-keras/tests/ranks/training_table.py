@@ -116,7 +116,12 @@ def _losses() -> dict[str, Loss]:
     }
 
 
-LOSSES = _losses()
+def _of_this_keras(module: Any, table: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what older releases of Keras do not have."""
+    return {name: made for name, made in table.items() if hasattr(module, name.partition("(")[0])}
+
+
+LOSSES: dict[str, Loss] = _of_this_keras(keras.losses, _losses())
 
 # A normalised step divides by the gradient's own size. With a large epsilon it is a smooth function
 # of the gradient, so that rounding of small gradients does not become large steps.
@@ -130,7 +135,7 @@ def _multi_optimizer() -> Any:
     )
 
 
-OPTIMIZERS: dict[str, Callable[[], Any]] = {
+_ALL_OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "SGD": lambda: keras.optimizers.SGD(0.05, momentum=0.9, nesterov=True),
     "Adam": lambda: keras.optimizers.Adam(0.01, amsgrad=True, **SMOOTH),
     "AdamW": lambda: keras.optimizers.AdamW(0.01, weight_decay=0.1, **SMOOTH),
@@ -156,6 +161,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
         0.1, global_clipnorm=0.5, use_ema=True, ema_momentum=0.8, ema_overwrite_frequency=2
     ),
 }
+OPTIMIZERS: dict[str, Callable[[], Any]] = _of_this_keras(keras.optimizers, _ALL_OPTIMIZERS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,7 +231,9 @@ def short_table() -> list[TableRow]:
 def shortest_table() -> list[TableRow]:
     """Rows in which each value of every factor occurs, but for losses and optimizers."""
     once = [("reduction",), ("weights",), ("values",), ("split",)]
-    factors = {**FACTORS, "optimizer": ["Muon", "Lion", "Adafactor", "LossScaleOptimizer"]}
+    unlike_each_other = ("Muon", "Lion", "Adafactor", "LossScaleOptimizer")
+    optimizers = [name for name in unlike_each_other if name in OPTIMIZERS]
+    factors = {**FACTORS, "optimizer": optimizers}
     return [TableRow(**row) for row in covering_rows(factors, once, is_possible)]
 
 

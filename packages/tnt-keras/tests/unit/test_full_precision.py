@@ -4,8 +4,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from packaging.version import Version
 
 from tnt_keras.probe.runs.full_precision import computing_in, finer_types
+
+KERAS = Version(keras.__version__)
 
 
 def _model(policy: str) -> keras.Model:
@@ -45,7 +48,9 @@ def test_float64_rounds_less_and_leaves_variables_as_they_are(policy: str) -> No
         assert outputs.dtype == tf.float64
         assert {variable.dtype for variable in model.variables} == {"float32"}
     expected = (x @ kernel + bias) @ last_kernel + last_bias
-    np.testing.assert_allclose(outputs, expected, rtol=1e-14, atol=1e-15)
+    # Older versions hand on between the models of a model in float32, if one has a mixed policy.
+    is_exact = policy == "float32" or KERAS >= Version("3.10")
+    np.testing.assert_allclose(outputs, expected, rtol=1e-14 if is_exact else 1e-6, atol=1e-15)
     assert keras.ops.all(model(x) == before)
 
 
