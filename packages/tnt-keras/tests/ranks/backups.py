@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -87,18 +88,22 @@ DATA: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 class Kill(keras.callbacks.Callback):
-    """Ends the process without a word at some call of a hook."""
+    """Ends the process without a word at some call of a hook.
+
+    Its count is no attribute: those are in a backup, and each process counts from 0.
+    """
 
     def __init__(self, death: Death) -> None:
         super().__init__()
-        self._death, self._calls = death, 0
-        if hasattr(self, death.hook):
-            setattr(self, death.hook, self._count)
+        calls = itertools.count()
 
-    def _count(self, *args: Any, **kwargs: Any) -> None:
-        if self._calls == self._death.number and self._death.rank in (None, tnt_keras.get_rank()):
-            os.kill(os.getpid(), signal.SIGKILL)
-        self._calls += 1
+        def die(*args: Any, **kwargs: Any) -> None:
+            is_meant = death.rank in (None, tnt_keras.get_rank())
+            if next(calls) == death.number and is_meant:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        if hasattr(self, death.hook):
+            setattr(self, death.hook, die)
 
 
 class Record(keras.callbacks.Callback):
