@@ -75,7 +75,9 @@ def load_dataset(
     dataset = tf.data.Dataset.from_tensor_slices(samples)
     if is_training:
         dataset = dataset.shuffle(len(numbers), seed=shuffle_seed)
-    dataset = dataset.enumerate().map(load, num_parallel_calls=tf.data.AUTOTUNE)
+    positions = tf.data.Dataset.range(len(numbers))
+    dataset = tf.data.Dataset.zip(positions, dataset)
+    dataset = dataset.map(load, num_parallel_calls=tf.data.AUTOTUNE)
     dataset = dataset.batch(batch_size, drop_remainder=drop_remainder)
     return dataset.prefetch(tf.data.AUTOTUNE)
 
