@@ -16,6 +16,9 @@ from models.shared.distribution import Distribution, ParallelMethods
 from models.shared.step_history import read_steps
 from tnt_comm.testing import observe_ranks
 
+# Keras 3 hands variables to numpy in a way that numpy 2 warns about.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
 # 21 samples in batches of 5: the last one leaves ranks without a sample.
 SMALL = [
     "--model_arch=resnet8",
@@ -97,7 +100,7 @@ def test_ranks_that_were_killed_and_resume_end_with_the_same_bits(
 ):
     with_backups = [*flags, f"--model_dir={tmp_path}", f"--backup_freq={backup_freq}"]
     reports = observe_ranks(
-        train_until_killed, 2, args=(with_backups, 8), env=ENVIRONMENT, preloaded=preloaded
+        train_until_killed, 2, with_backups, 8, env=ENVIRONMENT, preloaded=preloaded
     )
     assert {report.exit_code for report in reports} == {-9}
     assert any((tmp_path / "backup").iterdir())
@@ -112,7 +115,7 @@ def test_plain_keras_that_was_killed_and_resumes_ends_with_the_same_bits(
 ):
     with_backups = [*flags, SERIAL, f"--model_dir={tmp_path}"]
     [report] = observe_ranks(
-        train_until_killed, 1, args=(with_backups, 8), env=ENVIRONMENT, preloaded=preloaded
+        train_until_killed, 1, with_backups, 8, env=ENVIRONMENT, preloaded=preloaded
     )
     assert report.exit_code == -9
     with pytest.raises(SystemExit, match="go on with --resume"):
