@@ -98,6 +98,7 @@ def test_a_flag_sets_its_value(flag, name, value):
         (["--model_arch=resnet51"], "invalid choice: 'resnet51'"),
         (["--distribute=tf"], "invalid choice: 'tf'"),
         (["--strategy=all"], "use --strategy=data"),
+        (["--num_pipeline_stages=2"], "leave out its stages"),
         (["--batch"], "unrecognized arguments"),
         (["--drop_remainder", "--train_num_samples=100"], "no batch is full"),
         (["--label_smoothing=1"], "less than 1"),

@@ -41,8 +41,16 @@ def test_a_switch_refuses_what_is_no_truth_value(parser, words, capsys):
 
 def test_shared_flags_have_their_values(parser):
     arguments = parser.parse_args(
-        "--distribute=none --mixed_precision=float16 --model_dir=/tmp/model --resume "
-        "--backup_freq=50 --enable_tensorboard --step_history=/tmp/s --enable_time_history".split()
+        [
+            "--distribute=none",
+            "--mixed_precision=float16",
+            "--model_dir=/tmp/model",
+            "--resume",
+            "--backup_freq=50",
+            "--enable_tensorboard",
+            "--step_history=/tmp/s",
+            "--enable_time_history",
+        ]
     )
     check_training_flags(parser, arguments)
     assert arguments == argparse.Namespace(
