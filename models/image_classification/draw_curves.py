@@ -20,7 +20,7 @@ from models.shared.training_flags import positive_int
 TRAINER = Path(__file__).with_name("train_imagenet_main.py")
 FLAGS = (
     "--num_classes=2",
-    "--batch_size=16",
+    "--batch_size=32",
     "--lr_schedule=piecewise",
     "--warmup_epochs=2",
     "--base_learning_rate=0.1",
@@ -33,10 +33,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Train twice and draw."""
     parser = argparse.ArgumentParser(description="Draw losses of plain Keras and of two ranks.")
     parser.add_argument("--output", type=Path, default=Path("curves.svg"))
-    parser.add_argument("--model_arch", default="resnet50")
-    parser.add_argument("--image_size", type=positive_int, default=64)
-    parser.add_argument("--num_samples", type=positive_int, default=200)
-    parser.add_argument("--train_epochs", type=positive_int, default=4)
+    parser.add_argument("--model_arch", default="resnet20")
+    parser.add_argument("--image_size", type=positive_int, default=32)
+    parser.add_argument("--num_samples", type=positive_int, default=400)
+    parser.add_argument("--train_epochs", type=positive_int, default=6)
     arguments = parser.parse_args(argv)
 
     from models.image_classification.small_datasets import cut_out, write_class_folders
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             TRAINER,
             [*FLAGS, *sizes, f"--data_dir={folder}"],
             arguments.output,
-            title=f"{arguments.model_arch}, {arguments.image_size} pixels, batches of 16",
+            title=f"{arguments.model_arch}, {arguments.image_size} pixels, batches of 32",
         )
 
 
