@@ -1,0 +1,201 @@
+"""Backups of a training, and how a run that was killed goes on from its last one.
+
+The run ends with the very bits of one that was not interrupted. On ranks that is the work of
+`keras.callbacks.BackupAndRestore`, which Tarantella makes exact. Plain Keras has `SerialBackup`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from models.shared.distribution import Distribution, ParallelMethods
+
+
+class Resumption(NamedTuple):
+    """What `fit` needs in order to go on.
+
+    Attributes:
+        callbacks: For `fit`.
+        initial_epoch: For `fit`.
+    """
+
+    callbacks: list[keras.callbacks.Callback]
+    initial_epoch: int
+
+
+def prepare_to_resume(
+    distribution: Distribution,
+    model: keras.Model,
+    training_data: tf.data.Dataset,
+    folder: str | Path | None,
+    *,
+    resume: bool,
+    save_freq: int | str = "epoch",
+    delete_at_end: bool = True,
+) -> Resumption:
+    """Back up a training from now on, after going back to the last backup if asked to. Local.
+
+    Args:
+        distribution: The ranks.
+        model: Compiled.
+        training_data: As it will be given to `fit`, never read so far. All that is random in it
+            has a seed, and the number of batches is known.
+        folder: Holds the backup, and nothing else; None: no backups.
+        resume: Whether to go on from a backup that is there.
+        save_freq: "epoch", or steps between backups, for ranks.
+        delete_at_end: Whether the backup goes when the training has ended.
+
+    Raises:
+        SystemExit: If there is a backup and `resume` is False.
+    """
+    if folder is None:
+        return Resumption([], 0)
+    path = Path(folder)
+    if not resume and distribution.is_master and path.is_dir() and any(path.iterdir()):
+        raise SystemExit(
+            f"{path} holds the backup of a training that has not ended: go on with --resume, or "
+            "remove that folder to begin anew."
+        )
+    if distribution.method is ParallelMethods.TNT:
+        backup = keras.callbacks.BackupAndRestore(
+            str(path), save_freq=save_freq, delete_checkpoint=delete_at_end
+        )
+        return Resumption([backup], 0)
+    serial = SerialBackup(path, delete_at_end=delete_at_end)
+    return Resumption([serial], serial.restore(model, training_data))
+
+
+class SerialBackup(keras.callbacks.History):
+    """After each epoch, write the state of a plain Keras model to one file, and the history.
+
+    It is the `History` that `fit` returns, so that this goes on as well. The file is renamed into
+    place: a process that dies while it writes leaves the one before.
+
+    Args:
+        folder: Made if needed.
+        delete_at_end: Whether the folder goes when the training has ended.
+    """
+
+    def __init__(self, folder: Path, *, delete_at_end: bool = True) -> None:
+        super().__init__()
+        self._folder = folder
+        self._file = folder / "backup.npz"
+        self._delete_at_end = delete_at_end
+        self._saved: dict[str, Any] = {"epoch": [], "history": {}}
+
+    def restore(self, model: keras.Model, training_data: tf.data.Dataset) -> int:
+        """Put back what the file holds, if there is one, and return the epochs that are over.
+
+        Epochs of the data that are over are begun once more, which gives shuffles of a dataset the
+        state that they had. Local.
+
+        Args:
+            model: Compiled.
+            training_data: Never read so far.
+
+        Raises:
+            ValueError: If the file is of another model, or the number of batches is not known.
+        """
+        if not self._file.is_file():
+            return 0
+        with np.load(self._file) as arrays:
+            self._saved = json.loads(str(arrays["progress"]))
+            variables = variables_of(model)
+            if len(arrays.files) != len(variables) + 1:
+                raise ValueError(
+                    f"{self._file} is of another model: it holds {len(arrays.files) - 1} variables "
+                    f"and the model has {len(variables)}. Use another --model_dir."
+                )
+            for number, variable in enumerate(variables):
+                variable.assign(arrays[f"v{number}"])
+        finished = len(self._saved["epoch"])
+        if int(training_data.cardinality()) < 0:
+            raise ValueError(
+                "The number of batches of the data is not known, so shuffles cannot go on: "
+                "add `.apply(tf.data.experimental.assert_cardinality(number))`."
+            )
+        for _ in range(iterators_of_epochs(finished)):
+            iter(training_data)
+        return finished
+
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Go on with the history of the file. Local."""
+        super().on_train_begin(logs)
+        self.epoch = list(self._saved["epoch"])
+        self.history = {name: list(values) for name, values in self._saved["history"].items()}
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Write the backup. Local."""
+        super().on_epoch_end(epoch, logs)
+        history = {name: list(map(float, values)) for name, values in self.history.items()}
+        self._saved = {"epoch": list(self.epoch), "history": history}
+        values: dict[str, Any] = {
+            f"v{n}": one.numpy() for n, one in enumerate(variables_of(self.model))
+        }
+        self._folder.mkdir(parents=True, exist_ok=True)
+        temporary = self._folder / "backup.part"
+        with temporary.open("wb") as file:
+            np.savez(file, progress=json.dumps(self._saved), **values)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._file)
+
+    def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Delete the backup. Local."""
+        if self._delete_at_end:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def iterators_of_epochs(number: int) -> int:
+    """Return how many iterators `fit` makes of a dataset in some epochs. Local.
+
+    It makes another one at the end of an epoch that may not be read, and releases of Keras differ;
+    so it is measured: each iterator of a dataset gives another random number.
+
+    Args:
+        number: Of epochs.
+    """
+    if number == 0:
+        return 0
+    numbers = tf.data.Dataset.random(seed=1, rerandomize_each_iteration=True).take(1).batch(1)
+    reader = _Reader()
+    reader.compile(run_eagerly=True)
+    reader.fit(numbers, epochs=number + 1, verbose=0, shuffle=False)
+    again = tf.data.Dataset.random(seed=1, rerandomize_each_iteration=True).take(1)
+    count = 0
+    while int(next(iter(again))) != reader.last:
+        count += 1
+    return count
+
+
+class _Reader(keras.Model):
+    """Remembers the last number that it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.built = True
+        self.last = 0
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """Read a batch. Local."""
+        self.last = int(data[0])
+        return {"last": 0.0}
+
+
+def variables_of(model: keras.Model) -> list[Any]:
+    """Return all variables that decide how a training goes on: weights, seeds, optimizer. Local.
+
+    Args:
+        model: Compiled.
+    """
+    model.optimizer.build(model.trainable_variables)
+    return [*model.variables, *model.optimizer.variables]
