@@ -1,5 +1,7 @@
 """The same pictures are read from all three layouts, in any order, with the right labels."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,6 +11,7 @@ from models.image_classification.datasets import evenly_spread, load_dataset, sy
 from models.image_classification.layouts import find_files, open_source
 from models.image_classification.record_files import index_records
 from models.image_classification.small_datasets import cut_out
+from tnt_data import Pipeline
 
 NUM_PICTURES = 11
 LAYOUTS = ["folders", "classic", "tfds"]
@@ -135,6 +138,19 @@ def test_only_the_master_looks_at_the_files(tmp_path):
 
     load_dataset("train", "/nowhere", None, 4, image_size=16, from_master=from_master)
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dataset_type", ["train", "validation"])
+def test_ranks_decode_their_own_samples_and_a_resumed_run_reads_no_epoch_again(
+    layout, dataset_type, tmp_path
+):
+    write(layout, tmp_path, dataset_type)
+    pipeline = Pipeline(load_dataset(dataset_type, tmp_path, None, 4, image_size=16))
+    [load] = re.findall(r"map\(load\) +\| (\w+)", pipeline.explain(3))
+    assert load == "moved"
+    assert pipeline.passes_are_independent
+    assert pipeline.find_irreproducible(seeded=False) == []
 
 
 def test_what_is_not_there_is_named_with_the_remedy(tmp_path):
