@@ -9,6 +9,7 @@ import tensorflow as tf
 from models.image_classification import small_datasets
 from models.image_classification.datasets import evenly_spread, load_dataset, synthetic_dataset
 from models.image_classification.layouts import find_files, open_source
+from models.image_classification.preprocessing import CHANNEL_MEANS
 from models.image_classification.record_files import index_records
 from models.image_classification.small_datasets import cut_out
 from tnt_data import Pipeline
@@ -46,6 +47,16 @@ def test_every_picture_is_read_with_its_label(layout, split, tmp_path):
 def test_a_folder_named_val_holds_the_validation_pictures(tmp_path):
     write("folders", tmp_path, "val")
     assert open_source(find_files(tmp_path, "validation")).num_samples == NUM_PICTURES
+
+
+def test_a_png_that_is_named_like_a_jpeg_is_read(tmp_path):
+    pixels = np.full((30, 40, 3), 200, np.uint8)
+    (tmp_path / "train/china").mkdir(parents=True)
+    path = tmp_path / "train/china/n02105855_2933.JPEG"
+    path.write_bytes(tf.io.encode_png(pixels).numpy())
+    [(images, labels)] = load_dataset("train", tmp_path, None, 1, image_size=16)
+    assert labels.numpy() == [0]
+    np.testing.assert_allclose(images[0, 0, 0] + np.array(CHANNEL_MEANS), 200, atol=2)
 
 
 def test_the_folder_that_holds_the_files_of_tensorflow_datasets_will_do(tmp_path):
