@@ -154,6 +154,7 @@ def _add_output_flags(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--enable_checkpoints",
+        "--enable_checkpoint_and_export",
         action=Switch,
         default=False,
         help="write weights into --model_dir after each epoch",

@@ -61,10 +61,13 @@ def test_the_line_of_the_first_tutorial_runs_in_its_folder():
     finished = run_command(
         "cd examples/image_classification && tarantella -n 2 "
         '-x XLA_FLAGS="--xla_gpu_cuda_data_dir=/usr/local/cuda" -- ./train_imagenet_main.py '
-        f"{SMALL} --train_epochs=3 --val_freq=3 --synthetic_data"
+        f"{SMALL} --train_epochs=3 --val_freq=3 --synthetic_data --enable_time_history"
     )
     assert finished.status == 0, finished.messages
     assert finished.output.count("Epoch") == 3
+    shares = re.findall(r"samples/s, communication (.*) % of steps", finished.output)
+    assert len(shares) == 3
+    assert min(map(float, shares)) > 0
     assert finished.output.count("val_loss") == 1
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +79,9 @@ def test_defaults_are_those_of_the_original():
         ("--weight_decay=1e-4", "weight_decay", 1e-4),
         ("--zero_gamma", "zero_gamma", True),
         ("--nesterov", "nesterov", True),
+        ("--num_partitions=1", "num_partitions", 1),
+        ("--profile_dir=/tmp", "profile_dir", Path("/tmp")),
+        ("--data_dir=/tmp", "data_dir", Path("/tmp")),
         ("--synchronized_batch_norm=false", "synchronized_batch_norm", False),
         ("--mixed_precision=bfloat16", "mixed_precision", "bfloat16"),
         ("--backup_freq=100", "backup_freq", 100),
