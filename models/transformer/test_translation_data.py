@@ -254,7 +254,7 @@ def test_tensorflow_datasets_gives_wmt14(tmp_path, vocabulary):
     tfds = pytest.importorskip(
         "tensorflow_datasets", reason="reads WMT14; in the group models-data of pyproject.toml"
     )
-    sides = {"en": SOURCES, "de": TARGETS}
+    sizes = {"train": 20, "validation": 2, "test": 3}
     tfds.dataset_builders.store_as_tfds_dataset(
         name="wmt14_translate",
         version="1.0.0",
@@ -262,9 +262,8 @@ def test_tensorflow_datasets_gives_wmt14(tmp_path, vocabulary):
         data_dir=tmp_path,
         features=tfds.features.Translation(languages=("de", "en")),
         split_datasets={
-            "train": tf.data.Dataset.from_tensor_slices(sides),
-            "validation": tf.data.Dataset.from_tensor_slices(sides).take(2),
-            "test": tf.data.Dataset.from_tensor_slices(sides).take(3),
+            split: tf.data.Dataset.from_tensor_slices({"en": SOURCES[:size], "de": TARGETS[:size]})
+            for split, size in sizes.items()
         },
     )
     sources, targets = read_sentences(tmp_path, "train")
