@@ -8,6 +8,7 @@ rows `batch[r::n]`, or the pipeline does (`num_ranks`, `rank`). Both are the sam
 from __future__ import annotations
 
 import dataclasses
+
 import tensorflow as tf
 
 from models.transformer.special_tokens import PAD
