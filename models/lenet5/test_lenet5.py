@@ -11,7 +11,7 @@ import pytest
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER))  # as Python does for a script that is run from there
 
-import data  # noqa: E402
+import lenet5_data as data  # noqa: E402
 
 
 def load_script(name):

@@ -11,7 +11,7 @@ import keras
 from keras import layers
 
 import tarantella as tnt
-from data import IMAGE_SHAPE, NUM_CLASSES, make_datasets
+from lenet5_data import IMAGE_SHAPE, NUM_CLASSES, make_datasets
 
 
 def parse_arguments() -> argparse.Namespace:

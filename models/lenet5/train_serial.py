@@ -10,7 +10,7 @@ import argparse
 import keras
 from keras import layers
 
-from data import IMAGE_SHAPE, NUM_CLASSES, make_datasets
+from lenet5_data import IMAGE_SHAPE, NUM_CLASSES, make_datasets
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -134,7 +134,7 @@ def test_every_session_that_a_page_names_exists():
 
 def test_what_contributors_install_is_there():
     root = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    groups = re.findall(r"--group (\w+)", SETTING_UP)
+    groups = re.findall(r"--group ([\w-]+)", SETTING_UP)
     assert sorted(groups) == sorted(root["dependency-groups"])
     packages = {path.parent.name for path in ROOT.glob("packages/*/pyproject.toml")}
     assert set(re.findall(r"-e \"?\./packages/([\w-]+)", SETTING_UP)) == packages

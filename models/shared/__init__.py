@@ -1,0 +1,1 @@
+"""What the reference trainers have in common: ranks, flags, checkpoints, clocks, pictures."""

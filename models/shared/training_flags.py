@@ -1,0 +1,127 @@
+"""Flags that all trainers share, and kinds of values. Nothing here imports TensorFlow.
+
+A flag that is unknown, or a value that makes no sense, ends the program in one sentence before the
+seconds that TensorFlow takes to load.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from models.shared.distribution import ParallelMethods
+
+_TRUE = ("1", "true", "t", "yes", "y")
+_FALSE = ("0", "false", "f", "no", "n")
+
+
+class Switch(argparse.Action):
+    """A flag that is on or off: `--name`, `--no-name`, and `--name=true` as absl has it."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **kwargs: Any) -> None:
+        names = [*option_strings, *(f"--no-{name[2:]}" for name in option_strings)]
+        super().__init__(names, dest, nargs="?", **kwargs)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the value. Local."""
+        is_on = not str(option_string).startswith("--no-")
+        if values is not None:
+            text = str(values).lower()
+            if text not in (*_TRUE, *_FALSE) or not is_on:
+                parser.error(f"{option_string} takes true or false, or nothing, not {values!r}")
+            is_on = text in _TRUE
+        setattr(namespace, self.dest, is_on)
+
+
+def positive_int(text: str) -> int:
+    """Return an integer of at least 1, for `type=`. Pure."""
+    return _number(text, int, 1, "a whole number of at least 1")
+
+
+def non_negative_int(text: str) -> int:
+    """Return an integer of at least 0, for `type=`. Pure."""
+    return _number(text, int, 0, "a whole number of at least 0")
+
+
+def non_negative_float(text: str) -> float:
+    """Return a finite number of at least 0, for `type=`. Pure."""
+    return _number(text, float, 0, "a number of at least 0")
+
+
+def _number(text: str, kind: Any, least: int, expected: str) -> Any:
+    try:
+        value = kind(text)
+    except ValueError:
+        value = None
+    if value is None or not least <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be {expected}, not {text!r}")
+    return value
+
+
+def save_frequency(text: str) -> int | str:
+    """Return "epoch" or a number of steps, for `type=`. Pure."""
+    return text if text == "epoch" else positive_int(text)
+
+
+def add_training_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that every trainer has. Local."""
+    group = parser.add_argument_group("training")
+    group.add_argument(
+        "--distribute",
+        choices=[method.value for method in ParallelMethods],
+        default=ParallelMethods.TNT.value,
+        help="tnt: on all ranks that the launcher started; none: plain Keras in one process",
+    )
+    group.add_argument(
+        "--mixed_precision",
+        choices=["none", "bfloat16", "float16"],
+        default="none",
+        help="type that layers compute in; weights stay float32",
+    )
+    group = parser.add_argument_group("files")
+    group.add_argument(
+        "--model_dir", type=Path, help="folder for backups, logs and the trained model"
+    )
+    group.add_argument(
+        "--resume",
+        action=Switch,
+        default=False,
+        help="go on from the backup in --model_dir, if there is one",
+    )
+    group.add_argument(
+        "--backup_freq",
+        type=save_frequency,
+        default="epoch",
+        help="steps between backups, or `epoch`; plain Keras always takes `epoch`",
+    )
+    group.add_argument(
+        "--enable_tensorboard",
+        action=Switch,
+        default=False,
+        help="write losses and metrics for TensorBoard into --model_dir",
+    )
+    group.add_argument(
+        "--step_history", type=Path, help="file for the loss of each step, a line of JSON each"
+    )
+    group = parser.add_argument_group("clocks")
+    group.add_argument(
+        "--enable_time_history",
+        action=Switch,
+        default=False,
+        help="print samples/s and the share of communication after each epoch",
+    )
+
+
+def check_training_flags(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """End the program if shared flags contradict each other. Local."""
+    for name in ("resume", "enable_tensorboard"):
+        if getattr(arguments, name) and arguments.model_dir is None:
+            parser.error(f"--{name} needs a folder: add --model_dir=FOLDER")
