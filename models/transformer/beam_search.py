@@ -1,14 +1,14 @@
 """Beam search: the most probable target, found among the best few beginnings.
 
-In each step the `beam_size` best unfinished beginnings (*alive* hypotheses) of a sentence grow by one
-subword. Those that end are *finished*; of these the best one is kept. With the length penalty of GNMT
-(https://arxiv.org/abs/1609.08144, section 7)
+In each step the `beam_size` best unfinished beginnings (*alive* hypotheses) of a sentence grow by
+one subword. Those that end are *finished*; of these the best one is kept. With the length penalty
+of GNMT (https://arxiv.org/abs/1609.08144, section 7)
 
     score(Y) = log p(Y) / ((5 + |Y|) / 6)^alpha,      |Y| = subwords with the end of sentence,
 
-a sentence is *done* when no alive hypothesis can exceed the best finished one any more, since log p only
-falls, or when its own limit of subwords is reached. From then on nothing of it changes, whatever the other
-sentences of the batch still do: results depend neither on these nor on padding.
+a sentence is *done* when no alive hypothesis can exceed the best finished one any more, since log p
+only falls, or when its own limit of subwords is reached. From then on nothing of it changes,
+whatever the other sentences of the batch still do: results depend neither on these nor on padding.
 """
 
 from __future__ import annotations
@@ -59,14 +59,15 @@ def beam_search(
 
     Args:
         step: Predicts the next subword of all hypotheses.
-        cache: What `step` gets first: tensors whose first dimension is (batch * beam) in any structure;
-            their second one may grow.
+        cache: What `step` gets first: tensors whose first dimension is (batch * beam) in any
+            structure; their second one may grow.
         limits: Subwords that a target may have, end of sentence included, (batch,), at least 1.
         beam_size: Number of alive hypotheses of a sentence.
         alpha: Exponent of the length penalty, at least 0.
 
     Returns:
-        Subwords (batch, steps), int32, padded behind the end of sentence; and scores (batch,), float32.
+        Subwords (batch, steps), int32, padded behind the end of sentence; and scores (batch,),
+        float32.
     """
     limits = tf.cast(limits, tf.int32)
 
@@ -148,7 +149,7 @@ def _grow(state: State, step: Step, limits: tf.Tensor, beam_size: int, alpha: fl
 
 
 def _predict(state: State, step: Step, beam_size: int) -> tuple[tf.Tensor, Any]:
-    """Return log probabilities (batch, beam, vocabulary) of the next subword, and the longer cache."""
+    """Return log probabilities (batch, beam, vocabulary) of the next subword, and the cache."""
     last = tf.pad(state.alive, [[0, 0], [0, 0], [1, 0]], constant_values=PAD)[..., -1]
     logits, cache = step(tf.reshape(last, [-1]), state.length, state.cache)
     vocab_size = logits.shape[-1]

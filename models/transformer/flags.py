@@ -1,8 +1,9 @@
 """Flags of the trainer. Nothing here imports TensorFlow.
 
-Names, short names and defaults are those of the original Tarantella and of TensorFlow's Model Garden, with
-few exceptions: all sentences are trained on unless `--num_sentences` says otherwise, the size of the
-vocabulary is that of `--vocab_file`, and backups are only written into a folder that was named.
+Names, short names and defaults are those of the original Tarantella and of TensorFlow's Model
+Garden, with few exceptions: all sentences are trained on unless `--num_sentences` says otherwise,
+the size of the vocabulary is that of `--vocab_file`, and backups are only written into a folder
+that was named.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from pathlib import Path
 from models.shared.training_flags import (
     Switch,
     add_training_flags,
-    check_training_flags,
     non_negative_float,
     non_negative_int,
     positive_int,
@@ -310,9 +310,9 @@ def _add_flags_without_effect(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(parser: argparse.ArgumentParser, flags: argparse.Namespace) -> None:
-    check_training_flags(parser, flags)
-    if flags.model_dir is None and flags.enable_tensorboard:
-        flags.model_dir = DEFAULT_LOG_FOLDER
+    flags.log_dir = flags.model_dir or DEFAULT_LOG_FOLDER
+    if flags.resume and flags.model_dir is None:
+        parser.error("--resume needs a folder: add --model_dir=FOLDER")
     if (flags.bleu_source is None) != (flags.bleu_ref is None):
         parser.error("--bleu_source and --bleu_ref belong together: give both or none")
     if flags.bleu_source is not None and flags.vocab_file is None:

@@ -15,13 +15,15 @@ from models.transformer.special_tokens import PAD
 class LabelSmoothedCrossentropy(keras.losses.Loss):
     r"""Mean cross entropy per subword, padding left out.
 
-    The label of a subword is the distribution q that gives 1 - s to the right subword and shares s among
-    the V - 1 others (https://arxiv.org/abs/1512.00567, section 7). With the predicted distribution p
+    The label of a subword is the distribution q that gives 1 - s to the right subword and shares s
+    among the V - 1 others (https://arxiv.org/abs/1512.00567, section 7). With the predicted
+    distribution p
 
         loss = sum_tokens [ -sum_k q_k log p_k + sum_k q_k log q_k ] / number of tokens,
 
-    so that a perfect prediction has the loss 0. Padding has the sample weight 0, and Keras divides by
-    the sum of the sample weights: ranks with unequal numbers of tokens then give the serial loss.
+    so that a perfect prediction has the loss 0. Padding has the sample weight 0, and Keras divides
+    by the sum of the sample weights: ranks with unequal numbers of tokens then give the serial
+    loss.
 
     Args:
         smoothing: s, in [0, 1).

@@ -1,6 +1,7 @@
 """What `--enable_metrics_in_training` logs beside the loss; padding counts nowhere.
 
-Each is a `keras.metrics.Mean`, whose sums and counts ranks add up: the values are those of all samples.
+Each is a `keras.metrics.Mean`, whose sums and counts ranks add up: the values are those of all
+samples.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class AccuracyPerSequence(keras.metrics.Mean):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         """Add a batch of subwords (batch, length) and logits (batch, length, vocabulary)."""
         wrong = (1.0 - is_right(y_true, y_pred)) * is_token(y_true)
-        return super().update_state(ops.cast(ops.equal(ops.sum(wrong, axis=-1), 0.0), "float32"))
+        is_all_right = ops.cast(ops.equal(ops.sum(wrong, axis=-1), 0.0), "float32")
+        return super().update_state(is_all_right, ops.max(is_token(y_true), axis=-1))
 
 
 @keras.saving.register_keras_serializable("tnt_models")

@@ -49,7 +49,7 @@ class Transformer(keras.layers.Layer):
         self.built = True
 
     def call(self, sources: Any, targets: Any, training: bool | None = None) -> Any:
-        """Return what is predicted for each subword of the targets from the source and those before it.
+        """Predict each subword of the targets from the source and the subwords before it.
 
         Args:
             sources: Subwords (batch, source length), integers; 0 is padding.
@@ -60,14 +60,14 @@ class Transformer(keras.layers.Layer):
             Logits (batch, length, vocabulary), float32.
         """
         memory, memory_bias = self.encode(sources, training)
-        # The first subword is predicted from a vector of zeros, each later one from those before it.
+        # The first subword is predicted from zeros, each later one from those before it.
         before = ops.pad(self.embedding(targets)[:, :-1], [[0, 0], [1, 0], [0, 0]])
         vectors = self.drop_target(self._with_positions(before), training=training)
         vectors = self.decoder(vectors, memory, memory_bias, training=training)
         return self.embedding.logits(vectors)
 
     def encode(self, sources: Any, training: bool | None = None) -> tuple[Any, Any]:
-        """Return the memory (batch, length, hidden) of sources, and the bias that hides their padding."""
+        """Return the memory (batch, length, hidden) of sources, and the bias for their padding."""
         bias = padding_bias(sources)
         vectors = self._with_positions(self.embedding(sources))
         vectors = self.drop_source(vectors, training=training)

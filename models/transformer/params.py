@@ -1,8 +1,8 @@
 """Hyper-parameters: the sets `tiny`, `base` and `big`.
 
 `base` and `big` are the models of A. Vaswani et al., Attention Is All You Need, 2017
-(https://arxiv.org/abs/1706.03762), table 3, with the batches and warm-up steps that TensorFlow's Model
-Garden takes for several devices. `tiny` is for tests.
+(https://arxiv.org/abs/1706.03762), table 3, with the batches and warm-up steps that TensorFlow's
+Model Garden takes for several devices. `tiny` is for tests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ class TransformerParams:
     """Of a model, its training and its decoding.
 
     Attributes:
-        batch_size: Tokens per step, of all ranks together, on the side of the targets, padding included.
+        batch_size: Tokens per step, of all ranks together, on the side of the targets, padding
+            included.
         hidden_size: Entries of the vector of a token.
         num_heads: Of each attention; they share `hidden_size` among themselves.
         filter_size: Inner width of the feed-forward layers.
@@ -74,7 +75,7 @@ class TransformerParams:
         return dataclasses.replace(self, **given)  # type: ignore[arg-type]
 
     def without_dropout(self) -> TransformerParams:
-        """Return these parameters with nothing dropped: the run is then the same on any number of ranks."""
+        """Return these parameters with nothing dropped: any number of ranks is then equal."""
         return self.replace(attention_dropout=0.0, relu_dropout=0.0, layer_postprocess_dropout=0.0)
 
 

@@ -41,11 +41,12 @@ class BeamSearch(keras.layers.Layer):
         """Translate a batch.
 
         Args:
-            sources: Subwords (batch, length), integers, each with an end of sentence, padded with 0.
+            sources: Subwords (batch, length), integers, each with an end of sentence, padded with
+                0.
 
         Returns:
-            `outputs`: subwords (batch, length + extra_decode_length), int32, padded behind the end of
-            sentence; `scores`: (batch,), float32.
+            `outputs`: subwords (batch, length + extra_decode_length), int32, padded behind the end
+            of sentence; `scores`: (batch,), float32.
         """
         params, network = self.transformer.params, self.transformer
         memory, memory_bias = network.encode(sources, training=False)
@@ -132,11 +133,12 @@ def make_optimizer(params: TransformerParams) -> keras.optimizers.Optimizer:
 
 
 class TransformerTntTask:
-    """Two models that share one network: one to be trained on all ranks, one that stays on its own rank.
+    """Two models that share one network: one trains on all ranks, one stays on its own rank.
 
     Args:
         params: Hyper-parameters.
-        wrap: Makes a distributed model of the one that is trained: `tnt.Model`; nothing for a serial run.
+        wrap: Makes a distributed model of the one that is trained: `tnt.Model`; nothing for a
+            serial run.
         metrics_in_training: Whether accuracies and perplexity are logged beside the loss.
 
     Attributes:

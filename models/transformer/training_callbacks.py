@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import keras
 
@@ -11,10 +11,11 @@ from models.shared.distribution import Distribution
 from models.shared.runtime_profiler import RuntimeProfiler
 from models.shared.step_history import StepHistory
 from models.shared.time_history import TimeHistory
-from models.transformer.bleu import compute_bleu
-from models.transformer.evaluation import EvaluateTranslations, Translator, read_bleu_texts
+from models.transformer.bleu import require_as_many_lines
+from models.transformer.evaluation import BleuEvaluation, EvaluateTranslations
 from models.transformer.flags import logger
 from models.transformer.task import TransformerTntTask
+from models.transformer.text_files import read_lines
 from models.transformer.vocabulary import Vocabulary
 
 
@@ -67,25 +68,15 @@ def make_evaluation(
     pauses: Sequence[int],
 ) -> EvaluateTranslations:
     """Return the callback that translates `--bleu_source` and compares with `--bleu_ref`."""
-    sources, references = read_bleu_texts(flags.bleu_source, flags.bleu_ref)
-    translator = Translator(
+    require_as_many_lines(flags.bleu_source, flags.bleu_ref)
+    evaluation = BleuEvaluation(
         task.predict_model,
         vocabulary,
         distribution,
+        read_lines(flags.bleu_source),
+        read_lines(flags.bleu_ref),
         batch_size=flags.decode_batch_size,
         padded_length=flags.decode_max_length,
         shared=flags.evaluate_on == "ranks",
     )
-
-    def score() -> Mapping[str, float]:
-        return bleu_scores(translator.translate(sources), references)
-
-    return EvaluateTranslations(score, pauses)
-
-
-def bleu_scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """Return BLEU from 0 to 100, of the texts as they are and in lower case."""
-    return {
-        "bleu_uncased": compute_bleu(translations, references, case_sensitive=False),
-        "bleu_cased": compute_bleu(translations, references, case_sensitive=True),
-    }
+    return EvaluateTranslations(evaluation.score, pauses)

@@ -3,8 +3,8 @@
     python models/transformer/transformer_tnt.py --distribute=none --data_dir=... --vocab_file=...
     tarantella -n 8 -- models/transformer/transformer_tnt.py --data_dir=... --vocab_file=...
 
-The model is that of A. Vaswani et al., Attention Is All You Need, 2017 (https://arxiv.org/abs/1706.03762).
-README.md explains the flags and what to expect.
+The model is that of A. Vaswani et al., Attention Is All You Need, 2017
+(https://arxiv.org/abs/1706.03762). README.md explains the flags and what to expect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from models.shared.distribution import Distribution, ParallelMethods
 from models.transformer.flags import (
     log_to_stderr,
-    logger,
     params_of,
     parse_flags,
     prepare_environment,
@@ -60,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> keras.callbacks.History:
 def make_task(
     flags: argparse.Namespace, vocabulary: Vocabulary | None, distribution: Distribution
 ) -> TransformerTntTask:
-    """Return the two models: one is trained on all ranks, the other translates on each by itself."""
+    """Return the two models: one trains on all ranks, the other translates on each by itself."""
     from models.shared.precision import layers_of_precision
     from models.transformer.task import TransformerTntTask
 

@@ -11,10 +11,10 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("tnt_models")
 class MultiHeadAttention(keras.layers.Layer):
-    """Scaled dot-product attention (https://arxiv.org/abs/1706.03762, section 3.2), without offsets.
+    """Scaled dot-product attention (https://arxiv.org/abs/1706.03762, section 3.2), no offsets.
 
-    Keys and values can be made before (`keys_and_values`) and be used several times (`attend`), as decoding
-    does.
+    Keys and values can be made before (`keys_and_values`) and be used several times (`attend`), as
+    decoding does.
 
     Args:
         hidden_size: Entries of inputs and outputs.
@@ -56,7 +56,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return self.attend(queries, keys, values, bias, training)
 
     def keys_and_values(self, source: Any) -> tuple[Any, Any]:
-        """Return keys and values of a source (batch, length, hidden), both (batch, length, heads, width)."""
+        """Return both (batch, length, heads, width) for a source (batch, length, hidden)."""
         return self._split(self.key(source)), self._split(self.value(source))
 
     def attend(

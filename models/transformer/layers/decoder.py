@@ -1,7 +1,7 @@
-"""From the vectors of a target, and the memory of its source, to those that predict the next subword.
+"""From vectors of a target, and the memory of its source, to those that predict the next subword.
 
-In training all positions of a target are computed at once. In decoding there is one new position in each
-step; keys and values of those before are kept in a cache.
+In training all positions of a target are computed at once. In decoding there is one new position in
+each step; keys and values of those before are kept in a cache.
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ class DecoderLayer(keras.layers.Layer):
             params.hidden_size, params.filter_size, params.relu_dropout, dtype=policy
         )
         self.around_back, self.around_memory, self.around_feed_forward = (
-            Residual(
-                params.hidden_size, params.layer_postprocess_dropout, dtype=policy, name=name
-            )
+            Residual(params.hidden_size, params.layer_postprocess_dropout, dtype=policy, name=name)
             for name in ("around_back", "around_memory", "around_feed_forward")
         )
 

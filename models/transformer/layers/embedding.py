@@ -15,7 +15,7 @@ LONGEST_WAVE = 1e4
 
 @keras.saving.register_keras_serializable("tnt_models")
 class SharedEmbedding(keras.layers.Layer):
-    """One table for source, target, and the last layer (https://arxiv.org/abs/1706.03762, section 3.4).
+    """One table for source, target and last layer (https://arxiv.org/abs/1706.03762, section 3.4).
 
     Args:
         vocab_size: Number of subwords.
@@ -50,7 +50,7 @@ class SharedEmbedding(keras.layers.Layer):
         return vectors * (ops.expand_dims(is_token, axis=-1) * math.sqrt(self.hidden_size))
 
     def logits(self, vectors: Any) -> Any:
-        """Return the products of vectors (..., hidden) with every row, (..., vocabulary), float32."""
+        """Return products of vectors (..., hidden) with all rows, (..., vocabulary), float32."""
         table = ops.cast(self.table, self.compute_dtype)
         return ops.cast(ops.matmul(vectors, ops.transpose(table)), "float32")
 

@@ -17,7 +17,7 @@ def layer_norm(name: str, dtype: Any) -> keras.layers.LayerNormalization:
 
 @keras.saving.register_keras_serializable("tnt_models")
 class Residual(keras.layers.Layer):
-    """x + dropout(sublayer(norm(x))), called pre-norm; it trains without a slow start of each layer.
+    """x + dropout(sublayer(norm(x))), called pre-norm: deep stacks train well from the start.
 
     Args:
         hidden_size: Entries of a vector.
@@ -37,7 +37,9 @@ class Residual(keras.layers.Layer):
         self.norm.build((None, None, self.hidden_size))
         self.built = True
 
-    def call(self, vectors: Any, sublayer: Callable[[Any], Any], training: bool | None = None) -> Any:
+    def call(
+        self, vectors: Any, sublayer: Callable[[Any], Any], training: bool | None = None
+    ) -> Any:
         """Return vectors (batch, length, hidden) with what the sublayer adds to them."""
         return vectors + self.drop(sublayer(self.norm(vectors)), training=training)
 
