@@ -11,7 +11,7 @@ from keras import ops
 from models.transformer.layers.decoder import Decoder, KeysAndValues
 from models.transformer.layers.embedding import SharedEmbedding, sinusoidal_vectors
 from models.transformer.layers.encoder import Encoder
-from models.transformer.layers.masks import padding_bias
+from models.transformer.layers.masks import not_padding
 from models.transformer.params import TransformerParams
 
 
@@ -59,19 +59,19 @@ class Transformer(keras.layers.Layer):
         Returns:
             Logits (batch, length, vocabulary), float32.
         """
-        memory, memory_bias = self.encode(sources, training)
+        memory, is_memory_visible = self.encode(sources, training)
         # The first subword is predicted from zeros, each later one from those before it.
         before = ops.pad(self.embedding(targets)[:, :-1], [[0, 0], [1, 0], [0, 0]])
         vectors = self.drop_target(self._with_positions(before), training=training)
-        vectors = self.decoder(vectors, memory, memory_bias, training=training)
+        vectors = self.decoder(vectors, memory, is_memory_visible, training=training)
         return self.embedding.logits(vectors)
 
     def encode(self, sources: Any, training: bool | None = None) -> tuple[Any, Any]:
-        """Return the memory (batch, length, hidden) of sources, and the bias for their padding."""
-        bias = padding_bias(sources)
+        """Return the memory (batch, length, hidden) of sources, and what of it is visible."""
+        is_visible = not_padding(sources)
         vectors = self._with_positions(self.embedding(sources))
         vectors = self.drop_source(vectors, training=training)
-        return self.encoder(vectors, bias, training=training), bias
+        return self.encoder(vectors, is_visible, training=training), is_visible
 
     def step(
         self,
@@ -79,7 +79,7 @@ class Transformer(keras.layers.Layer):
         position: Any,
         cache: list[KeysAndValues],
         memory: list[KeysAndValues],
-        memory_bias: Any,
+        is_memory_visible: Any,
     ) -> tuple[Any, list[KeysAndValues]]:
         """Predict one position from the subword before it; nothing is dropped.
 
@@ -88,14 +88,14 @@ class Transformer(keras.layers.Layer):
             position: Of the subword that is predicted, from 0; a scalar.
             cache: Keys and values of the positions before for each layer.
             memory: Of `self.decoder.memory_of_layers`.
-            memory_bias: Hides padding of the source.
+            is_memory_visible: Hides padding of the source.
 
         Returns:
             Logits (batch, vocabulary), float32, and the cache with this position.
         """
         vectors = self.embedding(ops.expand_dims(tokens, axis=1))
         vectors = self._add_positions(vectors, ops.expand_dims(position, axis=0))
-        vectors, cache = self.decoder.step(vectors, cache, memory, memory_bias)
+        vectors, cache = self.decoder.step(vectors, cache, memory, is_memory_visible)
         return self.embedding.logits(vectors[:, 0]), cache
 
     def empty_cache(self, batch_size: Any) -> list[KeysAndValues]:

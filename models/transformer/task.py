@@ -49,16 +49,16 @@ class BeamSearch(keras.layers.Layer):
             of sentence; `scores`: (batch,), float32.
         """
         params, network = self.transformer.params, self.transformer
-        memory, memory_bias = network.encode(sources, training=False)
+        memory, is_memory_visible = network.encode(sources, training=False)
 
         def of_beam(tensor: tf.Tensor) -> tf.Tensor:
             return tf.repeat(tensor, params.beam_size, axis=0)
 
         of_layers = tf.nest.map_structure(of_beam, network.decoder.memory_of_layers(memory))
-        memory_bias = of_beam(memory_bias)
+        is_memory_visible = of_beam(is_memory_visible)
 
         def step(tokens: Any, position: Any, cache: Any) -> tuple[Any, Any]:
-            return network.step(tokens, position, cache, of_layers, memory_bias)
+            return network.step(tokens, position, cache, of_layers, is_memory_visible)
 
         is_token = tf.cast(tf.not_equal(sources, PAD), tf.int32)
         outputs, scores = beam_search(

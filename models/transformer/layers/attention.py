@@ -6,7 +6,11 @@ import math
 from typing import Any
 
 import keras
+import tensorflow as tf
 from keras import ops
+
+HIDDEN = -1e9
+"""A score that leaves a weight of exactly 0, and equal weights where nothing is visible."""
 
 
 @keras.saving.register_keras_serializable("tnt_models")
@@ -40,37 +44,38 @@ class MultiHeadAttention(keras.layers.Layer):
             dense.build((None, None, self.hidden_size))
         self.built = True
 
-    def call(self, queries: Any, source: Any, bias: Any, training: bool | None = None) -> Any:
+    def call(self, queries: Any, source: Any, is_visible: Any, training: bool | None = None) -> Any:
         """Return for each query the mean of what it looks at.
 
         Args:
             queries: (batch, length, hidden).
             source: What is looked at, (batch, source length, hidden).
-            bias: Where queries may look; broadcasts to (batch, heads, length, source length).
+            is_visible: Where queries may look; broadcasts to (batch, heads, length, source length).
             training: Whether attention weights are dropped.
 
         Returns:
             (batch, length, hidden).
         """
         keys, values = self.keys_and_values(source)
-        return self.attend(queries, keys, values, bias, training)
+        return self.attend(queries, keys, values, is_visible, training)
 
     def keys_and_values(self, source: Any) -> tuple[Any, Any]:
         """Return both (batch, length, heads, width) for a source (batch, length, hidden)."""
         return self._split(self.key(source)), self._split(self.value(source))
 
     def attend(
-        self, queries: Any, keys: Any, values: Any, bias: Any, training: bool | None = None
+        self, queries: Any, keys: Any, values: Any, is_visible: Any, training: bool | None = None
     ) -> Any:
         """Return what `call` does, from keys and values (batch, source length, heads, width).
 
-        Without a bias queries may look everywhere.
+        Without `is_visible` queries may look everywhere.
         """
         queries = self._split(self.query(queries)) * math.sqrt(self.num_heads / self.hidden_size)
         scores = ops.cast(ops.einsum("bqhw,bshw->bhqs", queries, keys), "float32")
-        if bias is not None:
-            scores = scores + bias
-        weights = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
+        if is_visible is not None:
+            scores = ops.where(is_visible, scores, HIDDEN)
+        # Keras' own softmax would warn of one position alone, with which each decoding begins.
+        weights = ops.cast(tf.nn.softmax(scores), self.compute_dtype)
         weights = self.drop(weights, training=training)
         means = ops.einsum("bhqs,bshw->bqhw", weights, values)
         return self.output_transform(ops.reshape(means, (*ops.shape(means)[:2], self.hidden_size)))

@@ -13,7 +13,7 @@ from keras import ops
 
 from models.transformer.layers.attention import MultiHeadAttention
 from models.transformer.layers.feed_forward import FeedForward
-from models.transformer.layers.masks import causal_bias
+from models.transformer.layers.masks import not_later
 from models.transformer.layers.residual import Residual, layer_norm
 from models.transformer.params import TransformerParams
 
@@ -60,9 +60,9 @@ class DecoderLayer(keras.layers.Layer):
         self,
         vectors: Any,
         past: KeysAndValues | None,
-        bias: Any,
+        is_visible: Any,
         memory: KeysAndValues,
-        memory_bias: Any,
+        is_memory_visible: Any,
         training: bool | None = None,
     ) -> tuple[Any, KeysAndValues]:
         """Transform the vectors of new positions.
@@ -70,9 +70,9 @@ class DecoderLayer(keras.layers.Layer):
         Args:
             vectors: Of the new positions, (batch, length, hidden).
             past: Keys and values of the positions before; None if there are none.
-            bias: Hides later positions from new ones; None if there is one new position.
+            is_visible: Hides later positions from new ones; None if there is one new position.
             memory: Keys and values of the source.
-            memory_bias: Hides its padding.
+            is_memory_visible: Hides its padding.
             training: Whether anything is dropped.
 
         Returns:
@@ -85,10 +85,10 @@ class DecoderLayer(keras.layers.Layer):
             if past is not None:
                 new = tuple(ops.concatenate(pair, axis=1) for pair in zip(past, new, strict=True))
             so_far.append(new)
-            return self.look_back.attend(normed, *new, bias, training)
+            return self.look_back.attend(normed, *new, is_visible, training)
 
         def look_at_memory(normed: Any) -> Any:
-            return self.look_at_memory.attend(normed, *memory, memory_bias, training)
+            return self.look_at_memory.attend(normed, *memory, is_memory_visible, training)
 
         def transform(normed: Any) -> Any:
             return self.feed_forward(normed, training=training)
@@ -121,24 +121,24 @@ class Decoder(keras.layers.Layer):
         self.built = True
 
     def call(
-        self, vectors: Any, memory: Any, memory_bias: Any, training: bool | None = None
+        self, vectors: Any, memory: Any, is_memory_visible: Any, training: bool | None = None
     ) -> Any:
         """Return vectors that predict all positions at once, (batch, length, hidden).
 
         Args:
             vectors: Of the subword before each position, (batch, length, hidden).
             memory: Of the source, (batch, source length, hidden).
-            memory_bias: Hides its padding, (batch, 1, 1, source length).
+            is_memory_visible: Hides its padding, (batch, 1, 1, source length).
             training: Whether anything is dropped.
         """
-        bias = causal_bias(ops.shape(vectors)[1])
+        is_visible = not_later(ops.shape(vectors)[1])
         for layer, looked_at in zip(self.layers, self.memory_of_layers(memory), strict=True):
             vectors, _ = layer(
                 vectors,
                 past=None,
-                bias=bias,
+                is_visible=is_visible,
                 memory=looked_at,
-                memory_bias=memory_bias,
+                is_memory_visible=is_memory_visible,
                 training=training,
             )
         return self.norm(vectors)
@@ -152,7 +152,7 @@ class Decoder(keras.layers.Layer):
         vectors: Any,
         cache: list[KeysAndValues],
         memory: list[KeysAndValues],
-        memory_bias: Any,
+        is_memory_visible: Any,
     ) -> tuple[Any, list[KeysAndValues]]:
         """Return vectors that predict the next position, and the cache with it.
 
@@ -160,16 +160,16 @@ class Decoder(keras.layers.Layer):
             vectors: Of the last subword, (batch, 1, hidden).
             cache: Keys and values of the positions before for each layer; may have length 0.
             memory: Of `memory_of_layers`.
-            memory_bias: Hides padding of the source, (batch, 1, 1, source length).
+            is_memory_visible: Hides padding of the source, (batch, 1, 1, source length).
         """
         longer = []
         for layer, past, looked_at in zip(self.layers, cache, memory, strict=True):
             vectors, so_far = layer(
                 vectors,
                 past=past,
-                bias=None,
+                is_visible=None,
                 memory=looked_at,
-                memory_bias=memory_bias,
+                is_memory_visible=is_memory_visible,
                 training=False,
             )
             longer.append(so_far)

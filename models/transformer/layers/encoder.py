@@ -48,11 +48,11 @@ class EncoderLayer(keras.layers.Layer):
             layer.build(input_shape)
         self.built = True
 
-    def call(self, vectors: Any, bias: Any, training: bool | None = None) -> Any:
-        """Return new vectors for (batch, length, hidden); `bias` hides padding."""
+    def call(self, vectors: Any, is_visible: Any, training: bool | None = None) -> Any:
+        """Return new vectors for (batch, length, hidden); `is_visible` hides padding."""
 
         def look(normed: Any) -> Any:
-            return self.attention(normed, normed, bias, training=training)
+            return self.attention(normed, normed, is_visible, training=training)
 
         def transform(normed: Any) -> Any:
             return self.feed_forward(normed, training=training)
@@ -83,8 +83,8 @@ class Encoder(keras.layers.Layer):
             layer.build(input_shape)
         self.built = True
 
-    def call(self, vectors: Any, bias: Any, training: bool | None = None) -> Any:
-        """Return the memory (batch, length, hidden) of embedded sources; `bias` hides padding."""
+    def call(self, vectors: Any, is_visible: Any, training: bool | None = None) -> Any:
+        """Return the memory (batch, length, hidden) of embedded sources; padding is hidden."""
         for layer in self.layers:
-            vectors = layer(vectors, bias, training=training)
+            vectors = layer(vectors, is_visible, training=training)
         return self.norm(vectors)

@@ -8,32 +8,28 @@ from keras import ops
 
 from models.transformer.special_tokens import PAD
 
-HIDDEN = -1e9
-"""Added to a score, it leaves a weight of exactly 0 in single precision."""
 
-
-def padding_bias(tokens: Any) -> Any:
-    """Return the bias that hides padding from every query.
+def not_padding(tokens: Any) -> Any:
+    """Return what every query may look at.
 
     Args:
         tokens: Subwords (batch, length), integers.
 
     Returns:
-        (batch, 1, 1, length), float32.
+        (batch, 1, 1, length), booleans.
     """
-    bias = ops.cast(ops.equal(tokens, PAD), "float32") * HIDDEN
-    return ops.expand_dims(bias, axis=(1, 2))
+    return ops.expand_dims(ops.not_equal(tokens, PAD), axis=(1, 2))
 
 
-def causal_bias(length: Any) -> Any:
-    """Return the bias that hides later positions from earlier ones.
+def not_later(length: Any) -> Any:
+    """Return what each position may look at: itself and those before it.
 
     Args:
         length: Of the sentences, a number or scalar tensor.
 
     Returns:
-        (1, 1, length, length), float32.
+        (1, 1, length, length), booleans.
     """
     positions = ops.arange(length)
-    is_later = ops.expand_dims(positions, 0) > ops.expand_dims(positions, 1)
-    return ops.expand_dims(ops.cast(is_later, "float32") * HIDDEN, axis=(0, 1))
+    is_visible = ops.expand_dims(positions, 0) <= ops.expand_dims(positions, 1)
+    return ops.expand_dims(is_visible, axis=(0, 1))
