@@ -44,8 +44,8 @@ def batches_of(pairs, **settings):
 
 
 def numbers_of(batches):
-    """Numbers of the pairs of each batch, or -1 for a row of padding."""
-    return [[row[0] - 2 if row[0] != PAD else -1 for row in inputs] for (inputs, _), _ in batches]
+    """Numbers of the pairs of each batch."""
+    return [[row[0] - 2 for row in inputs] for (inputs, _), _ in batches]
 
 
 def test_batches_of_fixed_length_are_padded_and_hold_a_number_of_tokens():
@@ -140,7 +140,7 @@ def test_ranks_that_share_by_themselves_have_every_nth_row_of_each_batch(buckete
         for rank in range(num_ranks)
     ]
     for rank, part in enumerate(parts):
-        assert part == [batch[rank::num_ranks] or [-1] for batch in batches]
+        assert part == [batch[rank::num_ranks] for batch in batches]
 
 
 def test_records_give_the_pairs_that_were_written(tmp_path):

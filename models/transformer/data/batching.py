@@ -8,7 +8,6 @@ rows `batch[r::n]`, or the pipeline does (`num_ranks`, `rank`). Both are the sam
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import tensorflow as tf
 
@@ -75,11 +74,12 @@ def make_batches(samples: tf.data.Dataset, settings: BatchSettings) -> tf.data.D
 
     Returns:
         Yields `((inputs, targets), targets)`, int64 of shape `(sentences, padded length)`; with
-        `num_ranks`, the rows of one rank.
+        `num_ranks`, the rows of one rank, which may be none of a short batch.
     """
     batches = (bucket if settings.bucketed else pad)(samples, settings)
     if settings.num_ranks > 1:
-        batches = batches.map(lambda *rows: take_rows(rows, settings), tf.data.AUTOTUNE)
+        own = slice(settings.rank, None, settings.num_ranks)
+        batches = batches.map(lambda inputs, targets: (inputs[own], targets[own]))
     batches = batches.map(lambda inputs, targets: ((inputs, targets), targets))
     return batches.prefetch(tf.data.AUTOTUNE)
 
@@ -136,20 +136,6 @@ def bucket_lengths(max_length: int, shortest: int = 8, growth: float = 1.1) -> l
         lengths.append(length)
         length = max(length + 1, int(length * growth))
     return [*lengths, max_length]
-
-
-def take_rows(batch: Any, settings: BatchSettings) -> Any:
-    """Return the rows of one rank of each tensor of a batch.
-
-    A rank for which a short batch has no row gets one of padding alone, which counts for nothing.
-    """
-    return tuple(rows_of_rank(rows, settings) for rows in batch)
-
-
-def rows_of_rank(rows: tf.Tensor, settings: BatchSettings) -> tf.Tensor:
-    own = rows[settings.rank :: settings.num_ranks]
-    missing = tf.cast(tf.equal(tf.shape(own)[0], 0), tf.int32)
-    return tf.pad(own, [[0, missing], [0, 0]], constant_values=PAD)
 
 
 def padding() -> tf.Tensor:
