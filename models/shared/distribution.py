@@ -90,7 +90,7 @@ class Distribution:
         """
         if self.size == 1:
             return [value]
-        return self._tnt.allgather_object(value)  # type: ignore[no-any-return]
+        return list(self._tnt.allgather_object(value))
 
     def from_master(self, compute: Callable[[], Value]) -> Value:
         """Let the master rank compute a value, and return it on every rank. Collective.
