@@ -45,7 +45,7 @@ class BleuEvaluation:
     ) -> None:
         self._model, self._vocabulary, self._distribution = model, vocabulary, distribution
         self._sources, self._references = sources, references
-        self._sizes = {"batch_size": batch_size, "max_length": padded_length}
+        self._batch_size, self._padded_length = batch_size, padded_length
         self._shared = shared
 
     def score(self) -> dict[str, float]:
@@ -62,15 +62,22 @@ class BleuEvaluation:
             self._sources,
             self._vocabulary,
             self._decode,
+            batch_size=self._batch_size,
+            max_length=self._padded_length,
             rank=self._distribution.rank,
             num_ranks=self._distribution.size,
             gather=self._distribution.gather,
-            **self._sizes,
         )
 
     def translate_alone(self) -> list[str]:
         """Return all translations, made by this rank. Local."""
-        return translate(self._sources, self._vocabulary, self._decode, **self._sizes)
+        return translate(
+            self._sources,
+            self._vocabulary,
+            self._decode,
+            batch_size=self._batch_size,
+            max_length=self._padded_length,
+        )
 
     def _decode(self, inputs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         outputs: np.ndarray[Any, Any] = self._model.predict_on_batch(inputs)["outputs"]
