@@ -8,13 +8,11 @@ writes spaces, is the exception: it becomes a space.)
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 
 import sentencepiece
 
 from models.transformer.special_tokens import EOS, PAD
-from models.transformer.text_files import read_lines, write_atomically
 from models.transformer.vocabulary import Vocabulary
 
 UNKNOWN = 2  # the id of unknown characters, which only models without bytes need
@@ -66,27 +64,24 @@ def is_sentencepiece_model(content: bytes) -> bool:
     return True
 
 
-def train_sentencepiece(
-    text_files: Sequence[str | Path], model_file: str | Path, size: int
-) -> None:
-    """Train byte-pair encoding on the lines of text files, and write the model. Deterministic.
+def train_sentencepiece(lines: Iterable[str], size: int) -> bytes:
+    """Train byte-pair encoding on text, and return the model. Deterministic.
 
     Of more than two million lines every k-th is taken.
 
     Args:
-        text_files: UTF-8 texts, those of both languages for a shared vocabulary.
-        model_file: Where to write the model.
+        lines: Text of all languages.
         size: Number of ids; 256 are those of bytes and 3 are special.
 
     Raises:
         ValueError: If the text is too small for so many pieces.
     """
-    lines = [line for path in text_files for line in read_lines(path) if line.strip()]
-    step = -(-len(lines) // MAX_TRAINING_LINES)
+    lines = [line for line in lines if line.strip()]
+    step = max(1, -(-len(lines) // MAX_TRAINING_LINES))
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines[:: max(step, 1)]),
+            sentence_iterator=iter(lines[::step]),
             model_writer=model,
             model_type="bpe",
             vocab_size=size,
@@ -105,4 +100,4 @@ def train_sentencepiece(
             f"No vocabulary of {size} pieces can be made of {len(lines)} lines; ask for fewer or "
             f"give more text. sentencepiece says: {error}"
         ) from error
-    write_atomically(model_file, model.getvalue())
+    return model.getvalue()

@@ -64,6 +64,12 @@ class SubtokenVocabulary(Vocabulary):
         tokens = [unescape_token(token) for token in escaped.split("_") if token]
         return join_tokens(tokens)
 
+    def cuts_of(self, escaped: str) -> list[int]:
+        """Return where the subtokens of an escaped token begin."""
+        ids = self._longest_matches(escaped) or ()
+        lengths = (len(self._subtokens[number]) for number in ids[:-1])
+        return list(itertools.accumulate(lengths, initial=0))
+
     def _ids_of_token(self, token: str) -> tuple[int, ...]:
         ids = self._longest_matches(escape_token(token, self._alphabet))
         if ids is None:  # a character that only occurs in longer subtokens

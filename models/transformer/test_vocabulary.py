@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from models.transformer.sentencepiece_vocabulary import train_sentencepiece
 from models.transformer.special_tokens import EOS, PAD
+from models.transformer.subtoken_training import train_subtokens
 from models.transformer.subtoken_vocabulary import (
     ESCAPES,
     SubtokenVocabulary,
@@ -49,8 +50,7 @@ def subtokens():
 @pytest.fixture(scope="module")
 def pieces(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pieces")
-    (folder / "text").write_text("\n".join(SENTENCES), encoding="utf-8")
-    train_sentencepiece([folder / "text"], folder / "model", 320)
+    (folder / "model").write_bytes(train_sentencepiece(SENTENCES, 320))
     return load_vocabulary(folder / "model")
 
 
@@ -147,18 +147,30 @@ def test_special_ids_of_pieces_are_those_of_the_trainer(pieces):
     assert pieces.encode("") == []
 
 
-def test_training_pieces_twice_gives_the_same_file(tmp_path):
-    (tmp_path / "text").write_text("\n".join(SENTENCES), encoding="utf-8")
-    for name in ("first", "second"):
-        train_sentencepiece([tmp_path / "text"], tmp_path / name, 300)
-    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+def test_training_twice_gives_the_same_vocabulary():
+    assert train_sentencepiece(SENTENCES, 300) == train_sentencepiece(SENTENCES, 300)
+    assert train_subtokens(SENTENCES, 60) == train_subtokens(SENTENCES, 60)
 
 
-def test_more_pieces_than_a_text_has_are_refused(tmp_path):
-    (tmp_path / "text").write_text("a b", encoding="utf-8")
+def test_more_pieces_than_a_text_has_are_refused():
     with pytest.raises(ValueError, match="vocabulary of 4000 pieces can be made of 1 lines"):
-        train_sentencepiece([tmp_path / "text"], tmp_path / "model", 4000)
-    assert not (tmp_path / "model").exists()
+        train_sentencepiece(["a b"], 4000)
+
+
+def test_frequent_words_become_subtokens_and_all_characters_do():
+    subtokens = train_subtokens(SENTENCES, 90)  # there are no more than these
+    assert {"Haus_", "is_", "better_"} <= set(subtokens)
+    assert set("".join(SENTENCES)) - {" "} <= set(subtokens)
+    vocabulary = SubtokenVocabulary(subtokens)
+    assert len(vocabulary.encode("Das Haus")) == 2
+    assert vocabulary.decode(vocabulary.encode("Häuser\n")) == "Häuser\n"
+
+
+@given(st.lists(st.text("ab <>pd\\_1"), max_size=5), st.integers(1, 60))
+def test_any_text_makes_a_vocabulary_that_gives_it_back(lines, size):
+    vocabulary = SubtokenVocabulary(train_subtokens(lines, size))
+    for line in lines:
+        assert vocabulary.decode(vocabulary.encode(line)) == line
 
 
 def test_a_foreign_model_of_sentencepiece_is_refused_with_the_remedy(tmp_path):

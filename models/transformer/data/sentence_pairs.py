@@ -5,7 +5,8 @@ WMT14 English-German, with 4.5 million pairs, takes one gigabyte.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ import tensorflow as tf
 from models.transformer.data.batching import BatchSettings
 from models.transformer.special_tokens import EOS
 from models.transformer.vocabulary import Vocabulary
+
+CHUNK = 65_536  # sentences that are encoded at a time
 
 
 class Sequences(NamedTuple):
@@ -48,19 +51,35 @@ class SentencePairs(NamedTuple):
 
 
 def encode_pairs(
-    sources: Iterable[str], targets: Iterable[str], vocabulary: Vocabulary
+    sources: Sequence[str], targets: Sequence[str], vocabulary: Vocabulary
 ) -> SentencePairs:
     """Encode sentences and end each by EOS."""
     return SentencePairs(
-        *(join_sequences(vocabulary.encode_all(side)) for side in (sources, targets))
+        encode_sentences(sources, vocabulary), encode_sentences(targets, vocabulary)
     )
+
+
+def encode_sentences(sentences: Sequence[str], vocabulary: Vocabulary) -> Sequences:
+    """Encode sentences, some at a time: lists of ids take ten times the memory of an array."""
+    parts = [
+        join_sequences(vocabulary.encode_all(sentences[begin : begin + CHUNK]))
+        for begin in range(0, len(sentences), CHUNK)
+    ]
+    ids = np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)])
+    lengths = np.concatenate([np.zeros(0, np.int64), *(part.lengths for part in parts)])
+    return Sequences(ids, begins_of(lengths))
 
 
 def join_sequences(sequences: Iterable[list[int]]) -> Sequences:
     """Put sequences of ids one after the other, each ended by EOS."""
-    ended = [np.array([*ids, EOS], np.int32) for ids in sequences]
-    begins = np.concatenate([[0], np.cumsum([len(ids) for ids in ended], dtype=np.int64)])
-    return Sequences(np.concatenate([*ended, np.zeros(0, np.int32)]), begins.astype(np.int64))
+    ended = [[*ids, EOS] for ids in sequences]
+    ids = np.fromiter(itertools.chain.from_iterable(ended), np.int32)
+    return Sequences(ids, begins_of(np.array([len(each) for each in ended], np.int64)))
+
+
+def begins_of(lengths: np.ndarray) -> np.ndarray:
+    """Return where sequences of these lengths begin, and where the last ends, int64."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
 def samples_of_pairs(pairs: SentencePairs, settings: BatchSettings) -> tf.data.Dataset:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.transformer.data.sentence_pairs import SentencePairs, Sequences
+from models.transformer.data.sentence_pairs import SentencePairs, Sequences, begins_of
 from models.transformer.special_tokens import EOS
 
 
@@ -29,7 +29,7 @@ def draw_sequences(
     random: np.random.Generator, number: int, vocab_size: int, max_length: int
 ) -> Sequences:
     lengths = random.integers(1, max_length, number, endpoint=True)
-    begins = np.concatenate([[0], np.cumsum(lengths)])
+    begins = begins_of(lengths)
     ids = random.integers(EOS + 1, vocab_size, begins[-1], dtype=np.int32)
     ids[begins[1:] - 1] = EOS
     return Sequences(ids, begins)
