@@ -31,18 +31,26 @@ def _numpy(x: tf.Tensor) -> Any:
     return tf.numpy_function(lambda y: y + 1, [x], tf.int64)
 
 
+def _sum(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    return x + y
+
+
 INDEPENDENT: dict[str, Callable[[], tf.data.Dataset]] = {
     "unshuffled": lambda: Data.range(20).map(_double).repeat(2).batch(6),
     "shuffled": lambda: Data.range(20).shuffle(9).map(_double).batch(6).prefetch(2),
     "shuffled batches": lambda: Data.range(20).batch(6).shuffle(9, seed=1),
     "cached": lambda: Data.range(20).cache().shuffle(20).batch(6),
     "parallel map with seeded noise": lambda: Data.range(20).shuffle(9).map(_noisy).batch(6),
+    "numbered": lambda: Data.zip(Data.range(20), Data.range(20).shuffle(9)).map(_sum).batch(6),
     "always the same order": lambda: (
         Data.range(20).shuffle(9, reshuffle_each_iteration=False).repeat(2).batch(6)
     ),
 }
 DEPENDENT: dict[str, Callable[[], tf.data.Dataset]] = {
     "repeated shuffle": lambda: Data.range(20).shuffle(9).repeat(2).batch(6),
+    "zipped shuffles": lambda: Data.zip(Data.range(9).shuffle(9), Data.range(9).shuffle(9)).batch(
+        6
+    ),
     "two shuffles": lambda: Data.range(20).shuffle(9).batch(6).shuffle(2),
     "cached order": lambda: Data.range(20).shuffle(9).cache().batch(6),
     "concatenated": lambda: (

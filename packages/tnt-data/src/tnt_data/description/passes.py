@@ -31,10 +31,11 @@ def passes_are_independent(last: Transformation) -> bool:
 
 def _draws_at_once(last: Transformation, changing: Transformation) -> bool:
     while last is not changing:
-        keeps = Trait.KEEPS_SEQUENCE in last.traits or last.kind in _ONE_BY_ONE
-        if not keeps or last.freezes_order or len(last.inputs) != 1:
+        keeps = last.traits & (Trait.KEEPS_SEQUENCE | Trait.ZIPS) or last.kind in _ONE_BY_ONE
+        inputs = [one for one in last.inputs if any(each is changing for each in one.walk())]
+        if not keeps or last.freezes_order or len(inputs) != 1:
             return False
-        [last] = last.inputs
+        [last] = inputs
     return True
 
 

@@ -1,0 +1,1 @@
+"""ResNets and EfficientNets on ImageNet: architectures, data, schedules, and the trainer."""

@@ -1,0 +1,180 @@
+"""The three ways in which ImageNet lies on disks, found by looking.
+
+- TFDS: `imagenet2012-train.tfrecord-00000-of-01024`, as tensorflow-datasets prepares it, in the
+  folder, or below it as in `imagenet2012/5.1.0`. The package is not needed to read it.
+- Classic: `train-00000-of-01024`, as `build_image_data` of the TensorFlow models makes them.
+- Class folders: `train/n01440764/n01440764_10026.JPEG`, as the archives are unpacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from models.image_classification.record_files import RecordIndex, index_records, read_record
+
+SPLITS = {"train": ("train",), "validation": ("validation", "val")}
+"""Names that a split may have on disks."""
+_JPEG_SUFFIXES = {".jpeg", ".jpg"}
+
+
+class Picture(NamedTuple):
+    """What is read of one sample.
+
+    Attributes:
+        encoded: JPEG, a scalar of bytes.
+        label: From 0, int32.
+        boxes: Objects (1, n, 4), each as ymin, xmin, ymax, xmax from 0 to 1; n may be 0.
+    """
+
+    encoded: tf.Tensor
+    label: tf.Tensor
+    boxes: tf.Tensor
+
+
+class PictureSource(NamedTuple):
+    """Pictures that can be read in any order.
+
+    Attributes:
+        samples: Arrays with one entry per picture.
+        read: Makes a `Picture` of one entry of each array.
+    """
+
+    samples: tuple[np.ndarray, ...]
+    read: Callable[..., Picture]
+
+    @property
+    def num_samples(self) -> int:
+        """Number of pictures."""
+        return len(self.samples[0])
+
+
+class FoundFiles(NamedTuple):
+    """What the master rank tells the others about a split: plain values.
+
+    Attributes:
+        layout: `tfds`, `classic` or `folders`.
+        records: Index of record files, or None.
+        paths: Of single pictures.
+        labels: Of single pictures.
+    """
+
+    layout: str
+    records: RecordIndex | None
+    paths: list[str]
+    labels: list[int]
+
+
+def find_files(data_dir: str | Path, split: str) -> FoundFiles:
+    """Look for one split of a data set. Local.
+
+    Args:
+        data_dir: Folder of the data set.
+        split: `train` or `validation`.
+
+    Raises:
+        FileNotFoundError: If it is in none of the three layouts; names what was looked for.
+    """
+    root = Path(data_dir)
+    for name in SPLITS[split]:
+        files = sorted(root.glob(f"{name}-*-of-*"))
+        if files:
+            return _record_files("classic", files)
+        if (root / name).is_dir():
+            return _find_in_folders(root / name)
+        for depth in ("", "*/", "*/*/"):
+            files = sorted(root.glob(f"{depth}*-{name}.tfrecord-*-of-*"))
+            if files:
+                return _record_files("tfds", files)
+    raise FileNotFoundError(
+        f"{root} holds no pictures for {split}. Looked for {split}-00000-of-... (classic "
+        f"TFRecords), ...-{split}.tfrecord-00000-of-... (tensorflow-datasets, also in folders "
+        f"below) and {split}/CLASS/*.JPEG: check --data_dir, or add --synthetic_data."
+    )
+
+
+def _record_files(layout: str, files: list[Path]) -> FoundFiles:
+    folders = {file.parent for file in files}
+    if len(folders) > 1:
+        raise ValueError(
+            "Several data sets were found, in " + ", ".join(map(str, sorted(folders))) + ": "
+            "give --data_dir the folder of one."
+        )
+    expected = int(files[0].name.rpartition("-of-")[2])
+    if len(files) != expected:
+        raise FileNotFoundError(
+            f"{files[0].parent} holds {len(files)} of the {expected} files of {files[0].name}: "
+            "copy the others, too."
+        )
+    return FoundFiles(layout, index_records(files), [], [])
+
+
+def _find_in_folders(root: Path) -> FoundFiles:
+    paths: list[str] = []
+    labels: list[int] = []
+    classes = sorted(folder for folder in root.iterdir() if folder.is_dir())
+    for label, folder in enumerate(classes):
+        pictures = sorted(
+            file for file in folder.iterdir() if file.suffix.lower() in _JPEG_SUFFIXES
+        )
+        paths += map(str, pictures)
+        labels += [label] * len(pictures)
+    if not paths:
+        raise FileNotFoundError(
+            f"{root} has no folder with JPEGs: put the pictures of each class into a folder of "
+            "its own."
+        )
+    return FoundFiles("folders", None, paths, labels)
+
+
+def open_source(found: FoundFiles) -> PictureSource:
+    """Return what reads the pictures that were found. Local.
+
+    Args:
+        found: On this rank or on the master.
+    """
+    index = found.records
+    if index is None:
+        samples = (np.array(found.paths), np.array(found.labels, np.int32))
+        return PictureSource(samples, _read_file)
+    parse = {"tfds": _parse_tfds, "classic": _parse_classic}[found.layout]
+
+    def read(file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> Picture:
+        return parse(read_record(index, file, offset, length))
+
+    return PictureSource((index.files, index.offsets, index.lengths), read)
+
+
+def _read_file(path: tf.Tensor, label: tf.Tensor) -> Picture:
+    return Picture(tf.io.read_file(path), label, _no_boxes())
+
+
+def _no_boxes() -> tf.Tensor:
+    return tf.zeros([1, 0, 4])
+
+
+def _parse_tfds(record: tf.Tensor) -> Picture:
+    features = {
+        "image": tf.io.FixedLenFeature([], tf.string),
+        "label": tf.io.FixedLenFeature([], tf.int64),
+    }
+    parsed = tf.io.parse_single_example(record, features)
+    return Picture(parsed["image"], tf.cast(parsed["label"], tf.int32), _no_boxes())
+
+
+def _parse_classic(record: tf.Tensor) -> Picture:
+    sides = ("ymin", "xmin", "ymax", "xmax")
+    features: dict[str, Any] = {
+        "image/encoded": tf.io.FixedLenFeature([], tf.string),
+        "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+        **{f"image/object/bbox/{side}": tf.io.VarLenFeature(tf.float32) for side in sides},
+    }
+    parsed = tf.io.parse_single_example(record, features)
+    boxes = [tf.sparse.to_dense(parsed[f"image/object/bbox/{side}"]) for side in sides]
+    # Labels count from 1 there; 0 was a class for the background.
+    label = tf.cast(parsed["image/class/label"], tf.int32) - 1
+    return Picture(parsed["image/encoded"], label, tf.stack(boxes, axis=-1)[tf.newaxis])

@@ -1,0 +1,172 @@
+"""The trainer gives the same weights and history on 1, 2 and 3 ranks, and after being killed."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf  # noqa: F401  (so that ranks are forks that have it)
+from rank_pools import ENVIRONMENT
+
+from models.image_classification.flags import parse_arguments
+from models.image_classification.small_datasets import cut_out, write_class_folders
+from models.image_classification.train_imagenet_main import make_callbacks, train
+from models.image_classification.training_runs import train_and_report, train_until_killed
+from models.shared.distribution import Distribution, ParallelMethods
+from models.shared.step_history import read_steps
+from tnt_comm.testing import observe_ranks
+
+# 21 samples in batches of 5: the last one leaves ranks without a sample.
+SMALL = [
+    "--model_arch=resnet8",
+    "--image_size=16",
+    "--num_classes=2",
+    "--batch_size=5",
+    "--train_num_samples=21",
+    "--val_num_samples=7",
+    "--train_epochs=3",
+    "--val_freq=2",
+    "--verbose=0",
+    "--base_learning_rate=1",
+    "--warmup_epochs=1",
+    "--lr_schedule=piecewise",
+    "--weight_decay=1e-3",
+    "--label_smoothing=0.1",
+    "--zero_gamma",
+]
+SERIAL = "--distribute=none"
+SYNTHETIC = [*SMALL, "--synthetic_data", SERIAL]
+
+
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory):
+    """Flags of a training on photographs in class folders."""
+    folder = tmp_path_factory.mktemp("pictures")
+    write_class_folders(folder / "train", cut_out(21))
+    write_class_folders(folder / "val", cut_out(7, seed=1))
+    return [*SMALL, f"--data_dir={folder}"]
+
+
+@pytest.fixture(scope="module")
+def serial_run(pool_of, flags):
+    """History and weights of plain Keras."""
+    [report] = pool_of(1).run(train_and_report, [*flags, SERIAL])
+    return report
+
+
+@pytest.fixture(scope="module")
+def run_on_two_ranks(pool_of, flags):
+    """Histories and weights of two ranks."""
+    return pool_of(2).run(train_and_report, flags)
+
+
+def assert_equal_to_rounding(reports, serial_run):
+    expected_history, expected_weights = serial_run
+    for history, weights in reports:
+        assert history.keys() == expected_history.keys()
+        for name, values in expected_history.items():
+            np.testing.assert_allclose(history[name], values, rtol=1e-3, atol=1e-4, err_msg=name)
+        for actual, expected in zip(weights, expected_weights, strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-4)
+
+
+def assert_same_bits(report, expected):
+    assert report[0] == expected[0]
+    for actual, wanted in zip(report[1], expected[1], strict=True):
+        np.testing.assert_array_equal(actual, wanted)
+
+
+def test_training_changes_the_weights_and_is_validated_every_second_epoch(serial_run):
+    history, _ = serial_run
+    assert len(history["loss"]) == 3
+    assert len(history["val_loss"]) == 1
+    assert len(set(history["loss"])) == 3
+
+
+def test_two_ranks_train_as_plain_keras_does(run_on_two_ranks, serial_run):
+    assert_equal_to_rounding(run_on_two_ranks, serial_run)
+
+
+def test_three_ranks_train_as_plain_keras_does(pool_of, flags, serial_run):
+    assert_equal_to_rounding(pool_of(3).run(train_and_report, flags), serial_run)
+
+
+@pytest.mark.parametrize("backup_freq", ["epoch", pytest.param("3", marks=pytest.mark.thorough)])
+def test_ranks_that_were_killed_and_resume_end_with_the_same_bits(
+    pool_of, flags, run_on_two_ranks, preloaded, tmp_path, backup_freq
+):
+    with_backups = [*flags, f"--model_dir={tmp_path}", f"--backup_freq={backup_freq}"]
+    reports = observe_ranks(
+        train_until_killed, 2, args=(with_backups, 8), env=ENVIRONMENT, preloaded=preloaded
+    )
+    assert {report.exit_code for report in reports} == {-9}
+    assert any((tmp_path / "backup").iterdir())
+    resumed = pool_of(2).run(train_and_report, [*with_backups, "--resume"])
+    for report, expected in zip(resumed, run_on_two_ranks, strict=True):
+        assert_same_bits(report, expected)
+    assert not (tmp_path / "backup").exists() or not any((tmp_path / "backup").iterdir())
+
+
+def test_plain_keras_that_was_killed_and_resumes_ends_with_the_same_bits(
+    pool_of, flags, serial_run, preloaded, tmp_path
+):
+    with_backups = [*flags, SERIAL, f"--model_dir={tmp_path}"]
+    [report] = observe_ranks(
+        train_until_killed, 1, args=(with_backups, 8), env=ENVIRONMENT, preloaded=preloaded
+    )
+    assert report.exit_code == -9
+    with pytest.raises(SystemExit, match="go on with --resume"):
+        train(parse_arguments(with_backups))
+    [resumed] = pool_of(1).run(train_and_report, [*with_backups, "--resume"])
+    assert_same_bits(resumed, serial_run)
+    assert not (tmp_path / "backup").exists()
+    assert keras.models.load_model(tmp_path / "model.keras").optimizer.iterations == 15
+
+
+def test_files_and_clocks_that_flags_ask_for_are_there(tmp_path, capsys):
+    train(
+        parse_arguments(
+            [
+                *SYNTHETIC,
+                "--train_epochs=1",
+                "--mixed_precision=bfloat16",
+                f"--model_dir={tmp_path}",
+                "--enable_tensorboard",
+                "--enable_checkpoints",
+                "--enable_time_history",
+                "--profile_runtimes",
+                "--logging_freq=2",
+                "--print_freq=2",
+                f"--step_history={tmp_path / 'steps.jsonl'}",
+            ]
+        )
+    )
+    assert (tmp_path / "model.keras").is_file()
+    assert (tmp_path / "model.ckpt-0001.weights.h5").is_file()
+    assert list((tmp_path / "tensorboard").glob("**/events.out.tfevents*"))
+    assert len(read_steps(tmp_path / "steps.jsonl")) == 5
+    output = capsys.readouterr().out
+    assert output.count("\nIteration epoch = 0") + output.startswith("Iteration") == 2
+    assert "Epoch epoch = 0, size = 5, niterations = 5, epoch_runtime_s" in output
+    assert "samples/s, communication 0.0 % of steps" in output
+
+
+def test_profile_dir_asks_for_a_profile_of_steps_10_to_20(tmp_path):
+    arguments = parse_arguments([*SYNTHETIC, f"--profile_dir={tmp_path}"])
+    [callback] = make_callbacks(arguments, Distribution(ParallelMethods.NONE))
+    assert isinstance(callback, keras.callbacks.TensorBoard)
+    assert "/tnt-20" in str(callback.log_dir)
+    assert (callback._start_batch, callback._stop_batch) == (10, 20)
+    assert (callback.update_freq, callback.histogram_freq) == (1, 0)
+
+
+def test_a_step_history_has_the_loss_of_each_batch(tmp_path):
+    history = train(
+        parse_arguments(
+            [*SYNTHETIC, "--train_epochs=1", "--drop_remainder", f"--step_history={tmp_path / 's'}"]
+        )
+    )
+    lines = [json.loads(line) for line in (tmp_path / "s").read_text().splitlines()]
+    assert [(line["epoch"], line["step"]) for line in lines] == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    mean = np.mean([line["loss"] for line in lines])
+    assert mean == pytest.approx(history.history["loss"][0], rel=1e-4)
