@@ -1,16 +1,24 @@
 """The command makes of sentences what the trainer reads."""
 
 import itertools
+import re
+from pathlib import Path
 
 import pytest
 
-from models.transformer import prepare_data
+from models.transformer import collect_corpora, prepare_data
 from models.transformer.data.batching import BatchSettings
 from models.transformer.data.folder import load_dataset
+from models.transformer.flags import parse_flags
 from models.transformer.subtoken_vocabulary import SubtokenVocabulary
 from models.transformer.text_files import read_lines, write_lines
 from models.transformer.vocabulary import load_vocabulary
 
+PARSERS = {
+    "collect_corpora": collect_corpora.parse_arguments,
+    "prepare_data": prepare_data.parse_arguments,
+    "transformer_tnt": parse_flags,
+}
 PAIRS = [(f"the house number {n}", f"das Haus Nummer {n}") for n in range(30)]
 
 
@@ -98,6 +106,17 @@ def test_errors_are_one_sentence(tmp_path, capsys):
     (tmp_path / "text/train.de").write_text("nur eine Zeile\n", encoding="utf-8")
     with pytest.raises(SystemExit, match="no translations of each other, line by line"):
         run(tmp_path)
+
+
+@pytest.mark.parametrize("page", ["models/transformer/DATA.md", "docs/howto/prepare_wmt14.md"])
+def test_documented_commands_have_flags_that_exist(page, monkeypatch):
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    commands = re.findall(r"models/transformer/(\w+)\.py (--.*)", text)
+    assert commands
+    for check in ("is_dir", "is_file"):
+        monkeypatch.setattr(Path, check, lambda path: True)
+    for program, options in commands:
+        PARSERS[program](options.split())
 
 
 def test_wmt14_becomes_records_and_text_for_bleu(tmp_path):
