@@ -189,6 +189,21 @@ def test_records_are_told_from_other_files_by_their_first_bytes(tmp_path):
     assert find_records(tmp_path, "dev") == []
 
 
+@pytest.mark.parametrize("content", ["text", {"inputs": [5, 1]}, {"inputs": [5, 1], "targets": []}])
+def test_records_without_pairs_are_refused(tmp_path, content):
+    def as_feature(ids):
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=ids))
+
+    record = content
+    if content != "text":
+        lists = {name: as_feature(ids) for name, ids in content.items()}
+        record = tf.train.Example(features=tf.train.Features(feature=lists)).SerializeToString()
+    with tf.io.TFRecordWriter(str(tmp_path / "train")) as writer:
+        writer.write(record)
+    with pytest.raises(ValueError, match="are no pairs of ids"):
+        load_dataset(tmp_path, "train", BatchSettings(1024))
+
+
 def write_text(folder, split="train"):
     for language, sentences in {"en": SOURCES, "de": TARGETS}.items():
         (folder / f"{split}.{language}").write_text("\n".join(sentences) + "\n", encoding="utf-8")
@@ -271,10 +286,12 @@ def test_tensorflow_datasets_gives_wmt14(tmp_path, vocabulary):
     assert [text.split()[-1] for text in sources] == [text.split()[-1] for text in targets]
     assert read_sentences(tmp_path, "train", num_pairs=5) == (sources[:5], targets[:5])
     assert len(read_sentences(tmp_path, "dev", "de", "en")[0]) == 2
+    assert read_sentences(tmp_path / "wmt14_translate/de-en/1.0.0", "train") == (sources, targets)
     assert len(read_sentences(tmp_path, "test")[0]) == 3
     settings = BatchSettings(batch_tokens=1000, max_length=40, shuffle_seed=None)
-    ((inputs, _), _), *_ = load_dataset(tmp_path, "train", settings, vocabulary)
-    assert vocabulary.decode(inputs[0].numpy()) == sources[0]
+    for folder in (tmp_path, tmp_path / "wmt14_translate/de-en/1.0.0"):
+        ((inputs, _), _), *_ = load_dataset(folder, "train", settings, vocabulary)
+        assert vocabulary.decode(inputs[0].numpy()) == sources[0]
 
 
 def test_encoded_pairs_end(vocabulary):

@@ -52,7 +52,8 @@ def load_dataset(
         FileNotFoundError: If the folder holds no such split.
         ValueError: If sentences are there and no vocabulary, or nothing that fits the settings.
     """
-    if records := find_records(data_dir, split):
+    records = find_records(data_dir, split)
+    if records and find_wmt14(data_dir) != Path(data_dir):  # whose files are TFRecords of texts
         return make_batches(samples_of_records(records, settings), settings)
     sentences = read_sentences(
         data_dir, split, source_language, target_language, settings.num_sentences

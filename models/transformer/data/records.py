@@ -46,7 +46,11 @@ def samples_of_records(paths: Sequence[Path], settings: BatchSettings) -> tf.dat
 
     Returns:
         Yields `(inputs, targets)`, int64 of shape `(length,)`.
+
+    Raises:
+        ValueError: If the first record has no such lists.
     """
+    require_pairs(paths[0])
     records = tf.data.Dataset.from_tensor_slices([str(path) for path in paths]).interleave(
         tf.data.TFRecordDataset,
         cycle_length=min(FILES_AT_A_TIME, len(paths)),
@@ -60,6 +64,20 @@ def samples_of_records(paths: Sequence[Path], settings: BatchSettings) -> tf.dat
     if settings.shuffle_seed is not None:
         samples = samples.shuffle(SHUFFLE_BUFFER, seed=settings.shuffle_seed)
     return samples
+
+
+def require_pairs(path: Path) -> None:
+    """Check that the first record of a file is a pair: reading takes a missing list for empty."""
+    record = next(tf.data.TFRecordDataset(str(path)).take(1).as_numpy_iterator())
+    try:
+        lengths = [int(tf.size(ids)) for ids in parse_record(record)]
+    except tf.errors.InvalidArgumentError:
+        lengths = [0]
+    if 0 in lengths:
+        raise ValueError(
+            f"The records of {path} are no pairs of ids `inputs` and `targets`. "
+            f"models/transformer/prepare_data.py makes such records."
+        )
 
 
 def parse_record(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
