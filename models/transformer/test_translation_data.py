@@ -8,15 +8,15 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.transformer.data.batching import BatchSettings, bucket_lengths, make_batches
+from models.transformer.data.batching import BatchSettings, bucket_lengths
 from models.transformer.data.folder import load_dataset, load_synthetic_dataset, read_sentences
 from models.transformer.data.parallel_text import read_parallel_text
 from models.transformer.data.records import find_records, write_records
 from models.transformer.data.sentence_pairs import (
     SentencePairs,
+    batches_of_pairs,
     encode_pairs,
     join_sequences,
-    samples_of_pairs,
 )
 from models.transformer.data.synthetic import make_synthetic_pairs
 from models.transformer.special_tokens import EOS, PAD
@@ -39,8 +39,10 @@ def make_pairs(lengths):
 
 def batches_of(pairs, **settings):
     settings = BatchSettings(**{"max_length": 8, "batch_tokens": 32, **settings})
-    dataset = make_batches(samples_of_pairs(pairs, settings), settings)
-    return list(dataset.as_numpy_iterator())
+    dataset = batches_of_pairs(pairs, settings)
+    batches = list(dataset.as_numpy_iterator())
+    assert len(batches) == dataset.cardinality()
+    return batches
 
 
 def numbers_of(batches):
@@ -74,6 +76,11 @@ def test_nothing_short_enough_is_an_error_with_the_remedy():
         batches_of(make_pairs([8, 9]))
 
 
+def test_batches_of_which_none_is_full_are_refused_if_only_full_ones_count():
+    with pytest.raises(ValueError, match=r"3 pairs .* do not fill a batch of 32 tokens"):
+        batches_of(make_pairs([1, 2, 3]), drop_remainder=True)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -91,7 +98,7 @@ def test_settings_without_sense_are_refused(settings, message):
 def test_a_seed_fixes_the_order_and_each_epoch_has_another_one():
     pairs = make_pairs([1] * 20)
     settings = BatchSettings(batch_tokens=32, max_length=8, shuffle_seed=1)
-    dataset = make_batches(samples_of_pairs(pairs, settings), settings)
+    dataset = batches_of_pairs(pairs, settings)
     first, second = (numbers_of(dataset.as_numpy_iterator()) for _ in range(2))
     assert first != second
     assert sorted(itertools.chain(*first)) == sorted(itertools.chain(*second)) == list(range(20))

@@ -8,6 +8,7 @@ counts is `train` or `dev` in the name. Each record is an Example with the int64
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,6 +52,9 @@ def samples_of_records(paths: Sequence[Path], settings: BatchSettings) -> tf.dat
         ValueError: If the first record has no such lists.
     """
     require_pairs(paths[0])
+    # Keras believes that data of unknown length have ended too early. How many pairs are short
+    # enough is only known when all have been read.
+    warnings.filterwarnings("ignore", message="Your input ran out of data")
     records = tf.data.Dataset.from_tensor_slices([str(path) for path in paths]).interleave(
         tf.data.TFRecordDataset,
         cycle_length=min(FILES_AT_A_TIME, len(paths)),
