@@ -67,11 +67,30 @@ class Distribution:
             model, parallel_strategy=self._tnt.ParallelStrategy[strategy.upper()]
         )
 
-    def on_master(self, callback: keras.callbacks.Callback) -> keras.callbacks.Callback:
-        """Return a callback that only the master rank runs, with the logs of all. Local."""
+    def on_master(
+        self, callback: keras.callbacks.Callback, *, aggregate_logs: bool = True
+    ) -> keras.callbacks.Callback:
+        """Return a callback that only the master rank runs. Local.
+
+        Args:
+            callback: Any.
+            aggregate_logs: Whether it gets the logs of all ranks or those of its own samples.
+        """
         if not self._tnt:
             return callback
-        return self._tnt.callbacks.Callback(callback, run_on_all_ranks=False)
+        return self._tnt.keras.callbacks.Callback(
+            callback, aggregate_logs=aggregate_logs, run_on_all_ranks=False
+        )
+
+    def gather(self, value: Value) -> list[Value]:
+        """Return the values of all ranks, in rank order. Collective.
+
+        Args:
+            value: Picklable.
+        """
+        if self.size == 1:
+            return [value]
+        return list(self._tnt.allgather_object(value))
 
     def from_master(self, compute: Callable[[], Value]) -> Value:
         """Let the master rank compute a value, and return it on every rank. Collective.

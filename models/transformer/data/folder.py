@@ -1,0 +1,98 @@
+"""Load the data of a folder, whatever is in it.
+
+A folder holds, in this order of preference,
+
+- records: files with `train` or `dev` in their names (`records.py`), which need no vocabulary;
+- plain text: `train.en`, `train.de`, `dev.en`, `dev.de` (`parallel_text.py`);
+- `wmt14_translate/de-en` of tensorflow-datasets (`wmt14.py`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tensorflow as tf
+
+from models.transformer.data.batching import BatchSettings, make_batches
+from models.transformer.data.parallel_text import (
+    drop_empty,
+    find_parallel_text,
+    read_parallel_text,
+)
+from models.transformer.data.records import find_records, samples_of_records
+from models.transformer.data.sentence_pairs import batches_of_pairs, encode_pairs
+from models.transformer.data.synthetic import make_synthetic_pairs
+from models.transformer.data.wmt14 import find_wmt14, read_wmt14
+from models.transformer.vocabulary import Vocabulary
+
+
+def load_dataset(
+    data_dir: str | Path,
+    split: str,
+    settings: BatchSettings,
+    vocabulary: Vocabulary | None = None,
+    *,
+    source_language: str = "en",
+    target_language: str = "de",
+) -> tf.data.Dataset:
+    """Load batches of a split.
+
+    Args:
+        data_dir: Folder with data.
+        split: `train` or `dev`.
+        settings: Of the batches.
+        vocabulary: Encodes sentences; not used for records.
+        source_language: Ends the name of text files, and selects the direction of WMT14.
+        target_language: Likewise.
+
+    Returns:
+        Yields `((inputs, targets), targets)`; see `make_batches`.
+
+    Raises:
+        FileNotFoundError: If the folder holds no such split.
+        ValueError: If sentences are there and no vocabulary, or nothing that fits the settings.
+    """
+    records = find_records(data_dir, split)
+    if records and find_wmt14(data_dir) != Path(data_dir):  # whose files are TFRecords of texts
+        return make_batches(samples_of_records(records, settings), settings)
+    sentences = read_sentences(
+        data_dir, split, source_language, target_language, settings.num_sentences
+    )
+    if vocabulary is None:
+        raise ValueError(
+            f"{data_dir} holds sentences, which need a vocabulary: give --vocab_file, or make one "
+            f"by models/transformer/prepare_data.py."
+        )
+    pairs = encode_pairs(*sentences, vocabulary)
+    return batches_of_pairs(pairs, settings)
+
+
+def read_sentences(
+    data_dir: str | Path,
+    split: str,
+    source_language: str = "en",
+    target_language: str = "de",
+    num_pairs: int | None = None,
+) -> tuple[list[str], list[str]]:
+    """Return the sentences of a split of text or of tensorflow-datasets, without empty ones.
+
+    Raises:
+        FileNotFoundError: If the folder has neither.
+    """
+    languages = (source_language, target_language)
+    if paths := find_parallel_text(data_dir, split, *languages):
+        return drop_empty(*read_parallel_text(*paths, num_pairs))
+    if version := find_wmt14(data_dir):
+        return drop_empty(*read_wmt14(version, split, *languages, num_pairs))
+    raise FileNotFoundError(
+        f"{data_dir} has no {split} data: neither TFRecords (*{split}*), nor {split}."
+        f"{source_language} and {split}.{target_language}, nor wmt14_translate/de-en. See "
+        f"models/transformer/DATA.md, or take --synthetic_data."
+    )
+
+
+def load_synthetic_dataset(settings: BatchSettings, vocab_size: int) -> tf.data.Dataset:
+    """Return batches of random ids: `num_sentences` pairs, or of 1000 batches if not given."""
+    num_pairs = settings.num_sentences or 1000 * settings.sentences_per_batch
+    pairs = make_synthetic_pairs(num_pairs, vocab_size, settings.max_length)
+    return batches_of_pairs(pairs, settings)
