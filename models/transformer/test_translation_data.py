@@ -8,15 +8,15 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.transformer.data.batching import BatchSettings, bucket_lengths, make_batches
+from models.transformer.data.batching import BatchSettings, bucket_lengths
 from models.transformer.data.folder import load_dataset, load_synthetic_dataset, read_sentences
 from models.transformer.data.parallel_text import read_parallel_text
 from models.transformer.data.records import find_records, write_records
 from models.transformer.data.sentence_pairs import (
     SentencePairs,
+    batches_of_pairs,
     encode_pairs,
     join_sequences,
-    samples_of_pairs,
 )
 from models.transformer.data.synthetic import make_synthetic_pairs
 from models.transformer.special_tokens import EOS, PAD
@@ -39,8 +39,10 @@ def make_pairs(lengths):
 
 def batches_of(pairs, **settings):
     settings = BatchSettings(**{"max_length": 8, "batch_tokens": 32, **settings})
-    dataset = make_batches(samples_of_pairs(pairs, settings), settings)
-    return list(dataset.as_numpy_iterator())
+    dataset = batches_of_pairs(pairs, settings)
+    batches = list(dataset.as_numpy_iterator())
+    assert len(batches) == dataset.cardinality()
+    return batches
 
 
 def numbers_of(batches):
@@ -74,6 +76,11 @@ def test_nothing_short_enough_is_an_error_with_the_remedy():
         batches_of(make_pairs([8, 9]))
 
 
+def test_batches_of_which_none_is_full_are_refused_if_only_full_ones_count():
+    with pytest.raises(ValueError, match=r"3 pairs .* do not fill a batch of 32 tokens"):
+        batches_of(make_pairs([1, 2, 3]), drop_remainder=True)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -91,7 +98,7 @@ def test_settings_without_sense_are_refused(settings, message):
 def test_a_seed_fixes_the_order_and_each_epoch_has_another_one():
     pairs = make_pairs([1] * 20)
     settings = BatchSettings(batch_tokens=32, max_length=8, shuffle_seed=1)
-    dataset = make_batches(samples_of_pairs(pairs, settings), settings)
+    dataset = batches_of_pairs(pairs, settings)
     first, second = (numbers_of(dataset.as_numpy_iterator()) for _ in range(2))
     assert first != second
     assert sorted(itertools.chain(*first)) == sorted(itertools.chain(*second)) == list(range(20))
@@ -189,6 +196,21 @@ def test_records_are_told_from_other_files_by_their_first_bytes(tmp_path):
     assert find_records(tmp_path, "dev") == []
 
 
+@pytest.mark.parametrize("content", ["text", {"inputs": [5, 1]}, {"inputs": [5, 1], "targets": []}])
+def test_records_without_pairs_are_refused(tmp_path, content):
+    def as_feature(ids):
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=ids))
+
+    record = content
+    if content != "text":
+        lists = {name: as_feature(ids) for name, ids in content.items()}
+        record = tf.train.Example(features=tf.train.Features(feature=lists)).SerializeToString()
+    with tf.io.TFRecordWriter(str(tmp_path / "train")) as writer:
+        writer.write(record)
+    with pytest.raises(ValueError, match="are no pairs of ids"):
+        load_dataset(tmp_path, "train", BatchSettings(1024))
+
+
 def write_text(folder, split="train"):
     for language, sentences in {"en": SOURCES, "de": TARGETS}.items():
         (folder / f"{split}.{language}").write_text("\n".join(sentences) + "\n", encoding="utf-8")
@@ -271,10 +293,12 @@ def test_tensorflow_datasets_gives_wmt14(tmp_path, vocabulary):
     assert [text.split()[-1] for text in sources] == [text.split()[-1] for text in targets]
     assert read_sentences(tmp_path, "train", num_pairs=5) == (sources[:5], targets[:5])
     assert len(read_sentences(tmp_path, "dev", "de", "en")[0]) == 2
+    assert read_sentences(tmp_path / "wmt14_translate/de-en/1.0.0", "train") == (sources, targets)
     assert len(read_sentences(tmp_path, "test")[0]) == 3
     settings = BatchSettings(batch_tokens=1000, max_length=40, shuffle_seed=None)
-    ((inputs, _), _), *_ = load_dataset(tmp_path, "train", settings, vocabulary)
-    assert vocabulary.decode(inputs[0].numpy()) == sources[0]
+    for folder in (tmp_path, tmp_path / "wmt14_translate/de-en/1.0.0"):
+        ((inputs, _), _), *_ = load_dataset(folder, "train", settings, vocabulary)
+        assert vocabulary.decode(inputs[0].numpy()) == sources[0]
 
 
 def test_encoded_pairs_end(vocabulary):

@@ -38,6 +38,15 @@ history = model.fit(training_data, verbose=0)
 def write_report(history):
     assert len(history.history["loss"]) == 1
 """
+TRANSLATION = f"""{IMPORTS}
+from models.transformer.data.records import write_records
+from models.transformer.data.synthetic import make_synthetic_pairs
+data_dir, vocabulary = "translations", None
+write_records(make_synthetic_pairs(8, vocab_size=9, max_length=6), data_dir, "train", num_shards=1)
+inputs, targets = keras.Input((None,), dtype="int64"), keras.Input((None,), dtype="int64")
+model = tnt.Model(keras.Model([inputs, targets], keras.layers.Embedding(9, 9)(targets)))
+model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+"""
 GIVEN = {
     "README.md": PLAIN_MODEL,
     "docs/howto/continue_a_killed_run.md": f"import collections\n{TRAINED_MODEL}",
@@ -47,6 +56,7 @@ GIVEN = {
     "docs/howto/use_the_whole_batch.md": IMPORTS,
     "docs/howto/write_a_train_step.md": IMPORTS,
     "docs/tutorials/quick_start.md": PLAIN_MODEL,
+    "models/transformer/DATA.md": TRANSLATION,
     "packages/tarantella/README.md": PLAIN_MODEL,
 }
 """What the blocks of a page take for granted; nothing for pages that are not listed."""

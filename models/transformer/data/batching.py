@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import tensorflow as tf
 
 from models.transformer.special_tokens import PAD
@@ -120,6 +121,20 @@ def bucket(samples: tf.data.Dataset, settings: BatchSettings) -> tf.data.Dataset
         )
 
     return samples.group_by_window(bucket_of, join, window_size_func=lambda number: size_of[number])
+
+
+def count_batches(lengths: np.ndarray, settings: BatchSettings) -> int:
+    """Return how many batches pairs make.
+
+    Args:
+        lengths: The longer length of each pair, int64 of shape `(pairs,)`.
+        settings: Of the batches.
+    """
+    allowed = bucket_lengths(settings.max_length) if settings.bucketed else [settings.max_length]
+    num_pairs = np.bincount(np.searchsorted(allowed, lengths), minlength=len(allowed))
+    sizes = settings.batch_tokens // np.array(allowed)
+    full, remainder = np.divmod(num_pairs, sizes)
+    return int(full.sum() if settings.drop_remainder else (full + (remainder > 0)).sum())
 
 
 def bucket_lengths(max_length: int, shortest: int = 8, growth: float = 1.1) -> list[int]:

@@ -20,7 +20,7 @@ from models.transformer.data.parallel_text import (
     read_parallel_text,
 )
 from models.transformer.data.records import find_records, samples_of_records
-from models.transformer.data.sentence_pairs import encode_pairs, samples_of_pairs
+from models.transformer.data.sentence_pairs import batches_of_pairs, encode_pairs
 from models.transformer.data.synthetic import make_synthetic_pairs
 from models.transformer.data.wmt14 import find_wmt14, read_wmt14
 from models.transformer.vocabulary import Vocabulary
@@ -52,7 +52,8 @@ def load_dataset(
         FileNotFoundError: If the folder holds no such split.
         ValueError: If sentences are there and no vocabulary, or nothing that fits the settings.
     """
-    if records := find_records(data_dir, split):
+    records = find_records(data_dir, split)
+    if records and find_wmt14(data_dir) != Path(data_dir):  # whose files are TFRecords of texts
         return make_batches(samples_of_records(records, settings), settings)
     sentences = read_sentences(
         data_dir, split, source_language, target_language, settings.num_sentences
@@ -63,7 +64,7 @@ def load_dataset(
             f"by models/transformer/prepare_data.py."
         )
     pairs = encode_pairs(*sentences, vocabulary)
-    return make_batches(samples_of_pairs(pairs, settings), settings)
+    return batches_of_pairs(pairs, settings)
 
 
 def read_sentences(
@@ -94,4 +95,4 @@ def load_synthetic_dataset(settings: BatchSettings, vocab_size: int) -> tf.data.
     """Return batches of random ids: `num_sentences` pairs, or of 1000 batches if not given."""
     num_pairs = settings.num_sentences or 1000 * settings.sentences_per_batch
     pairs = make_synthetic_pairs(num_pairs, vocab_size, settings.max_length)
-    return make_batches(samples_of_pairs(pairs, settings), settings)
+    return batches_of_pairs(pairs, settings)

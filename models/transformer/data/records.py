@@ -8,6 +8,7 @@ counts is `train` or `dev` in the name. Each record is an Example with the int64
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,7 +47,14 @@ def samples_of_records(paths: Sequence[Path], settings: BatchSettings) -> tf.dat
 
     Returns:
         Yields `(inputs, targets)`, int64 of shape `(length,)`.
+
+    Raises:
+        ValueError: If the first record has no such lists.
     """
+    require_pairs(paths[0])
+    # Keras believes that data of unknown length have ended too early. How many pairs are short
+    # enough is only known when all have been read.
+    warnings.filterwarnings("ignore", message="Your input ran out of data")
     records = tf.data.Dataset.from_tensor_slices([str(path) for path in paths]).interleave(
         tf.data.TFRecordDataset,
         cycle_length=min(FILES_AT_A_TIME, len(paths)),
@@ -60,6 +68,20 @@ def samples_of_records(paths: Sequence[Path], settings: BatchSettings) -> tf.dat
     if settings.shuffle_seed is not None:
         samples = samples.shuffle(SHUFFLE_BUFFER, seed=settings.shuffle_seed)
     return samples
+
+
+def require_pairs(path: Path) -> None:
+    """Check that the first record of a file is a pair: reading takes a missing list for empty."""
+    record = next(tf.data.TFRecordDataset(str(path)).take(1).as_numpy_iterator())
+    try:
+        lengths = [int(tf.size(ids)) for ids in parse_record(record)]
+    except tf.errors.InvalidArgumentError:
+        lengths = [0]
+    if 0 in lengths:
+        raise ValueError(
+            f"The records of {path} are no pairs of ids `inputs` and `targets`. "
+            f"models/transformer/prepare_data.py makes such records."
+        )
 
 
 def parse_record(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

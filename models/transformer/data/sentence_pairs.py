@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from models.transformer.data.batching import BatchSettings
+from models.transformer.data.batching import BatchSettings, count_batches, make_batches
 from models.transformer.special_tokens import EOS
 from models.transformer.vocabulary import Vocabulary
 
@@ -82,16 +82,14 @@ def begins_of(lengths: np.ndarray) -> np.ndarray:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
-def samples_of_pairs(pairs: SentencePairs, settings: BatchSettings) -> tf.data.Dataset:
-    """Return the pairs that settings ask for, in their order.
-
-    Numbers of pairs are shuffled and not the pairs, so that the whole corpus can be.
+def batches_of_pairs(pairs: SentencePairs, settings: BatchSettings) -> tf.data.Dataset:
+    """Return the batches that settings ask for; their number is known.
 
     Returns:
-        Yields `(inputs, targets)`, int64 of shape `(length,)`.
+        Yields `((inputs, targets), targets)`; see `make_batches`.
 
     Raises:
-        ValueError: If no pair is short enough.
+        ValueError: If no pair is short enough, or no batch gets full and only full ones count.
     """
     longest = np.maximum(pairs.inputs.lengths, pairs.targets.lengths)[: settings.num_sentences]
     positions = np.flatnonzero(longest <= settings.max_length)
@@ -100,6 +98,26 @@ def samples_of_pairs(pairs: SentencePairs, settings: BatchSettings) -> tf.data.D
             f"None of {len(longest)} pairs of sentences has at most {settings.max_length} tokens: "
             f"raise the maximum length."
         )
+    num_batches = count_batches(longest[positions], settings)
+    if not num_batches:
+        raise ValueError(
+            f"{len(positions)} pairs of sentences do not fill a batch of {settings.batch_tokens} "
+            f"tokens: lower the batch size, or keep batches that are not full."
+        )
+    batches = make_batches(look_up_pairs(pairs, positions, settings), settings)
+    return batches.apply(tf.data.experimental.assert_cardinality(num_batches))
+
+
+def look_up_pairs(
+    pairs: SentencePairs, positions: np.ndarray, settings: BatchSettings
+) -> tf.data.Dataset:
+    """Return pairs as a dataset, in the order in which they are trained on.
+
+    Numbers of pairs are shuffled and not the pairs, so that the whole corpus can be.
+
+    Returns:
+        Yields `(inputs, targets)`, int64 of shape `(length,)`.
+    """
     numbers = tf.data.Dataset.from_tensor_slices(positions)
     if settings.shuffle_seed is not None:
         numbers = numbers.shuffle(len(positions), seed=settings.shuffle_seed)

@@ -11,12 +11,15 @@ from pathlib import Path
 
 NAME = "wmt14_translate/de-en"
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # newstest2013, newstest2014
+INFORMATION = "dataset_info.json"
 INSTALL = "python -m pip install tensorflow-datasets"
 
 
 def find_wmt14(folder: str | Path) -> Path | None:
-    """Return the folder of the newest version of the data set below a folder, if there is one."""
-    versions = [path.parent for path in Path(folder).glob(f"{NAME}/*/dataset_info.json")]
+    """Return the folder of the data set's newest version below a folder, or that folder itself."""
+    if (Path(folder) / INFORMATION).is_file():
+        return Path(folder)
+    versions = [path.parent for path in Path(folder).glob(f"{NAME}/*/{INFORMATION}")]
     return max(versions, key=number_of_version, default=None)
 
 
