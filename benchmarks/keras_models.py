@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from models.image_classification.architectures import build_network
+
 NUM_CLASSES = 10
 VOCABULARY = 8192
 HEAD_WIDTH = 64
@@ -98,9 +100,8 @@ def make_cnn(keras: Any, sizes: Sizes) -> Any:
 
 
 def make_resnet50(keras: Any, sizes: Sizes) -> Any:
-    """Keras' own, with random weights."""
-    shape = (sizes.pixels, sizes.pixels, 3)
-    model = keras.applications.ResNet50(weights=None, input_shape=shape, classes=NUM_CLASSES)
+    """That of the reference trainer, with random weights."""
+    model = build_network(keras, "resnet50", sizes.pixels, NUM_CLASSES)
     return _compiled(keras, model, keras.optimizers.SGD(0.01, momentum=0.9))
 
 

@@ -87,6 +87,10 @@ def _add_model_flags(parser: argparse.ArgumentParser) -> None:
         default="data",
         help="how ranks share the work; so far, only `data` is implemented",
     )
+    for name in ("--num_pipeline_stages", "--num_partitions"):
+        group.add_argument(
+            name, type=positive_int, default=1, help="of pipelining, so nothing but 1 so far"
+        )
     group.add_argument(
         "--synchronized_batch_norm",
         action=Switch,
@@ -150,6 +154,7 @@ def _add_output_flags(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--enable_checkpoints",
+        "--enable_checkpoint_and_export",
         action=Switch,
         default=False,
         help="write weights into --model_dir after each epoch",
@@ -175,6 +180,8 @@ def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> No
         parser.error(f"--data_dir={arguments.data_dir} is no folder: check the path")
     if arguments.strategy != "data":
         parser.error("pipelining is not implemented: use --strategy=data")
+    if (arguments.num_pipeline_stages, arguments.num_partitions) != (1, 1):
+        parser.error("pipelining is not implemented: leave out its stages and partitions")
     if arguments.drop_remainder and arguments.train_num_samples < arguments.batch_size:
         parser.error(
             "no batch is full: take a --batch_size of at most --train_num_samples, or leave out "

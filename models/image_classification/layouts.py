@@ -150,7 +150,14 @@ def open_source(found: FoundFiles) -> PictureSource:
 
 
 def _read_file(path: tf.Tensor, label: tf.Tensor) -> Picture:
-    return Picture(tf.io.read_file(path), label, _no_boxes())
+    encoded = tf.io.read_file(path)
+    # One of ImageNet's files is a PNG all the same: n02105855_2933.JPEG.
+    encoded = tf.cond(tf.io.is_jpeg(encoded), lambda: encoded, lambda: _jpeg_of_png(encoded))
+    return Picture(encoded, label, _no_boxes())
+
+
+def _jpeg_of_png(encoded: tf.Tensor) -> tf.Tensor:
+    return tf.io.encode_jpeg(tf.io.decode_png(encoded, channels=3), quality=100)
 
 
 def _no_boxes() -> tf.Tensor:

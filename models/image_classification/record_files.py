@@ -27,14 +27,12 @@ class RecordIndex(NamedTuple):
 
     Attributes:
         paths: Of the files.
-        sizes: Of the files, in bytes, (num_files,).
         files: Number of each record's file, (num_records,).
         offsets: First byte of each record in its file, (num_records,).
         lengths: Of each record, in bytes, (num_records,).
     """
 
     paths: list[str]
-    sizes: np.ndarray
     files: np.ndarray
     offsets: np.ndarray
     lengths: np.ndarray
@@ -54,7 +52,6 @@ def index_records(paths: Sequence[Path]) -> RecordIndex:
     counts = [len(offsets) for offsets, _ in found]
     return RecordIndex(
         [str(path) for path in paths],
-        np.array([path.stat().st_size for path in paths], np.int64),
         np.repeat(np.arange(len(paths), dtype=np.int64), counts),
         np.concatenate([offsets for offsets, _ in found]),
         np.concatenate([lengths for _, lengths in found]),
@@ -85,13 +82,21 @@ def read_record(
 ) -> tf.Tensor:
     """Return the bytes of one record, a scalar. In a function of a dataset, too. Local.
 
+    `tf.data.TFRecordDataset` itself always begins at the first record.
+
     Args:
         index: Of its data set.
         file: One of `index.files`.
         offset: The same one of `index.offsets`.
         length: The same one of `index.lengths`.
     """
-    rest = tf.gather(tf.constant(index.sizes), file) - offset - length
-    path = tf.gather(tf.constant(index.paths), file)
-    records = tf.data.FixedLengthRecordDataset(path, length, header_bytes=offset, footer_bytes=rest)
-    return records.get_single_element()
+    kinds = {"output_types": [tf.string], "output_shapes": [[]]}
+    records = tf.raw_ops.TFRecordDatasetV2(
+        filenames=[tf.gather(tf.constant(index.paths), file)],
+        compression_type="",
+        buffer_size=_BEFORE + length + _AFTER,  # so that nothing is read beyond the record
+        byte_offsets=[offset - _BEFORE],
+    )
+    first = tf.raw_ops.TakeDataset(input_dataset=records, count=1, **kinds)
+    [record] = tf.raw_ops.DatasetToSingleElement(dataset=first, **kinds)
+    return record

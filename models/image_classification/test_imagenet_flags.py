@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +79,9 @@ def test_defaults_are_those_of_the_original():
         ("--weight_decay=1e-4", "weight_decay", 1e-4),
         ("--zero_gamma", "zero_gamma", True),
         ("--nesterov", "nesterov", True),
+        ("--num_partitions=1", "num_partitions", 1),
+        ("--profile_dir=/tmp", "profile_dir", Path("/tmp")),
+        ("--data_dir=/tmp", "data_dir", Path("/tmp")),
         ("--synchronized_batch_norm=false", "synchronized_batch_norm", False),
         ("--mixed_precision=bfloat16", "mixed_precision", "bfloat16"),
         ("--backup_freq=100", "backup_freq", 100),
@@ -98,6 +102,7 @@ def test_a_flag_sets_its_value(flag, name, value):
         (["--model_arch=resnet51"], "invalid choice: 'resnet51'"),
         (["--distribute=tf"], "invalid choice: 'tf'"),
         (["--strategy=all"], "use --strategy=data"),
+        (["--num_pipeline_stages=2"], "leave out its stages"),
         (["--batch"], "unrecognized arguments"),
         (["--drop_remainder", "--train_num_samples=100"], "no batch is full"),
         (["--label_smoothing=1"], "less than 1"),

@@ -1,5 +1,7 @@
 """The same pictures are read from all three layouts, in any order, with the right labels."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,8 +9,10 @@ import tensorflow as tf
 from models.image_classification import small_datasets
 from models.image_classification.datasets import evenly_spread, load_dataset, synthetic_dataset
 from models.image_classification.layouts import find_files, open_source
+from models.image_classification.preprocessing import CHANNEL_MEANS
 from models.image_classification.record_files import index_records
 from models.image_classification.small_datasets import cut_out
+from tnt_data import Pipeline
 
 NUM_PICTURES = 11
 LAYOUTS = ["folders", "classic", "tfds"]
@@ -43,6 +47,16 @@ def test_every_picture_is_read_with_its_label(layout, split, tmp_path):
 def test_a_folder_named_val_holds_the_validation_pictures(tmp_path):
     write("folders", tmp_path, "val")
     assert open_source(find_files(tmp_path, "validation")).num_samples == NUM_PICTURES
+
+
+def test_a_png_that_is_named_like_a_jpeg_is_read(tmp_path):
+    pixels = np.full((30, 40, 3), 200, np.uint8)
+    (tmp_path / "train/china").mkdir(parents=True)
+    path = tmp_path / "train/china/n02105855_2933.JPEG"
+    path.write_bytes(tf.io.encode_png(pixels).numpy())
+    [(images, labels)] = load_dataset("train", tmp_path, None, 1, image_size=16)
+    assert labels.numpy() == [0]
+    np.testing.assert_allclose(images[0, 0, 0] + np.array(CHANNEL_MEANS), 200, atol=2)
 
 
 def test_the_folder_that_holds_the_files_of_tensorflow_datasets_will_do(tmp_path):
@@ -135,6 +149,19 @@ def test_only_the_master_looks_at_the_files(tmp_path):
 
     load_dataset("train", "/nowhere", None, 4, image_size=16, from_master=from_master)
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dataset_type", ["train", "validation"])
+def test_ranks_decode_their_own_samples_and_a_resumed_run_reads_no_epoch_again(
+    layout, dataset_type, tmp_path
+):
+    write(layout, tmp_path, dataset_type)
+    pipeline = Pipeline(load_dataset(dataset_type, tmp_path, None, 4, image_size=16))
+    [load] = re.findall(r"map\(load\) +\| (\w+)", pipeline.explain(3))
+    assert load == "moved"
+    assert pipeline.passes_are_independent
+    assert pipeline.find_irreproducible(seeded=False) == []
 
 
 def test_what_is_not_there_is_named_with_the_remedy(tmp_path):

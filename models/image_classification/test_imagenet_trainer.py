@@ -5,16 +5,24 @@ import json
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf  # noqa: F401  (so that ranks are forks that have it)
+import tensorflow as tf
 from rank_pools import ENVIRONMENT
 
 from models.image_classification.flags import parse_arguments
 from models.image_classification.small_datasets import cut_out, write_class_folders
-from models.image_classification.train_imagenet_main import make_callbacks, train
+from models.image_classification.train_imagenet_main import (
+    build_model,
+    make_callbacks,
+    make_optimizer,
+    train,
+)
 from models.image_classification.training_runs import train_and_report, train_until_killed
 from models.shared.distribution import Distribution, ParallelMethods
 from models.shared.step_history import read_steps
 from tnt_comm.testing import observe_ranks
+
+# Keras 3 hands variables to numpy in a way that numpy 2 warns about.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 # 21 samples in batches of 5: the last one leaves ranks without a sample.
 SMALL = [
@@ -97,7 +105,7 @@ def test_ranks_that_were_killed_and_resume_end_with_the_same_bits(
 ):
     with_backups = [*flags, f"--model_dir={tmp_path}", f"--backup_freq={backup_freq}"]
     reports = observe_ranks(
-        train_until_killed, 2, args=(with_backups, 8), env=ENVIRONMENT, preloaded=preloaded
+        train_until_killed, 2, with_backups, 8, env=ENVIRONMENT, preloaded=preloaded
     )
     assert {report.exit_code for report in reports} == {-9}
     assert any((tmp_path / "backup").iterdir())
@@ -112,7 +120,7 @@ def test_plain_keras_that_was_killed_and_resumes_ends_with_the_same_bits(
 ):
     with_backups = [*flags, SERIAL, f"--model_dir={tmp_path}"]
     [report] = observe_ranks(
-        train_until_killed, 1, args=(with_backups, 8), env=ENVIRONMENT, preloaded=preloaded
+        train_until_killed, 1, with_backups, 8, env=ENVIRONMENT, preloaded=preloaded
     )
     assert report.exit_code == -9
     with pytest.raises(SystemExit, match="go on with --resume"):
@@ -149,6 +157,62 @@ def test_files_and_clocks_that_flags_ask_for_are_there(tmp_path, capsys):
     assert output.count("\nIteration epoch = 0") + output.startswith("Iteration") == 2
     assert "Epoch epoch = 0, size = 5, niterations = 5, epoch_runtime_s" in output
     assert "samples/s, communication 0.0 % of steps" in output
+
+
+def make(*flags):
+    """Optimizer and model of some flags, for two ranks."""
+    arguments = parse_arguments(["--synthetic_data", "--model_arch=resnet8", *flags])
+    data = tf.data.Dataset.range(arguments.train_num_samples).batch(
+        arguments.batch_size, drop_remainder=arguments.drop_remainder
+    )
+    return make_optimizer(arguments, data, num_ranks=2), build_model(arguments)
+
+
+def test_the_schedule_counts_the_steps_that_are_made_and_scales_as_it_is_told():
+    flags = ["--train_num_samples=1000", "--batch_size=128", "--base_learning_rate=0.5"]
+    optimizer, _ = make(*flags)
+    schedule = optimizer.get_config()["learning_rate"]["config"]
+    assert schedule["initial_learning_rate"] == pytest.approx(0.25)
+    assert (schedule["warmup_steps"], schedule["decay_steps"]) == (40, pytest.approx(2.4 * 8))
+    assert (optimizer.momentum, optimizer.nesterov) == (0.9, False)
+    more = ["--learning_rate_scaling=ranks", "--drop_remainder", "--nesterov", "--warmup_epochs=2"]
+    optimizer, _ = make(*flags, *more)
+    schedule = optimizer.get_config()["learning_rate"]["config"]
+    assert schedule["initial_learning_rate"] == pytest.approx(1.0)
+    assert schedule["warmup_steps"] == 14
+    assert optimizer.nesterov
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [([], True), (["--no-synchronized_batch_norm"], False), (["--distribute=none"], False)],
+)
+def test_batch_normalisation_is_synchronised_on_ranks_unless_switched_off(flags, expected):
+    _, model = make(*flags)
+    assert model.get_layer("conv1_bn").synchronized is expected
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "batch_norm", ["--synchronized_batch_norm", "--no-synchronized_batch_norm"]
+)
+def test_ranks_stay_equal_in_half_precision(pool_of, flags, precision, batch_norm):
+    more = [f"--mixed_precision={precision}", batch_norm, "--learning_rate_scaling=ranks"]
+    first, second = pool_of(2).run(train_and_report, [*flags, *more])
+    assert_same_bits(second, first)
+    assert np.all(np.isfinite(first[0]["loss"]))
+
+
+@pytest.mark.thorough
+def test_resnet50_on_ranks_takes_the_first_steps_of_plain_keras(pool_of, flags):
+    more = ["--model_arch=resnet50", "--image_size=64", "--batch_size=7", "--train_epochs=1"]
+    slow = ["--base_learning_rate=0.01", "--zero_gamma"]
+    [serial] = pool_of(1).run(train_and_report, [*flags, *more, *slow, SERIAL])
+    for size in (2, 3):
+        assert_equal_to_rounding(
+            pool_of(size).run(train_and_report, [*flags, *more, *slow]), serial
+        )
 
 
 def test_profile_dir_asks_for_a_profile_of_steps_10_to_20(tmp_path):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from models.shared.distribution import Distribution, ParallelMethods
 
@@ -34,7 +35,7 @@ class Resumption(NamedTuple):
 def prepare_to_resume(
     distribution: Distribution,
     model: keras.Model,
-    training_data: Iterable[Any],
+    training_data: tf.data.Dataset,
     folder: str | Path | None,
     *,
     resume: bool,
@@ -47,7 +48,7 @@ def prepare_to_resume(
         distribution: The ranks.
         model: Compiled.
         training_data: As it will be given to `fit`, never read so far. All that is random in it
-            has a seed.
+            has a seed, and the number of batches is known.
         folder: Holds the backup, and nothing else; None: no backups.
         resume: Whether to go on from a backup that is there.
         save_freq: "epoch", or steps between backups, for ranks.
@@ -91,7 +92,7 @@ class SerialBackup(keras.callbacks.History):
         self._delete_at_end = delete_at_end
         self._saved: dict[str, Any] = {"epoch": [], "history": {}}
 
-    def restore(self, model: keras.Model, training_data: Iterable[Any]) -> int:
+    def restore(self, model: keras.Model, training_data: tf.data.Dataset) -> int:
         """Put back what the file holds, if there is one, and return the epochs that are over.
 
         Epochs of the data that are over are begun once more, which gives shuffles of a dataset the
@@ -100,6 +101,9 @@ class SerialBackup(keras.callbacks.History):
         Args:
             model: Compiled.
             training_data: Never read so far.
+
+        Raises:
+            ValueError: If the file is of another model, or the number of batches is not known.
         """
         if not self._file.is_file():
             return 0
@@ -114,7 +118,12 @@ class SerialBackup(keras.callbacks.History):
             for number, variable in enumerate(variables):
                 variable.assign(arrays[f"v{number}"])
         finished = len(self._saved["epoch"])
-        for _ in range(finished):
+        if int(training_data.cardinality()) < 0:
+            raise ValueError(
+                "The number of batches of the data is not known, so shuffles cannot go on: "
+                "add `.apply(tf.data.experimental.assert_cardinality(number))`."
+            )
+        for _ in range(iterators_of_epochs(finished)):
             iter(training_data)
         return finished
 
@@ -130,8 +139,7 @@ class SerialBackup(keras.callbacks.History):
         history = {name: list(map(float, values)) for name, values in self.history.items()}
         self._saved = {"epoch": list(self.epoch), "history": history}
         values: dict[str, Any] = {
-            f"v{n}": keras.ops.convert_to_numpy(one)
-            for n, one in enumerate(variables_of(self.model))
+            f"v{n}": one.numpy() for n, one in enumerate(variables_of(self.model))
         }
         self._folder.mkdir(parents=True, exist_ok=True)
         temporary = self._folder / "backup.part"
@@ -145,6 +153,42 @@ class SerialBackup(keras.callbacks.History):
         """Delete the backup. Local."""
         if self._delete_at_end:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def iterators_of_epochs(number: int) -> int:
+    """Return how many iterators `fit` makes of a dataset in some epochs. Local.
+
+    It makes another one at the end of an epoch that may not be read, and releases of Keras differ;
+    so it is measured: each iterator of a dataset gives another random number.
+
+    Args:
+        number: Of epochs.
+    """
+    if number == 0:
+        return 0
+    numbers = tf.data.Dataset.random(seed=1, rerandomize_each_iteration=True).take(1).batch(1)
+    reader = _Reader()
+    reader.compile(run_eagerly=True)
+    reader.fit(numbers, epochs=number + 1, verbose=0, shuffle=False)
+    again = tf.data.Dataset.random(seed=1, rerandomize_each_iteration=True).take(1)
+    count = 0
+    while int(next(iter(again))) != reader.last:
+        count += 1
+    return count
+
+
+class _Reader(keras.Model):
+    """Remembers the last number that it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.built = True
+        self.last = 0
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """Read a batch. Local."""
+        self.last = int(data[0])
+        return {"last": 0.0}
 
 
 def variables_of(model: keras.Model) -> list[Any]:

@@ -102,8 +102,16 @@ def test_the_automatic_checks_run_exactly_the_test_command_of_the_readme():
     assert code == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', SESSIONS[1]]
 
 
-def test_every_launcher_option_in_the_documentation_exists():
+def options_of_trainers():
+    """Options that parsers of models/ add; each `--switch` has a `--no-switch` too."""
+    sources = [path.read_text(encoding="utf-8") for path in ROOT.glob("models/*/*.py")]
+    added = {option for source in sources for option in re.findall(r'"(--[a-z]\w*)"', source)}
+    return added | {f"--no-{option[2:]}" for option in added}
+
+
+def test_every_option_in_the_documentation_exists():
     known = set(re.findall(r"--?[a-z][\w-]*", run_command("tarantella --help").output))
+    known |= options_of_trainers()
     mentioned = re.compile(r"`(--?[a-z][\w-]*)(?: [A-Z]+=?[A-Z. ]*)?`")
     pages = [*PAGES, *ROOT.glob("docs/reference/*.md")]
     used = {

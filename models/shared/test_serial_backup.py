@@ -1,0 +1,92 @@
+"""Plain Keras goes on from the end of its last epoch with the same samples and bits."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from models.shared.distribution import Distribution, ParallelMethods
+from models.shared.resuming import iterators_of_epochs, prepare_to_resume
+
+# Keras 3 hands variables to numpy in a way that numpy 2 warns about.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+SERIAL = Distribution(ParallelMethods.NONE)
+
+
+class Stop(keras.callbacks.Callback):
+    def __init__(self, epoch):
+        super().__init__()
+        self.epoch = epoch
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == self.epoch:
+            raise KeyboardInterrupt
+
+
+def make_data():
+    x = np.arange(10, dtype=np.float32)[:, None]
+    return tf.data.Dataset.from_tensor_slices((x / 10, x)).shuffle(10, seed=3).batch(3)
+
+
+def make_model(width=1):
+    keras.utils.set_random_seed(1)
+    layers = [keras.Input((1,)), keras.layers.Dense(width), keras.layers.Dropout(0.5)]
+    model = keras.Sequential([*layers, keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(0.1), "mse")
+    return model
+
+
+def train(folder=None, *, resume=False, stop=None):
+    model, data = make_model(), make_data()
+    prepared = prepare_to_resume(SERIAL, model, data, folder, resume=resume)
+    callbacks = [*prepared.callbacks, *([] if stop is None else [Stop(stop)])]
+    history = model.fit(
+        data,
+        epochs=4,
+        initial_epoch=prepared.initial_epoch,
+        callbacks=callbacks,
+        verbose=0,
+        shuffle=False,
+    )
+    return history, model.get_weights()
+
+
+def test_a_training_that_was_stopped_ends_with_the_same_bits_and_history(tmp_path):
+    expected_history, expected_weights = train()
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "backup", stop=3)
+    history, weights = train(tmp_path / "backup", resume=True)
+    assert history.history == expected_history.history
+    assert history.epoch == [0, 1, 2, 3]
+    for actual, expected in zip(weights, expected_weights, strict=True):
+        np.testing.assert_array_equal(actual, expected)
+    assert not (tmp_path / "backup").exists()
+
+
+def test_a_backup_is_neither_overwritten_nor_read_into_another_model(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, stop=1)
+    with pytest.raises(SystemExit, match="go on with --resume, or remove"):
+        prepare_to_resume(SERIAL, make_model(), make_data(), tmp_path, resume=False)
+    other = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    other.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="is of another model"):
+        prepare_to_resume(SERIAL, other, make_data(), tmp_path, resume=True)
+    unknown = make_data().filter(lambda x, y: True)
+    with pytest.raises(ValueError, match="assert_cardinality"):
+        prepare_to_resume(SERIAL, make_model(), unknown, tmp_path, resume=True)
+
+
+def test_iterators_that_fit_makes_are_counted():
+    counts = [iterators_of_epochs(number) for number in range(4)]
+    assert counts[0] == 0
+    assert counts == sorted(set(counts))
+
+
+def test_without_tarantella_there_is_one_rank_and_nothing_is_wrapped():
+    callback, model = keras.callbacks.Callback(), make_model()
+    assert (SERIAL.rank, SERIAL.size, SERIAL.is_master) == (0, 1, True)
+    assert SERIAL.wrap(model) is model
+    assert SERIAL.on_master(callback) is callback
+    assert SERIAL.from_master(lambda: 5) == 5
+    assert SERIAL.counters() is None

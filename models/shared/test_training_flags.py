@@ -1,0 +1,80 @@
+"""Flags that all trainers share."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from models.shared.training_flags import Switch, add_training_flags, check_training_flags
+
+
+@pytest.fixture
+def parser():
+    parser = argparse.ArgumentParser()
+    add_training_flags(parser)
+    parser.add_argument("--on", action=Switch, default=False)
+    return parser
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], False),
+        (["--on"], True),
+        (["--no-on"], False),
+        (["--on=true"], True),
+        (["--on=False"], False),
+        (["--on", "0"], False),
+        (["--on", "--no-on"], False),
+    ],
+)
+def test_a_switch_has_the_forms_of_argparse_and_of_absl(parser, words, expected):
+    assert parser.parse_args(words).on is expected
+
+
+@pytest.mark.parametrize("words", [["--on=2"], ["--on="], ["--no-on=true"]])
+def test_a_switch_refuses_what_is_no_truth_value(parser, words, capsys):
+    with pytest.raises(SystemExit):
+        parser.parse_args(words)
+    assert "takes true or false" in capsys.readouterr().err
+
+
+def test_shared_flags_have_their_values(parser):
+    arguments = parser.parse_args(
+        [
+            "--distribute=none",
+            "--mixed_precision=float16",
+            "--model_dir=/tmp/model",
+            "--resume",
+            "--backup_freq=50",
+            "--enable_tensorboard",
+            "--step_history=/tmp/s",
+            "--enable_time_history",
+        ]
+    )
+    check_training_flags(parser, arguments)
+    assert arguments == argparse.Namespace(
+        distribute="none",
+        mixed_precision="float16",
+        model_dir=Path("/tmp/model"),
+        resume=True,
+        backup_freq=50,
+        enable_tensorboard=True,
+        step_history=Path("/tmp/s"),
+        enable_time_history=True,
+        on=False,
+    )
+
+
+@pytest.mark.parametrize("flag", ["--resume", "--enable_tensorboard"])
+def test_what_needs_a_folder_says_so(parser, flag, capsys):
+    with pytest.raises(SystemExit):
+        check_training_flags(parser, parser.parse_args([flag]))
+    assert f"{flag} needs a folder: add --model_dir=FOLDER" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--backup_freq=0"], ["--backup_freq=daily"]])
+def test_backups_are_made_at_epochs_or_after_steps(parser, words, capsys):
+    with pytest.raises(SystemExit):
+        parser.parse_args(words)
+    assert "must be a whole number of at least 1" in capsys.readouterr().err
