@@ -122,6 +122,21 @@ def make_transformer(keras: Any, sizes: Sizes) -> Any:
     return _compiled(keras, keras.Model(tokens, outputs), keras.optimizers.Adam(1e-4))
 
 
+def make_transformer_base(keras: Any, sizes: Sizes) -> Any:
+    """The Transformer base of the reference trainer, for pairs of sentences of `sizes.tokens`.
+
+    Raises:
+        ValueError: With Keras 2, which has no place for its layers.
+    """
+    if keras.__version__.startswith("2."):
+        raise ValueError("The layers of transformer_base are those of Keras 3.")
+    from models.transformer.params import PARAM_SETS
+    from models.transformer.task import TransformerTntTask
+
+    params = PARAM_SETS["base"].replace(vocab_size=VOCABULARY)
+    return TransformerTntTask(params).train_model
+
+
 def make_samples(name: str, sizes: Sizes, number: int) -> tuple[Any, Any]:
     """Random inputs and labels, equal on all ranks.
 
@@ -132,6 +147,9 @@ def make_samples(name: str, sizes: Sizes, number: int) -> tuple[Any, Any]:
     """
     random = np.random.default_rng(1)
     labels = random.integers(NUM_CLASSES, size=number, dtype=np.int32)
+    if name == "transformer_base":
+        inputs, targets = random.integers(2, VOCABULARY, size=(2, number, sizes.tokens))
+        return (inputs, targets), targets
     if name == "transformer":
         return random.integers(VOCABULARY, size=(number, sizes.tokens), dtype=np.int32), labels
     shapes = {"lenet": LENET_SHAPE, "cnn": CNN_SHAPE, "resnet50": (sizes.pixels, sizes.pixels, 3)}
@@ -143,6 +161,7 @@ MODELS: dict[str, Callable[[Any, Sizes], Any]] = {
     "cnn": make_cnn,
     "resnet50": make_resnet50,
     "transformer": make_transformer,
+    "transformer_base": make_transformer_base,
 }
 
 
