@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,20 +12,7 @@ import numpy as np
 from models.image_classification import train_imagenet_main
 from models.image_classification.flags import parse_arguments
 from models.shared.distribution import Distribution
-
-
-class KillAfter(keras.callbacks.Callback):
-    """End this process as a failing machine does, after some steps."""
-
-    def __init__(self, num_steps: int) -> None:
-        super().__init__()
-        self._left = num_steps
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Count a step. Local."""
-        self._left -= 1
-        if self._left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+from models.shared.kill_after import KillAfter
 
 
 def train_and_report(argv: Sequence[str]) -> tuple[dict[str, list[float]], list[np.ndarray]]:
