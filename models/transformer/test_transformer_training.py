@@ -51,10 +51,14 @@ def test_training_stops_to_evaluate_every_two_epochs_and_at_the_end(serial):
     assert serial["history"]["bleu_uncased"][-1] > 30.0
 
 
-def test_two_ranks_train_and_score_as_one(pool_of, flags, serial):
-    assert_equal(pool_of(2).run(run, flags), serial)
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
+def test_ranks_train_and_score_as_one_in_both_ways_of_sharing(size, pool_of, flags, serial):
+    of_ranks = pool_of(size).run(run_all, flags, [*flags, *BY_HAND])
+    for way in range(2):
+        assert_equal([runs[way] for runs in of_ranks], serial)
 
 
+@pytest.mark.thorough
 def test_ranks_of_the_launcher_share_batches_by_hand_and_the_master_evaluates(
     flags, serial, tmp_path
 ):
@@ -70,13 +74,6 @@ def test_ranks_of_the_launcher_share_batches_by_hand_and_the_master_evaluates(
     )
     losses = np.reshape(read_steps(steps), (5, 5))
     np.testing.assert_allclose(losses[:, :4].mean(axis=1), serial["history"]["loss"], rtol=0.1)
-
-
-@pytest.mark.thorough
-def test_three_ranks_train_and_score_as_one(pool_of, flags, serial):
-    of_ranks = pool_of(3).run(run_all, flags, [*flags, *BY_HAND])
-    for way in range(2):
-        assert_equal([runs[way] for runs in of_ranks], serial)
 
 
 @pytest.mark.thorough
