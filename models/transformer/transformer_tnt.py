@@ -51,8 +51,10 @@ def main(argv: Sequence[str] | None = None) -> keras.callbacks.History:
     vocabulary = load_vocabulary(flags.vocab_file) if flags.vocab_file else None
     task = make_task(flags, vocabulary, distribution)
     history = train(task, flags, vocabulary, distribution)
-    if flags.model_dir is not None and distribution.is_master:
-        task.train_model.save_weights(flags.model_dir / "transformer.weights.h5", overwrite=True)
+    if flags.model_dir is not None:
+        flags.model_dir.mkdir(parents=True, exist_ok=True)
+        weights = flags.model_dir / "transformer.weights.h5"
+        task.train_model.save_weights(weights, overwrite=True)  # all ranks; the master writes
     return history
 
 
