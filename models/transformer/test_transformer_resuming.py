@@ -49,7 +49,11 @@ def run_until_killed(argv):
     ids=["serial", "2 ranks, backups of steps", "2 ranks, shared by hand"],
 )
 def test_a_killed_run_goes_on(preloaded, flags, tmp_path, size, more):
-    settings = {"env": {**ENVIRONMENT, "TNT_TIMEOUT_S": "100"}, "preloaded": preloaded, "timeout_s": 300.0}
+    settings = {
+        "env": {**ENVIRONMENT, "TNT_TIMEOUT_S": "100"},
+        "preloaded": preloaded,
+        "timeout_s": 300.0,
+    }
     argv = [*flags, *more]
     undisturbed = run_ranks(run, size, argv, **settings)
     argv += [f"--model_dir={tmp_path}"]
