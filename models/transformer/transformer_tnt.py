@@ -52,7 +52,9 @@ def main(argv: Sequence[str] | None = None) -> keras.callbacks.History:
     task = make_task(flags, vocabulary, distribution)
     history = train(task, flags, vocabulary, distribution)
     if flags.model_dir is not None:
-        task.train_model.save_weights(flags.model_dir / "transformer.weights.h5", overwrite=True)
+        flags.model_dir.mkdir(parents=True, exist_ok=True)
+        weights = flags.model_dir / "transformer.weights.h5"
+        task.train_model.save_weights(weights, overwrite=True)  # all ranks; the master writes
     return history
 
 
