@@ -95,6 +95,7 @@ def test_two_ranks_train_as_plain_keras_does(run_on_two_ranks, serial_run):
     assert_equal_to_rounding(run_on_two_ranks, serial_run)
 
 
+@pytest.mark.thorough
 def test_three_ranks_train_as_plain_keras_does(pool_of, flags, serial_run):
     assert_equal_to_rounding(pool_of(3).run(train_and_report, flags), serial_run)
 

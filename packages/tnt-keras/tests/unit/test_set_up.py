@@ -66,7 +66,7 @@ def test_root_logger_is_left_alone(loggers: list[logging.Logger]) -> None:
 def test_unknown_name_is_warned_about_with_a_known_one_that_resembles_it(
     loggers: list[logging.Logger], caplog: pytest.LogCaptureFixture
 ) -> None:
-    warn_of_unknown_names(["TNT_TIMEOUT", "TNT_ZZZZ", "PATH", *KNOWN_NAMES])
+    warn_of_unknown_names(["TNT_TIMEOUT", "TNT_ZZZZ", "PATH", "TNT_MODELS_PATH", *KNOWN_NAMES])
     assert caplog.messages == [
         "TNT_TIMEOUT is not a variable of Tarantella and has no effect on it. "
         "Did you mean TNT_TIMEOUT_S?",

@@ -38,6 +38,8 @@ KNOWN_NAMES = (
     "TNT_GPUS_PER_NODE",
     "TNT_NUM_THREADS",
 )
+NAMES_OF_TUTORIALS = ("TNT_MODELS_PATH", "TNT_DATASETS_PATH")
+"""Variables that the original's tutorials let users set for their own command lines."""
 
 
 def warn_of_unknown_names(names: Iterable[str]) -> None:
@@ -47,7 +49,7 @@ def warn_of_unknown_names(names: Iterable[str]) -> None:
         names: The names of an environment.
     """
     for name in sorted(names):
-        if name.startswith(PREFIX) and name not in KNOWN_NAMES:
+        if name.startswith(PREFIX) and name not in (*KNOWN_NAMES, *NAMES_OF_TUTORIALS):
             logger.warning(
                 "%s is not a variable of Tarantella and has no effect on it.%s",
                 name,

@@ -14,6 +14,7 @@ from tnt_launch.planning.variables import (
     FUSION_THRESHOLD_KB,
     LOG_LEVEL,
     LOG_ON_ALL_DEVICES,
+    NAMES_OF_TUTORIALS,
     OUTPUT_ON_ALL_DEVICES,
     PREFIX,
     PROBE,
@@ -105,7 +106,8 @@ def _check_fusion_threshold(settings: Settings) -> None:
 
 
 def _unknown_names(names: Mapping[str, str]) -> tuple[str, ...]:
-    unknown = sorted(name for name in names if name.startswith(PREFIX) and name not in ALL_NAMES)
+    known = (*ALL_NAMES, *NAMES_OF_TUTORIALS)
+    unknown = sorted(name for name in names if name.startswith(PREFIX) and name not in known)
     return tuple(
         f"{name} is not a variable of Tarantella and has no effect on it.{_suggestion(name)}"
         for name in unknown

@@ -264,3 +264,7 @@ ALL_NAMES = (*JOB_VARIABLES, *(variable.name for variable in USER_VARIABLES))
 def _strip(text: str) -> str:
     """Remove blanks as C++ knows them; Python's own `strip` removes more."""
     return text.strip(string.whitespace)
+
+
+NAMES_OF_TUTORIALS = ("TNT_MODELS_PATH", "TNT_DATASETS_PATH")
+"""Variables that the original's tutorials let users set for their own command lines."""
