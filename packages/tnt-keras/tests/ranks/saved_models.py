@@ -127,7 +127,8 @@ def load_what_the_master_sees(folder: str) -> dict[str, Any]:
             loaded[name] = _are_equal(models.load_model(name).get_weights(), expected["weights"])
         weights = {"m.weights.h5": {}}
         if KERAS_WRITES_SHARDS:
-            weights["shards.weights.json"] = {"max_shard_size": 3e-7}
+            # 500 bytes: Keras 3.10 cannot read a layer that is divided into two files.
+            weights["shards.weights.json"] = {"max_shard_size": 5e-7}
         for name, options in weights.items():
             model.save_weights(name, **options)
             other = _adam_classifier(True)
