@@ -16,10 +16,14 @@ DEATH = 8  # in the second epoch of five steps each
 
 
 @pytest.fixture(scope="module")
-def flags(tmp_path_factory):
-    folder = write_folder(tmp_path_factory.mktemp("killed"), num_train=43, num_dev=4)
+def folder(tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp("killed"), num_train=43, num_dev=4)
+
+
+@pytest.fixture(scope="module")
+def flags(folder):
     more = ["--train_epochs=3", "--epochs_between_evals=2", "--no-drop_remainder"]
-    return [*folder.flags, *folder.bleu_flags, *more, "--dropout=0.1"]
+    return [*folder.flags, *more, "--dropout=0.1"]
 
 
 def run_until_killed(argv):
@@ -31,20 +35,20 @@ def run_until_killed(argv):
 
 
 @pytest.mark.parametrize(
-    ("size", "more"),
+    ("size", "scores", "more"),
     [
-        pytest.param(2, ["--backup_freq=4"], id="2 ranks, backups of steps"),
-        pytest.param(1, ["--distribute=none"], id="serial", marks=thorough),
-        pytest.param(2, ["--no-auto_data_dist"], id="2 ranks, shared by hand", marks=thorough),
+        pytest.param(2, False, ["--backup_freq=4"], id="2 ranks, backups of steps"),
+        pytest.param(1, True, ["--distribute=none"], id="serial", marks=thorough),
+        pytest.param(2, True, ["--no-auto_data_dist"], id="2 ranks, by hand", marks=thorough),
     ],
 )
-def test_a_killed_run_goes_on(preloaded, flags, tmp_path, size, more):
+def test_a_killed_run_goes_on(preloaded, folder, flags, tmp_path, size, scores, more):
     settings = {
         "env": {**ENVIRONMENT, "TNT_TIMEOUT_S": "300"},
         "preloaded": preloaded,
         "timeout_s": 600.0,
     }
-    argv = [*flags, *more]
+    argv = [*flags, *more, *(folder.bleu_flags if scores else [])]
     undisturbed = run_ranks(run, size, argv, **settings)
     argv += [f"--model_dir={tmp_path}"]
     reports = observe_ranks(run_until_killed, size, argv, **settings)
