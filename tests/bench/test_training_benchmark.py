@@ -122,3 +122,14 @@ def test_the_benchmark_runs_on_a_small_model(comparisons, tmp_path):
             assert 0 < row[name][0] <= row[name][1] <= row[name][2]
     assert "Horovod with TensorFlow" in [row["way"] for row in rows if "not_measured" in row]
     assert "of the ceiling (wanted" in finished.output
+
+
+@pytest.mark.thorough
+def test_the_reference_transformer_is_measured_on_ranks():
+    finished = run_command(
+        "python -m benchmarks.training --models transformer_base --comparisons ranks "
+        "--tokens 4 --batch-size 2 --steps 1 --rounds 1"
+    )
+    assert finished.status == 0, finished.output + finished.messages
+    assert "tnt, fused_batch_norm=False" in finished.output
+    assert "of the ceiling (wanted" in finished.output
