@@ -48,14 +48,15 @@ def prepare_to_resume(
         distribution: The ranks.
         model: Compiled.
         training_data: As it will be given to `fit`, never read so far. All that is random in it
-            has a seed, and the number of batches is known.
+            has a seed.
         folder: Holds the backup, and nothing else; None: no backups.
         resume: Whether to go on from a backup that is there.
         save_freq: "epoch", or steps between backups, for ranks.
         delete_at_end: Whether the backup goes when the training has ended.
 
     Raises:
-        SystemExit: If there is a backup and `resume` is False.
+        SystemExit: If there is a backup and `resume` is False, or if plain Keras could not go on
+            with the same samples, since the number of batches is not known.
     """
     if folder is None:
         return Resumption([], 0)
@@ -70,6 +71,12 @@ def prepare_to_resume(
             str(path), save_freq=save_freq, delete_checkpoint=delete_at_end
         )
         return Resumption([backup], 0)
+    if int(training_data.cardinality()) < 0:
+        raise SystemExit(
+            "How many batches these data have is not known before they were read, so that plain "
+            "Keras cannot go on from a backup with the same samples: use --distribute=tnt, on one "
+            "rank or more, or --no-enable_checkpointing."
+        )
     serial = SerialBackup(path, delete_at_end=delete_at_end)
     return Resumption([serial], serial.restore(model, training_data))
 
@@ -100,10 +107,10 @@ class SerialBackup(keras.callbacks.History):
 
         Args:
             model: Compiled.
-            training_data: Never read so far.
+            training_data: Never read so far, of a known number of batches.
 
         Raises:
-            ValueError: If the file is of another model, or the number of batches is not known.
+            ValueError: If the file is of another model.
         """
         if not self._file.is_file():
             return 0
@@ -118,11 +125,6 @@ class SerialBackup(keras.callbacks.History):
             for number, variable in enumerate(variables):
                 variable.assign(arrays[f"v{number}"])
         finished = len(self._saved["epoch"])
-        if int(training_data.cardinality()) < 0:
-            raise ValueError(
-                "The number of batches of the data is not known, so shuffles cannot go on: "
-                "add `.apply(tf.data.experimental.assert_cardinality(number))`."
-            )
         for _ in range(iterators_of_epochs(finished)):
             iter(training_data)
         return finished

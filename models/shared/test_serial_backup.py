@@ -72,9 +72,12 @@ def test_a_backup_is_neither_overwritten_nor_read_into_another_model(tmp_path):
     other.compile("sgd", "mse")
     with pytest.raises(ValueError, match="is of another model"):
         prepare_to_resume(SERIAL, other, make_data(), tmp_path, resume=True)
+
+
+def test_data_of_unknown_length_are_refused_before_the_training(tmp_path):
     unknown = make_data().filter(lambda x, y: True)
-    with pytest.raises(ValueError, match="assert_cardinality"):
-        prepare_to_resume(SERIAL, make_model(), unknown, tmp_path, resume=True)
+    with pytest.raises(SystemExit, match="use --distribute=tnt, on one rank or more"):
+        prepare_to_resume(SERIAL, make_model(), unknown, tmp_path, resume=False)
 
 
 def test_iterators_that_fit_makes_are_counted():
