@@ -12,8 +12,8 @@ from models.shared.training_flags import (
     add_training_flags,
     check_training_flags,
     non_negative_float,
-    non_negative_int,
     positive_int,
+    seed,
 )
 
 
@@ -56,7 +56,7 @@ def _add_data_flags(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--shuffle_seed",
-        type=non_negative_int,
+        type=seed,
         default=42,
         help="for the order of the samples, random parts of images, and weights",
     )

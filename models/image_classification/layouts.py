@@ -78,6 +78,7 @@ def find_files(data_dir: str | Path, split: str) -> FoundFiles:
 
     Raises:
         FileNotFoundError: If it is in none of the three layouts; names what was looked for.
+        ValueError: If what is there cannot be numbered or read.
     """
     root = Path(data_dir)
     for name in SPLITS[split]:
@@ -85,7 +86,7 @@ def find_files(data_dir: str | Path, split: str) -> FoundFiles:
         if files:
             return _record_files("classic", files)
         if (root / name).is_dir():
-            return _find_in_folders(root / name)
+            return _find_in_folders(root / name, _classes_of(root, root / name))
         for depth in ("", "*/", "*/*/"):
             files = sorted(root.glob(f"{depth}*-{name}.tfrecord-*-of-*"))
             if files:
@@ -110,14 +111,42 @@ def _record_files(layout: str, files: list[Path]) -> FoundFiles:
             f"{files[0].parent} holds {len(files)} of the {expected} files of {files[0].name}: "
             "copy the others, too."
         )
-    return FoundFiles(layout, index_records(files), [], [])
+    index = index_records(files)
+    if not len(index.offsets):
+        raise ValueError(
+            f"{files[0].parent} holds no record in {files[0].name} and the files beside it: "
+            "copy them again, or prepare them again."
+        )
+    return FoundFiles(layout, index, [], [])
 
 
-def _find_in_folders(root: Path) -> FoundFiles:
+def _classes_of(root: Path, split: Path) -> list[str]:
+    """Return the names that number the classes of a split: those of the training pictures.
+
+    A split that lacks a class would otherwise call all classes behind it by other numbers.
+    """
+    known = next((root / name for name in SPLITS["train"] if (root / name).is_dir()), split)
+    names = _folders_in(known)
+    unknown = [name for name in _folders_in(split) if name not in set(names)]
+    if unknown:
+        raise ValueError(
+            f"{split} has classes that {known} lacks, such as {unknown[0]}: the folders of both "
+            "must have the same names."
+        )
+    return names
+
+
+def _folders_in(root: Path) -> list[str]:
+    return sorted(folder.name for folder in root.iterdir() if folder.is_dir())
+
+
+def _find_in_folders(root: Path, classes: list[str]) -> FoundFiles:
     paths: list[str] = []
     labels: list[int] = []
-    classes = sorted(folder for folder in root.iterdir() if folder.is_dir())
-    for label, folder in enumerate(classes):
+    for label, name in enumerate(classes):
+        folder = root / name
+        if not folder.is_dir():
+            continue
         pictures = sorted(
             file for file in folder.iterdir() if file.suffix.lower() in _JPEG_SUFFIXES
         )

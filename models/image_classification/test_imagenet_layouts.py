@@ -49,6 +49,17 @@ def test_a_folder_named_val_holds_the_validation_pictures(tmp_path):
     assert open_source(find_files(tmp_path, "validation")).num_samples == NUM_PICTURES
 
 
+def test_a_split_without_a_class_keeps_the_numbers_of_the_others(tmp_path):
+    for name in ("train/ape", "train/bee", "train/cow", "val/bee", "val/cow"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "picture.JPEG").write_bytes(b"")
+    assert find_files(tmp_path, "train").labels == [0, 1, 2]
+    assert find_files(tmp_path, "validation").labels == [1, 2]
+    (tmp_path / "val/dog").mkdir()
+    with pytest.raises(ValueError, match="lacks, such as dog"):
+        find_files(tmp_path, "validation")
+
+
 def test_a_png_that_is_named_like_a_jpeg_is_read(tmp_path):
     pixels = np.full((30, 40, 3), 200, np.uint8)
     (tmp_path / "train/china").mkdir(parents=True)
@@ -191,6 +202,12 @@ def test_a_file_that_was_cut_off_is_named(tmp_path):
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(ValueError, match="train-00000-of-00002 ends within a record"):
         index_records([path])
+
+
+def test_files_without_a_record_are_named(tmp_path):
+    write("classic", tmp_path, pictures=[])
+    with pytest.raises(ValueError, match="holds no record in train-00000-of-00002"):
+        find_files(tmp_path, "train")
 
 
 def test_synthetic_images_are_random_and_made_once():

@@ -184,6 +184,12 @@ def test_the_schedule_counts_the_steps_that_are_made_and_scales_as_it_is_told():
     assert optimizer.nesterov
 
 
+def test_fewer_pictures_than_a_batch_are_refused_if_only_full_ones_count(flags):
+    words = [*flags, SERIAL, "--drop_remainder", "--batch_size=64", "--train_num_samples=64"]
+    with pytest.raises(SystemExit, match="do not fill a batch of 64: lower --batch_size"):
+        train(parse_arguments(words))
+
+
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [([], True), (["--no-synchronized_batch_norm"], False), (["--distribute=none"], False)],

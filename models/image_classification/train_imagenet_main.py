@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # so that it runs 
 
 from models.image_classification.flags import parse_arguments
 from models.shared.distribution import Distribution, ParallelMethods
+from models.shared.training_flags import make_folder_for_results
 
 if TYPE_CHECKING:
     import keras
@@ -36,6 +37,7 @@ def train(arguments: argparse.Namespace) -> keras.callbacks.History:
 
     from models.shared.resuming import prepare_to_resume
 
+    make_folder_for_results(arguments.model_dir)
     distribution = Distribution(ParallelMethods(arguments.distribute))
     keras.utils.set_random_seed(arguments.shuffle_seed)
 
@@ -136,6 +138,11 @@ def make_optimizer(
         num_ranks,
     )
     steps_per_epoch = int(train_dataset.cardinality())
+    if steps_per_epoch == 0:
+        raise SystemExit(
+            f"The pictures do not fill a batch of {arguments.batch_size}: lower --batch_size, or "
+            "leave out --drop_remainder."
+        )
     schedule = make_schedule(arguments.lr_schedule, rate, steps_per_epoch, arguments.warmup_epochs)
     return keras.optimizers.SGD(schedule, momentum=0.9, nesterov=arguments.nesterov)
 

@@ -19,6 +19,10 @@ import tensorflow as tf
 
 from models.shared.distribution import Distribution, ParallelMethods
 
+SERIAL_FILE = "backup.npz"
+"""Backup of plain Keras; Tarantella's has files of other names."""
+SERIAL_SCRATCH = "backup.part"
+
 
 class Resumption(NamedTuple):
     """What `fit` needs in order to go on.
@@ -55,17 +59,15 @@ def prepare_to_resume(
         delete_at_end: Whether the backup goes when the training has ended.
 
     Raises:
-        SystemExit: If there is a backup and `resume` is False, or if plain Keras could not go on
-            with the same samples, since the number of batches is not known.
+        SystemExit: If there is a backup and `resume` is False; if the backup is one of plain Keras
+            and ranks shall go on from it, or the other way round; or if plain Keras could not go
+            on with the same samples, since the number of batches is not known.
     """
     if folder is None:
         return Resumption([], 0)
     path = Path(folder)
-    if not resume and distribution.is_master and path.is_dir() and any(path.iterdir()):
-        raise SystemExit(
-            f"{path} holds the backup of a training that has not ended: go on with --resume, or "
-            "remove that folder to begin anew."
-        )
+    if distribution.is_master and path.is_dir() and any(path.iterdir()):
+        _require_usable(path, distribution.method, resume=resume)
     if distribution.method is ParallelMethods.TNT:
         backup = keras.callbacks.BackupAndRestore(
             str(path), save_freq=save_freq, delete_checkpoint=delete_at_end
@@ -79,6 +81,24 @@ def prepare_to_resume(
         )
     serial = SerialBackup(path, delete_at_end=delete_at_end)
     return Resumption([serial], serial.restore(model, training_data))
+
+
+def _require_usable(path: Path, method: ParallelMethods, *, resume: bool) -> None:
+    if not resume:
+        raise SystemExit(
+            f"{path} holds the backup of a training that has not ended: go on with --resume, or "
+            "remove that folder to begin anew."
+        )
+    names = {entry.name for entry in path.iterdir()}
+    is_serial = method is ParallelMethods.NONE
+    of_other_kind = names - {SERIAL_FILE, SERIAL_SCRATCH} if is_serial else names & {SERIAL_FILE}
+    if of_other_kind:
+        ways = ("--distribute=tnt", "--distribute=none")
+        of_backup, other = ways if is_serial else reversed(ways)
+        raise SystemExit(
+            f"{path} holds the backup of a training with {of_backup}, which {other} cannot read: "
+            "go on as it began, or name another --model_dir."
+        )
 
 
 class SerialBackup(keras.callbacks.History):
@@ -95,7 +115,7 @@ class SerialBackup(keras.callbacks.History):
     def __init__(self, folder: Path, *, delete_at_end: bool = True) -> None:
         super().__init__()
         self._folder = folder
-        self._file = folder / "backup.npz"
+        self._file = folder / SERIAL_FILE
         self._delete_at_end = delete_at_end
         self._saved: dict[str, Any] = {"epoch": [], "history": {}}
 
@@ -122,8 +142,15 @@ class SerialBackup(keras.callbacks.History):
                     f"{self._file} is of another model: it holds {len(arrays.files) - 1} variables "
                     f"and the model has {len(variables)}. Use another --model_dir."
                 )
-            for number, variable in enumerate(variables):
-                variable.assign(arrays[f"v{number}"])
+            saved = [arrays[f"v{number}"] for number in range(len(variables))]
+            for variable, value in zip(variables, saved, strict=True):
+                if value.shape != tuple(variable.shape):
+                    raise ValueError(
+                        f"{self._file} is of another model: {variable.path} is {value.shape} there "
+                        f"and {tuple(variable.shape)} in the model. Use another --model_dir."
+                    )
+            for variable, value in zip(variables, saved, strict=True):
+                variable.assign(value)
         finished = len(self._saved["epoch"])
         for _ in range(iterators_of_epochs(finished)):
             iter(training_data)
@@ -144,7 +171,7 @@ class SerialBackup(keras.callbacks.History):
             f"v{n}": one.numpy() for n, one in enumerate(variables_of(self.model))
         }
         self._folder.mkdir(parents=True, exist_ok=True)
-        temporary = self._folder / "backup.part"
+        temporary = self._folder / SERIAL_SCRATCH
         with temporary.open("wb") as file:
             np.savez(file, progress=json.dumps(self._saved), **values)
             file.flush()

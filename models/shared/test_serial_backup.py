@@ -72,12 +72,32 @@ def test_a_backup_is_neither_overwritten_nor_read_into_another_model(tmp_path):
     other.compile("sgd", "mse")
     with pytest.raises(ValueError, match="is of another model"):
         prepare_to_resume(SERIAL, other, make_data(), tmp_path, resume=True)
+    with pytest.raises(ValueError, match=r"is \(1, 1\) there and \(1, 2\) in the model"):
+        prepare_to_resume(SERIAL, make_model(width=2), make_data(), tmp_path, resume=True)
 
 
 def test_data_of_unknown_length_are_refused_before_the_training(tmp_path):
     unknown = make_data().filter(lambda x, y: True)
     with pytest.raises(SystemExit, match="use --distribute=tnt, on one rank or more"):
         prepare_to_resume(SERIAL, make_model(), unknown, tmp_path, resume=False)
+
+
+def test_a_backup_of_the_other_kind_is_refused_instead_of_beginning_anew(tmp_path):
+    ranks = Distribution(ParallelMethods.TNT)
+    files = {ranks: "backup.npz", SERIAL: "latest.tnt_backup"}
+    for distribution, name in files.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / name).touch()
+        with pytest.raises(SystemExit, match=r"cannot read.*another --model_dir"):
+            prepare_to_resume(distribution, make_model(), make_data(), folder, resume=True)
+    killed_in_its_first_backup = tmp_path / "part"
+    killed_in_its_first_backup.mkdir()
+    (killed_in_its_first_backup / "backup.part").touch()
+    _, begin = prepare_to_resume(
+        SERIAL, make_model(), make_data(), killed_in_its_first_backup, resume=True
+    )
+    assert begin == 0
 
 
 def test_iterators_that_fit_makes_are_counted():

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from models.shared.training_flags import Switch, add_training_flags, check_training_flags
+from models.shared.training_flags import (
+    Switch,
+    add_training_flags,
+    check_training_flags,
+    make_folder_for_results,
+    seed,
+)
 
 
 @pytest.fixture
@@ -78,3 +84,29 @@ def test_backups_are_made_at_epochs_or_after_steps(parser, words, capsys):
     with pytest.raises(SystemExit):
         parser.parse_args(words)
     assert "must be a whole number of at least 1" in capsys.readouterr().err
+
+
+def test_a_switch_with_a_short_name_is_negated_by_its_long_one(parser, capsys):
+    parser.add_argument("-short", "--long", action=Switch, default=True)
+    assert not parser.parse_args(["--no-long"]).long
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--no-hort"])
+    assert "unrecognized arguments" in capsys.readouterr().err
+
+
+def test_seeds_are_those_that_generators_take():
+    assert seed(str(2**32 - 1)) == 2**32 - 1
+    for text in (str(2**32), "-1", "one"):
+        with pytest.raises(argparse.ArgumentTypeError, match=r"at least 0 and below 2\^32"):
+            seed(text)
+
+
+def test_a_folder_for_results_is_made_or_refused_before_the_training(tmp_path):
+    make_folder_for_results(None)
+    make_folder_for_results(tmp_path / "a/b")
+    make_folder_for_results(tmp_path / "a/b")
+    assert (tmp_path / "a/b").is_dir()
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file/below"):
+        with pytest.raises(SystemExit, match="name a folder that can"):
+            make_folder_for_results(folder)

@@ -7,6 +7,7 @@ seconds that TensorFlow takes to load.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ class Switch(argparse.Action):
     """A flag that is on or off: `--name`, `--no-name`, and `--name=true` as absl has it."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **kwargs: Any) -> None:
-        names = [*option_strings, *(f"--no-{name[2:]}" for name in option_strings)]
+        long_names = [name for name in option_strings if name.startswith("--")]
+        names = [*option_strings, *(f"--no-{name[2:]}" for name in long_names)]
         super().__init__(names, dest, nargs="?", **kwargs)
 
     def __call__(
@@ -54,6 +56,15 @@ def non_negative_int(text: str) -> int:
 def non_negative_float(text: str) -> float:
     """Return a finite number of at least 0, for `type=`. Pure."""
     return _number(text, float, 0, "a number of at least 0")
+
+
+def seed(text: str) -> int:
+    """Return an integer that generators of random numbers take, for `type=`. Pure."""
+    expected = "a whole number of at least 0 and below 2^32"
+    value: int = _number(text, int, 0, expected)
+    if value >= 2**32:
+        raise argparse.ArgumentTypeError(f"must be {expected}, not {text!r}")
+    return value
 
 
 def _number(text: str, kind: Any, least: int, expected: str) -> Any:
@@ -125,3 +136,25 @@ def check_training_flags(parser: argparse.ArgumentParser, arguments: argparse.Na
     for name in ("resume", "enable_tensorboard"):
         if getattr(arguments, name) and arguments.model_dir is None:
             parser.error(f"--{name} needs a folder: add --model_dir=FOLDER")
+
+
+def make_folder_for_results(folder: Path | None) -> None:
+    """Make `--model_dir` before a long training, which ends by writing into it. Local.
+
+    Args:
+        folder: Value of the flag.
+
+    Raises:
+        SystemExit: If it cannot be written into.
+    """
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_writable = os.access(folder, os.W_OK | os.X_OK)
+    except OSError:
+        is_writable = False
+    if not is_writable:
+        raise SystemExit(
+            f"--model_dir={folder} cannot be made or written into: name a folder that can."
+        )

@@ -20,6 +20,7 @@ from models.shared.training_flags import (
     non_negative_float,
     non_negative_int,
     positive_int,
+    seed,
 )
 from models.transformer.params import PARAM_SETS, TransformerParams
 
@@ -149,9 +150,7 @@ def _add_model_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--num_hidden_layers", type=positive_int, help="layers of the encoder and of the decoder"
     )
-    group.add_argument(
-        "--seed", type=non_negative_int, default=42, help="of weights, dropout and the order"
-    )
+    group.add_argument("--seed", type=seed, default=42, help="of weights, dropout and the order")
 
 
 def _add_data_flags(parser: argparse.ArgumentParser) -> None:

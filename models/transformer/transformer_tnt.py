@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from models.shared.distribution import Distribution, ParallelMethods
+from models.shared.training_flags import make_folder_for_results
 from models.transformer.flags import (
     log_to_stderr,
     params_of,
@@ -41,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> keras.callbacks.History:
     """
     flags = parse_flags(argv)
     prepare_environment(flags)
+    make_folder_for_results(flags.model_dir)
     distribution = Distribution(ParallelMethods(flags.distribute))
     log_to_stderr(distribution.is_master)
     warn_of_flags_without_effect(flags)
@@ -52,7 +54,6 @@ def main(argv: Sequence[str] | None = None) -> keras.callbacks.History:
     task = make_task(flags, vocabulary, distribution)
     history = train(task, flags, vocabulary, distribution)
     if flags.model_dir is not None:
-        flags.model_dir.mkdir(parents=True, exist_ok=True)
         weights = flags.model_dir / "transformer.weights.h5"
         task.train_model.save_weights(weights, overwrite=True)  # all ranks; the master writes
     return history
