@@ -110,6 +110,7 @@ class SerialBackup(keras.callbacks.History):
         self._folder = folder
         self._file = folder / SERIAL_FILE
         self._delete_at_end = delete_at_end
+        self._num_batches = 0
         self._saved: dict[str, Any] = {"epoch": [], "history": {}}
 
     def restore(self, model: keras.Model, training_data: tf.data.Dataset) -> int:
@@ -123,8 +124,10 @@ class SerialBackup(keras.callbacks.History):
             training_data: Never read so far.
 
         Raises:
-            ValueError: If the file is of another model, or the number of batches is not known.
+            ValueError: If the file is of another model, or the number of batches is another one or
+                not known.
         """
+        self._num_batches = int(training_data.cardinality())
         if not self._file.is_file():
             return 0
         with np.load(self._file) as arrays:
@@ -145,10 +148,16 @@ class SerialBackup(keras.callbacks.History):
             for variable, value in zip(variables, saved, strict=True):
                 variable.assign(value)
         finished = len(self._saved["epoch"])
-        if int(training_data.cardinality()) < 0:
+        if self._num_batches < 0:
             raise ValueError(
                 "The number of batches of the data is not known, so shuffles cannot go on: "
                 "add `.apply(tf.data.experimental.assert_cardinality(number))`."
+            )
+        if self._num_batches != self._saved["num_batches"]:
+            raise ValueError(
+                f"{self._file} is of a training with {self._saved['num_batches']} steps in an "
+                f"epoch, and now there are {self._num_batches}. Use the same data and batch size, "
+                "or another --model_dir."
             )
         for _ in range(iterators_of_epochs(finished)):
             iter(training_data)
@@ -164,7 +173,11 @@ class SerialBackup(keras.callbacks.History):
         """Write the backup. Local."""
         super().on_epoch_end(epoch, logs)
         history = {name: list(map(float, values)) for name, values in self.history.items()}
-        self._saved = {"epoch": list(self.epoch), "history": history}
+        self._saved = {
+            "epoch": list(self.epoch),
+            "history": history,
+            "num_batches": self._num_batches,
+        }
         values: dict[str, Any] = {
             f"v{n}": one.numpy() for n, one in enumerate(variables_of(self.model))
         }
