@@ -117,6 +117,7 @@ class SerialBackup(keras.callbacks.History):
         self._folder = folder
         self._file = folder / SERIAL_FILE
         self._delete_at_end = delete_at_end
+        self._num_batches = 0
         self._saved: dict[str, Any] = {"epoch": [], "history": {}}
 
     def restore(self, model: keras.Model, training_data: tf.data.Dataset) -> int:
@@ -130,31 +131,40 @@ class SerialBackup(keras.callbacks.History):
             training_data: Never read so far, of a known number of batches.
 
         Raises:
-            ValueError: If the file is of another model.
+            ValueError: If the file is of another model or another number of batches.
         """
+        self._num_batches = int(training_data.cardinality())
         if not self._file.is_file():
             return 0
+        self._assign_saved(variables_of(model))
+        if self._num_batches != self._saved["num_batches"]:
+            raise ValueError(
+                f"{self._file} is of a training with {self._saved['num_batches']} steps in an "
+                f"epoch, and now there are {self._num_batches}. Use the same data and batch size, "
+                "or another --model_dir."
+            )
+        finished = len(self._saved["epoch"])
+        for _ in range(iterators_of_epochs(finished)):
+            iter(training_data)
+        return finished
+
+    def _assign_saved(self, variables: list[Any]) -> None:
         with np.load(self._file) as arrays:
             self._saved = json.loads(str(arrays["progress"]))
-            variables = variables_of(model)
             if len(arrays.files) != len(variables) + 1:
                 raise ValueError(
                     f"{self._file} is of another model: it holds {len(arrays.files) - 1} variables "
                     f"and the model has {len(variables)}. Use another --model_dir."
                 )
             saved = [arrays[f"v{number}"] for number in range(len(variables))]
-            for variable, value in zip(variables, saved, strict=True):
-                if value.shape != tuple(variable.shape):
-                    raise ValueError(
-                        f"{self._file} is of another model: {variable.path} is {value.shape} there "
-                        f"and {tuple(variable.shape)} in the model. Use another --model_dir."
-                    )
-            for variable, value in zip(variables, saved, strict=True):
-                variable.assign(value)
-        finished = len(self._saved["epoch"])
-        for _ in range(iterators_of_epochs(finished)):
-            iter(training_data)
-        return finished
+        for variable, value in zip(variables, saved, strict=True):
+            if value.shape != tuple(variable.shape):
+                raise ValueError(
+                    f"{self._file} is of another model: {variable.path} is {value.shape} there "
+                    f"and {tuple(variable.shape)} in the model. Use another --model_dir."
+                )
+        for variable, value in zip(variables, saved, strict=True):
+            variable.assign(value)
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Go on with the history of the file. Local."""
@@ -166,7 +176,11 @@ class SerialBackup(keras.callbacks.History):
         """Write the backup. Local."""
         super().on_epoch_end(epoch, logs)
         history = {name: list(map(float, values)) for name, values in self.history.items()}
-        self._saved = {"epoch": list(self.epoch), "history": history}
+        self._saved = {
+            "epoch": list(self.epoch),
+            "history": history,
+            "num_batches": self._num_batches,
+        }
         values: dict[str, Any] = {
             f"v{n}": one.numpy() for n, one in enumerate(variables_of(self.model))
         }

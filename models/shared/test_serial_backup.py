@@ -74,6 +74,14 @@ def test_a_backup_is_neither_overwritten_nor_read_into_another_model(tmp_path):
         prepare_to_resume(SERIAL, other, make_data(), tmp_path, resume=True)
     with pytest.raises(ValueError, match=r"is \(1, 1\) there and \(1, 2\) in the model"):
         prepare_to_resume(SERIAL, make_model(width=2), make_data(), tmp_path, resume=True)
+    with pytest.raises(ValueError, match="4 steps in an epoch, and now there are 10"):
+        prepare_to_resume(
+            SERIAL,
+            make_model(),
+            make_data().unbatch().batch(1).apply(tf.data.experimental.assert_cardinality(10)),
+            tmp_path,
+            resume=True,
+        )
 
 
 def test_data_of_unknown_length_are_refused_before_the_training(tmp_path):

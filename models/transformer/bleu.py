@@ -56,7 +56,7 @@ def require_as_many_lines(source_file: str | Path, reference_file: str | Path) -
     """Check before a long training that its translations can be scored.
 
     Raises:
-        ValueError: If the files have different numbers of lines.
+        ValueError: If the files have different numbers of lines, or none.
     """
     num_sources, num_references = (len(read_lines(path)) for path in (source_file, reference_file))
     if num_sources != num_references:
@@ -64,3 +64,5 @@ def require_as_many_lines(source_file: str | Path, reference_file: str | Path) -
             f"{source_file} has {num_sources} lines and {reference_file} {num_references}: give "
             f"a reference for each sentence."
         )
+    if not num_sources:
+        raise ValueError(f"{source_file} has no sentence to translate: give another text.")

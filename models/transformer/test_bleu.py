@@ -145,5 +145,21 @@ def test_a_translation_is_one_line(vocabulary):
     assert translations == ["so  hot"]
 
 
+def test_subwords_that_the_vocabulary_lacks_are_left_out(vocabulary):
+    def copy_and_add(inputs):
+        more = np.full((len(inputs), 1), vocabulary.size + 3)
+        return np.concatenate([more, inputs], axis=1)
+
+    assert translate(["ab"], vocabulary, copy_and_add) == translate(
+        ["ab"], vocabulary, lambda inputs: inputs
+    )
+
+
+def test_a_text_without_a_sentence_is_refused(tmp_path):
+    (tmp_path / "empty").touch()
+    with pytest.raises(ValueError, match="no sentence to translate"):
+        require_as_many_lines(tmp_path / "empty", tmp_path / "empty")
+
+
 def test_no_sentences_have_no_translations(vocabulary):
     assert translate([], vocabulary, UpperCase(vocabulary, 32, 97)) == []

@@ -242,6 +242,29 @@ def test_texts_of_unequal_length_are_refused(tmp_path):
         read_parallel_text(tmp_path / "a", tmp_path / "b")
 
 
+def test_texts_without_a_pair_are_refused(tmp_path, vocabulary):
+    for language in ("en", "de"):
+        (tmp_path / f"train.{language}").write_text(" \n")
+    with pytest.raises(ValueError, match="no pair of sentences of which both have text"):
+        load_dataset(tmp_path, "train", BatchSettings(64, 8), vocabulary)
+
+
+def test_a_text_that_is_no_utf8_is_named_with_the_line(tmp_path):
+    (tmp_path / "train.en").write_bytes(b"one\ncaf\xe9\n")
+    (tmp_path / "train.de").write_bytes(b"eins\nCafe\n")
+    with pytest.raises(ValueError, match=r"Line 2 of .*train.en is no UTF-8"):
+        read_sentences(tmp_path, "train")
+
+
+def test_missing_shards_are_noticed_and_empty_ones_are_not_missing(tmp_path):
+    pairs = make_synthetic_pairs(2, 9, 5)
+    paths = write_records(pairs, tmp_path, "train", 3)
+    assert find_records(tmp_path, "train") == paths[:2]
+    paths[1].unlink()
+    with pytest.raises(ValueError, match="holds 2 of the 3 files of wmt32k-train-00001"):
+        find_records(tmp_path, "train")
+
+
 def test_a_folder_without_data_says_what_it_may_hold(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"neither TFRecords \(\*train\*\), nor train.en"):
         load_dataset(tmp_path, "train", BatchSettings(1024))

@@ -13,8 +13,17 @@ def read_lines(path: str | Path) -> list[str]:
 
     Python's own `splitlines` also cuts at characters that occur within sentences, such as U+2028,
     and the lines of two languages would no longer belong together.
+
+    Raises:
+        ValueError: If the file is no UTF-8.
     """
-    lines = Path(path).read_bytes().decode("utf-8").split("\n")
+    try:
+        lines = Path(path).read_bytes().decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        number = error.object[: error.start].count(b"\n") + 1
+        raise ValueError(
+            f"Line {number} of {path} is no UTF-8: convert the file, for instance by iconv."
+        ) from error
     if lines[-1] == "":
         lines.pop()
     return [line.removesuffix("\r") for line in lines]

@@ -100,13 +100,20 @@ def join_inputs(
 def translate_batch(batch: DecodingBatch, vocabulary: Vocabulary, decode: Decode) -> list[str]:
     """Return one line for each sentence of a batch."""
     outputs = np.asarray(decode(batch.inputs))[: len(batch.positions)]
-    translations = [vocabulary.decode(cut_at_end(row)) for row in outputs.tolist()]
+    translations = [
+        vocabulary.decode(known_ids(cut_at_end(row), vocabulary)) for row in outputs.tolist()
+    ]
     return [translation.translate(LINE_ENDS) for translation in translations]
 
 
 def cut_at_end(ids: list[int]) -> list[int]:
     """Return what is before the first EOS."""
     return ids[: ids.index(EOS)] if EOS in ids else ids
+
+
+def known_ids(ids: list[int], vocabulary: Vocabulary) -> list[int]:
+    """Leave out ids without a subword, which a larger `--vocab_size` gives a model."""
+    return [each for each in ids if each < vocabulary.size]
 
 
 def require(gather: Gather | None) -> Gather:

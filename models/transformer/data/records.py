@@ -8,7 +8,9 @@ counts is `train` or `dev` in the name. Each record is an Example with the int64
 from __future__ import annotations
 
 import os
+import re
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,12 +22,28 @@ from models.transformer.data.sentence_pairs import SentencePairs
 
 PREFIX = "wmt32k"
 FILES_AT_A_TIME = 16  # a number of its own, since the order of the pairs depends on it
+SHARD_NAME = re.compile(r"(?P<prefix>.+)-\d+-of-(?P<number>\d+)")
 HEADER_BYTES = 12  # the length of the first record, and its checksum
 
 
 def find_records(folder: str | Path, split: str) -> list[Path]:
-    """Return the files with records of a split, sorted; other files may be beside them."""
-    return sorted(path for path in Path(folder).glob(f"*{split}*") if is_record_file(path))
+    """Return the files with records of a split, sorted; other files may be beside them.
+
+    Raises:
+        ValueError: If shards are missing, by the number in the names of the others.
+    """
+    beside = sorted(path for path in Path(folder).glob(f"*{split}*") if path.is_file())
+    records = [path for path in beside if is_record_file(path)]
+    shards = {path: SHARD_NAME.fullmatch(path.name) for path in beside}
+    counts = Counter(shard.groups() for shard in shards.values() if shard)
+    for path in records:
+        shard = shards[path]
+        if shard and (found := counts[shard.groups()]) != int(shard["number"]):
+            raise ValueError(
+                f"{folder} holds {found} of the {int(shard['number'])} files of {path.name}: copy "
+                "the others, too."
+            )
+    return records
 
 
 def is_record_file(path: Path) -> bool:

@@ -89,9 +89,12 @@ def batches_of_pairs(pairs: SentencePairs, settings: BatchSettings) -> tf.data.D
         Yields `((inputs, targets), targets)`; see `make_batches`.
 
     Raises:
-        ValueError: If no pair is short enough, or no batch gets full and only full ones count.
+        ValueError: If there is no pair, none is short enough, or no batch gets full and only full
+            ones count.
     """
     longest = np.maximum(pairs.inputs.lengths, pairs.targets.lengths)[: settings.num_sentences]
+    if not len(longest):
+        raise ValueError("There is no pair of sentences of which both have text: check the files.")
     positions = np.flatnonzero(longest <= settings.max_length)
     if not len(positions):
         raise ValueError(
