@@ -58,12 +58,7 @@ class BleuEvaluation:
 
     def translate_together(self) -> list[str]:
         """Return all translations on every rank; each has made some of them. Collective."""
-        return translate(
-            self._sources,
-            self._vocabulary,
-            self._decode,
-            batch_size=self._batch_size,
-            max_length=self._padded_length,
+        return self._translate(
             rank=self._distribution.rank,
             num_ranks=self._distribution.size,
             gather=self._distribution.gather,
@@ -71,12 +66,16 @@ class BleuEvaluation:
 
     def translate_alone(self) -> list[str]:
         """Return all translations, made by this rank. Local."""
+        return self._translate()
+
+    def _translate(self, **shares: Any) -> list[str]:
         return translate(
             self._sources,
             self._vocabulary,
             self._decode,
             batch_size=self._batch_size,
             max_length=self._padded_length,
+            **shares,
         )
 
     def _decode(self, inputs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
