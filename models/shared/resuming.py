@@ -51,8 +51,8 @@ def prepare_to_resume(
     Args:
         distribution: The ranks.
         model: Compiled.
-        training_data: As it will be given to `fit`, never read so far. All that is random in it
-            has a seed.
+        training_data: As it will be given to `fit`, of a known number of batches, never read so
+            far. All that is random in it has a seed.
         folder: Holds the backup, and nothing else; None: no backups.
         resume: Whether to go on from a backup that is there.
         save_freq: "epoch", or steps between backups, for ranks.
@@ -60,8 +60,7 @@ def prepare_to_resume(
 
     Raises:
         SystemExit: If there is a backup and `resume` is False; if the backup is one of plain Keras
-            and ranks shall go on from it, or the other way round; or if plain Keras could not go
-            on with the same samples, since the number of batches is not known.
+            and ranks shall go on from it, or the other way round.
     """
     if folder is None:
         return Resumption([], 0)
@@ -73,12 +72,6 @@ def prepare_to_resume(
             str(path), save_freq=save_freq, delete_checkpoint=delete_at_end
         )
         return Resumption([backup], 0)
-    if int(training_data.cardinality()) < 0:
-        raise SystemExit(
-            "How many batches these data have is not known before they were read, so that plain "
-            "Keras cannot go on from a backup with the same samples: use --distribute=tnt, on one "
-            "rank or more, or --no-enable_checkpointing."
-        )
     serial = SerialBackup(path, delete_at_end=delete_at_end)
     return Resumption([serial], serial.restore(model, training_data))
 

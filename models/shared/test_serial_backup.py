@@ -84,12 +84,6 @@ def test_a_backup_is_neither_overwritten_nor_read_into_another_model(tmp_path):
         )
 
 
-def test_data_of_unknown_length_are_refused_before_the_training(tmp_path):
-    unknown = make_data().filter(lambda x, y: True)
-    with pytest.raises(SystemExit, match="use --distribute=tnt, on one rank or more"):
-        prepare_to_resume(SERIAL, make_model(), unknown, tmp_path, resume=False)
-
-
 def test_a_backup_of_the_other_kind_is_refused_instead_of_beginning_anew(tmp_path):
     ranks = Distribution(ParallelMethods.TNT)
     files = {ranks: "backup.npz", SERIAL: "latest.tnt_backup"}

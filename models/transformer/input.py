@@ -42,7 +42,8 @@ def make_datasets(
     options = _options(flags)
     if flags.synthetic_data:
         return load_synthetic_dataset(settings, params.vocab_size).with_options(options), None
-    training_data = _load(flags, "train", settings, vocabulary).with_options(options)
+    size = params.vocab_size
+    training_data = _load(flags, "train", settings, vocabulary, size).with_options(options)
     for_validation = BatchSettings(
         batch_tokens=params.batch_size,
         max_length=params.max_length,
@@ -51,11 +52,11 @@ def make_datasets(
         shuffle_seed=None,
     )
     try:
-        validation_data = _load(flags, "dev", for_validation, vocabulary).with_options(options)
+        validation_data = _load(flags, "dev", for_validation, vocabulary, size)
     except FileNotFoundError:
         logger.info("%s has no dev split, so that no loss of one is logged.", flags.data_dir)
         return training_data, None
-    return training_data, validation_data
+    return training_data, validation_data.with_options(options)
 
 
 def _load(
@@ -63,6 +64,7 @@ def _load(
     split: str,
     settings: BatchSettings,
     vocabulary: Vocabulary | None,
+    vocab_size: int,
 ) -> tf.data.Dataset:
     return load_dataset(
         flags.data_dir,
@@ -71,6 +73,7 @@ def _load(
         vocabulary,
         source_language=flags.source_language,
         target_language=flags.target_language,
+        vocab_size=vocab_size,
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from models.transformer.data.batching import BatchSettings, bucket_lengths
 from models.transformer.data.folder import load_dataset, load_synthetic_dataset, read_sentences
 from models.transformer.data.parallel_text import read_parallel_text
-from models.transformer.data.records import find_records, write_records
+from models.transformer.data.records import find_records, read_records, write_records
 from models.transformer.data.sentence_pairs import (
     SentencePairs,
     batches_of_pairs,
@@ -158,11 +158,9 @@ def test_records_give_the_pairs_that_were_written(tmp_path):
         "wmt32k-train-00002-of-00002",
     ]
     assert sorted(tmp_path.iterdir()) == written
-    settings = BatchSettings(batch_tokens=32, max_length=8, shuffle_seed=None)
-    batches = list(load_dataset(tmp_path, "train", settings).as_numpy_iterator())
-    expected = batches_of(pairs, shuffle_seed=None)
-    for batch, other in zip(batches, expected, strict=True):
-        tf.nest.map_structure(np.testing.assert_array_equal, batch, other)
+    for side, expected in zip(read_records(written), pairs, strict=True):
+        for position, number in enumerate([0, 2, 4, 1, 3, 5]):
+            np.testing.assert_array_equal(side[position], expected[number])
 
 
 def test_records_are_shuffled_once_when_written_and_anew_in_each_epoch(tmp_path):
@@ -181,6 +179,14 @@ def test_records_are_shuffled_once_when_written_and_anew_in_each_epoch(tmp_path)
     assert numbers_of(load_dataset(tmp_path, "train", shuffled)) == epochs[0]
 
 
+def test_the_number_of_batches_of_records_is_known(tmp_path):
+    pairs = make_pairs(np.random.default_rng(0).integers(1, 12, 50))
+    write_records(pairs, tmp_path, "train", 3)
+    for options in ({}, {"bucketed": True}, {"drop_remainder": True}, {"num_sentences": 17}):
+        dataset = load_dataset(tmp_path, "train", BatchSettings(32, max_length=8, **options))
+        assert dataset.cardinality() == len(list(dataset)) > 1
+
+
 def test_of_records_some_are_read_and_long_ones_left_out(tmp_path):
     write_records(make_pairs([7, 1, 6, 2, 1]), tmp_path, "dev", 1)
     settings = BatchSettings(32, max_length=8, num_sentences=4, shuffle_seed=None)
@@ -194,6 +200,26 @@ def test_records_are_told_from_other_files_by_their_first_bytes(tmp_path):
     (tmp_path / "train.d").mkdir()
     assert find_records(tmp_path, "train") == [record]
     assert find_records(tmp_path, "dev") == []
+
+
+def test_a_damaged_file_of_records_is_named(tmp_path):
+    paths = write_records(make_pairs([3] * 20), tmp_path, "train", 2)
+    whole = paths[1].read_bytes()
+    settings = BatchSettings(32, max_length=8)
+    for damaged in (whole[:-1], whole[:9], whole[:40] + b"?" + whole[41:]):
+        paths[1].write_bytes(damaged)
+        with pytest.raises(ValueError, match="train-00002-of-00002 ends within a record, or is"):
+            load_dataset(tmp_path, "train", settings)
+
+
+@pytest.mark.parametrize("ids", [[9, 1], [-1, 1]])
+def test_records_of_another_vocabulary_are_refused(tmp_path, ids):
+    pairs = SentencePairs(join_sequences([[3, 8]]), join_sequences([ids]))
+    write_records(pairs, tmp_path, "train", 1)
+    settings = BatchSettings(32, max_length=8)
+    with pytest.raises(ValueError, match=r"have ids from .* and the vocabulary has 9: give"):
+        load_dataset(tmp_path, "train", settings, vocab_size=9)
+    assert load_dataset(tmp_path, "train", settings).cardinality() == 1
 
 
 @pytest.mark.parametrize("content", ["text", {"inputs": [5, 1]}, {"inputs": [5, 1], "targets": []}])
@@ -259,7 +285,8 @@ def test_a_text_that_is_no_utf8_is_named_with_the_line(tmp_path):
 def test_missing_shards_are_noticed_and_empty_ones_are_not_missing(tmp_path):
     pairs = make_synthetic_pairs(2, 9, 5)
     paths = write_records(pairs, tmp_path, "train", 3)
-    assert find_records(tmp_path, "train") == paths[:2]
+    assert find_records(tmp_path, "train") == paths
+    assert read_records(paths).num_pairs == 2
     paths[1].unlink()
     with pytest.raises(ValueError, match="holds 2 of the 3 files of wmt32k-train-00001"):
         find_records(tmp_path, "train")

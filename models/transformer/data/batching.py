@@ -14,8 +14,6 @@ import tensorflow as tf
 
 from models.transformer.special_tokens import PAD
 
-SHUFFLE_BUFFER = 65_536  # pairs, where they are read from files one after the other
-
 
 @dataclasses.dataclass(frozen=True)
 class BatchSettings:
@@ -83,11 +81,6 @@ def make_batches(samples: tf.data.Dataset, settings: BatchSettings) -> tf.data.D
         batches = batches.map(lambda inputs, targets: (inputs[own], targets[own]))
     batches = batches.map(lambda inputs, targets: ((inputs, targets), targets))
     return batches.prefetch(tf.data.AUTOTUNE)
-
-
-def is_within(settings: BatchSettings, inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-    """Whether neither sequence is too long, as a boolean scalar."""
-    return tf.maximum(tf.size(inputs), tf.size(targets)) <= settings.max_length
 
 
 def pad(samples: tf.data.Dataset, settings: BatchSettings) -> tf.data.Dataset:

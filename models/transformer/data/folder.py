@@ -13,14 +13,14 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from models.transformer.data.batching import BatchSettings, make_batches
+from models.transformer.data.batching import BatchSettings
 from models.transformer.data.parallel_text import (
     drop_empty,
     find_parallel_text,
     read_parallel_text,
 )
-from models.transformer.data.records import find_records, samples_of_records
-from models.transformer.data.sentence_pairs import batches_of_pairs, encode_pairs
+from models.transformer.data.records import find_records, read_records
+from models.transformer.data.sentence_pairs import SentencePairs, batches_of_pairs, encode_pairs
 from models.transformer.data.synthetic import make_synthetic_pairs
 from models.transformer.data.wmt14 import find_wmt14, read_wmt14
 from models.transformer.vocabulary import Vocabulary
@@ -34,6 +34,7 @@ def load_dataset(
     *,
     source_language: str = "en",
     target_language: str = "de",
+    vocab_size: int | None = None,
 ) -> tf.data.Dataset:
     """Load batches of a split.
 
@@ -44,17 +45,22 @@ def load_dataset(
         vocabulary: Encodes sentences; not used for records.
         source_language: Ends the name of text files, and selects the direction of WMT14.
         target_language: Likewise.
+        vocab_size: Ids of records must be less; None does not look.
 
     Returns:
-        Yields `((inputs, targets), targets)`; see `make_batches`.
+        Yields `((inputs, targets), targets)`, of a known number; see `make_batches`.
 
     Raises:
         FileNotFoundError: If the folder holds no such split.
-        ValueError: If sentences are there and no vocabulary, or nothing that fits the settings.
+        ValueError: If sentences are there and no vocabulary, nothing that fits the settings, or
+            records that are damaged or of another vocabulary.
     """
     records = find_records(data_dir, split)
     if records and find_wmt14(data_dir) != Path(data_dir):  # whose files are TFRecords of texts
-        return make_batches(samples_of_records(records, settings), settings)
+        pairs = read_records(records, settings.num_sentences)
+        if vocab_size is not None:
+            require_known_ids(pairs, vocab_size, data_dir)
+        return batches_of_pairs(pairs, settings)
     sentences = read_sentences(
         data_dir, split, source_language, target_language, settings.num_sentences
     )
@@ -65,6 +71,18 @@ def load_dataset(
         )
     pairs = encode_pairs(*sentences, vocabulary)
     return batches_of_pairs(pairs, settings)
+
+
+def require_known_ids(pairs: SentencePairs, vocab_size: int, data_dir: str | Path) -> None:
+    """Check that a vocabulary has all ids of pairs."""
+    smallest = min(side.ids.min(initial=0) for side in pairs)
+    largest = max(side.ids.max(initial=0) for side in pairs)
+    if smallest < 0 or largest >= vocab_size:
+        raise ValueError(
+            f"The records of {data_dir} have ids from {smallest} to {largest}, and the vocabulary "
+            f"has {vocab_size}: give the --vocab_file that they were made with, or its size as "
+            "--vocab_size."
+        )
 
 
 def read_sentences(

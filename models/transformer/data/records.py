@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
-from models.transformer.data.batching import SHUFFLE_BUFFER, BatchSettings, is_within
-from models.transformer.data.sentence_pairs import SentencePairs
+from models.transformer.data.sentence_pairs import SentencePairs, Sequences, begins_of, concatenate
 
 PREFIX = "wmt32k"
-FILES_AT_A_TIME = 16  # a number of its own, since the order of the pairs depends on it
+RECORDS_AT_A_TIME = 4096  # that are parsed by one operation
 SHARD_NAME = re.compile(r"(?P<prefix>.+)-\d+-of-(?P<number>\d+)")
+FIELDS = {name: tf.io.RaggedFeature(tf.int64) for name in ("inputs", "targets")}
 HEADER_BYTES = 12  # the length of the first record, and its checksum
+FRAME_BYTES = HEADER_BYTES + 4  # around each record, with its checksum
+ALL = -1  # records; as tf.data says it
 
 
 def find_records(folder: str | Path, split: str) -> list[Path]:
@@ -33,80 +34,100 @@ def find_records(folder: str | Path, split: str) -> list[Path]:
         ValueError: If shards are missing, by the number in the names of the others.
     """
     beside = sorted(path for path in Path(folder).glob(f"*{split}*") if path.is_file())
-    records = [path for path in beside if is_record_file(path)]
-    shards = {path: SHARD_NAME.fullmatch(path.name) for path in beside}
-    counts = Counter(shard.groups() for shard in shards.values() if shard)
-    for path in records:
-        shard = shards[path]
-        if shard and (found := counts[shard.groups()]) != int(shard["number"]):
+    shards = {path: match.groups() for path in beside if (match := SHARD_NAME.fullmatch(path.name))}
+    with_records = {shards.get(path) for path in beside if is_record_file(path)} - {None}
+    counts = Counter(shards.values())
+    for path, shard in shards.items():
+        if shard in with_records and counts[shard] != int(shard[1]):
             raise ValueError(
-                f"{folder} holds {found} of the {int(shard['number'])} files of {path.name}: copy "
+                f"{folder} holds {counts[shard]} of the {int(shard[1])} files of {path.name}: copy "
                 "the others, too."
             )
-    return records
+    # A shard whose first record is cut does not look like one; reading names it.
+    return [path for path in beside if shards.get(path) in with_records or is_record_file(path)]
 
 
 def is_record_file(path: Path) -> bool:
     """Whether a file begins with the length of a record that it can hold."""
-    if not path.is_file():
-        return False
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)
     length = int.from_bytes(header[:8], "little")
-    return len(header) == HEADER_BYTES and HEADER_BYTES + length + 4 <= path.stat().st_size
+    return len(header) == HEADER_BYTES and FRAME_BYTES + length <= path.stat().st_size
 
 
-def samples_of_records(paths: Sequence[Path], settings: BatchSettings) -> tf.data.Dataset:
-    """Read the pairs that settings ask for, in their order, which is the same in every run.
+def read_records(paths: Sequence[Path], num_pairs: int | None = None) -> SentencePairs:
+    """Read the pairs of files, one file after the other.
 
     Args:
         paths: What `find_records` has found.
-        settings: Of the batches.
-
-    Returns:
-        Yields `(inputs, targets)`, int64 of shape `(length,)`.
+        num_pairs: So many are read; None reads all.
 
     Raises:
-        ValueError: If the first record has no such lists.
+        ValueError: If a file is damaged, or a record has no such lists.
     """
-    require_pairs(paths[0])
-    # Keras believes that data of unknown length have ended too early. How many pairs are short
-    # enough is only known when all have been read.
-    warnings.filterwarnings("ignore", message="Your input ran out of data")
-    records = tf.data.Dataset.from_tensor_slices([str(path) for path in paths]).interleave(
-        tf.data.TFRecordDataset,
-        cycle_length=min(FILES_AT_A_TIME, len(paths)),
-        num_parallel_calls=tf.data.AUTOTUNE,
-        deterministic=True,
-    )
-    if settings.num_sentences is not None:
-        records = records.take(settings.num_sentences)
-    samples = records.map(parse_record, num_parallel_calls=tf.data.AUTOTUNE)
-    samples = samples.filter(lambda inputs, targets: is_within(settings, inputs, targets))
-    if settings.shuffle_seed is not None:
-        samples = samples.shuffle(SHUFFLE_BUFFER, seed=settings.shuffle_seed)
-    return samples
+    parts: list[SentencePairs] = []
+    missing = ALL if num_pairs is None else num_pairs
+    for path in paths:
+        for part in parts_of_file(path, missing):
+            parts.append(part)
+            missing -= part.num_pairs if num_pairs is not None else 0
+    sides = zip(*parts, strict=True) if parts else ((), ())
+    return SentencePairs(*(concatenate(side) for side in sides))
 
 
-def require_pairs(path: Path) -> None:
-    """Check that the first record of a file is a pair: reading takes a missing list for empty."""
-    record = next(tf.data.TFRecordDataset(str(path)).take(1).as_numpy_iterator())
+def parts_of_file(path: Path, num_pairs: int) -> Iterator[SentencePairs]:
+    """Read a file, some records at a time.
+
+    Args:
+        path: Of the file.
+        num_pairs: So many are read, or `ALL`.
+
+    Raises:
+        ValueError: If the file is damaged, or a record has no such lists.
+    """
+    records = tf.data.TFRecordDataset(str(path)).take(num_pairs).batch(RECORDS_AT_A_TIME)
+    missing = path.stat().st_size
     try:
-        lengths = [int(tf.size(ids)) for ids in parse_record(record)]
-    except tf.errors.InvalidArgumentError:
-        lengths = [0]
-    if 0 in lengths:
-        raise ValueError(
-            f"The records of {path} are no pairs of ids `inputs` and `targets`. "
-            f"models/transformer/prepare_data.py makes such records."
-        )
+        for fields, size in records.map(parse_records, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE):
+            pairs = SentencePairs(*(sequences_of(fields[name]) for name in FIELDS))
+            if min(side.lengths.min() for side in pairs) == 0:  # as a missing list is read
+                raise not_of_pairs(path)
+            missing -= int(size)
+            yield pairs
+    except tf.errors.DataLossError as error:
+        raise damaged(path) from error
+    except tf.errors.InvalidArgumentError as error:
+        raise not_of_pairs(path) from error
+    if num_pairs == ALL and missing:  # a record without all of its length ends the dataset
+        raise damaged(path)
 
 
-def parse_record(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return inputs and targets, int64 of shape `(length,)`, of a serialised Example."""
-    lists = tf.io.RaggedFeature(tf.int64)
-    fields = tf.io.parse_single_example(record, {"inputs": lists, "targets": lists})
-    return fields["inputs"], fields["targets"]
+def parse_records(records: tf.Tensor) -> tuple[dict[str, tf.RaggedTensor], tf.Tensor]:
+    """Return the lists of serialised Examples, and the bytes that these take in a file."""
+    size = tf.reduce_sum(tf.cast(tf.strings.length(records), tf.int64) + FRAME_BYTES)
+    return tf.io.parse_example(records, FIELDS), size
+
+
+def sequences_of(ragged: tf.RaggedTensor) -> Sequences:
+    """Return the rows of a ragged tensor."""
+    return Sequences(
+        ragged.values.numpy().astype(np.int32), begins_of(ragged.row_lengths().numpy())
+    )
+
+
+def damaged(path: Path) -> ValueError:
+    """Return the error for a file that is not what was written."""
+    return ValueError(
+        f"{path} ends within a record, or is damaged: copy it again, or prepare it again."
+    )
+
+
+def not_of_pairs(path: Path) -> ValueError:
+    """Return the error for records that are something else."""
+    return ValueError(
+        f"The records of {path} are no pairs of ids `inputs` and `targets`. "
+        f"models/transformer/prepare_data.py makes such records."
+    )
 
 
 def write_records(

@@ -65,6 +65,12 @@ def encode_sentences(sentences: Sequence[str], vocabulary: Vocabulary) -> Sequen
         join_sequences(vocabulary.encode_all(sentences[begin : begin + CHUNK]))
         for begin in range(0, len(sentences), CHUNK)
     ]
+    return concatenate(parts)
+
+
+def concatenate(parts: Iterable[Sequences]) -> Sequences:
+    """Put the sequences of all parts one after the other."""
+    parts = list(parts)
     ids = np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)])
     lengths = np.concatenate([np.zeros(0, np.int64), *(part.lengths for part in parts)])
     return Sequences(ids, begins_of(lengths))
