@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from classifiers import classifier, restarted, samples
-from forms_of_samples import STEPS, Batches, RowsOfBatches
+from forms_of_samples import BATCH_SIZE, STEPS, Batches, RowsOfBatches, dataset
 
 import tnt_keras
 
@@ -62,13 +62,23 @@ def _fit_own_samples() -> None:
     model.fit(data, verbose=0, tnt_distribute_dataset=False, verify_inputs=True)
 
 
+def _fit_twice(data: Any) -> None:
+    model = restarted(classifier, True)
+    for _ in range(2):
+        model.fit(data, verbose=0, shuffle=False)
+
+
 SUSPICIOUS: dict[str, Callable[[], Any]] = {
     "other arrays": fit_other_arrays,
     "random PyDataset": lambda: restarted(classifier, True).fit(
         RandomBatches(), shuffle=False, verbose=0
     ),
     "random generator": lambda: restarted(classifier, True).fit(
-        _random_generator(), verbose=0, shuffle=False
+        _random_generator(), verbose=0, shuffle=False, steps_per_epoch=STEPS
+    ),
+    "unknown length": lambda: _fit_twice(dataset().filter(lambda *_: True).batch(BATCH_SIZE)),
+    "generator": lambda: restarted(classifier, True).fit(
+        (Batches()[index] for index in range(STEPS)), shuffle=False, verbose=0
     ),
     "own samples": _fit_own_samples,
     "rows of a PyDataset": lambda: restarted(classifier, True).fit(

@@ -66,6 +66,22 @@ def train(kind: str, distributed: bool, verify: bool = False) -> dict[str, Any]:
     return {"weights": [np.asarray(w) for w in model.get_weights()], "history": history.history}
 
 
+def train_to_an_unknown_end(distributed: bool) -> dict[str, Any]:
+    """Trains on batches of a fixed size with an optimizer whose updates depend on its steps."""
+    model = restarted(_with_adam, distributed)
+    batches = dataset().filter(lambda *_: True).batch(BATCH_SIZE, drop_remainder=True)
+    history = model.fit(batches, epochs=2, verbose=0)
+    return {
+        "iterations": int(model.optimizer.iterations.numpy()),
+        "weights": [np.asarray(w) for w in model.get_weights()],
+        "loss": history.history["loss"],
+    }
+
+
+def _with_adam(distributed: bool) -> Any:
+    return classifier(distributed, optimizer=keras.optimizers.Adam(0.05))
+
+
 def _in_pairs_of_steps(distributed: bool) -> Any:
     return classifier(
         distributed, weighted_metrics=["accuracy"], metrics=None, steps_per_execution=2

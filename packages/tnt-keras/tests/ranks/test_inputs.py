@@ -12,6 +12,7 @@ import own_samples
 import pytest
 import reading_during_steps
 from classifiers import NUM_SAMPLES
+from forms_of_samples import BATCH_SIZE
 from rank_pools import ENVIRONMENT
 from test_features_equal_serial import assert_close, assert_equal_results, of_all_sizes
 
@@ -40,6 +41,17 @@ def test_training_on_any_input_is_that_of_serial_keras(kind: str, size: int, poo
     for result in pool_of(size).run(kinds_of_input.train, kind, True):
         for name, value in expected.items():
             assert_close(result[name], value, 1e-5, name)
+
+
+def test_the_step_that_finds_the_end_counts_as_in_serial_keras(pool_of: Any) -> None:
+    [serial] = pool_of(1).run(kinds_of_input.train_to_an_unknown_end, False)
+    steps = NUM_SAMPLES // BATCH_SIZE
+    assert serial["iterations"] == 2 * (steps + 1)
+    for result in pool_of(2).run(kinds_of_input.train_to_an_unknown_end, True):
+        assert result["iterations"] == serial["iterations"]
+        assert_close(result["weights"], serial["weights"], 1e-5, "weights")
+        means = np.array(serial["loss"]) * (steps + 1) / steps  # Keras counts it in its means, too
+        np.testing.assert_allclose(result["loss"], means, rtol=1e-5)
 
 
 @of_all_sizes
@@ -213,6 +225,8 @@ def test_different_data_are_noticed_when_inputs_are_verified(mistake: str, prelo
         ("random generator", "Python code of _random_generator draws random numbers"),
         ("own samples", "`verify_inputs` has no effect"),
         ("rows of a PyDataset", "only the order of batches is compared"),
+        ("unknown length", "the number of batches is not known"),
+        ("generator", "the number of batches is not known"),
         ("nothing", ""),
     ],
 )

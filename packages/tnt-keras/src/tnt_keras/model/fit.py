@@ -33,6 +33,7 @@ from tnt_keras.model.first_step import (
     prepare_steps,
 )
 from tnt_keras.model.proved_steps import allow_another_proof
+from tnt_keras.model.unknown_length import warn_of_step_without_batch
 from tnt_keras.process.verbosity import verbosity
 
 
@@ -144,6 +145,8 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
     validation = InputArguments.of_call(given, VALIDATION)
     # Another order in each call, like that of epochs, and the same on all ranks.
     seed = SEED + model._tnt_preparation.num_fits
+    if model._tnt_preparation.num_fits == 0:
+        warn_of_step_without_batch(model, given["x"], given["steps_per_epoch"])
     model._tnt_preparation.num_fits += 1
     if backup is None and is_left_to_keras(training, validation):
         return {
