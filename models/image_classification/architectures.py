@@ -25,6 +25,8 @@ APPLICATIONS = {
     "efficientnetV2L": "EfficientNetV2L",
 }
 """Names in `keras.applications`."""
+LEAST_IMAGE_SIZE = 32
+"""Side of the smallest images that they take, in pixels."""
 ARCHITECTURES = (*APPLICATIONS, *CIFAR_RESNETS)
 
 _LAST_BATCH_NORM = re.compile(r"conv\d_block\d+_(3|cifar_2)_bn")

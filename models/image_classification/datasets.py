@@ -38,6 +38,7 @@ def load_dataset(
     drop_remainder: bool = False,
     shuffle_seed: int = 42,
     image_size: int = 224,
+    num_classes: int | None = None,
     from_master: Callable[[Callable[[], FoundFiles]], FoundFiles] = _here,
 ) -> tf.data.Dataset:
     """Return images (batch, image_size, image_size, 3) and labels (batch,), int32 from 0.
@@ -55,10 +56,18 @@ def load_dataset(
         drop_remainder: Whether a last batch that is not full is left out.
         shuffle_seed: For the order, and for all that is random in training images.
         image_size: Side of the images, in pixels.
+        num_classes: More folders of classes are an error; None does not look.
         from_master: Lets one rank look at the files for all, `Distribution.from_master`.
     """
     is_training = dataset_type == "train"
-    source = open_source(from_master(lambda: find_files(data_dir, dataset_type)))
+    found = from_master(lambda: find_files(data_dir, dataset_type))
+    num_found = max(found.labels, default=-1) + 1
+    if num_classes is not None and num_found > num_classes:
+        raise ValueError(
+            f"{data_dir} has pictures of {num_found} classes, and the network has {num_classes}: "
+            f"give --num_classes={num_found}."
+        )
+    source = open_source(found)
     numbers = evenly_spread(num_samples, source.num_samples)
 
     def load(position: tf.Tensor, sample: Any) -> tuple[tf.Tensor, tf.Tensor]:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
-from models.image_classification.architectures import ARCHITECTURES, is_resnet
+from models.image_classification.architectures import (
+    APPLICATIONS,
+    ARCHITECTURES,
+    LEAST_IMAGE_SIZE,
+    is_resnet,
+)
 from models.shared.training_flags import (
     Switch,
     add_training_flags,
     check_training_flags,
     non_negative_float,
+    path,
     positive_int,
     seed,
 )
@@ -41,7 +46,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def _add_data_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("data")
-    group.add_argument("--data_dir", type=Path, help="folder of ImageNet, in one of three layouts")
+    group.add_argument("--data_dir", type=path, help="folder of ImageNet, in one of three layouts")
     group.add_argument(
         "--synthetic_data", action=Switch, default=False, help="random images instead of files"
     )
@@ -160,7 +165,7 @@ def _add_output_flags(parser: argparse.ArgumentParser) -> None:
         help="write weights into --model_dir after each epoch",
     )
     group.add_argument(
-        "--profile_dir", type=Path, help="folder for TensorBoard, with a profile of steps 10 to 20"
+        "--profile_dir", type=path, help="folder for TensorBoard, with a profile of steps 10 to 20"
     )
     group.add_argument(
         "--profile_runtimes", action=Switch, default=False, help="print runtimes of steps, epochs"
@@ -171,6 +176,23 @@ def _add_output_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--print_freq", type=positive_int, default=30, help="steps between printed runtimes"
     )
+
+
+DECIDING = (
+    "batch_size",
+    "drop_remainder",
+    "image_size",
+    "label_smoothing",
+    "mixed_precision",
+    "model_arch",
+    "num_classes",
+    "shuffle_seed",
+    "synchronized_batch_norm",
+    "synthetic_data",
+    "train_num_samples",
+    "weight_decay",
+)
+"""Flags that a training keeps when it goes on from a backup, beside those of its optimizer."""
 
 
 def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
@@ -187,6 +209,8 @@ def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> No
             "no batch is full: take a --batch_size of at most --train_num_samples, or leave out "
             "--drop_remainder"
         )
+    if arguments.model_arch in APPLICATIONS and arguments.image_size < LEAST_IMAGE_SIZE:
+        parser.error(f"{arguments.model_arch} needs an --image_size of at least {LEAST_IMAGE_SIZE}")
     if arguments.label_smoothing >= 1:
         parser.error("--label_smoothing is a share, at least 0 and less than 1")
     if arguments.zero_gamma and not is_resnet(arguments.model_arch):

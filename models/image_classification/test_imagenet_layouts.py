@@ -60,6 +60,14 @@ def test_a_split_without_a_class_keeps_the_numbers_of_the_others(tmp_path):
         find_files(tmp_path, "validation")
 
 
+def test_more_classes_than_the_network_has_are_refused(tmp_path):
+    write("folders", tmp_path)
+    number = len(list((tmp_path / "train").iterdir()))
+    load_dataset("train", tmp_path, None, 4, image_size=16, num_classes=number)
+    with pytest.raises(ValueError, match=f"give --num_classes={number}"):
+        load_dataset("train", tmp_path, None, 4, image_size=16, num_classes=number - 1)
+
+
 def test_a_png_that_is_named_like_a_jpeg_is_read(tmp_path):
     pixels = np.full((30, 40, 3), 200, np.uint8)
     (tmp_path / "train/china").mkdir(parents=True)

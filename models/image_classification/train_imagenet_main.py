@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # so that it runs from anywhere
 
-from models.image_classification.flags import parse_arguments
+from models.image_classification.flags import DECIDING, parse_arguments
 from models.shared.distribution import Distribution, ParallelMethods
-from models.shared.training_flags import make_folder_for_results
+from models.shared.training_flags import make_folders_for_results
 
 if TYPE_CHECKING:
     import keras
@@ -37,7 +37,7 @@ def train(arguments: argparse.Namespace) -> keras.callbacks.History:
 
     from models.shared.resuming import prepare_to_resume
 
-    make_folder_for_results(arguments.model_dir)
+    make_folders_for_results(arguments)
     distribution = Distribution(ParallelMethods(arguments.distribute))
     keras.utils.set_random_seed(arguments.shuffle_seed)
 
@@ -54,6 +54,7 @@ def train(arguments: argparse.Namespace) -> keras.callbacks.History:
         model,
         train_dataset,
         arguments.model_dir and arguments.model_dir / "backup",
+        settings={name: getattr(arguments, name) for name in DECIDING},
         resume=arguments.resume,
         save_freq=arguments.backup_freq,
     )
@@ -95,6 +96,7 @@ def load_datasets(
             num_samples=number,
             drop_remainder=arguments.drop_remainder and split == "train",
             shuffle_seed=arguments.shuffle_seed,
+            num_classes=arguments.num_classes,
             from_master=distribution.from_master,
             **common,
         )

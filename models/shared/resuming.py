@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,8 @@ from models.shared.distribution import Distribution, ParallelMethods
 SERIAL_FILE = "backup.npz"
 """Backup of plain Keras; Tarantella's has files of other names."""
 SERIAL_SCRATCH = "backup.part"
+SETTINGS_FILE = "backup_settings.json"
+"""Beside the folder of the backup: the flags that it was made with."""
 
 
 class Resumption(NamedTuple):
@@ -42,6 +45,7 @@ def prepare_to_resume(
     training_data: tf.data.Dataset,
     folder: str | Path | None,
     *,
+    settings: Mapping[str, Any],
     resume: bool,
     save_freq: int | str = "epoch",
     delete_at_end: bool = True,
@@ -54,19 +58,23 @@ def prepare_to_resume(
         training_data: As it will be given to `fit`, of a known number of batches, never read so
             far. All that is random in it has a seed.
         folder: Holds the backup, and nothing else; None: no backups.
+        settings: Flags that decide on results, by name; plain values.
         resume: Whether to go on from a backup that is there.
         save_freq: "epoch", or steps between backups, for ranks.
         delete_at_end: Whether the backup goes when the training has ended.
 
     Raises:
         SystemExit: If there is a backup and `resume` is False; if the backup is one of plain Keras
-            and ranks shall go on from it, or the other way round.
+            and ranks shall go on from it, or the other way round; if settings have changed.
     """
     if folder is None:
         return Resumption([], 0)
     path = Path(folder)
     if distribution.is_master and path.is_dir() and any(path.iterdir()):
         _require_usable(path, distribution.method, resume=resume)
+        _require_same_settings(path.with_name(SETTINGS_FILE), settings)
+    elif distribution.is_master:
+        _write_settings(path.with_name(SETTINGS_FILE), settings)
     if distribution.method is ParallelMethods.TNT:
         backup = keras.callbacks.BackupAndRestore(
             str(path), save_freq=save_freq, delete_checkpoint=delete_at_end
@@ -91,6 +99,30 @@ def _require_usable(path: Path, method: ParallelMethods, *, resume: bool) -> Non
         raise SystemExit(
             f"{path} holds the backup of a training with {of_backup}, which {other} cannot read: "
             "go on as it began, or name another --model_dir."
+        )
+
+
+def _write_settings(file: Path, settings: Mapping[str, Any]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    scratch = file.with_suffix(".part")
+    scratch.write_text(json.dumps(dict(settings), indent=1), encoding="utf-8")
+    scratch.replace(file)
+
+
+def _require_same_settings(file: Path, settings: Mapping[str, Any]) -> None:
+    try:
+        saved = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:  # nothing to compare with
+        return
+    changed = [
+        f"--{name} was {saved[name]} and is {value}"
+        for name, value in settings.items()
+        if name in saved and saved[name] != value
+    ]
+    if changed:
+        raise SystemExit(
+            f"The training in {file.parent} began with other flags: {', '.join(changed)}. Go on "
+            "as it began, or name another --model_dir."
         )
 
 
@@ -142,14 +174,12 @@ class SerialBackup(keras.callbacks.History):
         return finished
 
     def _assign_saved(self, variables: list[Any]) -> None:
-        with np.load(self._file) as arrays:
-            self._saved = json.loads(str(arrays["progress"]))
-            if len(arrays.files) != len(variables) + 1:
-                raise ValueError(
-                    f"{self._file} is of another model: it holds {len(arrays.files) - 1} variables "
-                    f"and the model has {len(variables)}. Use another --model_dir."
-                )
-            saved = [arrays[f"v{number}"] for number in range(len(variables))]
+        saved = self._read()
+        if len(saved) != len(variables):
+            raise ValueError(
+                f"{self._file} is of another model: it holds {len(saved)} variables and the model "
+                f"has {len(variables)}. Use another --model_dir."
+            )
         for variable, value in zip(variables, saved, strict=True):
             if value.shape != tuple(variable.shape):
                 raise ValueError(
@@ -158,6 +188,16 @@ class SerialBackup(keras.callbacks.History):
                 )
         for variable, value in zip(variables, saved, strict=True):
             variable.assign(value)
+
+    def _read(self) -> list[np.ndarray]:
+        try:
+            with self._file.open("rb") as file, np.load(file) as arrays:
+                self._saved = json.loads(str(arrays["progress"]))
+                return [arrays[f"v{number}"] for number in range(len(arrays.files) - 1)]
+        except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
+            raise ValueError(
+                f"{self._file} is damaged: copy it again, or remove it to begin anew."
+            ) from error
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Go on with the history of the file. Local."""

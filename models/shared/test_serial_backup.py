@@ -11,6 +11,7 @@ from models.shared.resuming import iterators_of_epochs, prepare_to_resume
 # Keras 3 hands variables to numpy in a way that numpy 2 warns about.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 SERIAL = Distribution(ParallelMethods.NONE)
+SETTINGS = {"batch_size": 3, "seed": 1}
 
 
 class Stop(keras.callbacks.Callback):
@@ -36,9 +37,16 @@ def make_model(width=1):
     return model
 
 
+def resume_from(
+    folder, model=None, data=None, *, distribution=SERIAL, settings=SETTINGS, resume=True
+):
+    model, data = model or make_model(), data or make_data()
+    return prepare_to_resume(distribution, model, data, folder, settings=settings, resume=resume)
+
+
 def train(folder=None, *, resume=False, stop=None):
     model, data = make_model(), make_data()
-    prepared = prepare_to_resume(SERIAL, model, data, folder, resume=resume)
+    prepared = resume_from(folder, model, data, resume=resume)
     callbacks = [*prepared.callbacks, *([] if stop is None else [Stop(stop)])]
     history = model.fit(
         data,
@@ -67,21 +75,29 @@ def test_a_backup_is_neither_overwritten_nor_read_into_another_model(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path, stop=1)
     with pytest.raises(SystemExit, match="go on with --resume, or remove"):
-        prepare_to_resume(SERIAL, make_model(), make_data(), tmp_path, resume=False)
+        resume_from(tmp_path, resume=False)
     other = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     other.compile("sgd", "mse")
     with pytest.raises(ValueError, match="is of another model"):
-        prepare_to_resume(SERIAL, other, make_data(), tmp_path, resume=True)
+        resume_from(tmp_path, other)
     with pytest.raises(ValueError, match=r"is \(1, 1\) there and \(1, 2\) in the model"):
-        prepare_to_resume(SERIAL, make_model(width=2), make_data(), tmp_path, resume=True)
+        resume_from(tmp_path, make_model(width=2))
+    single = make_data().unbatch().batch(1).apply(tf.data.experimental.assert_cardinality(10))
     with pytest.raises(ValueError, match="4 steps in an epoch, and now there are 10"):
-        prepare_to_resume(
-            SERIAL,
-            make_model(),
-            make_data().unbatch().batch(1).apply(tf.data.experimental.assert_cardinality(10)),
-            tmp_path,
-            resume=True,
-        )
+        resume_from(tmp_path, data=single)
+
+
+def test_other_flags_than_those_of_the_backup_are_refused(tmp_path):
+    folder = tmp_path / "run/backup"
+    with pytest.raises(KeyboardInterrupt):
+        train(folder, stop=1)
+    for changed in ({"seed": 2}, {"seed": 2, "batch_size": None}):
+        with pytest.raises(SystemExit, match=r"--seed was 1 and is 2.*as it began, or name"):
+            resume_from(folder, settings=SETTINGS | changed)
+    assert resume_from(folder).initial_epoch == 1
+    (folder / "backup.npz").write_bytes((folder / "backup.npz").read_bytes()[:-40])
+    with pytest.raises(ValueError, match=r"backup.npz is damaged: copy it"):
+        resume_from(folder)
 
 
 def test_a_backup_of_the_other_kind_is_refused_instead_of_beginning_anew(tmp_path):
@@ -92,14 +108,11 @@ def test_a_backup_of_the_other_kind_is_refused_instead_of_beginning_anew(tmp_pat
         folder.mkdir()
         (folder / name).touch()
         with pytest.raises(SystemExit, match=r"cannot read.*another --model_dir"):
-            prepare_to_resume(distribution, make_model(), make_data(), folder, resume=True)
+            resume_from(folder, distribution=distribution)
     killed_in_its_first_backup = tmp_path / "part"
     killed_in_its_first_backup.mkdir()
     (killed_in_its_first_backup / "backup.part").touch()
-    _, begin = prepare_to_resume(
-        SERIAL, make_model(), make_data(), killed_in_its_first_backup, resume=True
-    )
-    assert begin == 0
+    assert resume_from(killed_in_its_first_backup).initial_epoch == 0
 
 
 def test_iterators_that_fit_makes_are_counted():

@@ -9,7 +9,7 @@ from models.shared.training_flags import (
     Switch,
     add_training_flags,
     check_training_flags,
-    make_folder_for_results,
+    make_folders_for_results,
     seed,
 )
 
@@ -101,12 +101,20 @@ def test_seeds_are_those_that_generators_take():
             seed(text)
 
 
-def test_a_folder_for_results_is_made_or_refused_before_the_training(tmp_path):
-    make_folder_for_results(None)
-    make_folder_for_results(tmp_path / "a/b")
-    make_folder_for_results(tmp_path / "a/b")
+def test_folders_for_results_are_made_or_refused_before_the_training(tmp_path):
+    def make(model_dir=None, step_history=None):
+        make_folders_for_results(argparse.Namespace(model_dir=model_dir, step_history=step_history))
+
+    make()
+    for _ in range(2):
+        make(tmp_path / "a/b", tmp_path / "c/steps.json")
     assert (tmp_path / "a/b").is_dir()
+    assert (tmp_path / "c").is_dir()
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file/below"):
-        with pytest.raises(SystemExit, match="name a folder that can"):
-            make_folder_for_results(folder)
+        with pytest.raises(SystemExit, match=r"--model_dir=.* cannot be made or written into"):
+            make(folder)
+    with pytest.raises(SystemExit, match=r"--step_history=.* cannot be made or written into"):
+        make(step_history=tmp_path / "file/steps.json")
+    with pytest.raises(SystemExit, match="is a folder: name a file"):
+        make(step_history=tmp_path)

@@ -77,6 +77,13 @@ def _number(text: str, kind: Any, least: int, expected: str) -> Any:
     return value
 
 
+def path(text: str) -> Path:
+    """Return the path of a file or folder, for `type=`. Pure."""
+    if not text:
+        raise argparse.ArgumentTypeError("must name a file or folder, and is empty")
+    return Path(text)
+
+
 def save_frequency(text: str) -> int | str:
     """Return "epoch" or a number of steps, for `type=`. Pure."""
     return text if text == "epoch" else positive_int(text)
@@ -99,7 +106,7 @@ def add_training_flags(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("files")
     group.add_argument(
-        "--model_dir", type=Path, help="folder for backups, logs and the trained model"
+        "--model_dir", type=path, help="folder for backups, logs and the trained model"
     )
     group.add_argument(
         "--resume",
@@ -120,7 +127,7 @@ def add_training_flags(parser: argparse.ArgumentParser) -> None:
         help="write losses and metrics for TensorBoard into --model_dir",
     )
     group.add_argument(
-        "--step_history", type=Path, help="file for the loss of each step, a line of JSON each"
+        "--step_history", type=path, help="file for the loss of each step, a line of JSON each"
     )
     group = parser.add_argument_group("clocks")
     group.add_argument(
@@ -138,23 +145,25 @@ def check_training_flags(parser: argparse.ArgumentParser, arguments: argparse.Na
             parser.error(f"--{name} needs a folder: add --model_dir=FOLDER")
 
 
-def make_folder_for_results(folder: Path | None) -> None:
-    """Make `--model_dir` before a long training, which ends by writing into it. Local.
-
-    Args:
-        folder: Value of the flag.
+def make_folders_for_results(arguments: argparse.Namespace) -> None:
+    """Make the folders of `--model_dir` and `--step_history` before a long training. Local.
 
     Raises:
-        SystemExit: If it cannot be written into.
+        SystemExit: If one cannot be written into.
     """
-    if folder is None:
-        return
+    if arguments.model_dir is not None:
+        _make_folder(arguments.model_dir, f"--model_dir={arguments.model_dir}")
+    if arguments.step_history is not None:
+        _make_folder(arguments.step_history.parent, f"--step_history={arguments.step_history}")
+        if arguments.step_history.is_dir():
+            raise SystemExit(f"--step_history={arguments.step_history} is a folder: name a file.")
+
+
+def _make_folder(folder: Path, flag: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         is_writable = os.access(folder, os.W_OK | os.X_OK)
     except OSError:
         is_writable = False
     if not is_writable:
-        raise SystemExit(
-            f"--model_dir={folder} cannot be made or written into: name a folder that can."
-        )
+        raise SystemExit(f"{flag}: {folder} cannot be made or written into; name another one.")

@@ -19,6 +19,7 @@ from models.shared.training_flags import (
     add_training_flags,
     non_negative_float,
     non_negative_int,
+    path,
     positive_int,
     seed,
 )
@@ -39,6 +40,25 @@ WITHOUT_EFFECT = {
     "bigquery_metric_table": "nothing is sent to Google's cloud",
 }
 """Flags that the original accepted without using them, and why they do nothing here either."""
+
+DECIDING = (
+    "auto_data_dist",
+    "batch_size",
+    "bucketed",
+    "drop_remainder",
+    "dropout",
+    "label_smoothing",
+    "max_length",
+    "mixed_precision",
+    "num_hidden_layers",
+    "num_sentences",
+    "param_set",
+    "seed",
+    "source_language",
+    "synthetic_data",
+    "target_language",
+)
+"""Flags that a training keeps when it goes on from a backup, beside those of its optimizer."""
 
 logger = logging.getLogger("transformer")
 
@@ -159,11 +179,11 @@ def _add_data_flags(parser: argparse.ArgumentParser) -> None:
         "-dd",
         "--data_dir",
         "--dd",
-        type=Path,
+        type=path,
         default=Path("/tmp/translate_ende"),
         help="folder with TFRecords, train.en and train.de, or wmt14_translate of TFDS",
     )
-    group.add_argument("-vf", "--vocab_file", "--vf", type=Path, help="subwords or sentencepiece")
+    group.add_argument("-vf", "--vocab_file", "--vf", type=path, help="subwords or sentencepiece")
     group.add_argument("--vocab_size", type=positive_int, help="number of subwords")
     group.add_argument("--source_language", default="en", help="suffix of its files")
     group.add_argument("--target_language", default="de", help="suffix of its files")
@@ -235,8 +255,8 @@ def _add_evaluation_flags(parser: argparse.ArgumentParser) -> None:
         default=1,
         help="training stops so often to translate and score",
     )
-    group.add_argument("-bls", "--bleu_source", "--bls", type=Path, help="text to be translated")
-    group.add_argument("-blr", "--bleu_ref", "--blr", type=Path, help="its translation")
+    group.add_argument("-bls", "--bleu_source", "--bls", type=path, help="text to be translated")
+    group.add_argument("-blr", "--bleu_ref", "--blr", type=path, help="its translation")
     group.add_argument(
         "--evaluate_on",
         choices=["ranks", "master"],
@@ -255,7 +275,7 @@ def _add_evaluation_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_log_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-md", "--md", dest="model_dir", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("-md", "--md", dest="model_dir", type=path, help=argparse.SUPPRESS)
     parser.set_defaults(enable_time_history=True)
     group = parser.add_argument_group("logs and backups")
     group.add_argument(

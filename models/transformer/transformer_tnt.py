@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from models.shared.distribution import Distribution, ParallelMethods
-from models.shared.training_flags import make_folder_for_results
+from models.shared.training_flags import make_folders_for_results
 from models.transformer.flags import (
+    DECIDING,
     log_to_stderr,
     params_of,
     parse_flags,
@@ -42,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> keras.callbacks.History:
     """
     flags = parse_flags(argv)
     prepare_environment(flags)
-    make_folder_for_results(flags.model_dir)
+    make_folders_for_results(flags)
     distribution = Distribution(ParallelMethods(flags.distribute))
     log_to_stderr(distribution.is_master)
     warn_of_flags_without_effect(flags)
@@ -93,6 +94,7 @@ def train(
         task.train_model,
         training_data,
         flags.model_dir / "backup" if flags.model_dir and flags.enable_checkpointing else None,
+        settings={name: getattr(flags, name) for name in DECIDING},
         resume=flags.resume,
         save_freq=flags.backup_freq,
     )
