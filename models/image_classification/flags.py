@@ -21,6 +21,22 @@ from models.shared.training_flags import (
     seed,
 )
 
+DECIDING = (
+    "batch_size",
+    "drop_remainder",
+    "image_size",
+    "label_smoothing",
+    "mixed_precision",
+    "model_arch",
+    "num_classes",
+    "shuffle_seed",
+    "synchronized_batch_norm",
+    "synthetic_data",
+    "train_num_samples",
+    "weight_decay",
+)
+"""Flags that a training keeps when it goes on from a backup, beside those of its optimizer."""
+
 
 def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the flags as attributes; a wrong one ends the program. Local.
@@ -176,23 +192,6 @@ def _add_output_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--print_freq", type=positive_int, default=30, help="steps between printed runtimes"
     )
-
-
-DECIDING = (
-    "batch_size",
-    "drop_remainder",
-    "image_size",
-    "label_smoothing",
-    "mixed_precision",
-    "model_arch",
-    "num_classes",
-    "shuffle_seed",
-    "synchronized_batch_norm",
-    "synthetic_data",
-    "train_num_samples",
-    "weight_decay",
-)
-"""Flags that a training keeps when it goes on from a backup, beside those of its optimizer."""
 
 
 def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:

@@ -18,6 +18,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from models.shared.atomic_write import write_atomically
 from models.shared.distribution import Distribution, ParallelMethods
 
 SERIAL_FILE = "backup.npz"
@@ -74,7 +75,8 @@ def prepare_to_resume(
         _require_usable(path, distribution.method, resume=resume)
         _require_same_settings(path.with_name(SETTINGS_FILE), settings)
     elif distribution.is_master:
-        _write_settings(path.with_name(SETTINGS_FILE), settings)
+        content = json.dumps(dict(settings), indent=1).encode()
+        write_atomically(path.with_name(SETTINGS_FILE), content)
     if distribution.method is ParallelMethods.TNT:
         backup = keras.callbacks.BackupAndRestore(
             str(path), save_freq=save_freq, delete_checkpoint=delete_at_end
@@ -100,13 +102,6 @@ def _require_usable(path: Path, method: ParallelMethods, *, resume: bool) -> Non
             f"{path} holds the backup of a training with {of_backup}, which {other} cannot read: "
             "go on as it began, or name another --model_dir."
         )
-
-
-def _write_settings(file: Path, settings: Mapping[str, Any]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    scratch = file.with_suffix(".part")
-    scratch.write_text(json.dumps(dict(settings), indent=1), encoding="utf-8")
-    scratch.replace(file)
 
 
 def _require_same_settings(file: Path, settings: Mapping[str, Any]) -> None:

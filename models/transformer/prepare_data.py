@@ -23,8 +23,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from models.shared.atomic_write import write_atomically
 from models.shared.training_flags import non_negative_int, positive_int
-from models.transformer.text_files import write_atomically, write_lines
+from models.transformer.text_files import write_lines
 from models.transformer.vocabulary import Vocabulary, load_vocabulary
 
 Texts = tuple[list[str], list[str]]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+
+from models.shared.atomic_write import write_atomically
 
 
 def read_lines(path: str | Path) -> list[str]:
@@ -32,20 +32,3 @@ def read_lines(path: str | Path) -> list[str]:
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     """Write lines as UTF-8, atomically."""
     write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
-
-
-def write_atomically(path: str | Path, content: bytes) -> None:
-    """Write a file such that it is there as a whole or not at all; make its folder if need be."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(scratch, 0o666 & ~umask)
-        os.replace(scratch, path)
-    except BaseException:
-        os.unlink(scratch)
-        raise

@@ -20,11 +20,10 @@ from models.transformer.data.sentence_pairs import SentencePairs, Sequences, beg
 
 PREFIX = "wmt32k"
 RECORDS_AT_A_TIME = 4096  # that are parsed by one operation
-SHARD_NAME = re.compile(r"(?P<prefix>.+)-\d+-of-(?P<number>\d+)")
+SHARD_NAME = re.compile(r"(.+)-\d+-of-(\d+)")
 FIELDS = {name: tf.io.RaggedFeature(tf.int64) for name in ("inputs", "targets")}
 HEADER_BYTES = 12  # the length of the first record, and its checksum
 FRAME_BYTES = HEADER_BYTES + 4  # around each record, with its checksum
-ALL = -1  # records; as tf.data says it
 
 
 def find_records(folder: str | Path, split: str) -> list[Path]:
@@ -35,7 +34,8 @@ def find_records(folder: str | Path, split: str) -> list[Path]:
     """
     beside = sorted(path for path in Path(folder).glob(f"*{split}*") if path.is_file())
     shards = {path: match.groups() for path in beside if (match := SHARD_NAME.fullmatch(path.name))}
-    with_records = {shards.get(path) for path in beside if is_record_file(path)} - {None}
+    records = {path for path in beside if is_record_file(path)}
+    with_records = {shards[path] for path in records & shards.keys()}
     counts = Counter(shards.values())
     for path, shard in shards.items():
         if shard in with_records and counts[shard] != int(shard[1]):
@@ -44,7 +44,7 @@ def find_records(folder: str | Path, split: str) -> list[Path]:
                 "the others, too."
             )
     # A shard whose first record is cut does not look like one; reading names it.
-    return [path for path in beside if shards.get(path) in with_records or is_record_file(path)]
+    return [path for path in beside if path in records or shards.get(path) in with_records]
 
 
 def is_record_file(path: Path) -> bool:
@@ -66,29 +66,34 @@ def read_records(paths: Sequence[Path], num_pairs: int | None = None) -> Sentenc
         ValueError: If a file is damaged, or a record has no such lists.
     """
     parts: list[SentencePairs] = []
-    missing = ALL if num_pairs is None else num_pairs
+    num_read = 0
     for path in paths:
-        for part in parts_of_file(path, missing):
+        if num_read == num_pairs:
+            break
+        for part in parts_of_file(path, None if num_pairs is None else num_pairs - num_read):
             parts.append(part)
-            missing -= part.num_pairs if num_pairs is not None else 0
+            num_read += part.num_pairs
     sides = zip(*parts, strict=True) if parts else ((), ())
     return SentencePairs(*(concatenate(side) for side in sides))
 
 
-def parts_of_file(path: Path, num_pairs: int) -> Iterator[SentencePairs]:
+def parts_of_file(path: Path, num_pairs: int | None) -> Iterator[SentencePairs]:
     """Read a file, some records at a time.
 
     Args:
         path: Of the file.
-        num_pairs: So many are read, or `ALL`.
+        num_pairs: So many are read; None reads all.
 
     Raises:
         ValueError: If the file is damaged, or a record has no such lists.
     """
-    records = tf.data.TFRecordDataset(str(path)).take(num_pairs).batch(RECORDS_AT_A_TIME)
+    records = tf.data.TFRecordDataset(str(path))
+    if num_pairs is not None:
+        records = records.take(num_pairs)
+    parsed = records.batch(RECORDS_AT_A_TIME).map(parse_records, tf.data.AUTOTUNE)
     missing = path.stat().st_size
     try:
-        for fields, size in records.map(parse_records, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE):
+        for fields, size in parsed.prefetch(tf.data.AUTOTUNE):
             pairs = SentencePairs(*(sequences_of(fields[name]) for name in FIELDS))
             if min(side.lengths.min() for side in pairs) == 0:  # as a missing list is read
                 raise not_of_pairs(path)
@@ -98,7 +103,7 @@ def parts_of_file(path: Path, num_pairs: int) -> Iterator[SentencePairs]:
         raise damaged(path) from error
     except tf.errors.InvalidArgumentError as error:
         raise not_of_pairs(path) from error
-    if num_pairs == ALL and missing:  # a record without all of its length ends the dataset
+    if num_pairs is None and missing:  # a record without all of its length ends the dataset
         raise damaged(path)
 
 
