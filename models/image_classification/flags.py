@@ -13,6 +13,7 @@ from models.image_classification.architectures import (
 )
 from models.shared.training_flags import (
     Switch,
+    add_output_flags,
     add_training_flags,
     check_training_flags,
     non_negative_float,
@@ -170,9 +171,7 @@ def _add_schedule_flags(parser: argparse.ArgumentParser) -> None:
 
 def _add_output_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
-    group.add_argument(
-        "--verbose", type=int, choices=[0, 1, 2], default=2, help="as in `fit` of Keras"
-    )
+    add_output_flags(group, "--profile_runtimes", print_freq=30)
     group.add_argument(
         "--enable_checkpoints",
         "--enable_checkpoint_and_export",
@@ -182,15 +181,6 @@ def _add_output_flags(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--profile_dir", type=path, help="folder for TensorBoard, with a profile of steps 10 to 20"
-    )
-    group.add_argument(
-        "--profile_runtimes", action=Switch, default=False, help="print runtimes of steps, epochs"
-    )
-    group.add_argument(
-        "--logging_freq", type=positive_int, default=10, help="steps between recorded runtimes"
-    )
-    group.add_argument(
-        "--print_freq", type=positive_int, default=30, help="steps between printed runtimes"
     )
 
 

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from models.image_classification.record_files import RecordIndex, index_records, read_record
+from models.shared.record_shards import ShardSet, require_all_shards, sets_of_shards
 
 SPLITS = {"train": ("train",), "validation": ("validation", "val")}
 """Names that a split may have on disks."""
@@ -82,15 +83,13 @@ def find_files(data_dir: str | Path, split: str) -> FoundFiles:
     """
     root = Path(data_dir)
     for name in SPLITS[split]:
-        files = sorted(root.glob(f"{name}-*-of-*"))
-        if files:
-            return _record_files("classic", files)
+        if sets := sets_of_shards(sorted(root.glob(f"{name}-*-of-*"))):
+            return _index_one("classic", sets)
         if (root / name).is_dir():
             return _find_in_folders(root / name, _classes_of(root, root / name))
         for depth in ("", "*/", "*/*/"):
-            files = sorted(root.glob(f"{depth}*-{name}.tfrecord-*-of-*"))
-            if files:
-                return _record_files("tfds", files)
+            if sets := sets_of_shards(sorted(root.glob(f"{depth}*-{name}.tfrecord-*-of-*"))):
+                return _index_one("tfds", sets)
     raise FileNotFoundError(
         f"{root} holds no pictures for {split}. Looked for {split}-00000-of-... (classic "
         f"TFRecords), ...-{split}.tfrecord-00000-of-... (tensorflow-datasets, also in folders "
@@ -98,19 +97,15 @@ def find_files(data_dir: str | Path, split: str) -> FoundFiles:
     )
 
 
-def _record_files(layout: str, files: list[Path]) -> FoundFiles:
-    folders = {file.parent for file in files}
-    if len(folders) > 1:
+def _index_one(layout: str, sets: Mapping[ShardSet, list[Path]]) -> FoundFiles:
+    if len(sets) > 1:
         raise ValueError(
-            "Several data sets were found, in " + ", ".join(map(str, sorted(folders))) + ": "
-            "give --data_dir the folder of one."
+            "Several data sets were found, "
+            + ", ".join(f"{prefix}-*-of-{number:05d}" for prefix, number in sorted(sets))
+            + ": give --data_dir the folder of one."
         )
-    expected = int(files[0].name.rpartition("-of-")[2])
-    if len(files) != expected:
-        raise FileNotFoundError(
-            f"{files[0].parent} holds {len(files)} of the {expected} files of {files[0].name}: "
-            "copy the others, too."
-        )
+    [(shard_set, files)] = sets.items()
+    require_all_shards(shard_set, files)
     index = index_records(files)
     if not len(index.offsets):
         raise ValueError(

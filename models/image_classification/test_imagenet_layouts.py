@@ -204,6 +204,13 @@ def test_two_versions_of_a_data_set_are_not_mixed(tmp_path):
         find_files(tmp_path, "train")
 
 
+def test_two_data_sets_in_one_folder_are_not_mixed(tmp_path):
+    for num_files in (2, 3):
+        small_datasets.write_classic_records(tmp_path, "train", cut_out(6), num_files)
+    with pytest.raises(ValueError, match=r"train-\*-of-00002, .*train-\*-of-00003: give"):
+        find_files(tmp_path, "train")
+
+
 def test_a_file_that_was_cut_off_is_named(tmp_path):
     write("classic", tmp_path)
     path = tmp_path / "train-00000-of-00002"

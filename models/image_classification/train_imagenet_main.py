@@ -35,6 +35,7 @@ def train(arguments: argparse.Namespace) -> keras.callbacks.History:
     """
     import keras
 
+    from models.image_classification.damaged_pictures import told_how_to_find_them
     from models.shared.resuming import prepare_to_resume
 
     make_folders_for_results(arguments)
@@ -58,16 +59,17 @@ def train(arguments: argparse.Namespace) -> keras.callbacks.History:
         resume=arguments.resume,
         save_freq=arguments.backup_freq,
     )
-    history = model.fit(
-        train_dataset,
-        epochs=arguments.train_epochs,
-        initial_epoch=resumption.initial_epoch,
-        validation_data=val_dataset,
-        validation_freq=arguments.val_freq,
-        callbacks=[*resumption.callbacks, *make_callbacks(arguments, distribution)],
-        shuffle=False,  # the dataset does
-        verbose=arguments.verbose,
-    )
+    with told_how_to_find_them(arguments.data_dir):
+        history = model.fit(
+            train_dataset,
+            epochs=arguments.train_epochs,
+            initial_epoch=resumption.initial_epoch,
+            validation_data=val_dataset,
+            validation_freq=arguments.val_freq,
+            callbacks=[*resumption.callbacks, *make_callbacks(arguments, distribution)],
+            shuffle=False,  # the dataset does
+            verbose=arguments.verbose,
+        )
     if arguments.model_dir is not None:
         model.save(arguments.model_dir / "model.keras")
     return history

@@ -7,6 +7,7 @@ The run ends with the very bits of one that was not interrupted. On ranks that i
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import zipfile
@@ -26,6 +27,9 @@ SERIAL_FILE = "backup.npz"
 SERIAL_SCRATCH = "backup.part"
 SETTINGS_FILE = "backup_settings.json"
 """Beside the folder of the backup: the flags that it was made with."""
+
+
+logger = logging.getLogger("trainer")
 
 
 class Resumption(NamedTuple):
@@ -221,8 +225,17 @@ class SerialBackup(keras.callbacks.History):
         temporary.replace(self._file)
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Delete the backup. Local."""
-        if self._delete_at_end:
+        """Delete the backup, if it is not of more epochs than were asked for. Local."""
+        finished, wanted = len(self._saved["epoch"]), self.params["epochs"]
+        if finished > wanted:
+            logger.warning(
+                "Nothing is trained, and %s is kept: it is from epoch %d, and the training is to "
+                "end after epoch %d.",
+                self._file,
+                finished,
+                wanted,
+            )
+        elif self._delete_at_end:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -44,13 +44,13 @@ def resume_from(
     return prepare_to_resume(distribution, model, data, folder, settings=settings, resume=resume)
 
 
-def train(folder=None, *, resume=False, stop=None):
+def train(folder=None, *, resume=False, stop=None, epochs=4):
     model, data = make_model(), make_data()
     prepared = resume_from(folder, model, data, resume=resume)
     callbacks = [*prepared.callbacks, *([] if stop is None else [Stop(stop)])]
     history = model.fit(
         data,
-        epochs=4,
+        epochs=epochs,
         initial_epoch=prepared.initial_epoch,
         callbacks=callbacks,
         verbose=0,
@@ -69,6 +69,17 @@ def test_a_training_that_was_stopped_ends_with_the_same_bits_and_history(tmp_pat
     for actual, expected in zip(weights, expected_weights, strict=True):
         np.testing.assert_array_equal(actual, expected)
     assert not (tmp_path / "backup").exists()
+
+
+def test_a_backup_of_more_epochs_than_asked_for_is_kept(tmp_path, caplog):
+    folder = tmp_path / "backup"
+    with pytest.raises(KeyboardInterrupt):
+        train(folder, stop=3)
+    history, _ = train(folder, resume=True, epochs=2)
+    assert history.epoch == [0, 1, 2]
+    assert "from epoch 3, and the training is to end after epoch 2" in caplog.text
+    history, _ = train(folder, resume=True)
+    assert history.epoch == [0, 1, 2, 3]
 
 
 def test_a_backup_is_neither_overwritten_nor_read_into_another_model(tmp_path):

@@ -138,6 +138,28 @@ def add_training_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_output_flags(group: Any, profiler_switch: str, print_freq: int) -> None:
+    """Add the flags for what is printed while a model is trained. Local.
+
+    Args:
+        group: Of a parser, to which they belong.
+        profiler_switch: Name of the flag that turns a `RuntimeProfiler` on.
+        print_freq: Steps after which it prints, if nothing else is asked for.
+    """
+    group.add_argument(
+        "--verbose", type=int, choices=[0, 1, 2], default=2, help="as in `fit` of Keras"
+    )
+    group.add_argument(
+        profiler_switch, action=Switch, default=False, help="print runtimes of steps and epochs"
+    )
+    group.add_argument(
+        "--logging_freq", type=positive_int, default=10, help="steps between recorded runtimes"
+    )
+    group.add_argument(
+        "--print_freq", type=positive_int, default=print_freq, help="steps between printed runtimes"
+    )
+
+
 def check_training_flags(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     """End the program if shared flags contradict each other. Local."""
     for name in ("resume", "enable_tensorboard"):

@@ -41,17 +41,6 @@ def compute_bleu(
     }
 
 
-def compute_bleu_of_files(
-    translation_file: str | Path, reference_file: str | Path, tokenizer: str = TOKENIZER
-) -> dict[str, float]:
-    """Return the BLEU of a text against another, line by line; see `compute_bleu`.
-
-    Raises:
-        ValueError: If the files have different numbers of lines.
-    """
-    return compute_bleu(read_lines(translation_file), read_lines(reference_file), tokenizer)
-
-
 def require_as_many_lines(source_file: str | Path, reference_file: str | Path) -> None:
     """Check before a long training that its translations can be scored.
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from models.shared.training_flags import (
     Switch,
+    add_output_flags,
     add_training_flags,
     non_negative_float,
     non_negative_int,
@@ -290,18 +291,7 @@ def _add_log_flags(parser: argparse.ArgumentParser) -> None:
         default=False,
         help="log accuracies and perplexity beside the loss",
     )
-    group.add_argument(
-        "--enable_profiler", action=Switch, default=False, help="print runtimes of steps"
-    )
-    group.add_argument(
-        "--logging_freq", type=positive_int, default=10, help="steps between two records"
-    )
-    group.add_argument(
-        "--print_freq", type=positive_int, default=50, help="steps between two prints of records"
-    )
-    group.add_argument(
-        "--verbose", type=int, choices=[0, 1, 2], default=2, help="how Keras shows progress"
-    )
+    add_output_flags(group, "--enable_profiler", print_freq=50)
 
 
 def _add_runtime_flags(parser: argparse.ArgumentParser) -> None:

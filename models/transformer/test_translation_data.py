@@ -288,7 +288,7 @@ def test_missing_shards_are_noticed_and_empty_ones_are_not_missing(tmp_path):
     assert find_records(tmp_path, "train") == paths
     assert read_records(paths).num_pairs == 2
     paths[1].unlink()
-    with pytest.raises(ValueError, match="holds 2 of the 3 files of wmt32k-train-00001"):
+    with pytest.raises(FileNotFoundError, match="holds 2 of the 3 files of wmt32k-train-00001"):
         find_records(tmp_path, "train")
 
 

@@ -8,19 +8,17 @@ counts is `train` or `dev` in the name. Each record is an Example with the int64
 from __future__ import annotations
 
 import os
-import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
+from models.shared.record_shards import require_all_shards, sets_of_shards
 from models.transformer.data.sentence_pairs import SentencePairs, Sequences, begins_of, concatenate
 
 PREFIX = "wmt32k"
 RECORDS_AT_A_TIME = 4096  # that are parsed by one operation
-SHARD_NAME = re.compile(r"(.+)-\d+-of-(\d+)")
 FIELDS = {name: tf.io.RaggedFeature(tf.int64) for name in ("inputs", "targets")}
 HEADER_BYTES = 12  # the length of the first record, and its checksum
 FRAME_BYTES = HEADER_BYTES + 4  # around each record, with its checksum
@@ -30,21 +28,16 @@ def find_records(folder: str | Path, split: str) -> list[Path]:
     """Return the files with records of a split, sorted; other files may be beside them.
 
     Raises:
-        ValueError: If shards are missing, by the number in the names of the others.
+        FileNotFoundError: If shards are missing, by the number in the names of the others.
     """
     beside = sorted(path for path in Path(folder).glob(f"*{split}*") if path.is_file())
-    shards = {path: match.groups() for path in beside if (match := SHARD_NAME.fullmatch(path.name))}
     records = {path for path in beside if is_record_file(path)}
-    with_records = {shards[path] for path in records & shards.keys()}
-    counts = Counter(shards.values())
-    for path, shard in shards.items():
-        if shard in with_records and counts[shard] != int(shard[1]):
-            raise ValueError(
-                f"{folder} holds {counts[shard]} of the {int(shard[1])} files of {path.name}: copy "
-                "the others, too."
-            )
-    # A shard whose first record is cut does not look like one; reading names it.
-    return [path for path in beside if path in records or shards.get(path) in with_records]
+    for shard_set, shards in sets_of_shards(beside).items():
+        if records.intersection(shards):
+            require_all_shards(shard_set, shards)
+            # A shard whose first record is cut does not look like one; reading names it.
+            records.update(shards)
+    return sorted(records)
 
 
 def is_record_file(path: Path) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
-import loops
+import loop_mistakes
+import loops_of_guides
 import numpy as np
 import pytest
+import step_functions
 from test_own_methods import assert_equal_to_serial
 
 SIZES = [2, *(pytest.param(size, marks=pytest.mark.thorough) for size in (1, 3))]
@@ -21,19 +23,19 @@ SIZES = [2, *(pytest.param(size, marks=pytest.mark.thorough) for size in (1, 3))
 def test_loop_from_scratch_gives_the_serial_result(
     shares_dataset: bool, run_eagerly: bool, size: int, pool_of: Any
 ) -> None:
-    assert_equal_to_serial(loops.from_scratch, size, pool_of, shares_dataset, run_eagerly)
+    assert_equal_to_serial(loops_of_guides.from_scratch, size, pool_of, shares_dataset, run_eagerly)
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     "function",
     [
-        loops.gan,
-        loops.vae,
-        loops.gradient_penalty,
-        loops.all_kinds_of_arguments,
-        loops.variable_of_its_own,
-        loops.sums_and_branches,
+        loops_of_guides.gan,
+        loops_of_guides.vae,
+        loops_of_guides.gradient_penalty,
+        step_functions.all_kinds_of_arguments,
+        step_functions.variable_of_its_own,
+        step_functions.sums_and_branches,
     ],
     ids=lambda function: function.__name__,
 )
@@ -44,7 +46,7 @@ def test_step_function_gives_the_serial_result(function: Any, size: int, pool_of
 def test_files_that_all_ranks_write_of_plain_models_are_whole(
     pool_of: Any, tmp_path: pathlib.Path
 ) -> None:
-    for found in pool_of(2).run(loops.files, str(tmp_path)):
+    for found in pool_of(2).run(step_functions.files, str(tmp_path)):
         for weights in found["weights"]:
             for one, expected in zip(weights, found["expected"], strict=True):
                 np.testing.assert_array_equal(one, expected)
@@ -68,20 +70,20 @@ def test_mistakes_in_calls_are_named(pool_of: Any) -> None:
         "dataset": "`tnt.data.distribute` takes a `tf.data.Dataset`",
         "probe": "`probe` must be one of",
     }
-    for found in pool_of(2).run(loops.mistakes):
+    for found in pool_of(2).run(loop_mistakes.mistakes):
         for name, text in expected.items():
             assert text in found[name], name
         assert found["right"] == ""
 
 
 def test_weights_that_one_rank_changes_between_steps_are_named(pool_of: Any) -> None:
-    for of_function, of_batch in pool_of(2).run(loops.changed_by_one_rank):
+    for of_function, of_batch in pool_of(2).run(loop_mistakes.changed_by_one_rank):
         for error in (of_function, of_batch):
             assert "is not the same on all ranks: ranks [1] differ from rank 0" in error
 
 
 def test_loop_without_a_step_function_is_named_at_its_first_step(pool_of: Any) -> None:
-    for over_parts, over_all in pool_of(2).run(loops.loop_without_function):
+    for over_parts, over_all in pool_of(2).run(loop_mistakes.loop_without_function):
         assert "while an iterator of `tnt.data.distribute(...)` is in use" in over_parts
         assert "`@tnt.function`" in over_parts
         assert over_all == ""
@@ -89,7 +91,7 @@ def test_loop_without_a_step_function_is_named_at_its_first_step(pool_of: Any) -
 
 def test_elements_of_a_distributed_dataset_are_the_rows_of_each_rank(pool_of: Any) -> None:
     samples = list(range(7))
-    for rank, found in enumerate(pool_of(3).run(loops.parts_of_a_dataset)):
+    for rank, found in enumerate(pool_of(3).run(step_functions.parts_of_a_dataset)):
         batches = [samples[begin : begin + 3][rank::3] or [6] for begin in (0, 3, 6)]
         one_pass = [(batch, [2 * i for i in batch]) for batch in batches]
         assert found == {"passes": [one_pass] * 2, "length": 3, "spec": True}

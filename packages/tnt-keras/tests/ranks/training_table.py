@@ -117,7 +117,7 @@ def _losses() -> dict[str, Loss]:
     }
 
 
-FAILING = {"Muon"} if Version(keras.__version__) < Version("3.12") else set()
+FAILING = {"Muon"} if Version(keras.__version__) < Version("3.13") else set()
 """What plain Keras has, but cannot train with."""
 
 

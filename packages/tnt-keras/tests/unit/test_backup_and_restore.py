@@ -80,6 +80,19 @@ def test_a_backup_that_is_kept_lets_a_longer_fit_go_on(tmp_path: pathlib.Path) -
     assert not (tmp_path / "a").exists()
 
 
+def test_a_backup_from_beyond_the_last_epoch_is_kept(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = _model()
+    backup = keras.callbacks.BackupAndRestore(tmp_path, save_freq=1)
+    _interrupt(model, backup, 7)
+    with caplog.at_level(logging.WARNING, "tnt_keras"):
+        assert _fit(model, keras.callbacks.BackupAndRestore(tmp_path), epochs=2).epoch == [0, 1]
+    assert "it is from epoch 3, and `fit` is to end after epoch 2" in caplog.text
+    history = _fit(model, keras.callbacks.BackupAndRestore(tmp_path), epochs=4)
+    assert history.epoch == [0, 1, 2, 3]
+
+
 def test_other_files_in_the_folder_stay(tmp_path: pathlib.Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     _fit(_model(), keras.callbacks.BackupAndRestore(tmp_path))

@@ -148,8 +148,18 @@ class FitBackup:
             return initial_epoch
         self.progress = copy.deepcopy(self._saved.progress)
         self._validated = list(self.progress.validated)
-        is_over = self.progress.stops and not self.progress.is_within_epoch
-        return epochs if is_over else self.progress.epoch
+        if self.progress.stops and not self.progress.is_within_epoch:
+            return epochs
+        if (self.progress.epoch, self.progress.executions) > (epochs, 0):
+            self._deletes = False
+            logger.warning(
+                "Nothing is trained, and the backup in %s is kept: it is from epoch %d, and `fit` "
+                "is to end after epoch %d.",
+                self._callback.backup_dir,
+                self.progress.epoch + self.progress.is_within_epoch,
+                epochs,
+            )
+        return self.progress.epoch
 
     def restore_variables(self) -> None:
         """Give the model the values of the backup, if there is one. Local."""

@@ -1,0 +1,99 @@
+"""A picture that cannot be decoded ends the training with the command that names its file."""
+
+import re
+import shlex
+
+import pytest
+from run_command import run_command
+
+from models.image_classification import small_datasets
+from models.image_classification.damaged_pictures import find_damaged, main
+from models.image_classification.flags import parse_arguments
+from models.image_classification.small_datasets import SmallPicture, cut_out
+from models.image_classification.train_imagenet_main import train
+
+WHOLE = cut_out(5)
+CUT = WHOLE[0].encoded[:300]
+TRAINING = [
+    "--model_arch=resnet8",
+    "--image_size=16",
+    "--num_classes=2",
+    "--batch_size=2",
+    "--train_num_samples=6",
+    "--val_num_samples=2",
+    "--train_epochs=1",
+    "--verbose=0",
+]
+
+
+def write_folders(root):
+    """Write class folders in which three pictures of six are damaged."""
+    for split in ("train", "val"):
+        small_datasets.write_class_folders(root / split, WHOLE)
+    damaged = [root / "train/china" / f"{number:04d}.JPEG" for number in (0, 2, 9)]
+    for path, content in zip(damaged, (CUT, b"", b"no picture"), strict=True):
+        path.write_bytes(content)
+    return damaged
+
+
+def test_every_damaged_picture_of_class_folders_is_named(tmp_path, capsys):
+    damaged = write_folders(tmp_path)
+    with pytest.raises(SystemExit) as status:
+        main([f"--data_dir={tmp_path}"])
+    assert status.value.code == 1
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == list(map(str, damaged))
+    assert printed.err == "3 damaged pictures\n"
+
+
+@pytest.mark.parametrize("layout", ["classic", "tfds"])
+def test_damaged_pictures_in_records_are_named_by_file_and_place(layout, tmp_path):
+    write = getattr(small_datasets, f"write_{layout}_records")
+    write(tmp_path, "train", [*WHOLE, SmallPicture(CUT, 1)])
+    [name] = find_damaged(tmp_path, "train")
+    path, _, offset = name.partition(": the record at byte ")
+    assert "-00001-of-00002" in path
+    with open(path, "rb") as file:
+        file.seek(int(offset))
+        record = file.read()
+    assert CUT in record
+    assert WHOLE[3].encoded not in record
+
+
+def test_a_record_that_was_changed_is_named(tmp_path):
+    small_datasets.write_classic_records(tmp_path, "train", WHOLE, num_files=1)
+    path = tmp_path / "train-00000-of-00001"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    [name] = find_damaged(tmp_path, "train")
+    assert name.startswith(str(path))
+
+
+def test_nothing_is_printed_and_the_status_is_0_if_all_is_well(tmp_path, capsys):
+    for split in ("train", "val"):
+        small_datasets.write_class_folders(tmp_path / split, WHOLE)
+    with pytest.raises(SystemExit) as status:
+        main([f"--data_dir={tmp_path}"])
+    assert status.value.code == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_the_trainer_says_which_command_names_the_picture_and_it_does(tmp_path):
+    damaged = write_folders(tmp_path)
+    arguments = parse_arguments([*TRAINING, f"--data_dir={tmp_path}", "--distribute=none"])
+    with pytest.raises(ValueError, match="is damaged") as error:
+        train(arguments)
+    command = re.search("python .*", str(error.value))
+    finished = run_command(command[0])
+    assert finished.status == 1, finished.messages
+    assert finished.output.splitlines() == list(map(str, damaged))
+
+
+def test_ranks_say_so_too_and_all_end(tmp_path):
+    write_folders(tmp_path)
+    trainer = "models/image_classification/train_imagenet_main.py"
+    flags = shlex.join([*TRAINING, f"--data_dir={tmp_path}"])
+    finished = run_command(f"TNT_PROBE=off tarantella -n 2 -- {trainer} {flags}")
+    assert finished.status == 1, finished.messages
+    assert "is damaged. This names its file" in finished.messages
