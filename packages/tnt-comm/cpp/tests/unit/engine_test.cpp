@@ -112,6 +112,71 @@ TEST_F(EngineTest, ManyThreadsMaySubmitAndWait) {
   for (auto& thread : threads) thread.join();
 }
 
+/// Callers look for progress as long as the test runs; the engine's thread sleeps until it is rung.
+class SleepyEngineTest : public ::testing::Test {
+ protected:
+  static constexpr std::chrono::seconds kLong{60};
+
+  /// Starts a thread that waits for an operation, and returns when it polls.
+  std::thread wait_for(const std::shared_ptr<Scripted>& operation) {
+    engine.submit(std::make_shared<Stream>(), operation, Engine::Driver::caller);
+    std::thread caller([this, operation] {
+      engine.wait(operation->completion, 1, Deadline(kLong.count()).end());
+    });
+    while (words.num_pollers.load() == 0) std::this_thread::yield();
+    return caller;
+  }
+  static bool is_done_soon(const Scripted& operation) {
+    return operation.completion.wait_until(1, Deadline(5).end());
+  }
+
+  DoorbellWords words;
+  FutexDoorbell doorbell{words};
+  Engine engine{doorbell, EngineSettings{.poll = {.spin_time = {}, .yield_time = kLong},
+                                         .supervision_interval = kLong,
+                                         .heartbeat_interval = kLong}};
+};
+
+TEST_F(SleepyEngineTest, WhatWasSubmittedWhileACallerPolledGoesOnWhenTheCallerHasItsResult) {
+  while (words.num_sleepers.load() == 0) std::this_thread::yield();
+  const auto awaited = std::make_shared<Scripted>();
+  std::thread caller = wait_for(awaited);
+  const auto other = std::make_shared<Scripted>();
+  engine.submit(std::make_shared<Stream>(), other);
+  awaited->is_ready = true;
+  caller.join();
+  other->is_ready = true;
+  ring_if_heard(words);
+  EXPECT_TRUE(is_done_soon(*other));
+}
+
+/// A peer acts for another operation just when this one is done.
+class LastAct : public Scripted {
+ public:
+  LastAct(DoorbellWords& words, Scripted& other) : words_(words), other_(other) {}
+  Progress advance() override {
+    if (!is_ready) return Progress::pending;
+    other_.is_ready = true;
+    ring_if_heard(words_);
+    return Progress::done;
+  }
+
+ private:
+  DoorbellWords& words_;
+  Scripted& other_;
+};
+
+TEST_F(SleepyEngineTest, WhatPeersDidWhileACallerPolledIsSeenWhenTheCallerHasItsResult) {
+  const auto other = std::make_shared<Scripted>();
+  engine.submit(std::make_shared<Stream>(), other);
+  while (words.num_listeners.load() == 0) std::this_thread::yield();
+  const auto awaited = std::make_shared<LastAct>(words, *other);
+  std::thread caller = wait_for(awaited);
+  awaited->is_ready = true;
+  caller.join();
+  EXPECT_TRUE(is_done_soon(*other));
+}
+
 TEST(Patience, IsOverUntilItIsRenewed) {
   Patience patience(
       {.spin_time = std::chrono::microseconds(50), .yield_time = std::chrono::microseconds(50)});

@@ -129,8 +129,10 @@ bool Engine::help(const Completion& completion, std::uint32_t count, Clock::time
   doorbell_.end_polling();
   if (is_complete) num_helps_.fetch_add(1);
   is_helped_.store(false);
-  // What is left is for the engine, now or soon.
-  if (!is_complete && num_unfinished_.load() > 0) doorbell_.ring();
+  // What is left is for the engine: now, or soon if it is awake and looks by itself. Nobody else
+  // wakes it: who submits does not ring while somebody polls, nor do peers.
+  const bool is_left_now = !is_complete || is_asleep_.load();
+  if (is_left_now && num_unfinished_.load() > 0) doorbell_.ring();
   return is_complete;
 }
 
@@ -181,10 +183,16 @@ bool Engine::is_left_to_caller() {
 }
 
 void Engine::sleep(std::uint32_t seen, Clock::time_point last_event) {
+  is_asleep_.store(true);  // before it looks whether there is work; see help()
   if (num_unfinished_.load() == 0) {
     doorbell_.wait(seen, settings_.heartbeat_interval);
-    return;
+  } else {
+    sleep_among_work(seen, last_event);
   }
+  is_asleep_.store(false);
+}
+
+void Engine::sleep_among_work(std::uint32_t seen, Clock::time_point last_event) {
   const Clock::duration longest =
       settings_.is_doorbell_rung_by_peers
           ? std::min(settings_.supervision_interval, settings_.heartbeat_interval)

@@ -93,6 +93,7 @@ class Engine {
  private:
   void run();
   void sleep(std::uint32_t seen, Clock::time_point last_event);
+  void sleep_among_work(std::uint32_t seen, Clock::time_point last_event);
   bool is_left_to_caller();
   bool help(const Completion& completion, std::uint32_t count, Clock::time_point end);
   bool advance_all();                   // true if something moved
@@ -122,6 +123,7 @@ class Engine {
   std::atomic<bool> is_helped_{false};       // by a caller, who polls for progress
   std::atomic<std::uint32_t> num_helps_{0};  // that ended with what was waited for
   std::uint32_t num_helps_seen_ = 0;         // by the engine's thread
+  std::atomic<bool> is_asleep_{false};       // the engine's thread
   std::atomic<bool> is_stopping_{false};
   std::mutex stop_mutex_;
   std::thread thread_;

@@ -5,6 +5,7 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
+#include "tnt/comm/kernel/gradual_underflow.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {
@@ -31,6 +32,7 @@ void pack_scaled(void* dst, const void* src, std::size_t count, DType dtype, dou
   } else if (factor == 1.0) {
     std::memcpy(dst, src, num_bytes);
   } else {
+    const GradualUnderflow on_this_thread;
     kernels().scale[static_cast<std::size_t>(dtype)](dst, src, count, factor);
   }
 }
@@ -44,6 +46,7 @@ void pack_narrowed(void* dst, const void* src, std::size_t count, DType narrow, 
   } else if (factor == 1.0) {
     kernels().narrow[index_of(narrow)](target, source, count);
   } else {
+    const GradualUnderflow on_this_thread;
     kernels().scale_narrow[index_of(narrow)](target, source, count, static_cast<float>(factor));
   }
 }

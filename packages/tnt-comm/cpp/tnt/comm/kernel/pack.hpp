@@ -12,7 +12,8 @@ void require_scalable(DType dtype, double factor);
 
 /// dst = factor * src in one pass. A factor of 0 writes zeros whatever the
 /// source holds (0 * NaN would be NaN), a factor of 1 copies the bits.
-/// 16-bit floats are multiplied as float32 and rounded once.
+/// 16-bit floats are multiplied as float32 and rounded once. Subnormal numbers
+/// are kept on every thread (see GradualUnderflow).
 void pack_scaled(void* dst, const void* src, std::size_t count, DType dtype, double factor);
 
 /// dst = src * factor as above, for float32 that become float16 or bfloat16:

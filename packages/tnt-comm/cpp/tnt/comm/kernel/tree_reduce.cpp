@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/kernel/gradual_underflow.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {
@@ -36,6 +37,7 @@ void TreeReducer::reduce(void* dst, const std::byte* const* sources, std::size_t
 
 void TreeReducer::reduce_to(std::span<std::byte* const> targets, const std::byte* const* sources,
                             std::size_t num_sources, std::size_t count) {
+  const GradualUnderflow on_this_thread;
   const std::size_t stride = size_of(dtype_);
   // Two vectors are combined without a partial result.
   const bool has_partials = num_sources > 2 || is_half(dtype_);

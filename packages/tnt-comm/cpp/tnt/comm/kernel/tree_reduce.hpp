@@ -18,6 +18,7 @@ namespace tnt::comm {
 /// before it crosses the network. An element's result depends
 /// on nothing but the n elements, so any cutting gives the same bits.
 /// float16 and bfloat16 are combined as float32 and rounded once at the end.
+/// Subnormal numbers are kept on every thread (see GradualUnderflow).
 ///
 /// Works in blocks that stay in the first-level caches. Holds its scratch
 /// memory, so an object serves one thread at a time.
