@@ -45,11 +45,14 @@ class Changes(NamedTuple):
             of 0, so that the block begins as the identity.
         synchronized_batch_norm: Whether batch normalisation takes its statistics over the batch of
             all ranks.
+        dropout: Whether EfficientNets leave out features and blocks at random, other ones on each
+            rank.
     """
 
     weight_decay: float = 0.0
     zero_gamma: bool = False
     synchronized_batch_norm: bool = False
+    dropout: bool = True
 
 
 def is_resnet(name: str) -> bool:
@@ -60,6 +63,9 @@ def is_resnet(name: str) -> bool:
 def build_network(keras: Any, name: str, image_size: int, num_classes: int) -> Any:
     """Return an architecture with random weights, not compiled.
 
+    It takes images from which the means of the channels were subtracted. EfficientNets scale pixels
+    in layers of their own, and get the means back before.
+
     Args:
         keras: The module.
         name: One of `ARCHITECTURES`.
@@ -69,14 +75,22 @@ def build_network(keras: Any, name: str, image_size: int, num_classes: int) -> A
     shape = (image_size, image_size, 3)
     if name in CIFAR_RESNETS:
         return build_cifar_resnet(keras, CIFAR_RESNETS[name], shape, num_classes)
-    return getattr(keras.applications, APPLICATIONS[name])(
+    images = keras.Input(shape)
+    network = getattr(keras.applications, APPLICATIONS[name])(
         include_top=True,
         weights=None,
-        input_shape=shape,
+        input_tensor=images if is_resnet(name) else _pixels_of(keras, images),
         pooling=None,
         classes=num_classes,
         classifier_activation="softmax",
     )
+    return keras.Model(images, network.output, name=network.name)
+
+
+def _pixels_of(keras: Any, images: Any) -> Any:
+    from models.image_classification.preprocessing import CHANNEL_MEANS
+
+    return keras.layers.Rescaling(1.0, offset=list(CHANNEL_MEANS), name="pixels")(images)
 
 
 def build_model(
@@ -116,6 +130,8 @@ def _clone_function(
                 config["synchronized"] = True
             if changes.zero_gamma and _LAST_BATCH_NORM.fullmatch(layer.name):
                 config["gamma_initializer"] = "zeros"
+        if isinstance(layer, keras.layers.Dropout) and not changes.dropout:
+            config["rate"] = 0.0
         if name == "resnet50v1.5":
             _move_stride(layer.name, config)
         return layer.__class__.from_config(config)

@@ -25,6 +25,7 @@ from models.shared.training_flags import (
 DECIDING = (
     "batch_size",
     "drop_remainder",
+    "dropout",
     "image_size",
     "label_smoothing",
     "mixed_precision",
@@ -119,6 +120,12 @@ def _add_model_flags(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="statistics over the batch of all ranks, as in a serial run; off: over each rank's "
         "samples, which is faster",
+    )
+    group.add_argument(
+        "--dropout",
+        action=Switch,
+        default=True,
+        help="of EfficientNets; off: they give the results of plain Keras on any number of ranks",
     )
     group.add_argument(
         "--zero_gamma",

@@ -6,6 +6,7 @@ import pytest
 
 from models.image_classification import architectures
 from models.image_classification.architectures import ARCHITECTURES, Changes, build_model
+from models.image_classification.preprocessing import CHANNEL_MEANS
 from models.image_classification.smoothed_loss import (
     SmoothedSparseCategoricalCrossentropy,
     make_loss,
@@ -81,6 +82,30 @@ def test_resnet50_of_the_recipes_halves_pictures_in_convolutions_of_three_by_thr
         **{f"conv{n}_block1_{which}_conv": (2, 2) for n in (3, 4, 5) for which in (0, 2)},
     }
     assert model.count_params() == build_model(keras, "resnet50", 64, 10).count_params()
+
+
+@pytest.mark.parametrize(
+    "name", ["efficientnetV2B0", pytest.param("efficientnetV2S", marks=pytest.mark.thorough)]
+)
+def test_an_efficientnet_sees_the_pixels_that_its_own_scaling_is_for(name):
+    model = build_model(keras, name, 64, 3)
+    of_pixels = getattr(keras.applications, architectures.APPLICATIONS[name])(
+        weights=None, input_shape=(64, 64, 3), classes=3
+    )
+    of_pixels.set_weights(model.get_weights())
+    pixels = np.random.default_rng(0).integers(256, size=(2, 64, 64, 3)).astype(np.float32)
+    np.testing.assert_allclose(
+        model(pixels - np.array(CHANNEL_MEANS, np.float32)), of_pixels(pixels), rtol=1e-4
+    )
+
+
+def test_without_dropout_an_efficientnet_leaves_nothing_out():
+    def rates_of(changes):
+        layers = build_model(keras, "efficientnetV2B0", 32, 3, changes).layers
+        return [layer.rate for layer in layers if isinstance(layer, keras.layers.Dropout)]
+
+    assert max(rates_of(Changes())) == 0.2
+    assert set(rates_of(Changes(dropout=False))) == {0}
 
 
 @pytest.mark.parametrize("precision", ["none", "bfloat16", "float16"])

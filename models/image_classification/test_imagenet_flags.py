@@ -37,6 +37,7 @@ DEFAULTS = {
     "resume": False,
     "model_dir": None,
     "synchronized_batch_norm": True,
+    "dropout": True,
 }
 
 
@@ -83,6 +84,7 @@ def test_defaults_are_those_of_the_original():
         ("--profile_dir=/tmp", "profile_dir", Path("/tmp")),
         ("--data_dir=/tmp", "data_dir", Path("/tmp")),
         ("--synchronized_batch_norm=false", "synchronized_batch_norm", False),
+        ("--no-dropout", "dropout", False),
         ("--mixed_precision=bfloat16", "mixed_precision", "bfloat16"),
         ("--backup_freq=100", "backup_freq", 100),
         ("--enable_time_history", "enable_time_history", True),

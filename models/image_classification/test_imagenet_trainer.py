@@ -212,12 +212,20 @@ def test_ranks_stay_equal_in_half_precision(pool_of, flags, precision, batch_nor
 
 
 @pytest.mark.thorough
-def test_resnet50_on_ranks_takes_the_first_steps_of_plain_keras(pool_of, flags):
-    more = ["--model_arch=resnet50", "--image_size=64", "--batch_size=7", "--train_epochs=1"]
-    slow = ["--base_learning_rate=0.01", "--zero_gamma"]
+@pytest.mark.parametrize(
+    ("architecture", "num_ranks"), [("resnet50", 2), ("resnet50", 3), ("efficientnetV2B0", 2)]
+)
+def test_large_networks_on_ranks_take_the_first_steps_of_plain_keras(
+    pool_of, flags, architecture, num_ranks
+):
+    more = [f"--model_arch={architecture}", "--image_size=64", "--batch_size=7", "--train_epochs=1"]
+    slow = ["--base_learning_rate=0.01", "--no-dropout"]
+    if architecture != "resnet50":
+        slow += ["--base_learning_rate=0.001", "--no-zero_gamma"]
     argv = [*flags, *more, *slow]
     [serial] = pool_of(1).run(train_and_report, [*argv, SERIAL], timeout_s=600)
-    assert_equal_to_rounding(pool_of(2).run(train_and_report, argv, timeout_s=600), serial)
+    reports = pool_of(num_ranks).run(train_and_report, argv, timeout_s=600)
+    assert_equal_to_rounding(reports, serial)
 
 
 def test_profile_dir_asks_for_a_profile_of_steps_10_to_20(tmp_path):

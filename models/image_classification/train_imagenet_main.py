@@ -120,6 +120,7 @@ def build_model(arguments: argparse.Namespace) -> keras.Model:
         synchronized_batch_norm=(
             arguments.synchronized_batch_norm and arguments.distribute == ParallelMethods.TNT.value
         ),
+        dropout=arguments.dropout,
     )
     with layers_of_precision(arguments.mixed_precision):
         return architectures.build_model(
