@@ -104,7 +104,8 @@ def test_three_ranks_train_as_plain_keras_does(pool_of, flags, serial_run):
 def test_ranks_that_were_killed_and_resume_end_with_the_same_bits(
     pool_of, flags, run_on_two_ranks, preloaded, tmp_path, backup_freq
 ):
-    with_backups = [*flags, f"--model_dir={tmp_path}", f"--backup_freq={backup_freq}"]
+    more = [f"--model_dir={tmp_path}", f"--backup_freq={backup_freq}", "--enable_time_history"]
+    with_backups = [*flags, *more]
     reports = observe_ranks(
         train_until_killed, 2, with_backups, 8, env=ENVIRONMENT, preloaded=preloaded
     )

@@ -100,12 +100,30 @@ def test_time_history_tells_samples_a_second_and_the_share_of_communication(caps
     )
 
 
-def test_time_history_leaves_out_the_first_step_and_needs_no_counters(clock):
+def test_time_history_leaves_out_the_first_step_of_an_epoch_and_needs_no_counters(capsys, clock):
     history = TimeHistory(10, unit="tokens")
-    steps = iter([100.0, 1.0, 1.0])
-    run_epoch(history, 3, on_step=lambda: advance(clock, next(steps))())
-    assert history.epochs[0].samples_per_s == pytest.approx(10)
-    assert history.epochs[0].communication_share == 0
+    for epoch in range(2):
+        steps = iter([100.0, 1.0, 1.0])
+        run_epoch(history, 3, epoch, on_step=lambda steps=steps: advance(clock, next(steps))())
+        assert history.epochs[epoch].samples_per_s == pytest.approx(10)
+        assert history.epochs[epoch].communication_share == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"epoch {epoch}: 102.0 s, 10.0 tokens/s, communication 0.0 % of steps" for epoch in (1, 2)
+    ]
+
+
+def test_time_history_counts_the_only_step_of_an_epoch(clock):
+    history = TimeHistory(10)
+    run_epoch(history, 1, on_step=advance(clock, 4.0))
+    assert history.epochs[0].samples_per_s == pytest.approx(2.5)
+
+
+def test_a_time_history_that_goes_on_has_the_epochs_before(clock):
+    first, second = TimeHistory(10), TimeHistory(10)
+    run_epoch(first, 2, on_step=advance(clock, 1.0))
+    second.set_backup_state(first.get_backup_state())
+    run_epoch(second, 2, epoch=1, on_step=advance(clock, 2.0))
+    assert [times.samples_per_s for times in second.epochs] == pytest.approx([10, 5])
 
 
 def test_time_history_is_written_for_tensorboard(tmp_path):

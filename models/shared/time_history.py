@@ -15,7 +15,8 @@ class EpochTimes(NamedTuple):
 
     Attributes:
         runtime_s: From its begin to its end, validation included.
-        samples_per_s: While it trained, without the very first step, which builds the graph.
+        samples_per_s: While it trained; without the first of several steps, which may build graphs
+            or be proved.
         communication_share: Part of the time of the steps in which at least one exchange between
             ranks was under way, from 0 to 1; 0 without ranks.
         hidden_share: Part of the communication in which nobody waited for it, from 0 to 1.
@@ -25,6 +26,14 @@ class EpochTimes(NamedTuple):
     samples_per_s: float
     communication_share: float
     hidden_share: float
+
+
+class _StepTimes(NamedTuple):
+    """Seconds of one step, of the communication in it, and of that what was waited for."""
+
+    runtime_s: float
+    communication_s: float
+    exposed_s: float
 
 
 class TimeHistory(keras.callbacks.Callback):
@@ -60,21 +69,22 @@ class TimeHistory(keras.callbacks.Callback):
         self._logdir = logdir
         self._counters = counters or (lambda: None)
         self._writer: Any = None
-        self._is_first_step = True
         self._begin: tuple[float, Any] = (0.0, None)
         self._epoch_begin_s = 0.0
-        self._reset()
+        self._steps: list[_StepTimes] = []
 
-    def _reset(self) -> None:
-        self._num_steps = 0
-        self._step_s = 0.0
-        self._communication_s = 0.0
-        self._exposed_s = 0.0
+    def get_backup_state(self) -> list[tuple[float, ...]]:
+        """Return what was measured, for a run that goes on from a backup. Local."""
+        return [tuple(times) for times in self.epochs]
+
+    def set_backup_state(self, state: list[tuple[float, float, float, float]]) -> None:
+        """Take over what was measured before. Local."""
+        self.epochs = [EpochTimes(*times) for times in state]
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Start the clock of an epoch. Local."""
         self._epoch_begin_s = time.perf_counter()
-        self._reset()
+        self._steps = []
 
     def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Start the clock of a step. Local."""
@@ -82,39 +92,40 @@ class TimeHistory(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Add a step. Local."""
-        if self._is_first_step:
-            self._is_first_step = False
-            return
         begin_s, before = self._begin
-        self._num_steps += 1
-        self._step_s += time.perf_counter() - begin_s
-        if before is not None:
+        runtime_s = time.perf_counter() - begin_s
+        if before is None:
+            self._steps.append(_StepTimes(runtime_s, 0.0, 0.0))
+        else:
             cost = self._counters() - before
-            self._communication_s += cost.communication_s
-            self._exposed_s += cost.exposed_s
+            self._steps.append(_StepTimes(runtime_s, cost.communication_s, cost.exposed_s))
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Print the line, and write it for TensorBoard. Local."""
         times = self._measured()
         self.epochs.append(times)
-        print(
+        line = (
             f"epoch {epoch + 1}: {times.runtime_s:.1f} s, {times.samples_per_s:.1f} {self.unit}/s, "
-            f"communication {100 * times.communication_share:.1f} % of steps, "
-            f"{100 * times.hidden_share:.0f} % hidden",
-            flush=True,
+            f"communication {100 * times.communication_share:.1f} % of steps"
         )
+        if times.communication_share > 0:
+            line += f", {100 * times.hidden_share:.0f} % hidden"
+        print(line, flush=True)
         if self._logdir is not None:
             self._write(epoch, times)
 
     def _measured(self) -> EpochTimes:
+        steps = self._steps[1:] or self._steps
+        step_s, communication_s, exposed_s = (
+            map(sum, zip(*steps, strict=True)) if steps else (0,) * 3
+        )
         hidden = 1.0
-        if self._communication_s > 0:
-            hidden = min(1.0, max(0.0, 1.0 - self._exposed_s / self._communication_s))
-        step_s = self._step_s
+        if communication_s > 0:
+            hidden = min(1.0, max(0.0, 1.0 - exposed_s / communication_s))
         return EpochTimes(
             time.perf_counter() - self._epoch_begin_s,
-            self._num_steps * self.batch_size / step_s if step_s > 0 else 0.0,
-            self._communication_s / step_s if step_s > 0 else 0.0,
+            len(steps) * self.batch_size / step_s if step_s > 0 else 0.0,
+            communication_s / step_s if step_s > 0 else 0.0,
             hidden,
         )
 

@@ -8,6 +8,8 @@ rows `batch[r::n]`, or the pipeline does (`num_ranks`, `rank`). Both are the sam
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -63,19 +65,35 @@ class BatchSettings:
         return self.batch_tokens // self.max_length
 
 
-def make_batches(samples: tf.data.Dataset, settings: BatchSettings) -> tf.data.Dataset:
+class Pairs(NamedTuple):
+    """Pairs of sequences by number.
+
+    Attributes:
+        longest: The longer length of each, int64 of shape `(pairs,)`.
+        look_up: Returns `(inputs, targets)` of a number, int64 of shape `(length,)`. In a function
+            of a dataset.
+    """
+
+    longest: np.ndarray
+    look_up: Callable[[tf.Tensor], tuple[tf.Tensor, ...]]
+
+
+def make_batches(
+    numbers: tf.data.Dataset, pairs: Pairs, settings: BatchSettings
+) -> tf.data.Dataset:
     """Join pairs to batches.
 
     Args:
-        samples: Yields `(inputs, targets)`, int64 of shape `(length,)` up to `max_length`, in the
-            order in which they are trained on.
+        numbers: Yields numbers of pairs up to `max_length`, int64, in the order in which they are
+            trained on.
+        pairs: All that are there.
         settings: Of the batches.
 
     Returns:
         Yields `((inputs, targets), targets)`, int64 of shape `(sentences, padded length)`; with
         `num_ranks`, the rows of one rank, which may be none of a short batch.
     """
-    batches = (bucket if settings.bucketed else pad)(samples, settings)
+    batches = (bucket if settings.bucketed else pad)(numbers, pairs, settings)
     if settings.num_ranks > 1:
         own = slice(settings.rank, None, settings.num_ranks)
         batches = batches.map(lambda inputs, targets: (inputs[own], targets[own]))
@@ -83,10 +101,10 @@ def make_batches(samples: tf.data.Dataset, settings: BatchSettings) -> tf.data.D
     return batches.prefetch(tf.data.AUTOTUNE)
 
 
-def pad(samples: tf.data.Dataset, settings: BatchSettings) -> tf.data.Dataset:
+def pad(numbers: tf.data.Dataset, pairs: Pairs, settings: BatchSettings) -> tf.data.Dataset:
     """Join as many pairs to each batch, all padded to the maximum length."""
     shape = [settings.max_length]
-    return samples.padded_batch(
+    return numbers.map(pairs.look_up, num_parallel_calls=tf.data.AUTOTUNE).padded_batch(
         settings.sentences_per_batch,
         padded_shapes=(shape, shape),
         padding_values=(padding(), padding()),
@@ -94,26 +112,25 @@ def pad(samples: tf.data.Dataset, settings: BatchSettings) -> tf.data.Dataset:
     )
 
 
-def bucket(samples: tf.data.Dataset, settings: BatchSettings) -> tf.data.Dataset:
+def bucket(numbers: tf.data.Dataset, pairs: Pairs, settings: BatchSettings) -> tf.data.Dataset:
     """Join pairs of similar length to batches, padded to the longest length of their bucket."""
     lengths = bucket_lengths(settings.max_length)
     length_of = tf.constant(lengths, tf.int64)
     size_of = tf.constant([settings.batch_tokens // length for length in lengths], tf.int64)
+    bucket_of = tf.constant(np.searchsorted(lengths, pairs.longest), tf.int64)
 
-    def bucket_of(inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-        longest = tf.maximum(tf.size(inputs, tf.int64), tf.size(targets, tf.int64))
-        return tf.searchsorted(length_of, [longest], out_type=tf.int64)[0]
-
-    def join(number: tf.Tensor, window: tf.data.Dataset) -> tf.data.Dataset:
-        shape = length_of[number][tf.newaxis]
-        return window.padded_batch(
-            size_of[number],
+    def join(key: tf.Tensor, window: tf.data.Dataset) -> tf.data.Dataset:
+        shape = length_of[key][tf.newaxis]
+        return window.map(pairs.look_up).padded_batch(
+            size_of[key],
             padded_shapes=(shape, shape),
             padding_values=(padding(), padding()),
             drop_remainder=settings.drop_remainder,
         )
 
-    return samples.group_by_window(bucket_of, join, window_size_func=lambda number: size_of[number])
+    return numbers.group_by_window(
+        lambda number: bucket_of[number], join, window_size_func=lambda key: size_of[key]
+    )
 
 
 def count_batches(lengths: np.ndarray, settings: BatchSettings) -> int:

@@ -6,13 +6,13 @@ WMT14 English-German, with 4.5 million pairs, takes one gigabyte.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from models.transformer.data.batching import BatchSettings, count_batches, make_batches
+from models.transformer.data.batching import BatchSettings, Pairs, count_batches, make_batches
 from models.transformer.special_tokens import EOS
 from models.transformer.vocabulary import Vocabulary
 
@@ -98,13 +98,14 @@ def batches_of_pairs(pairs: SentencePairs, settings: BatchSettings) -> tf.data.D
         ValueError: If there is no pair, none is short enough, or no batch gets full and only full
             ones count.
     """
-    longest = np.maximum(pairs.inputs.lengths, pairs.targets.lengths)[: settings.num_sentences]
-    if not len(longest):
+    longest = np.maximum(pairs.inputs.lengths, pairs.targets.lengths)
+    taken = longest[: settings.num_sentences]
+    if not len(taken):
         raise ValueError("There is no pair of sentences of which both have text: check the files.")
-    positions = np.flatnonzero(longest <= settings.max_length)
+    positions = np.flatnonzero(taken <= settings.max_length)
     if not len(positions):
         raise ValueError(
-            f"None of {len(longest)} pairs of sentences has at most {settings.max_length} tokens: "
+            f"None of {len(taken)} pairs of sentences has at most {settings.max_length} tokens: "
             f"raise the maximum length."
         )
     num_batches = count_batches(longest[positions], settings)
@@ -113,23 +114,15 @@ def batches_of_pairs(pairs: SentencePairs, settings: BatchSettings) -> tf.data.D
             f"{len(positions)} pairs of sentences do not fill a batch of {settings.batch_tokens} "
             f"tokens: lower the batch size, or keep batches that are not full."
         )
-    batches = make_batches(look_up_pairs(pairs, positions, settings), settings)
+    numbers = tf.data.Dataset.from_tensor_slices(positions)
+    if settings.shuffle_seed is not None:  # numbers of pairs and not the pairs: all of a corpus
+        numbers = numbers.shuffle(len(positions), seed=settings.shuffle_seed)
+    batches = make_batches(numbers, Pairs(longest, look_up_in(pairs)), settings)
     return batches.apply(tf.data.experimental.assert_cardinality(num_batches))
 
 
-def look_up_pairs(
-    pairs: SentencePairs, positions: np.ndarray, settings: BatchSettings
-) -> tf.data.Dataset:
-    """Return pairs as a dataset, in the order in which they are trained on.
-
-    Numbers of pairs are shuffled and not the pairs, so that the whole corpus can be.
-
-    Returns:
-        Yields `(inputs, targets)`, int64 of shape `(length,)`.
-    """
-    numbers = tf.data.Dataset.from_tensor_slices(positions)
-    if settings.shuffle_seed is not None:
-        numbers = numbers.shuffle(len(positions), seed=settings.shuffle_seed)
+def look_up_in(pairs: SentencePairs) -> Callable[[tf.Tensor], tuple[tf.Tensor, ...]]:
+    """Return a function of the number of a pair, that gives its two sides, int64 `(length,)`."""
     with tf.device("CPU:0"):
         sides = [(tf.constant(side.ids), tf.constant(side.begins)) for side in pairs]
 
@@ -138,4 +131,4 @@ def look_up_pairs(
             tf.cast(ids[begins[number] : begins[number + 1]], tf.int64) for ids, begins in sides
         )
 
-    return numbers.map(look_up, num_parallel_calls=tf.data.AUTOTUNE)
+    return look_up
