@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import select
 import signal
+import stat
 import threading
 import time
 from pathlib import Path
@@ -220,6 +222,59 @@ def test_a_path_that_cannot_be_written_is_an_error_at_the_start(tmp_path: Path) 
     assert "no/t.json" in message
     [message] = run_ranks(report_error_of_init, 1, env=environment(tmp_path))
     assert "it is a folder" in message
+
+
+def test_a_link_stays_and_the_trace_is_where_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "target.json").write_text("old")
+    link = tmp_path / "link.json"
+    link.symlink_to("target.json")
+    run_ranks(train, 2, env=environment(link))
+    assert link.is_symlink()
+    assert files_in(tmp_path) == ["link.json", "target.json"]
+    assert len(read_trace(tmp_path / "target.json").ranks) == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
+def test_a_device_is_written_to_and_stays_a_device(tmp_path: Path) -> None:
+    device = tmp_path / "null"
+    os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    run_ranks(train, 2, env=environment(device))
+    assert device.is_char_device()
+    assert files_in(tmp_path) == ["null"]
+
+
+def test_who_reads_a_pipe_gets_the_trace(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # so that the trace finds a reader
+    os.set_blocking(reader, True)
+    received = tmp_path / "received.json"
+
+    def copy() -> None:
+        with received.open("wb") as file:
+            while wait_for_bytes(reader) and (part := os.read(reader, 65536)):
+                file.write(part)
+
+    thread = threading.Thread(target=copy)
+    thread.start()
+    run_ranks(train, 2, env=environment(pipe))
+    thread.join(60)
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert len(read_trace(received).ranks) == 2
+
+
+def wait_for_bytes(file: int) -> bool:
+    """Wait until there is something to read, or somebody has written and left."""
+    return bool(select.select([file], [], [], 60)[0])
+
+
+def test_a_pipe_without_a_reader_is_a_warning_and_holds_up_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reports = observe_ranks(train, 2, env=environment(tmp_path / "pipe"))
+    assert {report.exit_code for report in reports} == {0}
+    assert "timeline (TNT_TIMELINE) is not complete" in "".join(report.output for report in reports)
+    assert files_in(tmp_path) == ["pipe"]
 
 
 def mark_after_the_end() -> bool:

@@ -122,6 +122,7 @@ class Parts : public ::testing::Test {
         part_path(path_, rank),
         render_part(timeline, {.rank = rank, .size = size, .host = "h", .state = state}));
   }
+  TracePlace place() const { return {path_, path_, true}; }
   std::string merged() const {
     std::ostringstream content;
     content << std::ifstream(path_).rdbuf();
@@ -143,12 +144,12 @@ class Parts : public ::testing::Test {
 TEST_F(Parts, AreRemovedOnceNoRankWritesAnyMore) {
   write_part(0, 2, PartState::complete);
   write_part(1, 2, PartState::partial);
-  merge_parts(path_, 2, 0, false);
+  merge_parts(place(), 2, 0, false);
   EXPECT_EQ(files().size(), 4U);  // trace, two parts and the lock
-  merge_parts(path_, 2, 0, true);
+  merge_parts(place(), 2, 0, true);
   EXPECT_EQ(files(), std::vector<std::string>{"trace.json"});
   const std::string before = merged();
-  merge_parts(path_, 2, 0, true);  // by a rank that thought itself the last one too
+  merge_parts(place(), 2, 0, true);  // by a rank that thought itself the last one too
   EXPECT_EQ(merged(), before);
   EXPECT_EQ(files(), std::vector<std::string>{"trace.json"});
 }
@@ -156,7 +157,7 @@ TEST_F(Parts, AreRemovedOnceNoRankWritesAnyMore) {
 TEST_F(Parts, RanksWithoutEventsAreNamedInTheTrace) {
   write_part(0, 3, PartState::complete);
   write_part(2, 3, PartState::started);
-  merge_parts(path_, 3, 0, true);
+  merge_parts(place(), 3, 0, true);
   EXPECT_NE(merged().find(R"({"rank":1,"state":"missing"})"), std::string::npos);
   EXPECT_EQ(lines_with(merged(), "no events of rank 0").size(), 0U);
   EXPECT_EQ(lines_with(merged(), "no events of rank 1").size(), 1U);
@@ -166,8 +167,56 @@ TEST_F(Parts, RanksWithoutEventsAreNamedInTheTrace) {
 TEST_F(Parts, ADamagedPartIsAMissingOne) {
   write_part(0, 2, PartState::complete);
   std::ofstream(part_path(path_, 1)) << "{\"displayTimeUnit\":\"ms\",";
-  merge_parts(path_, 2, 0, true);
+  merge_parts(place(), 2, 0, true);
   EXPECT_NE(merged().find(R"({"rank":1,"state":"missing"})"), std::string::npos);
+}
+
+TEST_F(Parts, OfOthersThatAreLinksAreNotRead) {
+  write_part(0, 2, PartState::complete);
+  std::filesystem::rename(part_path(path_, 0), folder_ / "elsewhere");
+  std::filesystem::create_symlink(folder_ / "elsewhere", part_path(path_, 1));
+  merge_parts(place(), 2, 0, true);
+  EXPECT_NE(merged().find(R"({"rank":1,"state":"missing"})"), std::string::npos);
+}
+
+TEST_F(Parts, AreNotMergedUnderALockThatIsALink) {
+  write_part(0, 1, PartState::complete);
+  std::filesystem::create_symlink(folder_ / "precious", path_ + ".lock");
+  EXPECT_THROW(merge_parts(place(), 1, 0, true), Error);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "precious"));
+}
+
+TEST_F(Parts, OfADeviceAreJoinedOnceAndLeaveNothing) {
+  write_part(0, 1, PartState::complete);
+  const TracePlace device{"/dev/null", path_, false};
+  merge_parts(device, 1, 0, false);
+  EXPECT_EQ(files().size(), 1U);
+  merge_parts(device, 1, 0, true);
+  EXPECT_TRUE(files().empty());
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_F(Parts, LieAmongTemporaryFilesIfTheTraceIsNoRegularFile) {
+  const TracePlace device = place_of_trace("/dev/null", "job");
+  EXPECT_EQ(device.path, "/dev/null");
+  EXPECT_FALSE(device.is_replaced);
+  EXPECT_EQ(std::filesystem::path(device.parts).parent_path(),
+            std::filesystem::temp_directory_path());
+  EXPECT_THROW(place_of_trace(folder_, "job"), UsageError);
+}
+
+TEST_F(Parts, AreBesideWhatALinkLeadsTo) {
+  std::filesystem::create_directory(folder_ / "deep");
+  std::filesystem::create_symlink("deep/target.json", folder_ / "link");
+  for (const bool exists : {false, true}) {
+    if (exists) std::ofstream(folder_ / "deep/target.json") << "old";
+    const TracePlace found = place_of_trace(folder_ / "link", "job");
+    EXPECT_EQ(found.path, (folder_ / "deep/target.json").string());
+    EXPECT_EQ(found.parts, found.path);
+    EXPECT_TRUE(found.is_replaced);
+  }
+  std::filesystem::create_symlink("round", folder_ / "round");
+  EXPECT_THROW(place_of_trace(folder_ / "round", "job"), std::exception);
 }
 
 TEST_F(Parts, ThatAJobHasLeftCanBeMergedLater) {

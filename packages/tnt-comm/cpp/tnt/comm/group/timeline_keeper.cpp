@@ -34,12 +34,10 @@ TimelineKeeper::TimelineKeeper(const Environment& environment, std::shared_ptr<M
   info_.size = environment.size;
   info_.host = host_name();
   try {
-    // The program may change its folder before the end.
-    path_ = std::filesystem::absolute(environment.timeline).string();
-    if (std::filesystem::is_directory(path_)) throw UsageError("it is a folder");
+    place_ = place_of_trace(environment.timeline, environment.job_id);
     // Else an old trace could be taken for that of a job that was killed.
-    if (info_.rank == 0) std::filesystem::remove(path_);
-    write_atomically(part_path(path_, info_.rank), render_part(*monitor_->timeline, info_));
+    if (info_.rank == 0 && place_.is_replaced) std::filesystem::remove(place_.path);
+    write_atomically(part_path(place_.parts, info_.rank), render_part(*monitor_->timeline, info_));
   } catch (const std::exception& error) {
     throw UsageError(text("rank ", info_.rank, ": no timeline can be written to TNT_TIMELINE='",
                           environment.timeline, "': ", error.what(),
@@ -92,13 +90,13 @@ void TimelineKeeper::write(PartState state) {
     const std::lock_guard lock(mutex_);
     if (info_.state == PartState::complete) return;
     info_.state = state;
-    write_atomically(part_path(path_, info_.rank), render_part(*monitor_->timeline, info_));
+    write_atomically(part_path(place_.parts, info_.rank), render_part(*monitor_->timeline, info_));
   });
 }
 
 void TimelineKeeper::merge(bool has_ended) {
   warn_on_error(
-      [&] { merge_parts(path_, info_.size, now_ns() + info_.clock_offset_ns, has_ended); });
+      [&] { merge_parts(place_, info_.size, now_ns() + info_.clock_offset_ns, has_ended); });
 }
 
 void TimelineKeeper::warn_on_error(const std::function<void()>& action) const {

@@ -3,13 +3,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
 
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/group/clock_offset.hpp"
 #include "tnt/comm/trace/probe.hpp"
 #include "tnt/comm/trace/render.hpp"
+#include "tnt/comm/trace/trace_place.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
@@ -57,7 +57,7 @@ class TimelineKeeper {
 
   std::shared_ptr<Monitor> monitor_;
   Transport& transport_;
-  std::string path_;
+  TracePlace place_;
   Clock::time_point next_look_;
   bool has_seen_end_ = false;
   bool has_seen_failure_ = false;

@@ -18,6 +18,7 @@
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/trace/json.hpp"
+#include "tnt/comm/trace/output_file.hpp"
 #include "tnt/comm/trace/render.hpp"
 
 namespace tnt::comm {
@@ -25,43 +26,14 @@ namespace {
 
 constexpr double kLongestWaitForLockS = 5.0;
 
-[[noreturn]] void refuse(const std::string& path, const char* what) {
-  throw Error(ErrorKind::comm,
-              text("the file '", path, "' cannot be ", what, ": ", std::strerror(errno), "."));
-}
-
-/// A file that is written under another name and then put in place.
-class NewFile {
- public:
-  explicit NewFile(const std::string& path)
-      : path_(path), name_(text(path, ".", ::getpid(), ".new")), stream_(name_, std::ios::binary) {
-    if (!stream_) refuse(path_, "written");
-  }
-  ~NewFile() {
-    if (!is_in_place_) ::unlink(name_.c_str());
-  }
-  std::ostream& stream() { return stream_; }
-
-  void put_in_place() {
-    stream_.close();
-    if (!stream_ || std::rename(name_.c_str(), path_.c_str()) != 0) refuse(path_, "written");
-    is_in_place_ = true;
-  }
-
- private:
-  std::string path_;
-  std::string name_;
-  std::ofstream stream_;
-  bool is_in_place_ = false;
-};
-
 /// Lets one process of the job merge at a time. Held until destruction, or
 /// until the process ends.
 class MergeLock {
  public:
   explicit MergeLock(const std::string& path)
-      : name_(path + ".lock"), file_(::open(name_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)) {
-    if (file_ < 0) refuse(name_, "created");
+      : name_(path + ".lock"),
+        file_(::open(name_.c_str(), O_CREAT | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0600)) {
+    if (file_ < 0) refuse_file(name_, "created");
     const Deadline deadline(kLongestWaitForLockS);
     while (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK && !deadline.is_over()) {
@@ -69,7 +41,7 @@ class MergeLock {
         continue;
       }
       ::close(file_);
-      refuse(name_, "locked");
+      refuse_file(name_, "locked");
     }
   }
   ~MergeLock() { ::close(file_); }
@@ -90,6 +62,8 @@ struct Part {
 };
 
 std::optional<Part> read_part(const std::string& path) {
+  // A link would be somebody else's: ranks put files in place.
+  if (!std::filesystem::is_regular_file(std::filesystem::symlink_status(path))) return std::nullopt;
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return std::nullopt;
   std::ostringstream content;
@@ -118,8 +92,8 @@ std::string mark_of_absence(int rank, std::int64_t now_ns, const char* why) {
   return process_mark_event(rank, now_ns, text("no events of rank ", rank, ": ", why));
 }
 
-Part part_of_rank(const std::string& path, int rank, std::int64_t now_ns) {
-  std::optional<Part> part = read_part(part_path(path, rank));
+Part part_of_rank(const TracePlace& place, int rank, std::int64_t now_ns) {
+  std::optional<Part> part = read_part(part_path(place.parts, rank));
   if (!part) {
     return {text(R"({"rank":)", rank, R"(,"state":"missing"})"),
             text(process_name_event(rank, text("rank ", rank, ": no trace")), kEventsSeparator,
@@ -133,52 +107,77 @@ Part part_of_rank(const std::string& path, int rank, std::int64_t now_ns) {
   return *std::move(part);
 }
 
-}  // namespace
-
-std::string part_path(const std::string& path, int rank) {
-  return text(path, ".rank", rank);
+// Calls add(text) with all of the trace, piece by piece.
+template <typename Add>
+void join_parts(const TracePlace& place, int num_ranks, std::int64_t now_ns, const Add& add) {
+  std::string infos;
+  add(kTraceHead);
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    const Part part = part_of_rank(place, rank, now_ns);
+    infos += text(rank == 0 ? "" : ",", part.info);
+    if (rank > 0) add(kEventsSeparator);
+    add(part.lines);
+  }
+  add(kInfoHead);
+  add(text(R"({"size":)", num_ranks, R"(,"ranks":[)", infos, "]}"));
+  add(kTraceTail);
 }
 
-void write_atomically(const std::string& path, const std::string& text) {
+}  // namespace
+
+std::string part_path(const std::string& parts, int rank) {
+  return text(parts, ".rank", rank);
+}
+
+void write_atomically(const std::string& path, std::string_view text) {
   NewFile file(path);
-  file.stream() << text;
+  file.add(text);
   file.put_in_place();
 }
 
-void merge_parts(const std::string& path, int num_ranks, std::int64_t now_ns, bool has_ended) {
-  MergeLock lock(path);
+void merge_parts(const TracePlace& place, int num_ranks, std::int64_t now_ns, bool has_ended) {
+  // What was written into a pipe cannot be replaced by a more complete trace.
+  if (!place.is_replaced && !has_ended) return;
+  MergeLock lock(place.parts);
   // The parts are gone if another rank, which thought itself the last one too,
   // has merged them in the meantime.
   bool has_parts = false;
   for (int rank = 0; rank < num_ranks; ++rank) {
-    has_parts |= std::filesystem::exists(part_path(path, rank));
+    has_parts |= std::filesystem::exists(part_path(place.parts, rank));
   }
   if (!has_parts) return lock.remove();
 
-  std::string infos;
-  NewFile file(path);
-  file.stream() << kTraceHead;
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    const Part part = part_of_rank(path, rank, now_ns);
-    infos += text(rank == 0 ? "" : ",", part.info);
-    file.stream() << (rank == 0 ? "" : kEventsSeparator) << part.lines;
+  const auto remove_parts = [&] {
+    for (int rank = 0; rank < num_ranks; ++rank) ::unlink(part_path(place.parts, rank).c_str());
+    lock.remove();
+  };
+  if (place.is_replaced) {
+    NewFile file(place.path);
+    join_parts(place, num_ranks, now_ns, [&](std::string_view text) { file.add(text); });
+    file.put_in_place();
+    if (has_ended) remove_parts();
+    return;
   }
-  file.stream() << kInfoHead << R"({"size":)" << num_ranks << R"(,"ranks":[)" << infos << "]}"
-                << kTraceTail;
-  file.put_in_place();
-  if (!has_ended) return;
-  for (int rank = 0; rank < num_ranks; ++rank) ::unlink(part_path(path, rank).c_str());
-  lock.remove();
+  try {
+    OpenedFile file(place.path);
+    join_parts(place, num_ranks, now_ns, [&](std::string_view text) { file.add(text); });
+  } catch (const Error&) {
+    remove_parts();  // nobody would look for them among temporary files
+    throw;
+  }
+  remove_parts();
 }
 
 void merge_left_parts(const std::string& path) {
-  const std::string prefix = std::filesystem::path(path).filename().string() + ".rank";
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  const TracePlace place = place_of_trace(path, "");
+  const std::filesystem::path parts = place.parts;
+  const std::string prefix = parts.filename().string() + ".rank";
+  const std::filesystem::path folder = parts.parent_path();
   std::error_code no_folder;
   for (const auto& entry : std::filesystem::directory_iterator(folder, no_folder)) {
     if (!entry.path().filename().string().starts_with(prefix)) continue;
     const std::optional<Part> part = read_part(entry.path().string());
-    if (part) return merge_parts(path, size_in(part->info), now_ns(), true);
+    if (part) return merge_parts(place, size_in(part->info), now_ns(), true);
   }
   throw UsageError(
       text("There is no part '", part_path(path, 0), "' or of another rank: nothing to merge."));

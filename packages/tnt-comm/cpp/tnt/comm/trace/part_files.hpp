@@ -2,26 +2,29 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "tnt/comm/base/export.hpp"
+#include "tnt/comm/trace/trace_place.hpp"
 
 namespace tnt::comm {
 
-/// Where a rank writes its part of the trace `path`.
-std::string part_path(const std::string& path, int rank);
+/// Where a rank writes its part of the trace, of which `parts` is the place's.
+std::string part_path(const std::string& parts, int rank);
 
 /// Writes a file as a whole or not at all: what was there before stays until
 /// the new one is complete. CommError if it cannot be written.
-void write_atomically(const std::string& path, const std::string& text);
+void write_atomically(const std::string& path, std::string_view text);
 
-/// Joins the parts of all ranks into the trace `path`, atomically. Ranks whose
+/// Joins the parts of all ranks into the trace, atomically; a device or a pipe is
+/// written to once, when all ranks have ended. Ranks whose
 /// part is missing or empty are named in it, with a mark at `now_ns` (of rank
 /// 0's clock). Never waits for a rank; if another process is merging, it waits
 /// some seconds for that.
 ///
 /// `has_ended`: no rank will write its part any more, so that the parts are
 /// removed. CommError if a file cannot be read or written.
-void merge_parts(const std::string& path, int num_ranks, std::int64_t now_ns, bool has_ended);
+void merge_parts(const TracePlace& place, int num_ranks, std::int64_t now_ns, bool has_ended);
 
 /// merge_parts() for the parts that a job has left, which is over. UsageError
 /// if there are none.
