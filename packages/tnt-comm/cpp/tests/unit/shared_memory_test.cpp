@@ -1,6 +1,7 @@
 #include "tnt/comm/transport/shm/shared_memory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -16,6 +17,16 @@ namespace {
 class SharedMemoryTest : public ::testing::Test {
  protected:
   ~SharedMemoryTest() override { SharedMemory::unlink(name); }
+  void expect_error(const std::string& part) const {
+    SharedMemory opened;
+    try {
+      SharedMemory::try_open(name, 8192, opened);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  }
+
   const std::string name = text("/tnt-memorytest", ::getpid());
 };
 
@@ -39,6 +50,28 @@ TEST_F(SharedMemoryTest, AnotherSizeIsAMismatch) {
 TEST_F(SharedMemoryTest, WhatDoesNotExistIsNotAnError) {
   SharedMemory opened;
   EXPECT_FALSE(SharedMemory::try_open(name, 4096, opened));
+}
+
+TEST_F(SharedMemoryTest, ThatOthersCanUseIsRefused) {
+  const SharedMemory memory = SharedMemory::create(name, 8192);
+  ASSERT_EQ(::fchmod(memory.descriptor(), 0660), 0);
+  expect_error("can be used by other users");
+}
+
+TEST_F(SharedMemoryTest, OfAnotherUserIsRefused) {
+  const SharedMemory memory = SharedMemory::create(name, 8192);
+  if (::fchown(memory.descriptor(), 65534, 65534) != 0)
+    GTEST_SKIP() << "only root may give it away";
+  expect_error("belongs to user 65534. Remove it from /dev/shm, or use another TNT_JOB_ID");
+}
+
+TEST_F(SharedMemoryTest, TheLimitOfOpenFilesIsNamed) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  expect_error("The limit of open files (ulimit -n) is 0: raise it");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST_F(SharedMemoryTest, ReservingMoreThanThereIsFailsWithARemedy) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/base/forked_child.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
@@ -46,6 +47,7 @@ void Health::rethrow_if_broken() const {
 }
 
 void Health::require_intact() {
+  refuse_forked_child();
   if (!is_broken()) {
     try {
       check_failures_of_others();

@@ -3,16 +3,35 @@
 #include <pthread.h>
 
 #include <csignal>
+#include <system_error>
 #include <utility>
 
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/limit.hpp"
+#include "tnt/comm/base/text.hpp"
+
 namespace tnt::comm {
+namespace {
+
+std::thread start(const char* name, std::function<void()> body, const sigset_t& signals) {
+  try {
+    return std::thread(std::move(body));
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &signals, nullptr);
+    throw Error(ErrorKind::comm,
+                text("Cannot start the thread '", name, "': ", error.code().message(), ". ",
+                     advice_for_limit(RLIMIT_NPROC, "processes and threads (ulimit -u)"), "."));
+  }
+}
+
+}  // namespace
 
 std::thread start_without_signals(const char* name, std::function<void()> body) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
+  std::thread thread = start(name, std::move(body), before);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(thread.native_handle(), name);
   return thread;

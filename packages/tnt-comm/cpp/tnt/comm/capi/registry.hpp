@@ -8,6 +8,7 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/export.hpp"
+#include "tnt/comm/base/forked_child.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
@@ -27,6 +28,7 @@ class Registry {
   }
 
   std::shared_ptr<Object> find(std::int64_t handle) const {
+    refuse_forked_child();
     const std::shared_lock lock(mutex_);
     const auto found = objects_.find(handle);
     if (found != objects_.end()) return found->second;
@@ -35,6 +37,7 @@ class Registry {
   }
 
   void remove(std::int64_t handle) {
+    if (is_forked_child()) return;
     const std::unique_lock lock(mutex_);
     objects_.erase(handle);
   }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tnt/comm/base/forked_child.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/fusion/placement.hpp"
 #include "tnt/comm/fusion/reducer_tracks.hpp"
@@ -155,6 +156,7 @@ const TensorSpec& GradientReducer::tensor(std::size_t id) const {
 }
 
 void GradientReducer::require_usable(std::size_t id) const {
+  refuse_forked_child();
   if (is_closed_.load()) throw UsageError(text("GradientReducer '", name_, "' is closed."));
   if (id >= tensors_.size()) {
     throw UsageError(text("GradientReducer '", name_, "' has tensors 0 to ", tensors_.size(),

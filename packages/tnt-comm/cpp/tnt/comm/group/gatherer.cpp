@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/base/forked_child.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/group/creation.hpp"
 
@@ -66,6 +67,7 @@ void Gatherer::start(const void* data, std::size_t num_bytes) {
 }
 
 std::shared_ptr<Gatherer::Step> Gatherer::current(const char* call) {
+  refuse_forked_child();
   const std::lock_guard lock(mutex_);
   if (is_closed_.load()) throw UsageError(text("Gatherer '", name_, "' is closed."));
   if (!step_) {

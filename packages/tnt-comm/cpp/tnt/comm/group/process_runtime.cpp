@@ -2,13 +2,12 @@
 // children. It is never destroyed: threads of the program (TensorFlow's, say)
 // may still be inside a call when the process ends.
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/forked_child.hpp"
 #include "tnt/comm/group/runtime.hpp"
 
 namespace tnt::comm {
@@ -16,22 +15,13 @@ namespace {
 
 std::atomic<Runtime*> instance{nullptr};
 std::atomic<bool> was_finalized{false};
-std::atomic<bool> is_forked_child{false};
 std::mutex creation_mutex;
-
-void refuse_forked_child() {
-  if (!is_forked_child.load()) return;
-  throw UsageError(
-      "This process was forked from one that uses tnt_comm, whose progress thread and"
-      " identity it does not have. Start processes with subprocess or"
-      " multiprocessing's 'spawn' method instead.");
-}
 
 Runtime& create() {
   const std::lock_guard lock(creation_mutex);
   if (Runtime* existing = instance.load()) return *existing;
+  watch_forks();
   auto* created = new Runtime(world_environment());
-  pthread_atfork(nullptr, nullptr, [] { is_forked_child.store(true); });
   std::atexit(finalize);
   instance.store(created);
   return *created;
@@ -49,12 +39,12 @@ Runtime& runtime() {
 }
 
 bool is_initialized() {
-  return instance.load() != nullptr && !was_finalized.load() && !is_forked_child.load();
+  return instance.load() != nullptr && !was_finalized.load() && !is_forked_child();
 }
 
 void finalize() {
   Runtime* existing = instance.load();
-  if (existing == nullptr || is_forked_child.load()) return;
+  if (existing == nullptr || is_forked_child()) return;
   was_finalized.store(true);
   existing->finish();
 }
@@ -62,6 +52,7 @@ void finalize() {
 Timeline* process_timeline() {
   Runtime* existing = instance.load(std::memory_order_acquire);
   if (existing == nullptr || was_finalized.load(std::memory_order_relaxed)) return nullptr;
+  if (is_forked_child()) return nullptr;
   return existing->monitor()->timeline.get();
 }
 

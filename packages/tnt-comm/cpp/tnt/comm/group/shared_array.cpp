@@ -1,5 +1,6 @@
 #include "tnt/comm/group/shared_array.hpp"
 
+#include "tnt/comm/base/forked_child.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/group/creation.hpp"
 #include "tnt/comm/transport/heap_segment.hpp"
@@ -19,7 +20,7 @@ SharedArray::SharedArray(Group& group, std::size_t num_bytes) {
 }
 
 SharedArray::~SharedArray() {
-  if (blocks_) blocks_->drop(block_);
+  if (blocks_ && !is_forked_child()) blocks_->drop(block_);
 }
 
 }  // namespace tnt::comm

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tnt/comm/base/forked_child.hpp"
 #include "tnt/comm/group/creation_watch.hpp"
 #include "tnt/comm/group/group.hpp"
 #include "tnt/comm/group/stall_watch.hpp"
@@ -15,6 +16,7 @@ constexpr auto kLookInterval = std::chrono::milliseconds(100);
 
 void wait_for(Group& group, CollectiveOperation& operation, std::uint32_t count, double timeout_s,
               const InterruptCheck& check_interrupt) {
+  refuse_forked_child();
   Engine& engine = group.engine();
   const Health& health = *group.health();
   const Completion& completion = operation.completion();

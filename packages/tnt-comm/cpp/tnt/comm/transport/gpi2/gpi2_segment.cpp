@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/forked_child.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/transport/gpi2/counter_word.hpp"
 
@@ -30,6 +31,7 @@ Gpi2Segment::Gpi2Segment(std::shared_ptr<Gpi2Core> core, const SegmentRequest& r
       newest_(members_.size() * num_notifications_) {}
 
 Gpi2Segment::~Gpi2Segment() {
+  if (is_forked_child()) return;  // the parent has it
   core_->retirement().add({key_, part_.own_id, queue_.load(), members_});
 }
 

@@ -1,16 +1,21 @@
 #include "tnt/comm/transport/shm/shared_memory.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/limit.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
@@ -18,15 +23,81 @@ namespace {
 
 constexpr mode_t kOwnerOnly = 0600;
 
-[[noreturn]] void fail(const std::string& name, const char* action, int error_number) {
-  std::string advice;
-  if (error_number == EEXIST) {
-    advice =
-        ". Another job with the same TNT_JOB_ID runs on this host, or left this name behind;"
-        " use another job id or remove it from /dev/shm";
+std::string advice_for(int error_number) {
+  switch (error_number) {
+    case EEXIST:
+      return ". Another job with the same TNT_JOB_ID runs on this host, or left this name behind;"
+             " use another job id or remove it from /dev/shm";
+    case EMFILE:
+      return text(". ", advice_for_limit(RLIMIT_NOFILE, "open files (ulimit -n)"));
+    case ENOMEM:
+      return text(". ", advice_for_limit(RLIMIT_AS, "address space (ulimit -v)"));
+    default:
+      return "";
   }
-  throw Error(ErrorKind::comm, text("Cannot ", action, " shared memory '", name,
-                                    "': ", std::strerror(error_number), advice, "."));
+}
+
+[[noreturn]] void fail(const std::string& name, const char* action, int error_number) {
+  throw Error(ErrorKind::comm, text("Cannot ", action, " shared memory '", name, "': ",
+                                    std::strerror(error_number), advice_for(error_number), "."));
+}
+
+// Whoever has made it, or may write into it, could give this process any values.
+void require_private(const std::string& name, const struct stat& status) {
+  const bool is_own = status.st_uid == ::geteuid();
+  if (is_own && (status.st_mode & ~kOwnerOnly & 0777) == 0) return;
+  throw Error(ErrorKind::comm,
+              text("Shared memory '", name, "' is not this job's: it ",
+                   is_own ? "can be used by other users" : text("belongs to user ", status.st_uid),
+                   ". Remove it from /dev/shm, or use another TNT_JOB_ID."));
+}
+
+/// All shared memory of this process. In a forked child it becomes private, so
+/// that nothing that the child does with its copies of our objects, or arrays,
+/// reaches the parent's.
+class Mappings {
+ public:
+  struct Mapping {
+    std::size_t num_bytes;
+    int descriptor;
+  };
+
+  void add(void* address, Mapping mapping) {
+    const std::lock_guard lock(mutex_);
+    mappings_[address] = mapping;
+  }
+  void remove(void* address) {
+    const std::lock_guard lock(mutex_);
+    mappings_.erase(address);
+  }
+
+  // Around a fork: no other thread may be halfway, since the child does not have it.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+  void become_private() {
+    for (const auto& [address, mapping] : mappings_) {
+      const void* remapped = ::mmap(address, mapping.num_bytes, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_FIXED, mapping.descriptor, 0);
+      // Better no memory than the parent's.
+      if (remapped == MAP_FAILED) ::munmap(address, mapping.num_bytes);
+    }
+    mutex_.unlock();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<void*, Mapping> mappings_;
+};
+
+// Never destroyed: objects may outlive everything else at exit.
+Mappings& mappings() {
+  static Mappings* all = [] {
+    auto* made = new Mappings();
+    ::pthread_atfork([] { mappings().lock(); }, [] { mappings().unlock(); },
+                     [] { mappings().become_private(); });
+    return made;
+  }();
+  return *all;
 }
 
 }  // namespace
@@ -53,6 +124,7 @@ bool SharedMemory::try_open(const std::string& name, std::size_t num_bytes, Shar
   }
   struct stat status {};
   if (::fstat(memory.descriptor_, &status) != 0) fail(name, "inspect", errno);
+  require_private(name, status);
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) return false;  // created, not yet sized
   if (size != num_bytes) {
@@ -70,6 +142,7 @@ void SharedMemory::map(const std::string& name, std::size_t num_bytes) {
   if (address == MAP_FAILED) fail(name, "map", errno);
   data_ = static_cast<std::byte*>(address);
   size_ = num_bytes;
+  mappings().add(address, {num_bytes, descriptor_});
 }
 
 int SharedMemory::reserve(std::size_t offset, std::size_t num_bytes) const {
@@ -80,11 +153,6 @@ int SharedMemory::reserve(std::size_t offset, std::size_t num_bytes) const {
         ::posix_fallocate(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(num_bytes));
   }
   return result;
-}
-
-void SharedMemory::close_descriptor() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
 }
 
 void SharedMemory::unlink(const std::string& name) noexcept {
@@ -98,8 +166,11 @@ void SharedMemory::swap(SharedMemory& other) noexcept {
 }
 
 SharedMemory::~SharedMemory() {
-  if (data_ != nullptr) ::munmap(data_, size_);
-  close_descriptor();
+  if (data_ != nullptr) {
+    mappings().remove(data_);
+    ::munmap(data_, size_);
+  }
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 std::string describe_reserve_error(int error_number, std::size_t num_bytes) {

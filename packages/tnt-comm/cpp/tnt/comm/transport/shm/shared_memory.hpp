@@ -10,7 +10,9 @@ namespace tnt::comm {
 /// One mapped POSIX shared memory object, mode 0600.
 ///
 /// Unmapped by the destructor; the name is removed by unlink() only, the
-/// memory lives on until the last process has unmapped it.
+/// memory lives on until the last process has unmapped it. A forked child has
+/// a copy of its own, as of all other memory (made page by page, when the child
+/// writes); that takes a file descriptor as long as the object lives.
 class SharedMemory {
  public:
   /// Creates the object exclusively; an existing name is a CommError, since it
@@ -18,7 +20,8 @@ class SharedMemory {
   static SharedMemory create(const std::string& name, std::size_t num_bytes);
 
   /// True and the mapped object if it exists and has its full size already.
-  /// Another size than `num_bytes` is a CommError.
+  /// Another size than `num_bytes` is a CommError, and so is memory that another
+  /// user has made or can use.
   static bool try_open(const std::string& name, std::size_t num_bytes, SharedMemory& result);
 
   SharedMemory() = default;
@@ -37,7 +40,6 @@ class SharedMemory {
   /// without this a full /dev/shm would be a SIGBUS later.
   int reserve(std::size_t offset, std::size_t num_bytes) const;
 
-  void close_descriptor();
   static void unlink(const std::string& name) noexcept;
 
  private:

@@ -51,7 +51,6 @@ ShmSegment::ShmSegment(const std::string& name, const SegmentRequest& request, i
   }
   look_around_ = {};
   SharedMemory::unlink(name);  // whoever is first; the others find it gone
-  memory_.close_descriptor();
 }
 
 void ShmSegment::map(const std::string& name, const Deadline& deadline) {
