@@ -45,8 +45,7 @@ std::int64_t create_reducer(const std::shared_ptr<Group>& group, const FusionPla
 }
 
 void close_reducer(std::int64_t handle) {
-  reducers().find(handle)->close();
-  reducers().remove(handle);
+  reducers().close(handle);
 }
 
 void start_tensor(std::int64_t handle, std::size_t tensor, const py::array& array, double scale) {

@@ -18,8 +18,7 @@ std::int64_t create_gatherer(const std::shared_ptr<Group>& group, const std::str
 }
 
 void close_gatherer(std::int64_t handle) {
-  gatherers().find(handle)->close();
-  gatherers().remove(handle);
+  gatherers().close(handle);
 }
 
 void start_blocks(std::int64_t handle, const py::array& array) {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bindings.hpp"
+#include "tnt/comm/base/memory_size.hpp"
 #include "tnt/comm/group/shared_array.hpp"
 
 namespace py = pybind11;
@@ -14,7 +15,9 @@ namespace {
 py::array empty(const std::shared_ptr<Group>& group, const py::dtype& dtype,
                 const std::vector<py::ssize_t>& shape) {
   std::size_t num_bytes = static_cast<std::size_t>(dtype.itemsize());
-  for (const py::ssize_t length : shape) num_bytes *= static_cast<std::size_t>(length);
+  for (const py::ssize_t length : shape) {
+    num_bytes = bytes_in_memory(static_cast<std::size_t>(length), num_bytes, "An array");
+  }
   std::unique_ptr<SharedArray> memory;
   {
     const py::gil_scoped_release unlocked;

@@ -75,6 +75,8 @@ def use_everything(objects: Objects) -> None:
 
 def write_and_drop_everything(objects: Objects) -> None:
     objects.array[:] = -1
+    objects.reducer.close()
+    objects.gatherer.close()
     vars(objects).clear()
     gc.collect()
     sys.exit(7)

@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <new>
 #include <vector>
 
 #include "errors.hpp"
 #include "thread_ranks.hpp"
+#include "tnt/comm/algorithm/collective_operation.hpp"
+#include "tnt/comm/group/wait.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -35,6 +38,36 @@ TEST(Failure, ADeadlineEndsTheWaitAndTheOthersAreTold) {
       runtime.world()->start_barrier()->wait(0);
       EXPECT_EQ(error_of([&] { group->start_barrier()->wait(0); }).kind(), ErrorKind::peer_lost);
     }
+  });
+}
+
+/// Runs out of memory in its first step.
+class OutOfMemory : public CollectiveOperation {
+ public:
+  using CollectiveOperation::CollectiveOperation;
+
+ protected:
+  Progress step() override { throw std::bad_alloc(); }
+  std::string describe() const override { return "operation"; }
+  std::vector<int> missing() const override { return {}; }
+};
+
+TEST(Failure, AnExceptionOfAnyKindBreaksTheGroupWithItsText) {
+  run_threads(2, [](Runtime& runtime) {
+    const auto group = Group::create(runtime, {0, 1}, "pair");
+    if (runtime.environment().rank == 0) {
+      const auto operation = std::make_shared<OutOfMemory>(group->health());
+      group->engine().submit(std::make_shared<Stream>(), operation);
+      const Error error = error_of([&] { wait_for(*group, *operation, 1, 30, {}); });
+      EXPECT_EQ(std::string(error.what()),
+                "rank 0: operation of group 'pair' cannot be completed: std::bad_alloc.");
+      EXPECT_EQ(error.kind(), ErrorKind::comm);
+    } else {
+      const Error error = error_of([&] { group->start_barrier()->wait(0); });
+      EXPECT_EQ(error.kind(), ErrorKind::peer_lost);
+      EXPECT_NE(std::string(error.what()).find("std::bad_alloc"), std::string::npos);
+    }
+    runtime.world()->start_barrier()->wait(0);
   });
 }
 

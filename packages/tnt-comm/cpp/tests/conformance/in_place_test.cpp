@@ -216,5 +216,17 @@ TEST(InPlaceChoice, LargeTensorsOfAHostAreSummedWhereTheyAre) {
   });
 }
 
+TEST(InPlaceUsage, AStartThatDoesNotSayWhereTheSumIsToBePutIsRefusedAndChangesNothing) {
+  tests::run_threads(1, [](Runtime& runtime) {
+    const FusionPlan plan({{.name = "t", .num_elements = 50000}}, 0);
+    GradientReducer reducer(runtime.world(), plan, "g");
+    std::vector<float> values(50000, 3.0F);
+    EXPECT_THROW(reducer.start_into(0, values.data(), nullptr, 1.0, nullptr), UsageError);
+    reducer.start_into(0, values.data(), values.data(), 2.0, nullptr);
+    reducer.finish(0, values.data());
+    EXPECT_EQ(values, std::vector<float>(50000, 6.0F));
+  });
+}
+
 }  // namespace
 }  // namespace tnt::comm

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "tnt/comm/base/error.hpp"
+
 namespace tnt::comm {
 namespace {
 
@@ -23,6 +27,15 @@ TEST(FusionPlan, GoldenExamples) {
   EXPECT_EQ(bucket_sizes(100), (Sizes{111, 83}));
   EXPECT_EQ(bucket_sizes(112), (Sizes{113, 81}));
   EXPECT_EQ(bucket_sizes(200), (Sizes{194}));
+}
+
+TEST(FusionPlan, TensorsLargerThanAnyMemoryAreRefused) {
+  constexpr std::size_t kMany = std::numeric_limits<std::size_t>::max() / 8;
+  const TensorSpec huge{.name = "huge", .dtype = DType::float64, .num_elements = kMany + 1};
+  const TensorSpec large{.name = "large", .dtype = DType::int8, .num_elements = kMany / 600};
+  EXPECT_THROW(FusionPlan({huge}, 8), UsageError);
+  EXPECT_NO_THROW(FusionPlan({large}, 8));
+  EXPECT_THROW(FusionPlan({large, large}, 8), UsageError);
 }
 
 TEST(FusionPlan, DescriptionsTellPlansApart) {

@@ -65,6 +65,11 @@ Progress CollectiveOperation::advance() {
   } catch (const Error& error) {
     health_->fail(error);
     throw;
+  } catch (...) {
+    // No memory, say. The others would wait for this rank, which will not come.
+    const Error error = failed_by(Error::current());
+    health_->fail(error);
+    throw error;
   }
 }
 
@@ -80,6 +85,11 @@ void CollectiveOperation::supervise() {
     health_->fail(known);
     throw known;
   }
+}
+
+Error CollectiveOperation::failed_by(const Error& cause) const {
+  return {cause.kind(), text("rank ", health_->world_rank(), ": ", title(),
+                             " cannot be completed: ", cause.what(), ".")};
 }
 
 // A rank may have ended because of a mismatch that a third one has reported.

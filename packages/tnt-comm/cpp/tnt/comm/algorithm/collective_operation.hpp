@@ -105,6 +105,7 @@ class CollectiveOperation : public Operation {
     bool has_made_call;
   };
 
+  Error failed_by(const Error& cause) const;
   std::vector<AwaitedMember> observe_awaited() const;
   std::string in_words(const std::vector<AwaitedMember>& members) const;
   void require_alive() const;

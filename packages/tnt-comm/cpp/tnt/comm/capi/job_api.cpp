@@ -13,7 +13,7 @@ int32_t tnt_comm_abi_version(void) {
 }
 
 const char* tnt_comm_last_error(void) {
-  return last_error().c_str();
+  return last_error().text();
 }
 
 tnt_comm_status tnt_comm_init(void) {

@@ -36,8 +36,11 @@ class Registry {
                           ": it was closed, or never created in this process."));
   }
 
-  void remove(std::int64_t handle) {
+  /// Closes the object and forgets it. Nothing in a forked child, to which it
+  /// does not belong.
+  void close(std::int64_t handle) {
     if (is_forked_child()) return;
+    find(handle)->close();
     const std::unique_lock lock(mutex_);
     objects_.erase(handle);
   }

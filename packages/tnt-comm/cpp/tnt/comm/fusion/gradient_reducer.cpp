@@ -211,6 +211,11 @@ void GradientReducer::start(std::size_t id, const void* data, double scale) {
 
 void GradientReducer::start_into(std::size_t id, const void* data, void* out, double scale,
                                  std::shared_ptr<void> owner) {
+  require_usable(id);
+  if (out == nullptr && tensors_[id]->spec.num_elements > 0) {
+    throw UsageError(text("GradientReducer '", name_, "': start_into of tensor '",
+                          tensors_[id]->spec.name, "' must say where the sum is to be put."));
+  }
   Tensor& tensor = begin_start(id, scale);
   tensor.into = static_cast<std::byte*>(out);
   if (tensor.place) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/memory_size.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
@@ -25,6 +26,12 @@ FusionPlan::FusionPlan(std::vector<TensorSpec> tensors, std::size_t threshold_by
   if (wire_dtype && *wire_dtype != DType::float16 && *wire_dtype != DType::bfloat16) {
     throw UsageError(text("`wire_dtype` must be float16 or bfloat16. Received: wire_dtype='",
                           name_of(*wire_dtype), "'."));
+  }
+  std::size_t num_bytes = 0;
+  for (const TensorSpec& tensor : tensors_) {
+    const std::string what = text("Tensor '", tensor.name, "'");
+    num_bytes += bytes_in_memory(tensor.num_elements, size_of(tensor.dtype), what);
+    bytes_in_memory(num_bytes, 1, "A FusionPlan");
   }
   std::map<DType, std::size_t> open;  // index of the open bucket of each dtype
   for (std::size_t id = tensors_.size(); id-- > 0;) {

@@ -325,8 +325,8 @@ std::shared_ptr<Segment> Group::create_segment_of(std::vector<int> ranks, const 
   request.num_notifications = needs.num_notifications;
   try {
     return runtime_.transport().create_segment(request, Deadline(timeout_s()));
-  } catch (const Error& error) {
-    health_->fail(error);
+  } catch (...) {
+    health_->fail(Error::current());
     throw;
   }
 }
