@@ -40,7 +40,7 @@ std::string wire_dtype_of(const Bucket& bucket) {
 
 std::int64_t create_reducer(const std::shared_ptr<Group>& group, const FusionPlan& plan,
                             const std::string& name, const std::string& phase) {
-  const py::gil_scoped_release unlocked;
+  const InterruptibleCall interruptible;
   return reducers().add(std::make_shared<GradientReducer>(group, plan, name, phase));
 }
 

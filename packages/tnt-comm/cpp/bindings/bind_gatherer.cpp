@@ -13,7 +13,7 @@ namespace tnt::comm::bindings {
 namespace {
 
 std::int64_t create_gatherer(const std::shared_ptr<Group>& group, const std::string& name) {
-  const py::gil_scoped_release unlocked;
+  const InterruptibleCall interruptible;
   return gatherers().add(std::make_shared<Gatherer>(group, name));
 }
 

@@ -108,8 +108,8 @@ void bind_group(py::module_& module) {
       .def("take_blocks", &take_blocks);
 
   py::classh<Group>(module, "Group")
-      .def_static("world", &Group::world, py::call_guard<py::gil_scoped_release>())
-      .def_static("create", &create, py::arg("ranks"), py::call_guard<py::gil_scoped_release>())
+      .def_static("world", &Group::world, py::call_guard<InterruptibleCall>())
+      .def_static("create", &create, py::arg("ranks"), py::call_guard<InterruptibleCall>())
       .def_property_readonly("rank", &Group::rank)
       .def_property_readonly("size", &Group::size)
       .def_property_readonly("ranks", &Group::ranks)

@@ -1,4 +1,5 @@
 #include "bindings.hpp"
+#include "interrupt.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/group/runtime.hpp"
 
@@ -8,7 +9,7 @@ namespace tnt::comm::bindings {
 
 void bind_job(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
-  module.def("init", [] { runtime(); }, Unlocked());
+  module.def("init", [] { runtime(); }, py::call_guard<InterruptibleCall>());
   module.def("finalize", &finalize, Unlocked());
   module.def("is_initialized", &is_initialized);
   module.def("get_rank", [] { return world_environment().rank; }, Unlocked());

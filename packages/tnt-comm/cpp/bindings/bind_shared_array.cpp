@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bindings.hpp"
+#include "interrupt.hpp"
 #include "tnt/comm/base/memory_size.hpp"
 #include "tnt/comm/group/shared_array.hpp"
 
@@ -20,7 +21,7 @@ py::array empty(const std::shared_ptr<Group>& group, const py::dtype& dtype,
   }
   std::unique_ptr<SharedArray> memory;
   {
-    const py::gil_scoped_release unlocked;
+    const InterruptibleCall interruptible;
     memory = std::make_unique<SharedArray>(*group, num_bytes);
   }
   const void* data = memory->data();

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "bindings.hpp"
+#include "interrupt.hpp"
 #include "tnt/comm/group/runtime.hpp"
 #include "tnt/comm/tnt_comm.h"
 #include "tnt/comm/trace/part_files.hpp"
@@ -14,7 +15,10 @@ namespace tnt::comm::bindings {
 namespace {
 
 std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, double, double> all_counters() {
-  const Counters now = counters();
+  const Counters now = [] {
+    const InterruptibleCall interruptible;  // the first call may join the job
+    return counters();
+  }();
   return {now.num_operations, now.num_bytes, now.num_waits, now.communication_s, now.exposed_s};
 }
 

@@ -20,4 +20,11 @@ inline InterruptCheck python_signals() {
   };
 }
 
+/// For calls that wait for other ranks without saying how long: without the GIL,
+/// and ended by Ctrl-C.
+struct InterruptibleCall {
+  pybind11::gil_scoped_release unlocked;
+  InterruptScope scope{python_signals()};
+};
+
 }  // namespace tnt::comm::bindings

@@ -28,6 +28,14 @@ def note_of_end(rank: int) -> Path:
     return Path(f"/dev/shm/tnt-{os.environ['TNT_JOB_ID']}-ended-{rank}")
 
 
+def leave_note(rank: int, note: str) -> None:
+    """Say that a rank has ended, in one piece as the launcher does."""
+    path = note_of_end(rank)
+    part = path.with_name(f"{path.name}-part")
+    part.write_text(note)
+    part.rename(path)
+
+
 @pytest.fixture(autouse=True)
 def no_note_stays() -> Iterator[None]:
     yield
@@ -43,7 +51,7 @@ def join_while_one_has_ended(note: str, delay_s: float) -> tuple[str, float] | N
     """Wait for rank 1, which ends before it joins, and return the error and the seconds."""
     if int(os.environ["TNT_RANK"]) == LATE:
         time.sleep(delay_s)
-        note_of_end(LATE).write_text(note)
+        leave_note(LATE, note)
         return None
     begin = time.monotonic()
     with pytest.raises(PeerLostError) as caught:
@@ -95,7 +103,7 @@ def test_a_rank_that_ended_ends_the_wait_of_several_hosts() -> None:
 
 def join_after_the_first_has_ended(note: str) -> str:
     if int(os.environ["TNT_RANK"]) == 0:
-        note_of_end(0).write_text(note)
+        leave_note(0, note)
         return ""
     with pytest.raises(PeerLostError) as caught:
         tnt_comm.init()
@@ -145,7 +153,7 @@ def wait_for_one_that_exits(note: str) -> str:
     if tnt_comm.get_rank() == LATE:
         time.sleep(0.5)  # until its part of the barrier has left; nobody waits for that
         if note:
-            note_of_end(LATE).write_text(note)
+            leave_note(LATE, note)
         os._exit(0)
     with pytest.raises(PeerLostError) as caught:
         tnt_comm.barrier()

@@ -45,9 +45,11 @@ void wait_for(Group& group, CollectiveOperation& operation, std::uint32_t count,
     if (seconds_since(start) > group.stall_report_s()) {
       refuse_creations_by_awaited(engine, operation, health, count);
     }
-    if (!check_interrupt) continue;
+    const InterruptCheck& check =
+        check_interrupt ? check_interrupt : interrupt_check_of_this_thread();
+    if (!check) continue;
     try {
-      check_interrupt();
+      check();
     } catch (...) {
       engine.while_paused([&] {
         if (!completion.has_reached(count)) operation.abandon("the wait was interrupted");

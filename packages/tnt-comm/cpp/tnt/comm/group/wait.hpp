@@ -1,20 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "tnt/comm/algorithm/collective_operation.hpp"
+#include "tnt/comm/base/interrupt.hpp"
 
 namespace tnt::comm {
 
 class Group;
 
-/// Called several times per second during a wait; throws to end it (Python:
-/// Ctrl-C). Empty: nothing interrupts.
-using InterruptCheck = std::function<void()>;
-
 /// Waits until the group's operation has completed `count` times. Throws its error;
-/// breaks the group if `timeout_s` passes or the check throws. On return or
+/// breaks the group if `timeout_s` passes or the check throws (that of the thread, if
+/// it is empty). On return or
 /// throw nothing touches the operation's memory any more, unless it was
 /// completed only for an earlier count.
 void wait_for(Group& group, CollectiveOperation& operation, std::uint32_t count, double timeout_s,

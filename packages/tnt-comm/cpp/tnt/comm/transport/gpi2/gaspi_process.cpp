@@ -20,6 +20,7 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/fence.hpp"
+#include "tnt/comm/base/interrupt.hpp"
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/base/thread.hpp"
@@ -138,6 +139,7 @@ void wait_for_start(const Start& start, const Environment& environment) {
                                          " s for the other ranks to start GPI-2."));
       has_reported = true;
     }
+    check_interrupt();
     std::this_thread::sleep_for(milliseconds(10));
   }
 }

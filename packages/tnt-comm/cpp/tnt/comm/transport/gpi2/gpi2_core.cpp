@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/interrupt.hpp"
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/base/thread.hpp"
@@ -142,6 +143,7 @@ void Gpi2Core::wait_for(const std::vector<int>& ranks, const std::function<bool(
     std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(missing), is_missing);
     if (missing.empty()) return;
     look_around();
+    check_interrupt();
     require_alive(ranks, is_missing, what);
     if (deadline.is_over()) {
       throw Error(

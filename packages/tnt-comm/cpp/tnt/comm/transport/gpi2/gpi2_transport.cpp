@@ -26,9 +26,9 @@ std::unique_ptr<Segment> Gpi2Transport::create_segment(const SegmentRequest& req
   if (request.members.size() == 1) return std::make_unique<HeapSegment>(request.num_bytes);
   try {
     return create_gpi2_segment(core_, request, deadline);
-  } catch (const Error& error) {
+  } catch (...) {
     // Members that still wait for this segment must not wait for the deadline.
-    leave(PeerState::failed, error.what());
+    leave(PeerState::failed, Error::current().what());
     throw;
   }
 }

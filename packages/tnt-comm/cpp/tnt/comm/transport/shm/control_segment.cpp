@@ -9,6 +9,7 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/fence.hpp"
+#include "tnt/comm/base/interrupt.hpp"
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/transport/shm/process_lock.hpp"
@@ -113,6 +114,7 @@ void ControlSegment::open(const Deadline& deadline, double stall_report_s) {
       log_warning(rank_, text(complaint, seconds_since(start), " s."));
       has_reported = true;
     }
+    check_interrupt();
     std::this_thread::sleep_for(kStartPollInterval);
   }
 }
@@ -154,6 +156,7 @@ void ControlSegment::wait_for_all(const Deadline& deadline, double stall_report_
                                 names_of(absent_ranks()), " of ", count_, " to join."));
         has_reported = true;
       }
+      check_interrupt();
       std::this_thread::sleep_for(kStartPollInterval);
     }
   }

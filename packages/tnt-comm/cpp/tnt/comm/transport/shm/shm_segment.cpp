@@ -8,6 +8,7 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/fence.hpp"
+#include "tnt/comm/base/interrupt.hpp"
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
@@ -104,6 +105,7 @@ void ShmSegment::poll_until(const std::function<bool()>& is_reached, const char*
     }
     if (look % kLooksBetweenLivenessChecks == 0) {
       look_around_();
+      check_interrupt();
       for (int member = 0; member < size_; ++member) require_alive(member);
     }
     if (deadline.is_over()) {

@@ -26,9 +26,9 @@ std::unique_ptr<Segment> ShmTransport::create_segment(const SegmentRequest& requ
   const std::string name = text("/tnt-", host_.prefix, "-", request.key);
   try {
     return std::make_unique<ShmSegment>(name, request, member, control_, deadline, stall_report_s_);
-  } catch (const Error& error) {
+  } catch (...) {
     // Members that still wait for this segment must not wait for the deadline.
-    leave(PeerState::failed, error.what());
+    leave(PeerState::failed, Error::current().what());
     throw;
   }
 }
