@@ -72,7 +72,7 @@ class FakeFabric {
   std::condition_variable changed_;
   std::vector<Endpoint> endpoints_;
   std::deque<Request> requests_;
-  int num_waiting_ = 0;  // in synchronize()
+  int num_waiting_ = 0;  // in introduce_to_all()
   int num_generations_ = 0;
   bool is_closing_ = false;
   std::thread wire_;
@@ -89,7 +89,7 @@ class FakeGaspi final : public Gaspi {
   std::byte* allocate(SegmentId segment, std::size_t num_bytes) override;
   void release(SegmentId segment) override;
   void introduce(SegmentId segment, int rank, const Deadline& deadline) override;
-  void synchronize(const Deadline& deadline) override;
+  void introduce_to_all(SegmentId segment) override;
   void write(const GaspiWrite& request, int queue) override;
   void notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
               int queue) override;

@@ -181,7 +181,7 @@ def test_a_malformed_variable_in_the_environment_is_named(capsys, monkeypatch):
 @pytest.mark.parametrize("text", ["65000", "20_000", ""])
 def test_a_port_that_ranks_would_refuse_is_refused_in_one_line(capsys, monkeypatch, text):
     monkeypatch.setenv("TNT_GPI2_PORT", text)
-    assert "from 1024 to 64767" in error_of(capsys, "--", __file__)
+    assert "from 1024 to 64511" in error_of(capsys, "--", __file__)
     monkeypatch.delenv("TNT_GPI2_PORT")
     assert "TNT_GPI2_PORT" in error_of(capsys, "-x", f"TNT_GPI2_PORT={text}", "--", __file__)
 

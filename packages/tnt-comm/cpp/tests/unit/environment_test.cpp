@@ -91,9 +91,9 @@ TEST(Environment, WordsMayBeInAnyCase) {
 
 TEST(Environment, IntegersHaveDigitsOnly) {
   EXPECT_EQ(parse(with("TNT_GPI2_PORT", "1024")).gpi2_port, 1024);
-  EXPECT_EQ(parse(with("TNT_GPI2_PORT", "64767")).gpi2_port, 64767);
+  EXPECT_EQ(parse(with("TNT_GPI2_PORT", "64511")).gpi2_port, 64511);
   EXPECT_EQ(parse(with("TNT_GPI2_PORT", "0020000")).gpi2_port, 20000);
-  for (const char* value : {"", " ", "1023", "64768", "65000", "+20000", "-20000", "20_000",
+  for (const char* value : {"", " ", "1023", "64512", "65000", "+20000", "-20000", "20_000",
                             "0x5000", "2e4", "20000.0", "2 0000", "99999999999999999999"}) {
     EXPECT_THROW(parse(with("TNT_GPI2_PORT", value)), UsageError) << value;
   }
@@ -126,7 +126,7 @@ std::string refusal(const Variables& variables) {
 
 TEST(Environment, AnErrorNamesVariableLimitsAndValueAndSaysToCorrectASettingOfTheUser) {
   EXPECT_EQ(refusal({{"TNT_GPI2_PORT", "65000"}}),
-            "Environment variable TNT_GPI2_PORT must be an integer in [1024, 64767]. "
+            "Environment variable TNT_GPI2_PORT must be an integer in [1024, 64511]. "
             "Received: TNT_GPI2_PORT='65000'. Correct it or unset it.");
   for (const auto& [name, value] : Variables{{"TNT_TIMEOUT_S", "1_0"},
                                              {"TNT_LOG_LEVEL", "loud"},

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
 
-FIRST_PORT, LAST_PORT = 20000, 32000  # below the ports that the kernel gives to clients
+FIRST_PORT, LAST_PORT = 20000, 31744  # below the ports that the kernel gives to clients
 
 
 @dataclass(frozen=True)

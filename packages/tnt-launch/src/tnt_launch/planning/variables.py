@@ -211,7 +211,7 @@ STALL_S = Variable("TNT_STALL_S", Seconds(), (_COMM,))
 STALL_REPORT_S = Variable("TNT_STALL_REPORT_S", Seconds(), (_COMM,))  # its former name
 ALLREDUCE_ALGORITHM = Variable("TNT_ALLREDUCE_ALGORITHM", Word(ALGORITHMS), (_COMM,))
 GPI2_LIBRARY = Variable("TNT_GPI2_LIBRARY", Path(may_be_blank=True), (_COMM,))
-GPI2_PORT = Variable("TNT_GPI2_PORT", Integer(1024, 64767), (_COMM,))  # the first of 768
+GPI2_PORT = Variable("TNT_GPI2_PORT", Integer(1024, 64511), (_COMM,))  # the first of 1024
 FUSION_THRESHOLD_KB = Variable("TNT_FUSION_THRESHOLD_KB", IntegerOrAuto(0), (_KERAS,))
 FUSION_THRESHOLD = Variable("TNT_FUSION_THRESHOLD", IntegerOrAuto(0), (_KERAS,))
 WIRE_DTYPE = Variable("TNT_WIRE_DTYPE", Word(WIRE_DTYPES), (_KERAS,))

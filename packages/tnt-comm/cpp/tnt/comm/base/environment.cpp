@@ -158,8 +158,8 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.allreduce_algorithm = word(lookup, "TNT_ALLREDUCE_ALGORITHM", "auto");
   result.log_level = log_level(lookup, result.log_level);
   result.gpi2_library = value_of(lookup, "TNT_GPI2_LIBRARY").value_or("");
-  // The ports of a job are the 3 x 256 that begin here.
-  result.gpi2_port = integer(lookup, "TNT_GPI2_PORT", 0, 1024, 65535 - 3 * 256);
+  // The ports of a job are the 4 x 256 that begin here.
+  result.gpi2_port = integer(lookup, "TNT_GPI2_PORT", 0, 1024, 65535 - 4 * 256);
   result.gaspi_rank = optional_integer(lookup, "GASPI_RANK", kMost);
   result.gaspi_num_ranks = optional_integer(lookup, "GASPI_NRANKS", kMost);
   result.gaspi_socket = optional_integer(lookup, "GASPI_SOCKET", kMost);

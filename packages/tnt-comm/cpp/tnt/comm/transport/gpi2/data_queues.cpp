@@ -10,7 +10,7 @@ namespace tnt::comm {
 namespace {
 
 constexpr std::size_t kReserve = 64;  // slots
-constexpr auto kPollInterval = std::chrono::microseconds(50);
+constexpr auto kLookInterval = std::chrono::microseconds(50);
 
 }  // namespace
 
@@ -43,7 +43,7 @@ bool DataQueues::has_room(int queue, std::size_t num_requests) {
 bool DataQueues::wait_until_idle(int queue, const Deadline& deadline) {
   while (!is_idle(queue)) {
     if (is_spoilt(queue) || deadline.is_over()) return false;
-    std::this_thread::sleep_for(kPollInterval);
+    std::this_thread::sleep_for(kLookInterval);
   }
   return !is_spoilt(queue);
 }

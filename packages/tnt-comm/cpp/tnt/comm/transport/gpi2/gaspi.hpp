@@ -31,7 +31,7 @@ enum class QueueState {
 /// rest of it (handshakes, liveness, flow control) does not know where they
 /// come from, and is tested without one.
 ///
-/// No call waits for another rank, except introduce() and synchronize().
+/// No call waits for another rank, except introduce() and introduce_to_all().
 /// Posting takes a slot of a queue, of which there must be one: see
 /// num_queued(). Errors that cannot be another rank's death are CommErrors.
 ///
@@ -52,8 +52,9 @@ class Gaspi {
   /// `rank` is stopped, whatever the deadline; never call it where that hurts.
   virtual void introduce(SegmentId segment, int rank, const Deadline& deadline) = 0;
 
-  /// Returns when all ranks of the job have called it.
-  virtual void synchronize(const Deadline& deadline) = 0;
+  /// Makes a segment of each rank known to all ranks of the job, which call this at the
+  /// same time, and returns when all have done so. Once per job, at its start.
+  virtual void introduce_to_all(SegmentId segment) = 0;
 
   /// Requests to one rank on one queue arrive in the order in which they were
   /// posted, also a notification behind a write. At most kMaxWriteBytes.

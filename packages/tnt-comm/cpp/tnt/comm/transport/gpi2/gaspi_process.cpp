@@ -12,19 +12,17 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "tnt/comm/base/detachable_call.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/fence.hpp"
 #include "tnt/comm/base/interrupt.hpp"
-#include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/base/thread.hpp"
-#include "tnt/comm/transport/ended_ranks.hpp"
+#include "tnt/comm/transport/gpi2/machine_file.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -114,55 +112,19 @@ void require_free_ports(const GaspiLibrary& library, const Environment& environm
 
 // What the thread that starts GPI-2 tells the one that waits for it.
 struct Start {
-  std::atomic<bool> is_over{false};
-  int status = kSuccess;
+  int status = kTimeout;
   cpu_set_t cores{};  // GPI-2 binds the thread that starts it if it is told to
 };
 
-std::vector<int> ranks_from(int first, int end) {
-  std::vector<int> ranks(static_cast<std::size_t>(end - first));
-  std::iota(ranks.begin(), ranks.end(), first);
-  return ranks;
+void require_done(int rank, int status, const char* what) {
+  if (status == kSuccess) return;
+  throw Error(
+      status == kTimeout ? ErrorKind::timeout : ErrorKind::comm,
+      text("rank ", rank, ": ", what, " returned ", status, " (", meaning_of(status), ")."));
 }
 
-// Waits for the start, which needs all ranks; throws if one of them has ended.
-void wait_for_start(const Start& start, const Environment& environment) {
-  EndedRanks ended(environment.job_id, environment.rank);
-  const auto begin = Clock::now();
-  bool has_reported = false;
-  while (!start.is_over.load()) {
-    ended.require_running([&] {
-      return start.is_over.load() ? std::vector<int>{} : ranks_from(0, environment.size);
-    });
-    if (!has_reported && seconds_since(begin) > environment.stall_report_s) {
-      log_warning(environment.rank, text("has waited ", environment.stall_report_s,
-                                         " s for the other ranks to start GPI-2."));
-      has_reported = true;
-    }
-    check_interrupt();
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-}
-
-// The start cannot be called off, so a thread makes it that can be left alone.
-int start_gpi2(const GaspiFunctions& functions, const Environment& environment,
-               const Deadline& deadline) {
-  const auto start = std::make_shared<Start>();
-  std::thread starter =
-      start_without_signals("tnt-comm-start", [start, deadline, proc_init = functions.proc_init] {
-        start->status = proc_init(milliseconds_left(deadline));
-        ::sched_getaffinity(0, sizeof start->cores, &start->cores);
-        start->is_over.store(true);
-      });
-  try {
-    wait_for_start(*start, environment);
-  } catch (...) {
-    starter.detach();
-    throw;
-  }
-  starter.join();
-  ::sched_setaffinity(0, sizeof start->cores, &start->cores);
-  return start->status;
+bool is_readable(const std::string& path) {
+  return ::access(path.c_str(), R_OK) == 0;
 }
 
 }  // namespace
@@ -179,6 +141,9 @@ void require_gaspi_environment(const Environment& environment) {
                           " (number of the rank on its host) and GASPI_MFILE (file with one host",
                           " name per rank)."));
   }
+  // GPI-2 reads that of rank 0; the others need not have it.
+  const std::string& machine_file = environment.gaspi_machine_file;
+  if (environment.rank == 0 || is_readable(machine_file)) read_machine_file(environment);
 }
 
 GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
@@ -186,36 +151,45 @@ GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
     : library_(std::move(library)),
       settings_(read_gaspi_settings(library_)),
       rank_(environment.rank),
-      size_(environment.size) {
+      size_(environment.size),
+      deadline_(deadline) {
   static std::atomic<bool> was_started{false};
   if (was_started.exchange(true)) {
     throw Error(ErrorKind::comm, "GPI-2 can be started once in a process only.");
   }
   if (environment.gpi2_port != 0) set_gaspi_ports(library_, environment.gpi2_port);
   require_free_ports(library_, environment);
-  join(environment, deadline);
+  std::vector<RankAddress> addresses;
+  if (is_readable(environment.gaspi_machine_file)) addresses = read_machine_file(environment);
+  watch_.emplace(environment, std::move(addresses), first_presence_port(library_), deadline);
+  join(environment);
 }
 
-void GaspiProcess::join(const Environment& environment, const Deadline& deadline) {
-  const int status = start_gpi2(functions_, environment, deadline);
+// The start cannot be called off, so a thread makes it that can be left alone.
+void GaspiProcess::join(const Environment& environment) {
+  const auto start = std::make_shared<Start>();
+  DetachableCall call("tnt-comm-start",
+                      [start, deadline = deadline_, proc_init = functions_.proc_init] {
+                        start->status = proc_init(milliseconds_left(deadline));
+                        ::sched_getaffinity(0, sizeof start->cores, &start->cores);
+                      });
+  int status = kTimeout;
+  if (watch_->has_returned_in_time(call)) {
+    call.get();
+    ::sched_setaffinity(0, sizeof start->cores, &start->cores);
+    status = start->status;
+  }
   if (status == kSuccess) return;
   // Nothing of the library may be called from here on.
-  const bool is_late = status == kTimeout;
-  throw Error(
-      is_late ? ErrorKind::timeout : ErrorKind::comm,
-      text("rank ", rank_, ": GPI-2 could not be started within ", deadline.timeout_s(),
-           " s: gaspi_proc_init returned ", status, " (", meaning_of(status), "). Check that all ",
-           size_, " ranks were started, that the hosts in GASPI_MFILE='",
-           environment.gaspi_machine_file,
-           "' (read by rank 0) are the ones they run on, and that the hosts reach each"
-           " other's ports."));
+  throw Error(status == kTimeout ? ErrorKind::timeout : ErrorKind::comm,
+              text("rank ", rank_, ": GPI-2 could not be started within ", deadline_.timeout_s(),
+                   " s: gaspi_proc_init returned ", status, " (", meaning_of(status), "). ",
+                   watch_->absence(), " The hosts are those in GASPI_MFILE='",
+                   environment.gaspi_machine_file, "', which rank 0 reads."));
 }
 
 void GaspiProcess::require(int status, const char* what) const {
-  if (status == kSuccess) return;
-  throw Error(
-      status == kTimeout ? ErrorKind::timeout : ErrorKind::comm,
-      text("rank ", rank_, ": ", what, " returned ", status, " (", meaning_of(status), ")."));
+  require_done(rank_, status, what);
 }
 
 std::byte* GaspiProcess::allocate(SegmentId segment, std::size_t num_bytes) {
@@ -238,16 +212,38 @@ void GaspiProcess::introduce(SegmentId segment, int rank, const Deadline& deadli
           "gaspi_segment_register");
 }
 
-void GaspiProcess::synchronize(const Deadline& deadline) {
+void GaspiProcess::introduce_to_all(SegmentId segment) {
+  DetachableCall call("tnt-comm-intro", [segment, rank = rank_, size = size_, deadline = deadline_,
+                                         segment_register = functions_.segment_register] {
+    for (int distance = 1; distance < size; ++distance) {
+      const int other = (rank + distance) % size;
+      require_done(
+          rank,
+          segment_register(segment, static_cast<std::uint16_t>(other), milliseconds_left(deadline)),
+          "gaspi_segment_register");
+    }
+  });
+  if (!watch_->has_returned_in_time(call)) {
+    throw Error(ErrorKind::timeout,
+                text("rank ", rank_, ": the ranks could not be connected by GPI-2 within ",
+                     deadline_.timeout_s(), " s. ", watch_->absence()));
+  }
+  call.get();
+  synchronize();
+  sockets_.adopt_new_ones();
+  watch_.reset();
+}
+
+void GaspiProcess::synchronize() {
   // The barrier spins while it waits, so it gets short turns.
   constexpr GaspiFunctions::Time kTurn = 1;
   int status = functions_.barrier(kAllRanks, kTurn);
-  while (status == kTimeout && !deadline.is_over()) {
+  while (status == kTimeout && !deadline_.is_over()) {
+    check_interrupt();
     std::this_thread::sleep_for(milliseconds(1));
     status = functions_.barrier(kAllRanks, kTurn);
   }
   require(status, "gaspi_barrier");
-  sockets_.adopt_new_ones();
 }
 
 void GaspiProcess::write(const GaspiWrite& request, int queue) {

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <memory>
+#include <optional>
 
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/transport/gpi2/gaspi.hpp"
 #include "tnt/comm/transport/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/gpi2/gaspi_settings.hpp"
 #include "tnt/comm/transport/gpi2/inherited_sockets.hpp"
+#include "tnt/comm/transport/gpi2/start_watch.hpp"
 
 namespace tnt::comm {
 
@@ -26,7 +27,7 @@ class GaspiProcess final : public Gaspi {
   std::byte* allocate(SegmentId segment, std::size_t num_bytes) override;
   void release(SegmentId segment) override;
   void introduce(SegmentId segment, int rank, const Deadline& deadline) override;
-  void synchronize(const Deadline& deadline) override;
+  void introduce_to_all(SegmentId segment) override;
   void write(const GaspiWrite& request, int queue) override;
   void notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
               int queue) override;
@@ -39,7 +40,8 @@ class GaspiProcess final : public Gaspi {
   std::vector<int> failed_ranks() const override;
 
  private:
-  void join(const Environment& environment, const Deadline& deadline);
+  void join(const Environment& environment);
+  void synchronize();
   void require(int status, const char* what) const;
 
   GaspiLibrary library_;
@@ -47,11 +49,13 @@ class GaspiProcess final : public Gaspi {
   GaspiSettings settings_;
   int rank_;
   int size_;
+  Deadline deadline_;  // of the start
   InheritedSockets sockets_;
+  std::optional<StartWatch> watch_;  // until all have started
 };
 
-/// UsageError if GASPI_* and TNT_* variables contradict each other, or one that
-/// GPI-2 needs is not set.
+/// UsageError if GASPI_* and TNT_* variables contradict each other, one that
+/// GPI-2 needs is not set, or the machine file is not what the job needs.
 void require_gaspi_environment(const Environment& environment);
 
 }  // namespace tnt::comm

@@ -10,8 +10,9 @@
 namespace tnt::comm {
 namespace {
 
-constexpr int kStartPortOffset = 256;   // behind the ports of the side channel, one per rank
-constexpr int kTcpPortOffset = 512;     // behind those for the start
+constexpr int kStartPortOffset = 256;  // behind the ports of the side channel, one per rank
+constexpr int kTcpPortOffset = 512;    // behind those for the start
+constexpr int kPresencePortOffset = 768;
 constexpr std::uint32_t kEthernet = 2;  // kind of device whose port number matters
 
 // The library's settings, as bytes: what they mean is a matter of the layout.
@@ -102,6 +103,10 @@ std::vector<int> ports_to_listen(const GaspiLibrary& library, int local_rank) {
     ports.push_back(static_cast<int>(config.number(layout.tcp_port)) + local_rank);
   }
   return ports;
+}
+
+int first_presence_port(const GaspiLibrary& library) {
+  return static_cast<int>(read(library).number(library.layout->sn_port)) + kPresencePortOffset;
 }
 
 void set_gaspi_ports(const GaspiLibrary& library, int first_port) {

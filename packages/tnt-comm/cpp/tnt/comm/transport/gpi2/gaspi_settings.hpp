@@ -23,9 +23,12 @@ GaspiSettings read_gaspi_settings(const GaspiLibrary& library);
 /// proc_init only.
 std::vector<int> ports_to_listen(const GaspiLibrary& library, int local_rank);
 
+/// The port on which the first rank of a host shows that it has come.
+int first_presence_port(const GaspiLibrary& library);
+
 /// Makes the library use `first_port` and the ports after it: side channel
 /// + 0, start-up + 256, TCP device + 512, each plus the rank's number on its
-/// host. Before proc_init only.
+/// host; the presence of ranks is shown from + 768 on. Before proc_init only.
 void set_gaspi_ports(const GaspiLibrary& library, int first_port);
 
 }  // namespace tnt::comm

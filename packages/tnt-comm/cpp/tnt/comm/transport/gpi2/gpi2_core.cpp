@@ -42,7 +42,7 @@ Gpi2Core::Gpi2Core(std::unique_ptr<Gaspi> gaspi, const RankPlace& place, const W
   const std::optional<SegmentId> control = segment_ids_.take();  // the same on all ranks: the first
   mailbox_ = std::make_unique<Mailbox>(
       *gaspi_, *control, peers_, queues_,
-      [this](int from, const ControlMessage& message) { take(from, message); }, deadline);
+      [this](int from, const ControlMessage& message) { take(from, message); });
   retirement_ =
       std::make_unique<Retirement>(*gaspi_, queues_, *mailbox_, peers_, rendezvous_, segment_ids_);
   exchange_places(place, deadline);

@@ -17,7 +17,7 @@ std::size_t segment_bytes(int size, std::size_t depth) {
 }  // namespace
 
 Mailbox::Mailbox(Gaspi& gaspi, SegmentId segment, PeerTable& peers, DataQueues& queues,
-                 Handler handler, const Deadline& deadline)
+                 Handler handler)
     : gaspi_(gaspi),
       segment_(segment),
       peers_(peers),
@@ -30,10 +30,7 @@ Mailbox::Mailbox(Gaspi& gaspi, SegmentId segment, PeerTable& peers, DataQueues& 
     throw Error(ErrorKind::comm, text("GPI-2 can connect at most ", num_slots / kNumCounters,
                                       " ranks. Received: TNT_SIZE=", gaspi_.size(), "."));
   }
-  for (int distance = 1; distance < gaspi_.size(); ++distance) {
-    gaspi_.introduce(segment_, (gaspi_.rank() + distance) % gaspi_.size(), deadline);
-  }
-  gaspi_.synchronize(deadline);
+  gaspi_.introduce_to_all(segment_);
 }
 
 void Mailbox::send(int rank, const ControlMessage& message) {

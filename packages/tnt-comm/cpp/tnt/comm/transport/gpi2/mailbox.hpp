@@ -30,8 +30,7 @@ class Mailbox {
   using Handler = std::function<void(int from, const ControlMessage&)>;
 
   /// Collective: makes the control segment known to all ranks.
-  Mailbox(Gaspi& gaspi, SegmentId segment, PeerTable& peers, DataQueues& queues, Handler handler,
-          const Deadline& deadline);
+  Mailbox(Gaspi& gaspi, SegmentId segment, PeerTable& peers, DataQueues& queues, Handler handler);
 
   /// Appends a message; nothing if the rank is not reachable. Not to itself.
   void send(int rank, const ControlMessage& message);

@@ -1,15 +1,12 @@
 #include "tnt/comm/transport/gpi2/segment_creation.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <functional>
-#include <thread>
 #include <utility>
 
+#include "tnt/comm/base/detachable_call.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/base/thread.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -105,31 +102,13 @@ Gpi2Segment::Part Creation::allocate() {
   }
 }
 
-// A call to a rank that is stopped does not return, so another thread makes it.
 void Creation::introduce(SegmentId id) {
-  struct Outcome {
-    std::atomic<bool> is_known{false};
-    std::exception_ptr error;
-  };
-  const auto outcome = std::make_shared<Outcome>();
-  std::thread caller = start_without_signals(
-      "tnt-comm-intro", [outcome, id, core = core_, others = others_, deadline = deadline_] {
-        try {
-          for (const int rank : others) core->gaspi().introduce(id, rank, deadline);
-        } catch (...) {
-          outcome->error = std::current_exception();
-        }
-        outcome->is_known.store(true);
-      });
-  try {
-    wait_for_members([&](int) { return !outcome->is_known.load(); },
-                     text("learn of ", request_.title()));
-  } catch (...) {
-    caller.detach();
-    throw;
-  }
-  caller.join();
-  if (outcome->error) std::rethrow_exception(outcome->error);
+  // A call to a rank that is stopped does not return.
+  DetachableCall call("tnt-comm-intro", [id, core = core_, others = others_, deadline = deadline_] {
+    for (const int rank : others) core->gaspi().introduce(id, rank, deadline);
+  });
+  wait_for_members([&](int) { return !call.has_returned(); }, text("learn of ", request_.title()));
+  call.get();
 }
 
 std::vector<SegmentId> Creation::gather_ids(SegmentId own_id) {

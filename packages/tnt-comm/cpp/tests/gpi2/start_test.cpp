@@ -1,0 +1,150 @@
+// What is known about the start of GPI-2 before GPI-2 is asked.
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tnt/comm/base/detachable_call.hpp"
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/transport/gpi2/machine_file.hpp"
+#include "tnt/comm/transport/gpi2/presence.hpp"
+
+namespace tnt::comm {
+namespace {
+
+std::string refusal(const std::string& content, int size) {
+  try {
+    parse_machine_file(content, size);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+bool says(const std::string& message, const std::string& part) {
+  return message.find(part) != std::string::npos;
+}
+
+TEST(MachineFile, NumbersTheRanksOfEachHost) {
+  const auto addresses = parse_machine_file("a\nb\n\na\n10.0.0.1\nb\na\n", 6);
+  std::vector<std::string> hosts;
+  std::vector<int> local_ranks;
+  for (const RankAddress& address : addresses) {
+    hosts.push_back(address.host);
+    local_ranks.push_back(address.local_rank);
+  }
+  EXPECT_EQ(hosts, (std::vector<std::string>{"a", "b", "a", "10.0.0.1", "b", "a"}));
+  EXPECT_EQ(local_ranks, (std::vector<int>{0, 0, 1, 0, 1, 2}));
+}
+
+TEST(MachineFile, HasAsManyHostsAsRanks) {
+  EXPECT_TRUE(says(refusal("a\na\na\n", 2), "it has 3 host(s), and the job 2 rank(s)"));
+  EXPECT_TRUE(says(refusal("a\n", 2), "it has 1 host(s), and the job 2 rank(s)"));
+  EXPECT_TRUE(says(refusal("", 1), "it has 0 host(s), and the job 1 rank(s)"));
+}
+
+TEST(MachineFile, HasNamesThatGpi2ReadsWhole) {
+  const std::string longest(62, 'x');
+  EXPECT_EQ(refusal(longest + "\n", 1), "accepted");
+  EXPECT_TRUE(says(refusal("a\n" + longest + "x\n", 2), "line 2 has 63 characters"));
+  for (const char* host : {"a ", " a", "a b", "a\r", "a\tb", "\x01", "h\xc3\xb6st"}) {
+    EXPECT_TRUE(says(refusal(std::string(host) + "\n", 1), "line 1 has blanks")) << host;
+  }
+  EXPECT_TRUE(says(refusal(std::string("a\0b\n", 4), 1), "line 1 has blanks"));
+}
+
+TEST(MachineFile, EndsItsLastLine) {
+  EXPECT_TRUE(says(refusal("a\nb", 2), "add a newline"));
+}
+
+TEST(MachineFile, HasAtMostAsManyRanksOfAHostAsGpi2) {
+  std::string content;
+  for (int rank = 0; rank < 256; ++rank) content += "a\n";
+  EXPECT_EQ(refusal(content, 256), "accepted");
+  EXPECT_TRUE(says(refusal(content + "a\n", 257), "at most 256 ranks on a host"));
+}
+
+int some_free_port() {
+  const int probe = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t length = sizeof address;
+  ::bind(probe, reinterpret_cast<const sockaddr*>(&address), length);
+  ::getsockname(probe, reinterpret_cast<sockaddr*>(&address), &length);
+  ::close(probe);
+  return ntohs(address.sin_port);
+}
+
+TEST(Presence, IsSeenAsLongAsItLasts) {
+  const int port = some_free_port();
+  const std::vector<RankAddress> addresses = {{"127.0.0.1", 0}, {"localhost", 0}};
+  {
+    const Presence presence(port);
+    EXPECT_EQ(absent_ranks(addresses, port), std::vector<int>{});
+  }
+  EXPECT_EQ(absent_ranks(addresses, port), (std::vector<int>{0, 1}));
+}
+
+TEST(Presence, OfAHostThatNobodyKnowsIsNone) {
+  EXPECT_EQ(absent_ranks({{"no.such.host.invalid", 0}}, some_free_port()), std::vector<int>{0});
+}
+
+TEST(Presence, IsLookedForAmongMoreRanksThanAreAskedAtOnce) {
+  const int port = some_free_port();
+  const Presence presence(port);
+  std::vector<RankAddress> addresses(150, {"127.0.0.1", 0});
+  EXPECT_EQ(absent_ranks(addresses, port), std::vector<int>{});
+  addresses[140].host = "no.such.host.invalid";
+  EXPECT_EQ(absent_ranks(addresses, port), std::vector<int>{140});
+}
+
+TEST(Presence, OnAPortThatIsTakenIsAnError) {
+  const int port = some_free_port();
+  const Presence presence(port);
+  try {
+    const Presence second(port);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::comm);
+    EXPECT_TRUE(says(error.what(), "cannot be had (Address already in use)"));
+  }
+}
+
+TEST(Absence, NamesTheFirstTen) {
+  const std::vector<RankAddress> addresses(20, {"b", 0});
+  EXPECT_EQ(names_of({3}, addresses), "rank(s) 3 (host b)");
+  std::vector<int> many;
+  for (int rank = 0; rank < 12; ++rank) many.push_back(rank);
+  EXPECT_TRUE(says(names_of(many, addresses), "9 (host b) and 2 more"));
+}
+
+TEST(DetachableCall, ThrowsWhatTheCallThrew) {
+  DetachableCall call("test", [] { throw UsageError("no"); });
+  while (!call.has_returned()) std::this_thread::yield();
+  EXPECT_THROW(call.get(), UsageError);
+}
+
+TEST(DetachableCall, IsLeftBehindIfItDoesNotReturn) {
+  const auto may_end = std::make_shared<std::atomic<bool>>(false);
+  const auto has_ended = std::make_shared<std::atomic<bool>>(false);
+  {
+    const DetachableCall call("test", [may_end, has_ended] {
+      while (!may_end->load()) std::this_thread::yield();
+      has_ended->store(true);
+    });
+    EXPECT_FALSE(call.has_returned());
+  }
+  EXPECT_FALSE(has_ended->load());
+  may_end->store(true);
+  while (!has_ended->load()) std::this_thread::yield();
+}
+
+}  // namespace
+}  // namespace tnt::comm
