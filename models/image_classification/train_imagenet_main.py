@@ -66,7 +66,7 @@ def train(arguments: argparse.Namespace) -> keras.callbacks.History:
             initial_epoch=resumption.initial_epoch,
             validation_data=val_dataset,
             validation_freq=arguments.val_freq,
-            callbacks=[*resumption.callbacks, *make_callbacks(arguments, distribution)],
+            callbacks=[*make_callbacks(arguments, distribution), *resumption.callbacks],
             shuffle=False,  # the dataset does
             verbose=arguments.verbose,
         )

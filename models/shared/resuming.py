@@ -281,5 +281,6 @@ def variables_of(model: keras.Model) -> list[Any]:
     Args:
         model: Compiled.
     """
-    model.optimizer.build(model.trainable_variables)
+    if not model.optimizer.built:  # a second time, that of float16 would scale anew
+        model.optimizer.build(model.trainable_variables)
     return [*model.variables, *model.optimizer.variables]

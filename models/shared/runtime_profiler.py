@@ -51,6 +51,17 @@ class RuntimeProfiler(keras.callbacks.Callback):
         self._num_iterations = 0
         self._epoch_begin_s = self._step_begin_s = self._last_end_s = 0.0
 
+    def get_backup_state(self) -> list[Any]:
+        """Return the seconds of the epoch so far and what is not printed. Local."""
+        epoch_s = self._last_end_s - self._epoch_begin_s
+        return [self._epoch, self._num_iterations, epoch_s, list(self._lines)]
+
+    def set_backup_state(self, state: list[Any]) -> None:
+        """Go on with the epoch of a backup. Local."""
+        self._epoch, self._num_iterations, epoch_s, self._lines = state
+        self._last_end_s = time.perf_counter()
+        self._epoch_begin_s = self._last_end_s - epoch_s
+
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Start the clock of an epoch. Local."""
         self._epoch, self._num_iterations = epoch, 0

@@ -139,10 +139,57 @@ def test_time_history_is_written_for_tensorboard(tmp_path):
 
 def test_a_step_history_takes_means_apart(tmp_path):
     path = tmp_path / "new" / "steps.jsonl"
+    history = StepHistory(path)
     for epoch in range(2):
-        run_epoch(StepHistory(path), 4, epoch)
+        run_epoch(history, 4, epoch)
     assert read_steps(path) == pytest.approx([0, 1, 2, 3] * 2)
     assert read_steps(path, "epoch") == [0] * 4 + [1] * 4
+
+
+def test_a_step_history_replaces_epochs_that_are_trained_again(tmp_path):
+    path = tmp_path / "steps.jsonl"
+    killed, second = StepHistory(path), StepHistory(path)
+    run_epoch(killed, 2, 0)
+    killed.on_epoch_begin(1)
+    killed.on_train_batch_end(0, {"loss": 7.0})
+    state = killed.get_backup_state()
+    killed.on_train_batch_end(1, {"loss": 8.0})
+    killed.on_epoch_end(1)
+    run_epoch(killed, 2, 2)
+    second.on_train_begin()
+    second.on_epoch_begin(1)
+    second.set_backup_state(state)
+    second.on_train_batch_end(1, {"loss": 6.5})
+    second.on_epoch_end(1)
+    run_epoch(second, 2, 2)
+    assert read_steps(path) == pytest.approx([0, 1, 7, 6, 0, 1])
+    assert read_steps(path, "epoch") == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_step_history_does_not_touch_other_files(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("7\n")
+    with pytest.raises(ValueError, match=r"notes.txt is no history of steps: name another file"):
+        StepHistory(path).on_epoch_begin(0)
+    assert path.read_text() == "7\n"
+
+
+def test_a_profiler_that_goes_on_counts_the_seconds_of_both_runs(capsys, clock):
+    killed, second = RuntimeProfiler(8), RuntimeProfiler(8)
+    killed.on_epoch_begin(0)
+    killed.on_train_batch_begin(0)
+    clock.s += 2.0
+    killed.on_train_batch_end(0)
+    state = killed.get_backup_state()
+    clock.s = 1000.0
+    second.on_epoch_begin(0)
+    second.set_backup_state(state)
+    second.on_train_batch_begin(1)
+    clock.s += 3.0
+    second.on_train_batch_end(1)
+    second.on_epoch_end(0)
+    expected = "Epoch epoch = 0, size = 8, niterations = 2, epoch_runtime_s = 5.0000\n"
+    assert capsys.readouterr().out == expected
 
 
 def test_curves_become_a_picture(tmp_path):

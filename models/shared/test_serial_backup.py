@@ -29,10 +29,16 @@ def make_data():
     return tf.data.Dataset.from_tensor_slices((x / 10, x)).shuffle(10, seed=3).batch(3)
 
 
-def make_model(width=1):
+def make_model(width=1, dtype="float32"):
     keras.utils.set_random_seed(1)
-    layers = [keras.Input((1,)), keras.layers.Dense(width), keras.layers.Dropout(0.5)]
-    model = keras.Sequential([*layers, keras.layers.Dense(1)])
+    layers = [
+        keras.Input((1,)),
+        keras.layers.Dense(width, dtype=dtype),
+        keras.layers.Dropout(0.5, dtype=dtype),
+        keras.layers.Dense(1, dtype=dtype),
+    ]
+    model = keras.Sequential(layers)
+    model.dtype_policy = keras.DTypePolicy(dtype)  # decides on the scaling of the loss
     model.compile(keras.optimizers.Adam(0.1), "mse")
     return model
 
@@ -44,8 +50,8 @@ def resume_from(
     return prepare_to_resume(distribution, model, data, folder, settings=settings, resume=resume)
 
 
-def train(folder=None, *, resume=False, stop=None, epochs=4):
-    model, data = make_model(), make_data()
+def train(folder=None, *, resume=False, stop=None, epochs=4, dtype="float32"):
+    model, data = make_model(dtype=dtype), make_data()
     prepared = resume_from(folder, model, data, resume=resume)
     callbacks = [*prepared.callbacks, *([] if stop is None else [Stop(stop)])]
     history = model.fit(
@@ -59,11 +65,12 @@ def train(folder=None, *, resume=False, stop=None, epochs=4):
     return history, model.get_weights()
 
 
-def test_a_training_that_was_stopped_ends_with_the_same_bits_and_history(tmp_path):
-    expected_history, expected_weights = train()
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+def test_a_training_that_was_stopped_ends_with_the_same_bits_and_history(dtype, tmp_path):
+    expected_history, expected_weights = train(dtype=dtype)
     with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "backup", stop=3)
-    history, weights = train(tmp_path / "backup", resume=True)
+        train(tmp_path / "backup", stop=3, dtype=dtype)
+    history, weights = train(tmp_path / "backup", resume=True, dtype=dtype)
     assert history.history == expected_history.history
     assert history.epoch == [0, 1, 2, 3]
     for actual, expected in zip(weights, expected_weights, strict=True):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.variables import TRANSPORT
 
-FIRST_PORT, LAST_PORT = 20000, 31744  # a job uses 1024 of them; the kernel gives clients higher ones
+FIRST_PORT, LAST_PORT = 20000, 31744  # a job uses 1024 of them; clients get higher ones
 
 
 @dataclass(frozen=True)
