@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
     from models.image_classification.layouts import FoundFiles
 
 
+_LABEL = re.compile(r"a picture has label -?\d+, and the network has labels from 0 to \d+")
+
+
 @contextlib.contextmanager
 def told_how_to_find_them(data_dir: Path | None) -> Iterator[None]:
-    """Add to an error of a picture the command that names its file. Local.
+    """Say what is wrong with data that end a training, and how to find or mend them. Local.
 
     Args:
         data_dir: Of the pictures; None if they are not read from files.
@@ -41,6 +45,11 @@ def told_how_to_find_them(data_dir: Path | None) -> Iterator[None]:
     except (tf.errors.InvalidArgumentError, tf.errors.DataLossError) as error:
         if data_dir is None or "IteratorGetNext" not in str(error):
             raise
+        if label := _LABEL.search(str(error)):
+            raise ValueError(
+                f"{data_dir}: {label[0]}. Give the --num_classes of the data, or prepare them "
+                "again (labels of classic records count from 1)."
+            ) from None
         command = shlex.join(["python", __file__, f"--data_dir={data_dir}"])
         raise ValueError(
             f"A picture in {data_dir} is damaged. This names its file: {command}"

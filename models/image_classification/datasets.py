@@ -56,7 +56,8 @@ def load_dataset(
         drop_remainder: Whether a last batch that is not full is left out.
         shuffle_seed: For the order, and for all that is random in training images.
         image_size: Side of the images, in pixels.
-        num_classes: More folders of classes are an error; None does not look.
+        num_classes: More folders of classes are an error, and so are other labels when they are
+            read; None does not look.
         from_master: Lets one rank look at the files for all, `Distribution.from_master`.
     """
     is_training = dataset_type == "train"
@@ -78,7 +79,10 @@ def load_dataset(
             image = training_image(picture.encoded, picture.boxes, image_size, seed)
         else:
             image = evaluation_image(picture.encoded, image_size)
-        return normalized(image, dtype), picture.label
+        label = picture.label
+        if num_classes is not None:
+            label = label_of_network(label, num_classes)
+        return normalized(image, dtype), label
 
     samples = (numbers, *(entries[numbers] for entries in source.samples))
     dataset = tf.data.Dataset.from_tensor_slices(samples)
@@ -89,6 +93,23 @@ def load_dataset(
     dataset = dataset.map(load, num_parallel_calls=tf.data.AUTOTUNE)
     dataset = dataset.batch(batch_size, drop_remainder=drop_remainder)
     return dataset.prefetch(tf.data.AUTOTUNE)
+
+
+def label_of_network(label: tf.Tensor, num_classes: int) -> tf.Tensor:
+    """Return a label, which is an error if the network has no output for it. In a dataset. Local.
+
+    A loss of smoothed labels would take it for a picture that shows none of the classes.
+
+    Args:
+        label: Scalar, int32.
+        num_classes: Outputs of the network.
+    """
+    is_known = tf.logical_and(label >= 0, label < num_classes)
+    words = f"a picture has label {{}}, and the network has labels from 0 to {num_classes - 1}"
+    with tf.control_dependencies(
+        [tf.debugging.Assert(is_known, [tf.strings.format(words, label)])]
+    ):
+        return tf.identity(label)
 
 
 def evenly_spread(num_samples: int | None, available: int) -> np.ndarray:

@@ -7,6 +7,7 @@ records only.
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+
+logger = logging.getLogger("trainer")
 
 _LENGTH = struct.Struct("<Q")
 _BEFORE = 12  # bytes before a record: its length, and a checksum of the length
@@ -50,6 +53,14 @@ def index_records(paths: Sequence[Path]) -> RecordIndex:
     with ThreadPoolExecutor(_NUM_THREADS) as pool:
         found = list(pool.map(_records_of, paths))
     counts = [len(offsets) for offsets, _ in found]
+    if empty := [str(path) for path, count in zip(paths, counts, strict=True) if count == 0]:
+        logger.warning(
+            "%d of %d files have no records, such as %s: copy them again, unless they were made "
+            "like that.",
+            len(empty),
+            len(paths),
+            empty[0],
+        )
     return RecordIndex(
         [str(path) for path in paths],
         np.repeat(np.arange(len(paths), dtype=np.int64), counts),

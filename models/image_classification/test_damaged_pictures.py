@@ -90,6 +90,18 @@ def test_the_trainer_says_which_command_names_the_picture_and_it_does(tmp_path):
     assert finished.output.splitlines() == list(map(str, damaged))
 
 
+@pytest.mark.parametrize("label", [-1, 2, 899])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_label_that_the_network_lacks_ends_the_training(label, smoothing, tmp_path):
+    """Also with smoothed labels, whose loss would be a number that looks right."""
+    pictures = [*WHOLE, SmallPicture(WHOLE[0].encoded, label)]
+    for split in ("train", "validation"):
+        small_datasets.write_classic_records(tmp_path, split, pictures)
+    flags = [f"--data_dir={tmp_path}", "--distribute=none", f"--label_smoothing={smoothing}"]
+    with pytest.raises(ValueError, match=f"label {label}, and the network has labels from 0 to 1"):
+        train(parse_arguments([*TRAINING, *flags]))
+
+
 def test_ranks_say_so_too_and_all_end(tmp_path):
     write_folders(tmp_path)
     trainer = "models/image_classification/train_imagenet_main.py"

@@ -219,6 +219,14 @@ def test_a_file_that_was_cut_off_is_named(tmp_path):
         index_records([path])
 
 
+def test_a_file_without_a_record_among_others_is_a_warning(tmp_path, caplog):
+    write("classic", tmp_path)
+    (tmp_path / "train-00001-of-00002").write_bytes(b"")
+    find_files(tmp_path, "train")
+    assert "1 of 2 files have no records, such as" in caplog.text
+    assert "train-00001-of-00002: copy them again" in caplog.text
+
+
 def test_files_without_a_record_are_named(tmp_path):
     write("classic", tmp_path, pictures=[])
     with pytest.raises(ValueError, match="holds no record in train-00000-of-00002"):
