@@ -1,5 +1,6 @@
 """A command line becomes a spec, or an error that says what to do."""
 
+import errno
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 
 from tnt_launch.cli import main
 from tnt_launch.errors import LaunchError
+from tnt_launch.function.launch import launch
 from tnt_launch.planning.options import make_parser, make_spec, parse_arguments
 
 HEAVY_MODULES = ("tensorflow", "numpy", "logging", "subprocess", "ctypes", "importlib.metadata")
@@ -138,6 +140,19 @@ def test_a_folder_is_not_a_script(capsys, tmp_path):
 def test_a_program_that_cannot_be_executed_is_named(capsys):
     text = error_of(capsys, "--python-interpreter", "", "--", __file__)
     assert "chmod +x" in text
+
+
+def test_a_host_without_a_folder_for_temporary_files_is_one_sentence(capsys, monkeypatch):
+    def find_none():
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr("tempfile.gettempdir", find_none)
+    expected = "there is no folder for temporary files (No usable temporary directory found in"
+    message = error_of(capsys, "-n", "2", "--", __file__)
+    assert expected in message
+    assert "set TMPDIR to one that exists" in message
+    with pytest.raises(LaunchError, match="no folder for temporary files"):
+        launch(print, n=2)
 
 
 def test_no_script_is_refused(capsys):

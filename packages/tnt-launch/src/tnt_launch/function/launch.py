@@ -16,6 +16,7 @@ from tnt_launch.function.launcher import Order, Outcome
 from tnt_launch.function.launcher_process import LauncherProcess
 from tnt_launch.function.python_command import command_of, interpreter
 from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.temporary_folder import find_temporary_folder
 
 _T = TypeVar("_T")
 
@@ -66,7 +67,8 @@ def launch(
     _check_arguments(args)
     exports = _exports(env or {})
     num_ranks = _number_of_ranks(n)
-    path = tempfile.mkdtemp(prefix="tnt-launch-")  # for its owner alone
+    # For its owner alone.
+    path = tempfile.mkdtemp(prefix="tnt-launch-", dir=find_temporary_folder())
     try:
         folder = CallFolder(path)
         folder.write_call(Call(function, tuple(args), dict(kwargs or {})))

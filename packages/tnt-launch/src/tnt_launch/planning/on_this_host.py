@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 
 from tnt_launch.log import configure_logging
 from tnt_launch.planning.hardware import inspect_host
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
+from tnt_launch.planning.temporary_folder import find_temporary_folder
 from tnt_launch.planning.variables import LOG_LEVEL
 
 
@@ -26,7 +26,7 @@ def plan_on_this_host(spec: LaunchSpec) -> LaunchPlan:
     settings = read_settings(spec, os.environ)
     log = configure_logging(settings.get(LOG_LEVEL) or "WARNING")
     hardware = inspect_host(settings, os.environ, spec.allow_gpus)
-    folder = tempfile.gettempdir()
+    folder = find_temporary_folder()
     plan = make_plan(
         spec, settings, hardware, os.environ, make_job_id(), os.getcwd(), temporary_directory=folder
     )
