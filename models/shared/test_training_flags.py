@@ -102,8 +102,9 @@ def test_seeds_are_those_that_generators_take():
 
 
 def test_folders_for_results_are_made_or_refused_before_the_training(tmp_path):
-    def make(model_dir=None, step_history=None):
-        make_folders_for_results(argparse.Namespace(model_dir=model_dir, step_history=step_history))
+    def make(model_dir=None, step_history=None, **more):
+        flags = argparse.Namespace(model_dir=model_dir, step_history=step_history, **more)
+        make_folders_for_results(flags)
 
     make()
     for _ in range(2):
@@ -118,3 +119,5 @@ def test_folders_for_results_are_made_or_refused_before_the_training(tmp_path):
         make(step_history=tmp_path / "file/steps.json")
     with pytest.raises(SystemExit, match="is a folder: name a file"):
         make(step_history=tmp_path)
+    with pytest.raises(SystemExit, match=r"--profile_dir=.* cannot be made or written into"):
+        make(profile_dir=tmp_path / "file/profile")

@@ -168,13 +168,19 @@ def check_training_flags(parser: argparse.ArgumentParser, arguments: argparse.Na
 
 
 def make_folders_for_results(arguments: argparse.Namespace) -> None:
-    """Make the folders of `--model_dir` and `--step_history` before a long training. Local.
+    """Make the folders that flags name for results before a long training. Local.
+
+    Args:
+        arguments: With `--model_dir` and `--step_history`; with `--profile_dir` if the trainer has
+            that flag.
 
     Raises:
         SystemExit: If one cannot be written into.
     """
     if arguments.model_dir is not None:
         _make_folder(arguments.model_dir, f"--model_dir={arguments.model_dir}")
+    if getattr(arguments, "profile_dir", None) is not None:
+        _make_folder(arguments.profile_dir, f"--profile_dir={arguments.profile_dir}")
     if arguments.step_history is not None:
         _make_folder(arguments.step_history.parent, f"--step_history={arguments.step_history}")
         if arguments.step_history.is_dir():

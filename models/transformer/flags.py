@@ -28,6 +28,7 @@ from models.transformer.params import PARAM_SETS, TransformerParams
 
 DEFAULT_LOG_FOLDER = Path("/tmp/transformer_model")
 DEFAULT_VOCAB_SIZE = 33786
+SMALLEST_VOCABULARY = 3  # padding, end and one subword
 
 WITHOUT_EFFECT = {
     "benchmark_logger_type": "there is no logger of benchmarks: see --step_history",
@@ -322,6 +323,11 @@ def _check(parser: argparse.ArgumentParser, flags: argparse.Namespace) -> None:
     flags.log_dir = flags.model_dir or DEFAULT_LOG_FOLDER
     if flags.resume and flags.model_dir is None:
         parser.error("--resume needs a folder: add --model_dir=FOLDER")
+    if flags.vocab_size is not None and flags.vocab_size < SMALLEST_VOCABULARY:
+        parser.error(
+            f"--vocab_size must be at least {SMALLEST_VOCABULARY}: padding, end and one subword. "
+            f"Received: {flags.vocab_size}."
+        )
     if (flags.bleu_source is None) != (flags.bleu_ref is None):
         parser.error("--bleu_source and --bleu_ref belong together: give both or none")
     if flags.bleu_source is not None and flags.vocab_file is None:

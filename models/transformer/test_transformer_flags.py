@@ -158,6 +158,7 @@ def test_nonsense_is_refused_in_one_sentence(capsys, tmp_path):
         (["--synth", f"-bls={file}", f"-blr={file}"], "add --vocab_file=FILE"),
         (["--synth", "-vf=/no/file"], "there is no file /no/file for --vocab_file"),
         (["-dd=/no/folder"], "there is no folder /no/folder: give --data_dir=FOLDER, or --synth"),
+        (["--synth", "--vocab_size=2"], "--vocab_size must be at least 3: padding, end and one"),
         (["--synth", "-mp=base", "-ml=3000"], "a batch of 2048 tokens has no room"),
     ):
         assert sentence in message_of(capsys, *argv)

@@ -46,6 +46,15 @@ def test_a_name_of_the_original_that_is_left_out_says_what_to_use(name):
     assert LEFT_OUT[name] in str(caught.value)
 
 
+def test_a_name_of_horovod_says_what_to_use():
+    with pytest.raises(
+        AttributeError, match=r"'distribute_optimizer': use the optimizer as it is, with tnt"
+    ):
+        tnt.distribute_optimizer  # noqa: B018 - looking it up is the test
+    with pytest.raises(AttributeError, match=r"use tnt.function in the place of tf.function"):
+        tnt.DistributedGradientTape  # noqa: B018
+
+
 def test_public_modules_can_be_imported_by_their_full_names():
     import tarantella.callbacks
     import tarantella.comm

@@ -1,4 +1,4 @@
-"""Names of the original Tarantella that are left out, and what takes their place."""
+"""Names of the original Tarantella and of Horovod, and what takes their place."""
 
 from __future__ import annotations
 
@@ -21,6 +21,15 @@ LEFT_OUT = {
 }
 """What to use instead, by name below `tnt`."""
 
+_PLAIN_OPTIMIZER = "the optimizer as it is, with tnt.Model, or tnt.function for a loop of your own"
+OF_HOROVOD = {
+    "DistributedGradientTape": "tnt.function in the place of tf.function",
+    "DistributedOptimizer": _PLAIN_OPTIMIZER,
+    "broadcast_variables": "nothing: the first step sends the variables of the master",
+    "distribute_optimizer": _PLAIN_OPTIMIZER,
+}
+"""What to use instead of names that users of other tools look for."""
+
 
 def no_attribute(module: str, name: str) -> AttributeError:
     """Return the error of a module that has no such name. Pure.
@@ -34,4 +43,6 @@ def no_attribute(module: str, name: str) -> AttributeError:
     instead = LEFT_OUT.get(f"{below}.{name}" if below else name)
     if instead is not None:
         message += f": of the original's names this is left out, use {instead}"
+    elif not below and name in OF_HOROVOD:
+        message += f": use {OF_HOROVOD[name]}"
     return AttributeError(message)
