@@ -39,6 +39,11 @@ void FakeFabric::resume(int rank) {
   changed_.notify_all();
 }
 
+void FakeFabric::fail_looks(int rank, int count) {
+  const std::lock_guard lock(mutex_);
+  endpoint(rank).num_failing_looks = count;
+}
+
 void FakeFabric::post(const Request& request) {
   Endpoint& sender = endpoint(request.from);
   const auto queue = static_cast<std::size_t>(request.queue);
@@ -150,6 +155,10 @@ void FakeGaspi::notify(int rank, SegmentId to_segment, std::size_t slot, std::ui
 
 std::uint32_t FakeGaspi::take_notification(SegmentId segment, std::size_t slot) {
   const std::lock_guard lock(fabric_->mutex_);
+  if (own().num_failing_looks > 0) {
+    --own().num_failing_looks;
+    throw Error(ErrorKind::comm, "the look has failed");
+  }
   auto& slots = own().segments.at(segment).slots;
   const auto found = slots.find(slot);
   if (found == slots.end() || own().is_dead) return 0;

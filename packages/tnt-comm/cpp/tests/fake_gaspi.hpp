@@ -33,6 +33,8 @@ class FakeFabric {
   /// As SIGSTOP and SIGCONT: what is sent to the rank stays on its way.
   void stop(int rank);
   void resume(int rank);
+  /// The next looks of the rank for notifications are errors.
+  void fail_looks(int rank, int count);
 
  private:
   friend class FakeGaspi;
@@ -59,6 +61,7 @@ class FakeFabric {
     std::set<int> failed_ranks;
     bool is_dead = false;
     bool is_stopped = false;
+    int num_failing_looks = 0;
   };
 
   Endpoint& endpoint(int rank) { return endpoints_[static_cast<std::size_t>(rank)]; }

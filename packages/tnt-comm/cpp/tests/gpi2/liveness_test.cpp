@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "captured_stderr.hpp"
 #include "gpi2_ranks.hpp"
 #include "tnt/comm/base/error.hpp"
 
@@ -53,6 +54,23 @@ TEST(Gpi2Liveness, AKilledRankIsDeadForAll) {
     }
     const auto status = [&] { return rank.transport.status_of(1); };
     EXPECT_TRUE(comes_true_while_beating(rank, [&] { return status().state == PeerState::dead; }));
+    rank.transport.leave(PeerState::finished, "");
+  });
+}
+
+TEST(Gpi2Liveness, ARankWhoseServiceHasFailedGoesOnWatchingTheOthers) {
+  run_on_fabric(1, 2, [](FabricRank rank) {
+    if (rank.rank() == 1) {
+      EXPECT_TRUE(comes_true_while_beating(
+          rank, [&] { return rank.transport.status_of(0).state == PeerState::finished; }));
+      return;
+    }
+    const tests::CapturedStderr captured;
+    rank.fabric.fail_looks(0, 3);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    EXPECT_EQ(captured.text(), "WARNING tnt-comm rank 0: GPI-2 has failed: the look has failed\n");
+    beat_for(rank, 1.5);
+    EXPECT_LT(rank.transport.status_of(1).heartbeat_age_s, 1.0);
     rank.transport.leave(PeerState::finished, "");
   });
 }

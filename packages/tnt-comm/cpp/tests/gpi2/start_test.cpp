@@ -14,6 +14,7 @@
 #include "tnt/comm/base/detachable_call.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/gpi2/machine_file.hpp"
+#include "tnt/comm/transport/gpi2/posting.hpp"
 #include "tnt/comm/transport/gpi2/presence.hpp"
 
 namespace tnt::comm {
@@ -123,6 +124,18 @@ TEST(Absence, NamesTheFirstTen) {
   std::vector<int> many;
   for (int rank = 0; rank < 12; ++rank) many.push_back(rank);
   EXPECT_TRUE(says(names_of(many, addresses), "9 (host b) and 2 more"));
+}
+
+TEST(Posting, IsTriedAgainWhileTheQueueIsLocked) {
+  int num_calls = 0;
+  EXPECT_EQ(post_when_unlocked(Deadline(60), [&] { return ++num_calls < 5 ? 1 : 0; }), 0);
+  EXPECT_EQ(num_calls, 5);
+}
+
+TEST(Posting, EndsWithAnErrorOfItsOwnOrAtTheDeadline) {
+  int num_calls = 0;
+  EXPECT_EQ(post_when_unlocked(Deadline(60), [&] { return ++num_calls < 2 ? 1 : 23; }), 23);
+  EXPECT_EQ(post_when_unlocked(Deadline(0.01), [] { return 1; }), 1);
 }
 
 TEST(DetachableCall, ThrowsWhatTheCallThrew) {

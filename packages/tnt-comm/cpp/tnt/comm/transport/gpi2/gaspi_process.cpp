@@ -23,6 +23,7 @@
 #include "tnt/comm/base/interrupt.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/transport/gpi2/machine_file.hpp"
+#include "tnt/comm/transport/gpi2/posting.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -34,7 +35,8 @@ constexpr int kTimeout = 1;
 constexpr GaspiFunctions::Time kTest = 0;
 constexpr int kZeroedMemory = 1;                 // allocation policy
 constexpr std::uint8_t kAllRanks = 0;            // group
-constexpr GaspiFunctions::Time kLockTime = 100;  // of locks that are held for microseconds
+constexpr GaspiFunctions::Time kLockTime = 100;  // for one try
+constexpr double kLongestLockS = 60;
 
 std::uint8_t narrow(int queue) {
   return static_cast<std::uint8_t>(queue);
@@ -247,16 +249,25 @@ void GaspiProcess::synchronize() {
 }
 
 void GaspiProcess::write(const GaspiWrite& request, int queue) {
-  require(
-      functions_.write(request.from_segment, request.from, static_cast<std::uint16_t>(request.rank),
-                       request.to_segment, request.to, request.num_bytes, narrow(queue), kLockTime),
-      "gaspi_write");
+  require(post_when_unlocked(Deadline(kLongestLockS),
+                             [&] {
+                               return functions_.write(request.from_segment, request.from,
+                                                       static_cast<std::uint16_t>(request.rank),
+                                                       request.to_segment, request.to,
+                                                       request.num_bytes, narrow(queue), kLockTime);
+                             }),
+          "gaspi_write");
 }
 
 void GaspiProcess::notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
                           int queue) {
-  require(functions_.notify(to_segment, static_cast<std::uint16_t>(rank),
-                            static_cast<std::uint32_t>(slot), value, narrow(queue), kLockTime),
+  require(post_when_unlocked(Deadline(kLongestLockS),
+                             [&] {
+                               return functions_.notify(to_segment,
+                                                        static_cast<std::uint16_t>(rank),
+                                                        static_cast<std::uint32_t>(slot), value,
+                                                        narrow(queue), kLockTime);
+                             }),
           "gaspi_notify");
 }
 

@@ -46,13 +46,7 @@ Gpi2Core::Gpi2Core(std::unique_ptr<Gaspi> gaspi, const RankPlace& place, const W
   retirement_ =
       std::make_unique<Retirement>(*gaspi_, queues_, *mailbox_, peers_, rendezvous_, segment_ids_);
   exchange_places(place, deadline);
-  thread_ = start_without_signals("tnt-comm-gpi2", [this] {
-    try {
-      look_after_everything();
-    } catch (const Error& error) {
-      log_warning(this->rank(), text("GPI-2 has failed: ", error.what()));
-    }
-  });
+  thread_ = start_without_signals("tnt-comm-gpi2", [this] { look_after_everything(); });
 }
 
 Gpi2Core::~Gpi2Core() {
@@ -60,9 +54,17 @@ Gpi2Core::~Gpi2Core() {
   if (thread_.joinable()) thread_.join();
 }
 
+// Goes on after an error, since the other ranks must be watched all the same.
 void Gpi2Core::look_after_everything() {
+  std::string last_error;
   while (!is_stopping_.load()) {
-    tick();
+    try {
+      tick();
+    } catch (...) {
+      const std::string error = Error::current().what();
+      if (error != last_error) log_warning(rank(), text("GPI-2 has failed: ", error));
+      last_error = error;
+    }
     std::this_thread::sleep_for(kTickInterval);
   }
 }
@@ -114,8 +116,8 @@ void Gpi2Core::take(int from, const ControlMessage& message) {
 void Gpi2Core::tick() {
   const std::unique_lock lock(tick_mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;  // somebody else does it
-  mailbox_->exchange();
   beat_if_due();
+  mailbox_->exchange();
   queues_.is_idle(DataQueues::kControl);  // frees its slots, and notices failures
   retirement_->advance();
 }

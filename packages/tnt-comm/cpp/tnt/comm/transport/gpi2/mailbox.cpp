@@ -69,9 +69,10 @@ void Mailbox::take_from(int rank) {
   const std::uint64_t num_messages = poll(rank, Counter::messages, other.num_received);
   if (beats != 0 || num_messages != other.num_received) peers_.heard_from(rank);
   if (num_messages == other.num_received) return;
-  for (; other.num_received < num_messages; ++other.num_received) {
+  while (other.num_received < num_messages) {
     ControlMessage message;
     std::memcpy(&message, memory_ + place(false, rank, other.num_received), sizeof message);
+    ++other.num_received;  // before, so that one that is refused does not come again and again
     handler_(rank, message);
   }
 }
