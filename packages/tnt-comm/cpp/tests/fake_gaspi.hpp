@@ -87,6 +87,7 @@ class FakeGaspi final : public Gaspi {
   FakeGaspi(std::shared_ptr<FakeFabric> fabric, int rank)
       : fabric_(std::move(fabric)), rank_(rank) {}
 
+  std::string name() const override { return "fabric"; }
   int rank() const override { return rank_; }
   int size() const override { return fabric_->size(); }
   std::byte* allocate(SegmentId segment, std::size_t num_bytes) override;

@@ -54,6 +54,32 @@ def test_every_rank_knows_who_it_is() -> None:
     assert run_ranks(identity, 3) == [(r, 3, r, 3) for r in range(3)]
 
 
+def test_ranks_of_another_build_are_refused_before_anything_else(job_id: str) -> None:
+    """Whatever the rest of the shared memory is laid out like there."""
+    first = Path(f"/dev/shm/tnt-{job_id}-control")
+    first.touch(mode=0o600)
+    first.write_bytes(b"tnt-comm 99.1.0, little-endian".ljust(1000, b"\0"))
+    try:
+        status, _, err = outcome(start(1, 2, job_id))
+    finally:
+        first.unlink()
+    assert status == 1
+    assert "run different builds: rank 0 has tnt-comm 99.1.0, little-endian, and rank 1 has" in err
+    assert "Start all with the same Python environment." in err
+
+
+def test_a_rank_waits_for_shared_memory_that_is_still_being_written(job_id: str) -> None:
+    first = Path(f"/dev/shm/tnt-{job_id}-control")
+    first.touch(mode=0o600)
+    first.write_bytes(b"\0nt-comm 99.1.0".ljust(1000, b"\0"))
+    late = start(1, 2, job_id)
+    with pytest.raises(subprocess.TimeoutExpired):
+        late.wait(3)
+    first.unlink()
+    assert outcome(start(0, 2, job_id))[:2] == (0, "0 2\n")
+    assert outcome(late)[:2] == (0, "1 2\n")
+
+
 def test_three_variables_are_enough(job_id: str) -> None:
     ranks = [start(rank, 2, job_id) for rank in range(2)]
     assert [outcome(rank)[:2] for rank in ranks] == [(0, "0 2\n"), (0, "1 2\n")]

@@ -66,6 +66,7 @@ std::vector<RankPlace> places(const std::vector<int>& ranks_of_nodes) {
       place.local_size = ranks_of_nodes[node];
       place.node_rank = static_cast<int>(node);
       place.num_nodes = static_cast<int>(ranks_of_nodes.size());
+      place.build = "tnt-comm 1.2.0, little-endian, GPI-2 1.6.0";
       place.job_id = "abcd1234";
       place.host = "alpha";
       place.pid = 100 + local;
@@ -84,6 +85,7 @@ TEST(RankPlace, TravelsInAMessage) {
   EXPECT_EQ(other.local_size, place.local_size);
   EXPECT_EQ(other.node_rank, place.node_rank);
   EXPECT_EQ(other.num_nodes, place.num_nodes);
+  EXPECT_EQ(other.build, place.build);
   EXPECT_EQ(other.job_id, place.job_id);
   EXPECT_EQ(other.host, place.host);
   EXPECT_EQ(other.pid, place.pid);
@@ -97,6 +99,9 @@ TEST(RankPlace, NodesMayHaveDifferentNumbersOfRanks) {
 TEST(RankPlace, ContradictionsNameTheRankAndTheVariable) {
   using Change = std::function<void(std::vector<RankPlace>&)>;
   const std::vector<std::pair<Change, std::string>> cases = {
+      {[](auto& p) { p[2].build = "tnt-comm 1.2.0, little-endian, GPI-2 1.5.1"; },
+       "rank 2 (host alpha) has tnt-comm 1.2.0, little-endian, GPI-2 1.5.1, and rank 0 (host alpha)"
+       " has tnt-comm 1.2.0, little-endian, GPI-2 1.6.0. Install the same"},
       {[](auto& p) { p[2].job_id = "other123"; }, "rank 2 (host alpha, pid 100) has TNT_JOB_ID"},
       {[](auto& p) { p[1].size = 7; }, "rank 1 (host alpha, pid 101) has TNT_SIZE=7"},
       {[](auto& p) { p[3].num_nodes = 3; }, "has TNT_NUM_NODES=3"},

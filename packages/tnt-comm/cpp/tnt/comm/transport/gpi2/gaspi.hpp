@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
@@ -40,6 +41,8 @@ class Gaspi {
  public:
   virtual ~Gaspi() = default;
 
+  /// The library and its version, "GPI-2 1.6.0".
+  virtual std::string name() const = 0;
   virtual int rank() const = 0;
   virtual int size() const = 0;
 

@@ -22,6 +22,7 @@ class GaspiProcess final : public Gaspi {
   /// measures the clock of the processor.
   GaspiProcess(GaspiLibrary library, const Environment& environment, const Deadline& deadline);
 
+  std::string name() const override { return std::string("GPI-2 ") + library_.layout->name; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::byte* allocate(SegmentId segment, std::size_t num_bytes) override;

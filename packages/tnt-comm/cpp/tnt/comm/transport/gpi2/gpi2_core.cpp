@@ -32,10 +32,10 @@ std::string names_of(const std::vector<int>& ranks) {
 
 }  // namespace
 
-Gpi2Core::Gpi2Core(std::unique_ptr<Gaspi> gaspi, const RankPlace& place, const WaitLimits& limits,
+Gpi2Core::Gpi2Core(std::unique_ptr<Gaspi> gaspi, const Environment& environment,
                    const Deadline& deadline)
     : gaspi_(std::move(gaspi)),
-      limits_(limits),
+      limits_{environment.timeout_s, environment.stall_report_s},
       peers_(gaspi_->rank(), gaspi_->size()),
       queues_(*gaspi_, [this] { judge_peers(); }),
       places_(static_cast<std::size_t>(gaspi_->size())) {
@@ -45,7 +45,7 @@ Gpi2Core::Gpi2Core(std::unique_ptr<Gaspi> gaspi, const RankPlace& place, const W
       [this](int from, const ControlMessage& message) { take(from, message); });
   retirement_ =
       std::make_unique<Retirement>(*gaspi_, queues_, *mailbox_, peers_, rendezvous_, segment_ids_);
-  exchange_places(place, deadline);
+  exchange_places(place_of(environment, gaspi_->name()), deadline);
   thread_ = start_without_signals("tnt-comm-gpi2", [this] { look_after_everything(); });
 }
 

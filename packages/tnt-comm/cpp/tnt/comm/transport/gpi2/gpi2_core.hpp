@@ -33,10 +33,9 @@ struct WaitLimits {
 /// Threads: all functions may be called from any thread.
 class Gpi2Core {
  public:
-  /// Collective among all ranks, blocking. UsageError if the ranks' places
+  /// Collective among all ranks, blocking. UsageError if the ranks' builds or places
   /// contradict each other.
-  Gpi2Core(std::unique_ptr<Gaspi> gaspi, const RankPlace& place, const WaitLimits& limits,
-           const Deadline& deadline);
+  Gpi2Core(std::unique_ptr<Gaspi> gaspi, const Environment& environment, const Deadline& deadline);
   ~Gpi2Core();
 
   Gaspi& gaspi() { return *gaspi_; }

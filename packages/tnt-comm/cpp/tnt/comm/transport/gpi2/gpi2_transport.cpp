@@ -10,9 +10,7 @@ namespace tnt::comm {
 
 Gpi2Transport::Gpi2Transport(std::unique_ptr<Gaspi> gaspi, const Environment& environment,
                              const Deadline& deadline)
-    : core_(std::make_shared<Gpi2Core>(
-          std::move(gaspi), place_of(environment),
-          WaitLimits{environment.timeout_s, environment.stall_report_s}, deadline)),
+    : core_(std::make_shared<Gpi2Core>(std::move(gaspi), environment, deadline)),
       ended_(environment.job_id, environment.rank) {}
 
 PeerStatus Gpi2Transport::status_of(int rank) const {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 
+#include "tnt/comm/base/build_name.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
 
@@ -25,10 +27,11 @@ void require(bool is_right, std::size_t rank, const RankPlace& place, const char
 
 }  // namespace
 
-RankPlace place_of(const Environment& environment) {
+RankPlace place_of(const Environment& environment, const std::string& engine) {
   std::array<char, 64> host{};
   ::gethostname(host.data(), host.size() - 1);
   RankPlace place;
+  place.build = text(build_name(), ", ", engine);
   place.size = environment.size;
   place.local_rank = environment.local_rank;
   place.local_size = environment.local_size;
@@ -45,7 +48,7 @@ ControlMessage hello_of(const RankPlace& place) {
   message.kind = ControlKind::hello;
   message.numbers = {place.size,      place.local_rank, place.local_size,
                      place.node_rank, place.num_nodes,  place.pid};
-  message.set_text(text(place.job_id, "\n", place.host));
+  message.set_text(text(place.build, "\n", place.job_id, "\n", place.host));
   return message;
 }
 
@@ -57,10 +60,10 @@ RankPlace place_in(const ControlMessage& hello) {
   place.node_rank = static_cast<int>(hello.numbers[3]);
   place.num_nodes = static_cast<int>(hello.numbers[4]);
   place.pid = static_cast<int>(hello.numbers[5]);
-  const std::string names = hello.text();
-  const std::size_t end = names.find('\n');
-  place.job_id = names.substr(0, end);
-  place.host = end == std::string::npos ? std::string() : names.substr(end + 1);
+  std::istringstream lines(hello.text());
+  std::getline(lines, place.build);
+  std::getline(lines, place.job_id);
+  std::getline(lines, place.host);
   return place;
 }
 
@@ -71,6 +74,11 @@ std::vector<int> nodes_of(const std::vector<RankPlace>& places) {
   int local_rank = 0;
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const RankPlace& place = places[rank];
+    if (place.build != first.build) {
+      throw UsageError(text("The ranks run different builds: rank ", rank, " (host ", place.host,
+                            ") has ", place.build, ", and rank 0 (host ", first.host, ") has ",
+                            first.build, ". Install the same versions on all hosts."));
+    }
     if (place.job_id != first.job_id) {
       refuse(rank, place, "TNT_JOB_ID", place.job_id, text("rank 0 has ", first.job_id));
     }

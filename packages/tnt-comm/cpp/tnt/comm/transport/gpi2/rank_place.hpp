@@ -15,19 +15,20 @@ struct RankPlace {
   int local_size = 0;
   int node_rank = 0;
   int num_nodes = 0;
+  std::string build;  ///< of this library and of what it sends with
   std::string job_id;
   std::string host;
   int pid = 0;
 };
 
-/// Of this process.
-RankPlace place_of(const Environment& environment);
+/// Of this process. `engine`: what it sends with, and its version.
+RankPlace place_of(const Environment& environment, const std::string& engine);
 
 ControlMessage hello_of(const RankPlace& place);
 RankPlace place_in(const ControlMessage& hello);
 
 /// The node of every rank, if the places of all ranks (by rank) belong together:
-/// one job, nodes from 0 upwards, the ranks of a node consecutive and numbered
+/// one build, one job, nodes from 0 upwards, the ranks of a node consecutive and numbered
 /// from 0. Otherwise a UsageError that names ranks and variables, the same on
 /// all ranks. Pure.
 std::vector<int> nodes_of(const std::vector<RankPlace>& places);

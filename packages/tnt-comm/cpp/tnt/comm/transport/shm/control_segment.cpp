@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "tnt/comm/base/build_name.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/fence.hpp"
 #include "tnt/comm/base/interrupt.hpp"
@@ -92,6 +93,11 @@ void ControlSegment::create() {
     throw Error(ErrorKind::comm,
                 text("rank ", rank_, ": ", describe_reserve_error(error, memory_.size()), "."));
   }
+  // The first byte at last, so that whoever sees it sees all.
+  const std::string build = build_name();
+  build.copy(header().build.data() + 1, header().build.size() - 2, 1);
+  release_fence();
+  header().build[0] = build[0];
   header().size = static_cast<std::uint32_t>(count_);
   header().is_ready.store(1, std::memory_order_release);
 }
@@ -101,8 +107,7 @@ void ControlSegment::open(const Deadline& deadline, double stall_report_s) {
   bool has_reported = false;
   const std::string complaint = text("rank ", rank_, " has waited for rank ", first_rank_,
                                      " to open the job '", name_, "' for ");
-  while (!SharedMemory::try_open(name_, num_bytes(), memory_) ||
-         header().is_ready.load(std::memory_order_acquire) == 0) {
+  while (!try_open()) {
     ended_.require_running([this] { return std::vector<int>{first_rank_}; });
     if (deadline.is_over()) {
       throw Error(
@@ -117,6 +122,20 @@ void ControlSegment::open(const Deadline& deadline, double stall_report_s) {
     check_interrupt();
     std::this_thread::sleep_for(kStartPollInterval);
   }
+}
+
+bool ControlSegment::try_open() {
+  // Before it is mapped, since another build may lay it out in another way.
+  const std::string build = SharedMemory::beginning_of(name_, sizeof(Header::build));
+  if (build.empty()) return false;
+  if (build != build_name()) {
+    throw Error(ErrorKind::mismatch,
+                text("The ranks of this host run different builds: rank ", first_rank_, " has ",
+                     build, ", and rank ", rank_, " has ", build_name(),
+                     ". Start all with the same Python environment."));
+  }
+  return SharedMemory::try_open(name_, num_bytes(), memory_) &&
+         header().is_ready.load(std::memory_order_acquire) != 0;
 }
 
 void ControlSegment::join() {

@@ -51,6 +51,7 @@ class ControlSegment {
     std::array<char, 1024> reason;
   };
   struct alignas(64) Header {
+    std::array<char, 64> build;  // first in all builds
     std::atomic<std::uint32_t> is_ready;
     std::uint32_t size;
   };
@@ -59,6 +60,7 @@ class ControlSegment {
   int end_rank() const { return first_rank_ + count_; }
   void create();
   void open(const Deadline& deadline, double stall_report_s);
+  bool try_open();
   void join();
   void wait_for_all(const Deadline& deadline, double stall_report_s);
   bool has_joined(int rank) const;

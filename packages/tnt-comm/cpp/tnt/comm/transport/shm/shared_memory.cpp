@@ -115,16 +115,34 @@ SharedMemory SharedMemory::create(const std::string& name, std::size_t num_bytes
   return memory;
 }
 
-bool SharedMemory::try_open(const std::string& name, std::size_t num_bytes, SharedMemory& result) {
-  SharedMemory memory;
-  memory.descriptor_ = ::shm_open(name.c_str(), O_RDWR, kOwnerOnly);
-  if (memory.descriptor_ < 0) {
+bool SharedMemory::try_open_private(const std::string& name) {
+  descriptor_ = ::shm_open(name.c_str(), O_RDWR, kOwnerOnly);
+  if (descriptor_ < 0) {
     if (errno == ENOENT) return false;
     fail(name, "open", errno);
   }
   struct stat status {};
-  if (::fstat(memory.descriptor_, &status) != 0) fail(name, "inspect", errno);
+  if (::fstat(descriptor_, &status) != 0) fail(name, "inspect", errno);
   require_private(name, status);
+  return true;
+}
+
+std::string SharedMemory::beginning_of(const std::string& name, std::size_t num_bytes) {
+  SharedMemory memory;
+  std::string result(num_bytes, '\0');
+  if (!memory.try_open_private(name)) return {};
+  // The first byte is written last, so it is read first.
+  if (::pread(memory.descriptor_, result.data(), 1, 0) != 1 || result[0] == '\0') return {};
+  const ssize_t count = ::pread(memory.descriptor_, result.data(), num_bytes, 0);
+  result.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return result.substr(0, result.find('\0'));
+}
+
+bool SharedMemory::try_open(const std::string& name, std::size_t num_bytes, SharedMemory& result) {
+  SharedMemory memory;
+  if (!memory.try_open_private(name)) return false;
+  struct stat status {};
+  if (::fstat(memory.descriptor_, &status) != 0) fail(name, "inspect", errno);
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) return false;  // created, not yet sized
   if (size != num_bytes) {

@@ -24,6 +24,10 @@ class SharedMemory {
   /// user has made or can use.
   static bool try_open(const std::string& name, std::size_t num_bytes, SharedMemory& result);
 
+  /// The text with which an object begins, up to `num_bytes` or a zero; empty while the
+  /// object does not exist or its first byte is zero. CommError as above.
+  static std::string beginning_of(const std::string& name, std::size_t num_bytes);
+
   SharedMemory() = default;
   SharedMemory(SharedMemory&& other) noexcept { swap(other); }
   SharedMemory& operator=(SharedMemory&& other) noexcept {
@@ -43,6 +47,7 @@ class SharedMemory {
   static void unlink(const std::string& name) noexcept;
 
  private:
+  bool try_open_private(const std::string& name);
   void swap(SharedMemory& other) noexcept;
   void map(const std::string& name, std::size_t num_bytes);
 
