@@ -23,21 +23,26 @@ from models.shared.training_flags import (
 )
 
 DECIDING = (
+    "base_learning_rate",
     "batch_size",
     "drop_remainder",
     "dropout",
     "image_size",
     "label_smoothing",
+    "learning_rate_scaling",
+    "lr_schedule",
     "mixed_precision",
     "model_arch",
+    "nesterov",
     "num_classes",
     "shuffle_seed",
     "synchronized_batch_norm",
     "synthetic_data",
     "train_num_samples",
+    "warmup_epochs",
     "weight_decay",
 )
-"""Flags that a training keeps when it goes on from a backup, beside those of its optimizer."""
+"""Flags that a training keeps when it goes on from a backup."""
 
 
 def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:

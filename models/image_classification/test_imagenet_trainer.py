@@ -248,3 +248,25 @@ def test_a_step_history_has_the_loss_of_each_batch(tmp_path):
     assert [(line["epoch"], line["step"]) for line in lines] == [(0, 0), (0, 1), (0, 2), (0, 3)]
     mean = np.mean([line["loss"] for line in lines])
     assert mean == pytest.approx(history.history["loss"][0], rel=1e-4)
+
+
+def test_a_run_that_ends_before_its_model_is_saved_keeps_its_backup(tmp_path, monkeypatch):
+    """Then --resume has nothing to train, and saves the model."""
+    folder = tmp_path / "run"
+    flags = [*SYNTHETIC, f"--model_dir={folder}", f"--step_history={folder}/steps.json", "--resume"]
+
+    def fail(self, path):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keras.Model, "save", fail)
+        with pytest.raises(OSError, match="No space left"):
+            train(parse_arguments(flags))
+    assert (folder / "backup").is_dir()
+    steps = folder / "steps.json"
+    trained = steps.stat()
+    history = train(parse_arguments(flags))
+    assert history.epoch == [0, 1, 2]
+    assert steps.stat() == trained
+    assert keras.models.load_model(folder / "model.keras") is not None
+    assert not (folder / "backup").exists()

@@ -72,6 +72,8 @@ def train(arguments: argparse.Namespace) -> keras.callbacks.History:
         )
     if arguments.model_dir is not None:
         model.save(arguments.model_dir / "model.keras")
+    if distribution.is_master:
+        resumption.discard_backup(history, arguments.train_epochs)
     return history
 
 

@@ -38,10 +38,25 @@ class Resumption(NamedTuple):
     Attributes:
         callbacks: For `fit`.
         initial_epoch: For `fit`.
+        folder: Of the backup; None: there is none.
     """
 
     callbacks: list[keras.callbacks.Callback]
     initial_epoch: int
+    folder: Path | None
+
+    def discard_backup(self, history: keras.callbacks.History, epochs: int) -> None:
+        """Remove the backup, after what the training gives has been saved. On one rank. Local.
+
+        One that is from later epochs than the training was to have is kept.
+
+        Args:
+            history: That `fit` has returned.
+            epochs: As given to `fit`.
+        """
+        is_of_later = bool(history.epoch) and history.epoch[-1] >= epochs
+        if self.folder is not None and not is_of_later:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def prepare_to_resume(
@@ -53,7 +68,6 @@ def prepare_to_resume(
     settings: Mapping[str, Any],
     resume: bool,
     save_freq: int | str = "epoch",
-    delete_at_end: bool = True,
 ) -> Resumption:
     """Back up a training from now on, after going back to the last backup if asked to. Local.
 
@@ -66,14 +80,13 @@ def prepare_to_resume(
         settings: Flags that decide on results, by name; plain values.
         resume: Whether to go on from a backup that is there.
         save_freq: "epoch", or steps between backups, for ranks.
-        delete_at_end: Whether the backup goes when the training has ended.
 
     Raises:
         SystemExit: If there is a backup and `resume` is False; if the backup is one of plain Keras
             and ranks shall go on from it, or the other way round; if settings have changed.
     """
     if folder is None:
-        return Resumption([], 0)
+        return Resumption([], 0, None)
     path = Path(folder)
     if distribution.is_master and path.is_dir() and any(path.iterdir()):
         _require_usable(path, distribution.method, resume=resume)
@@ -83,11 +96,11 @@ def prepare_to_resume(
         write_atomically(path.with_name(SETTINGS_FILE), content)
     if distribution.method is ParallelMethods.TNT:
         backup = keras.callbacks.BackupAndRestore(
-            str(path), save_freq=save_freq, delete_checkpoint=delete_at_end
+            str(path), save_freq=save_freq, delete_checkpoint=False
         )
-        return Resumption([backup], 0)
-    serial = SerialBackup(path, delete_at_end=delete_at_end)
-    return Resumption([serial], serial.restore(model, training_data))
+        return Resumption([backup], 0, path)
+    serial = SerialBackup(path)
+    return Resumption([serial], serial.restore(model, training_data), path)
 
 
 def _require_usable(path: Path, method: ParallelMethods, *, resume: bool) -> None:
@@ -133,14 +146,12 @@ class SerialBackup(keras.callbacks.History):
 
     Args:
         folder: Made if needed.
-        delete_at_end: Whether the folder goes when the training has ended.
     """
 
-    def __init__(self, folder: Path, *, delete_at_end: bool = True) -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
         self._file = folder / SERIAL_FILE
-        self._delete_at_end = delete_at_end
         self._num_batches = 0
         self._saved: dict[str, Any] = {"epoch": [], "history": {}}
 
@@ -225,7 +236,7 @@ class SerialBackup(keras.callbacks.History):
         temporary.replace(self._file)
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Delete the backup, if it is not of more epochs than were asked for. Local."""
+        """Warn if the backup is of more epochs than were asked for. Local."""
         finished, wanted = len(self._saved["epoch"]), self.params["epochs"]
         if finished > wanted:
             logger.warning(
@@ -235,8 +246,6 @@ class SerialBackup(keras.callbacks.History):
                 finished,
                 wanted,
             )
-        elif self._delete_at_end:
-            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def iterators_of_epochs(number: int) -> int:

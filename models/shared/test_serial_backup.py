@@ -62,6 +62,7 @@ def train(folder=None, *, resume=False, stop=None, epochs=4, dtype="float32"):
         verbose=0,
         shuffle=False,
     )
+    prepared.discard_backup(history, epochs)
     return history, model.get_weights()
 
 

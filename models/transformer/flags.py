@@ -50,6 +50,8 @@ DECIDING = (
     "drop_remainder",
     "dropout",
     "label_smoothing",
+    "learning_rate",
+    "learning_rate_warmup_steps",
     "max_length",
     "mixed_precision",
     "num_hidden_layers",
@@ -60,7 +62,7 @@ DECIDING = (
     "synthetic_data",
     "target_language",
 )
-"""Flags that a training keeps when it goes on from a backup, beside those of its optimizer."""
+"""Flags that a training keeps when it goes on from a backup."""
 
 logger = logging.getLogger("transformer")
 

@@ -53,11 +53,7 @@ def main(argv: Sequence[str] | None = None) -> keras.callbacks.History:
     keras.utils.set_random_seed(flags.seed)
     vocabulary = load_vocabulary(flags.vocab_file) if flags.vocab_file else None
     task = make_task(flags, vocabulary, distribution)
-    history = train(task, flags, vocabulary, distribution)
-    if flags.model_dir is not None:
-        weights = flags.model_dir / "transformer.weights.h5"
-        task.train_model.save_weights(weights, overwrite=True)  # all ranks; the master writes
-    return history
+    return train(task, flags, vocabulary, distribution)
 
 
 def make_task(
@@ -80,7 +76,10 @@ def train(
     vocabulary: Vocabulary | None,
     distribution: Distribution,
 ) -> keras.callbacks.History:
-    """Train for all epochs, with a pause to evaluate every `--epochs_between_evals`. Collective."""
+    """Train for all epochs, with a pause to evaluate every `--epochs_between_evals`, and save.
+
+    Collective.
+    """
     from models.shared.resuming import prepare_to_resume
     from models.transformer.evaluation import evaluation_epochs
     from models.transformer.input import make_datasets
@@ -110,6 +109,11 @@ def train(
         **manual_distribution(flags, distribution),
     )
     distribution.print(summary_of(history.history))
+    if flags.model_dir is not None:
+        weights = flags.model_dir / "transformer.weights.h5"
+        task.train_model.save_weights(weights, overwrite=True)  # all ranks; the master writes
+    if distribution.is_master:
+        resumption.discard_backup(history, flags.train_epochs)
     return history
 
 

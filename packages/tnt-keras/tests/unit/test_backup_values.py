@@ -144,3 +144,14 @@ def test_the_state_of_another_class_does_not_fit() -> None:
     saved = CallbackState(keras.callbacks.TerminateOnNaN()).save()
     assert CallbackState(keras.callbacks.TerminateOnNaN()).fits(saved)
     assert not CallbackState(_Waiting(patience=3)).fits(saved)
+
+
+def test_a_container_that_was_cut_off_behind_one_inside_of_it_is_damaged():
+    inner, outer = io.BytesIO(), io.BytesIO()
+    write_container(inner, {"a": 1}, ARRAYS)
+    write_container(outer, {"b": 2}, [np.frombuffer(inner.getvalue(), np.uint8)])
+    whole = outer.getvalue()
+    end = whole.index(inner.getvalue()) + len(inner.getvalue())
+    for cut in (end, end + 5):
+        with pytest.raises(DamagedError, match="not whole"):
+            read_container(io.BytesIO(whole[:cut]))

@@ -50,6 +50,9 @@ def read_container(stream: IO[bytes]) -> tuple[Any, list[np.ndarray[Any, Any]]]:
     """
     try:
         with zipfile.ZipFile(stream) as archive:
+            # A container may hold others, and one of these may end where the file was cut off.
+            if min(entry.header_offset for entry in archive.infolist()) != 0:
+                raise DamagedError("it is not whole")
             header = json.loads(archive.read(_HEADER))
             if header["format"] != _FORMAT or header["version"] != _VERSION:
                 raise DamagedError(f"it is of version {header['version']}, not {_VERSION}")
