@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import tnt_comm
 from tnt_keras.collectives.alone import what_is_alone
 from tnt_keras.collectives.current_call import Call, running
 from tnt_keras.collectives.error_cause import cause_of
+from tnt_keras.collectives.failed_call import note_failure
 from tnt_keras.collectives.messages import barrier
 from tnt_keras.collectives.one_thread import only_in_this_thread
 from tnt_keras.collectives.user_frames import user_frames_of
@@ -42,15 +45,18 @@ def collective_call(name: str, *, is_local_alone: bool = False) -> Callable[[_Me
                 if not is_local_alone:
                     raise RuntimeError(_error_of_alone(name, who))
                 return method(*args, **kwargs)
+            handled = sys.exc_info()[1]  # such as in a `finally` of the script
             with running(name) as this, only_in_this_thread(this.name, this.caller):
                 try:
                     barrier("begin")
                     return method(*args, **kwargs)
                 except Exception as error:
                     reported = _error_for_user(error, this)
+                    if not isinstance(reported, tnt_comm.CommError):
+                        note_failure(this, reported or error)
                     if reported is None:
                         raise
-                    raise reported.with_traceback(user_frames_of(error.__traceback__)) from None
+                    raise reported.with_traceback(user_frames_of(error.__traceback__)) from handled
 
         return call  # type: ignore[return-value]
 

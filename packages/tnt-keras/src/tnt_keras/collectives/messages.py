@@ -14,6 +14,7 @@ import numpy as np
 import tnt_comm
 from tnt_keras.collectives.current_call import current_call
 from tnt_keras.collectives.errors import DifferentInputError
+from tnt_keras.collectives.failed_call import settle_failure
 from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 
@@ -103,5 +104,6 @@ def require_same(what: str, description: str, remedy: str = "") -> None:
 
 def _label(name: str) -> tuple[str, str]:
     """Return the label of a message, and the user's line that led to it."""
+    settle_failure()
     call = current_call()
     return (name, user_line()) if call is None else (call.label(name), call.caller)

@@ -1,0 +1,75 @@
+"""What follows when a call of all ranks has raised an error on this one.
+
+If it raised on all ranks, such as one about the model, and the script catches it, ranks go on
+together. If it raised on some, such as an operation in a step that only their samples trip, the
+others still wait for them in it, and nothing tells these why. So before the next message a rank
+whose call has failed waits for the others to come out of it as well: in a barrier that only ranks
+whose call has failed enter. Ranks that make another call meanwhile are a mismatch at once; for
+those that stay in the failed one there is a deadline, after which all end with the error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tnt_comm
+from tnt_keras.collectives.current_call import Call
+from tnt_keras.process.rank import get_rank
+
+PATIENCE_S = 60.0
+"""How long other ranks may take to fail as well: compiling a step may take that long."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Failure:
+    """A call that has raised an error: its name, where it was made, and what of that error."""
+
+    call: str
+    caller: str
+    kind: str
+    message: str
+
+
+_last: list[_Failure] = []  # at most one: collective calls are made in one thread
+
+
+def note_failure(call: Call, error: Exception) -> None:
+    """Remember that a call has raised an error which has left communication intact. Local.
+
+    Args:
+        call: That ends with the error.
+        error: As the script gets it. Its text is kept, and nothing that it refers to.
+    """
+    _last[:] = [_Failure(call.name, call.caller, type(error).__name__, _cause_in(str(error)))]
+
+
+def settle_failure() -> None:
+    """Make sure that the call which failed on this rank has failed on all. Collective if it did.
+
+    Raises:
+        tnt_comm.CommTimeoutError: If other ranks stay in the call; they get an error, too.
+        tnt_comm.PeerLostError: If their wait has ended before.
+        tnt_comm.MismatchError: If they make another call.
+    """
+    if not _last:
+        return
+    failure = _last.pop()
+    try:
+        tnt_comm.barrier(
+            PATIENCE_S,
+            label=f"{failure.call}: after an error",
+            caller=f"{failure.caller} ({failure.kind})",  # few words have room
+        )
+    except (tnt_comm.CommTimeoutError, tnt_comm.PeerLostError) as error:
+        raise type(error)(
+            f"rank {get_rank()}: {failure.call} from {failure.caller} has failed on this rank and "
+            f"not on all, so that others wait for it: {failure.kind}: {failure.message}. Let such "
+            f"an error end the rank instead of going on. ({error})"
+        ) from None
+
+
+def _cause_in(message: str) -> str:
+    # TensorFlow's text ends with the nodes of a graph.
+    lines = [line.strip() for line in message.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("[[")]
+    return lines[-1][:300] if lines else ""

@@ -1,0 +1,66 @@
+"""What ranks do whose step has failed on all of them, or on one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tnt_comm
+import tnt_keras
+from tnt_keras.collectives import failed_call
+
+
+def _limited(limit: float) -> Any:
+    """A loss that is an error for targets above a limit."""
+
+    def loss(y: Any, predicted: Any) -> Any:
+        is_low = tf.debugging.Assert(tf.reduce_max(y) <= limit, ["a target is too large"])
+        with tf.control_dependencies([is_low]):
+            return tf.reduce_mean((y - predicted) ** 2, axis=-1)
+
+    return loss
+
+
+def _fit(loss: Any) -> Any:
+    keras.utils.set_random_seed(0)
+    model = tnt_keras.Model(keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]))
+    model.compile("sgd", loss)
+    x, y = np.ones((8, 2), np.float32), np.arange(1, 9, dtype=np.float32)[:, None]
+    return model.fit(x, y, batch_size=8, epochs=1, verbose=0, shuffle=False)
+
+
+def fail_on_all_and_go_on() -> list[float]:
+    """Losses of a `fit` that follows one whose step has failed on every rank."""
+    with pytest.raises(tf.errors.InvalidArgumentError, match="too large"):
+        _fit(_limited(0.0))
+    return list(_fit("mse").history["loss"])
+
+
+def fail_on_the_last_and_go_on(patience_s: float) -> str:
+    """The error of the next call of the last rank, and of the step of the others."""
+    failed_call.PATIENCE_S = patience_s
+    if tnt_comm.get_rank() == tnt_comm.get_size() - 1:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="too large"):
+            _fit(_limited(7.5))
+        with pytest.raises(tnt_comm.CommTimeoutError) as caught:
+            _fit("mse")
+    else:
+        with pytest.raises(tnt_comm.PeerLostError) as caught:
+            _fit(_limited(7.5))
+    return str(caught.value)
+
+
+def fail_and_save_in_the_end(patience_s: float, path: str) -> None:
+    """A script that saves whatever happens."""
+    failed_call.PATIENCE_S = patience_s
+    model = tnt_keras.Model(keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]))
+    model.compile("sgd", _limited(7.5))
+    x, y = np.ones((8, 2), np.float32), np.arange(1, 9, dtype=np.float32)[:, None]
+    try:
+        model.fit(x, y, batch_size=8, epochs=1, verbose=0, shuffle=False)
+    finally:
+        model.save(path)

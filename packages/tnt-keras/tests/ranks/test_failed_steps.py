@@ -1,0 +1,42 @@
+"""An error in a step of some ranks ends the others' wait, and all know the cause."""
+
+from pathlib import Path
+
+import failed_steps
+import pytest
+from rank_pools import ENVIRONMENT
+
+from tnt_comm.testing import observe_ranks, run_ranks
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_ranks_whose_step_has_failed_on_all_go_on(pool_of):
+    first, second = pool_of(2).run(failed_steps.fail_on_all_and_go_on)
+    assert first == second
+    assert len(first) == 1
+
+
+def test_a_rank_whose_step_failed_alone_cannot_go_on_and_the_others_are_told():
+    env = {**ENVIRONMENT, "TNT_PROBE": "off"}
+    told, failed = run_ranks(
+        failed_steps.fail_on_the_last_and_go_on, 2, 2.0, env=env, timeout_s=200
+    )
+    assert "fit from failed_steps.py" in failed
+    assert "has failed on this rank and not on all, so that others wait for it" in failed
+    assert "InvalidArgumentError: assertion failed: [a target is too large]" in failed
+    assert "'fit: after an error' from failed_steps.py:" in told
+    assert " (InvalidArgumentError), of group 'world'" in told
+
+
+def test_the_first_error_is_shown_when_the_script_saves_in_the_end(tmp_path: Path):
+    env = {**ENVIRONMENT, "TNT_PROBE": "off"}
+    path = str(tmp_path / "model.keras")
+    reports = observe_ranks(
+        failed_steps.fail_and_save_in_the_end, 2, 2.0, path, env=env, timeout_s=200, grace_s=60
+    )
+    assert [report.outcome for report in reports] == ["raised", "raised"]
+    assert "(InvalidArgumentError)" in reports[0].error
+    assert "save from failed_steps.py" not in reports[1].error
+    assert "has failed on this rank and not on all" in reports[1].error
+    assert "[a target is too large]" in reports[1].error
