@@ -69,7 +69,7 @@ def texts_of(variable):
     return {
         "TNT_FUSION_THRESHOLD_KB": THRESHOLDS,
         "TNT_FUSION_THRESHOLD": THRESHOLDS,
-        "TNT_GPI2_PORT": integers(1024, 64767),
+        "TNT_GPI2_PORT": integers(1024, 64511),
         "TNT_GPUS_PER_NODE": integers(0),
         "TNT_NUM_THREADS": integers(1),
         "TNT_TIMELINE": ({"a b.json": "a b.json", " c.json\n": "c.json"}, BLANK),
