@@ -115,16 +115,16 @@ SharedMemory SharedMemory::create(const std::string& name, std::size_t num_bytes
   return memory;
 }
 
-bool SharedMemory::try_open_private(const std::string& name) {
+std::optional<std::size_t> SharedMemory::try_open_private(const std::string& name) {
   descriptor_ = ::shm_open(name.c_str(), O_RDWR, kOwnerOnly);
   if (descriptor_ < 0) {
-    if (errno == ENOENT) return false;
+    if (errno == ENOENT) return std::nullopt;
     fail(name, "open", errno);
   }
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0) fail(name, "inspect", errno);
   require_private(name, status);
-  return true;
+  return static_cast<std::size_t>(status.st_size);
 }
 
 std::string SharedMemory::beginning_of(const std::string& name, std::size_t num_bytes) {
@@ -140,14 +140,11 @@ std::string SharedMemory::beginning_of(const std::string& name, std::size_t num_
 
 bool SharedMemory::try_open(const std::string& name, std::size_t num_bytes, SharedMemory& result) {
   SharedMemory memory;
-  if (!memory.try_open_private(name)) return false;
-  struct stat status {};
-  if (::fstat(memory.descriptor_, &status) != 0) fail(name, "inspect", errno);
-  const auto size = static_cast<std::size_t>(status.st_size);
-  if (size == 0) return false;  // created, not yet sized
-  if (size != num_bytes) {
+  const std::optional<std::size_t> size = memory.try_open_private(name);
+  if (!size || *size == 0) return false;  // not there, or not yet sized
+  if (*size != num_bytes) {
     throw Error(ErrorKind::mismatch,
-                text("Shared memory '", name, "' has ", size, " bytes where this rank expects ",
+                text("Shared memory '", name, "' has ", *size, " bytes where this rank expects ",
                      num_bytes, ": the ranks do not create the same object, or it is a leftover."));
   }
   memory.map(name, num_bytes);

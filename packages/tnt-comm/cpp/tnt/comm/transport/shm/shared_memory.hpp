@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "tnt/comm/base/deadline.hpp"
@@ -47,7 +48,8 @@ class SharedMemory {
   static void unlink(const std::string& name) noexcept;
 
  private:
-  bool try_open_private(const std::string& name);
+  // Its size, which is 0 at first; nothing if it does not exist.
+  std::optional<std::size_t> try_open_private(const std::string& name);
   void swap(SharedMemory& other) noexcept;
   void map(const std::string& name, std::size_t num_bytes);
 
