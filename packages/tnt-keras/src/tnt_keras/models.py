@@ -14,7 +14,7 @@ import keras
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.model.atomic_write import write_atomically
 from tnt_keras.model.keras_signature import signature_of
-from tnt_keras.model.masters_file import check_exists, read_from_master
+from tnt_keras.model.masters_file import read_from_master
 from tnt_keras.model.model import Model, Sequential
 from tnt_keras.process.original_names import no_attribute
 from tnt_keras.step.accumulation import settle
@@ -97,16 +97,12 @@ def load_model(filepath: str | os.PathLike[str], *args: Any, **kwargs: Any) -> A
         The distributed model, compiled and with the state of its optimizer if it was saved so.
 
     Raises:
-        FileNotFoundError: On all ranks, if the master does not see the file.
-        ValueError: On all ranks, if the file holds no model.
+        ValueError: On all ranks, if the master does not see the file, or it holds no model.
         Exception: On all ranks, if one cannot read the file; says which and why.
     """
-
-    def read(path: str | os.PathLike[str]) -> Any:
-        check_exists(path)  # Keras says something else of a file that is not there
-        return keras.models.load_model(path, *args, **kwargs)
-
-    return Model(read_from_master(filepath, read))
+    return Model(
+        read_from_master(filepath, lambda path: keras.models.load_model(path, *args, **kwargs))
+    )
 
 
 @signature_of(keras.models.clone_model)

@@ -112,8 +112,9 @@ def sums_and_branches(distributed: bool) -> dict[str, Any]:
 
 def files(folder: str) -> dict[str, Any]:
     """What all ranks find in files that all of them write after each step, for one path."""
-    model, optimizer = classifier(), keras.optimizers.SGD(0.1)
-    whole = keras.Sequential([keras.Input((4, 4, 1)), model])  # of which the step calls a part
+    # Of the same names on all ranks, which may have made other models before.
+    model, optimizer = _classifier_named("part"), keras.optimizers.SGD(0.1)
+    whole = keras.Sequential([keras.Input((4, 4, 1)), model], name="whole")
 
     @tnt_keras.function
     def step(x: Any, y: Any) -> Any:
@@ -135,7 +136,7 @@ def files(folder: str) -> dict[str, Any]:
         "weights": [weights_of(one) for one in (*loaded, whole)],
         "expected": weights_of(model),
         "description": keras.saving.serialize_keras_object(again),
-        "plain description": keras.saving.serialize_keras_object(_classifier_named(model.name)),
+        "plain description": keras.saving.serialize_keras_object(_classifier_named("part")),
     }
 
 

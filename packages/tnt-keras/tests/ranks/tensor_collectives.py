@@ -70,6 +70,12 @@ def all_kinds(kinds: list[str]) -> dict[str, dict[str, Any]]:
     return results
 
 
+def sum_of_ints(values: list[int]) -> tuple[int, list[int]]:
+    """The sum of one int for each rank, and of those in a list."""
+    own = values[tnt_keras.get_rank()]
+    return TensorAllreducer(0).allreduce(own), TensorAllreducer([1, 2]).allreduce([own, -own])
+
+
 def gather_different_lengths() -> list[Any]:
     """Ranks give arrays of as many rows as their number, and others the second time."""
     rank = tnt_keras.get_rank()

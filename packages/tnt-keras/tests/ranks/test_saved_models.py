@@ -60,7 +60,7 @@ def test_what_the_master_cannot_load_is_the_same_error_on_all_ranks(
     master, *others = pool_of(3).run(saved_models.fail_to_load, str(tmp_path))
     kinds = {call: kind for call, (kind, _) in master.items()}
     assert kinds == {
-        "load_model(missing.keras)": "FileNotFoundError",
+        "load_model(missing.keras)": "ValueError",
         "load_model(garbage.keras)": "ValueError",
         "load_model(unknown.keras)": "TypeError",
         "load_weights(missing.weights.h5)": "FileNotFoundError",

@@ -45,6 +45,20 @@ def test_values_of_all_kinds_are_summed_sent_and_gathered(size: int, pool_of: An
             assert result[kind] == wanted, (kind, rank)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        [2**63 - 1, 2**63 - 1, 2**63 - 1],
+        [-(2**63) + 1, -(2**63) + 1, -1],
+        [2**32, -1, 2**32 - 1],
+        [2**62, -(2**62), 1],
+    ],
+)
+def test_sums_of_ints_are_exact_beyond_64_bits(values: list[int], pool_of: Any) -> None:
+    total = sum(values)
+    assert pool_of(3).run(tensor_collectives.sum_of_ints, values) == [(total, [total, -total])] * 3
+
+
 def test_gathered_lengths_may_differ_and_change(pool_of: Any) -> None:
     wanted = [[1, 1, 2, 2, 2, 2], [0, 0, 0, 0, 1, 1, 2, 2, 2, 2]]
     assert pool_of(3).run(tensor_collectives.gather_different_lengths) == [wanted] * 3

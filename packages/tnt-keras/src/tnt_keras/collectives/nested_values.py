@@ -12,6 +12,7 @@ import tnt_comm.arrays
 from tnt_keras.process.rank import get_rank
 
 Array = np.ndarray[Any, Any]
+_LOW_BITS = np.int64(2**32 - 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +63,7 @@ def leaf_of(value: Any) -> Leaf:
 
     Raises:
         TypeError: If it is of another kind.
-        ValueError: If its dtype cannot be sent.
+        ValueError: If its dtype, or an int of its size, cannot be sent.
     """
     kind = _kind_of(value)
     array = as_array(value)
@@ -75,8 +76,40 @@ def as_array(value: Any) -> Array:
 
     Args:
         value: As for `leaf_of`.
+
+    Raises:
+        ValueError: If it is an int of more than 64 bits.
     """
-    return np.array(value)
+    if _kind_of(value) is not int:
+        return np.array(value)
+    try:
+        return np.array(value, np.int64)
+    except OverflowError:
+        raise ValueError(
+            f"Rank {get_rank()}: an int must be in [-2**63, 2**63) to be sent. Received: {value}."
+        ) from None
+
+
+def halves_of(number: Array) -> Array:
+    """Return an int64 as two, whose sums over less than 2**31 members do not wrap around. Local.
+
+    Args:
+        number: `high * 2**32 + low`, a scalar.
+
+    Returns:
+        `[high, low]`, with low in [0, 2**32).
+    """
+    return np.array([number >> 32, number & _LOW_BITS])
+
+
+def joined_halves(sums: Array) -> int:
+    """Return the number whose halves have been added up, of any size. Pure.
+
+    Args:
+        sums: Of the results of `halves_of`.
+    """
+    high, low = sums.tolist()
+    return int(high * 2**32 + low)
 
 
 def _kind_of(value: Any) -> type:

@@ -11,7 +11,14 @@ import numpy as np
 import tensorflow as tf
 
 import tnt_comm
-from tnt_keras.collectives.nested_values import Array, Leaf, as_array, leaf_of
+from tnt_keras.collectives.nested_values import (
+    Array,
+    Leaf,
+    as_array,
+    halves_of,
+    joined_halves,
+    leaf_of,
+)
 from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.process.rank import get_rank
 
@@ -66,7 +73,7 @@ class _TensorCollective:
             )
         tickets, self._tickets = self._tickets, None
         results = [
-            leaf.restore(self._joined(ticket.wait()))
+            self._result_of(leaf, ticket.wait())
             for leaf, ticket in zip(self._leaves, tickets, strict=True)
         ]
         return tf.nest.pack_sequence_as(self._structure, results)
@@ -74,8 +81,8 @@ class _TensorCollective:
     def _start_one(self, array: Array, label: str, caller: str) -> tnt_comm.Ticket[Any]:
         raise NotImplementedError
 
-    def _joined(self, result: Any) -> Array:
-        return np.asarray(result)
+    def _result_of(self, leaf: Leaf, received: Any) -> Any:
+        return leaf.restore(received)
 
     def _arrays_of(self, inputs: Any) -> list[Array]:
         try:
@@ -105,7 +112,9 @@ class TensorAllreducer(_TensorCollective):
 
         total = tnt.TensorAllreducer(0.0).allreduce(own)
 
-    The result has the kind, dtype and shape of the inputs. Of bools it is whether any is true.
+    The result has the kind, dtype and shape of the inputs. Of bools it is whether any is true. An
+    `int` is exact, however large it becomes; integers of NumPy and TensorFlow wrap around as those
+    do.
 
     Args:
         inputs: A sample: a number, a NumPy scalar or array, an eager tensor, or lists, tuples and
@@ -128,6 +137,16 @@ class TensorAllreducer(_TensorCollective):
         """
         self.start(inputs)
         return self.wait_for_completion()
+
+    def _arrays_of(self, inputs: Any) -> list[Array]:
+        arrays = super()._arrays_of(inputs)
+        return [
+            halves_of(array) if leaf.kind is int else array
+            for leaf, array in zip(self._leaves, arrays, strict=True)
+        ]
+
+    def _result_of(self, leaf: Leaf, received: Any) -> Any:
+        return joined_halves(received) if leaf.kind is int else super()._result_of(leaf, received)
 
     def _start_one(self, array: Array, label: str, caller: str) -> tnt_comm.Ticket[Any]:
         op = "or" if array.dtype == bool else "sum"
@@ -229,8 +248,8 @@ class TensorAllgatherer(_TensorCollective):
     def _start_one(self, array: Array, label: str, caller: str) -> tnt_comm.Ticket[Any]:
         return self._group.start_allgather(array.reshape(-1), label=label, caller=caller)
 
-    def _joined(self, result: Any) -> Array:
-        return np.concatenate(result)
+    def _result_of(self, leaf: Leaf, received: Any) -> Any:
+        return leaf.restore(np.concatenate(received))
 
 
 def _described(nest: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import pathlib
@@ -38,12 +37,12 @@ def read_from_master(
         What `read` returns.
 
     Raises:
-        FileNotFoundError: On all ranks, if the master does not see the file.
-        Exception: Otherwise as `run_together`; what the master cannot read is told by all ranks.
+        Exception: As `run_together`; what the master does not see or cannot read is the error of
+            `read` there, which all ranks tell.
     """
     if get_size() == 1 or _is_remote(path):
         return run_together("read", path, lambda: read(path))
-    found = run_together("read", path, lambda: _files_of(path) if is_master_rank() else [])
+    found = run_together("read", path, lambda: _masters_files(path, read))
     message = json.dumps([pathlib.Path(path).name, found]).encode()
     name, described = json.loads(allgather("files of the master", message)[MASTER_RANK])
     files = [_File(*fields) for fields in described]
@@ -56,19 +55,6 @@ def read_from_master(
         return run_together(
             "read", path, lambda: read(transfer.readable_path(name)), is_of_master=not sees
         )
-
-
-def check_exists(path: str | os.PathLike[str]) -> None:
-    """Make sure that there is something under a path of this machine. Local.
-
-    Args:
-        path: What lies elsewhere (`gs://...`) is not looked for.
-
-    Raises:
-        FileNotFoundError: If there is nothing.
-    """
-    if not _is_remote(path) and not os.path.exists(path):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
 
 
 class _File(NamedTuple):
@@ -157,9 +143,19 @@ class _Transfer:
             self._error = self._error or error
 
 
+def _masters_files(
+    path: str | os.PathLike[str], read: Callable[[str | os.PathLike[str]], Any]
+) -> list[_File]:
+    """Return, on the master, the files that are read; a missing one is an error of the reader."""
+    if not is_master_rank():
+        return []
+    if not os.path.exists(path):
+        read(path)
+    return _files_of(path)
+
+
 def _files_of(path: str | os.PathLike[str]) -> list[_File]:
     """Return the files that are read together with one, or are in a folder."""
-    check_exists(path)
     path = pathlib.Path(path)
     names = [path.name]
     if path.is_dir():
