@@ -67,6 +67,28 @@ def unsendable(root: int) -> list[str]:
     return [*errors, *tnt_keras.allgather_object("goes on")]
 
 
+class Unloadable:
+    """Has a pickle of which no object can be made."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, ("no number",)
+
+
+def unloadable(root: int) -> list[str]:
+    """The errors for what one rank can pickle and nobody can load; afterwards ranks go on."""
+    own = Unloadable() if tnt_keras.get_rank() == root else 2
+    errors = []
+    for send in (
+        lambda: tnt_keras.broadcast_object(own, root=root),
+        lambda: tnt_keras.allgather_object(own),
+    ):
+        try:
+            send()
+        except TypeError as error:
+            errors.append(str(error))
+    return [*errors, *tnt_keras.allgather_object("goes on")]
+
+
 def printed() -> str:
     with contextlib.redirect_stdout(io.StringIO()) as output:
         tnt_keras.print("epoch", 3, sep=": ")

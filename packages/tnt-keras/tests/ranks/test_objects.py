@@ -52,5 +52,12 @@ def test_an_object_that_cannot_be_pickled_is_an_error_of_all_ranks(pool_of: Any)
         assert others == ["goes on"] * 2
 
 
+def test_an_object_that_cannot_be_loaded_is_an_error_of_all_ranks(pool_of: Any) -> None:
+    for of_broadcast, of_allgather, *rest in pool_of(2).run(objects.unloadable, 0):
+        assert "rank 1 cannot make the object of its pickle: ValueError" in of_broadcast
+        assert "rank 0 cannot make the object of its pickle: ValueError" in of_allgather
+        assert rest == ["goes on"] * 2
+
+
 def test_what_is_the_same_on_all_ranks_is_printed_once(pool_of: Any) -> None:
     assert pool_of(2).run(objects.printed) == ["epoch: 3\n", ""]

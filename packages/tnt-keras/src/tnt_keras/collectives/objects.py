@@ -26,13 +26,13 @@ def allgather_object(value: Any) -> list[Any]:
         value: Any object that can be pickled, of any size; None is one, too.
 
     Raises:
-        TypeError: On all ranks, if that of some rank cannot be pickled; names the rank.
+        TypeError: On all ranks, if that of some rank cannot be pickled, or some rank cannot make it
+            of the pickle; names the rank.
         tnt_comm.CommError: If another rank is lost, late, or in another call.
     """
     if get_size() == 1:
         return [value]
-    of_ranks = _gathered("object", value)
-    return [pickle.loads(each) for each in of_ranks]
+    return _loaded("object", _gathered("object", value))
 
 
 @collective_call("broadcast_object")
@@ -47,7 +47,8 @@ def broadcast_object(value: Any = None, root: int = MASTER_RANK) -> Any:
 
     Raises:
         ValueError: If there is no such rank.
-        TypeError: On all ranks, if the object cannot be pickled.
+        TypeError: On all ranks, if the object cannot be pickled, or some rank cannot make it of the
+            pickle; names the rank.
         tnt_comm.CommError: If another rank is lost, late, or in another call.
     """
     if not 0 <= root < get_size():
@@ -55,8 +56,10 @@ def broadcast_object(value: Any = None, root: int = MASTER_RANK) -> Any:
     if get_size() == 1:
         return value
     is_root = get_rank() == root
-    of_ranks = _gathered(f"object of rank {root}", value if is_root else None)
-    return value if is_root else pickle.loads(of_ranks[root])
+    label = f"object of rank {root}"
+    of_ranks = _gathered(label, value if is_root else None)
+    loaded = _loaded(label, [] if is_root else [of_ranks[root]])
+    return value if is_root else loaded[0]
 
 
 def _gathered(label: str, value: Any) -> list[bytes]:
@@ -75,6 +78,25 @@ def _gathered(label: str, value: Any) -> list[bytes]:
                 "that it is made of; functions must have a name in a module."
             ) from error
     return of_ranks
+
+
+def _loaded(label: str, pickles: list[bytes]) -> list[Any]:
+    """Return the objects of pickles; what one rank cannot load is an error of all."""
+    error: Exception | None = None
+    values: list[Any] = []
+    try:
+        values.extend(map(pickle.loads, pickles))
+    except Exception as failure:  # of any class, and the other ranks go on otherwise
+        error = failure
+    own = f"{type(error).__name__}: {error}".encode() if error else b""
+    for rank, message in enumerate(allgather(f"{label}, loaded", own)):
+        if message:
+            raise TypeError(
+                f"Rank {get_rank()}: rank {rank} cannot make the object of its pickle: "
+                f"{message.decode()}. Send the values that it is made of; its class must be in a "
+                "module that every rank imports alike."
+            ) from error
+    return values
 
 
 @contextlib.contextmanager
