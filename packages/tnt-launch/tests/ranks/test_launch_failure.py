@@ -169,17 +169,35 @@ announce(child.pid, f"child-{rank}")
 """
 
 
-def test_what_ranks_started_ends_with_the_job(launch):
+CHILD_IN_A_SESSION = CHILD.replace("stderr=", "start_new_session=True, stderr=")
+ORPHAN = """
+import subprocess
+program = "sleep 1000 >/dev/null 2>&1 & echo $!"
+done = subprocess.run(["setsid", "sh", "-c", program], stdout=subprocess.PIPE)
+announce(int(done.stdout), f"child-{rank}")
+"""
+"""In a session of its own, and the process that started it has ended."""
+
+CHILDREN = pytest.mark.parametrize(
+    "child",
+    [CHILD, CHILD_IN_A_SESSION, ORPHAN],
+    ids=["child", "child in a session", "orphan in a session"],
+)
+
+
+@CHILDREN
+def test_what_ranks_started_ends_with_the_job(launch, child):
     job = launch(
-        ["-n", "2"], CHILD + "\nif rank == 1:\n    wait_for('child-0')\n    sys.exit(1)" + WAIT
+        ["-n", "2"], child + "\nif rank == 1:\n    wait_for('child-0')\n    sys.exit(1)" + WAIT
     )
     children = [job.pid(f"child-{rank}") for rank in range(2)]
     assert job.end(ENDED_WITHIN_S)[0] == 1
     assert_gone(children)
 
 
-def test_what_ranks_left_behind_ends_with_a_job_that_went_well(launch):
-    job = launch(["-n", "2"], CHILD + "\nos._exit(0)")
+@CHILDREN
+def test_what_ranks_left_behind_ends_with_a_job_that_went_well(launch, child):
+    job = launch(["-n", "2"], child + "\nos._exit(0)")
     children = [job.pid(f"child-{rank}") for rank in range(2)]
     assert job.end()[0] == 0
     assert_gone(children)
@@ -275,8 +293,9 @@ def test_notes_of_ended_ranks_do_not_outlive_the_job(launch, number):
     wait_until(lambda: not list(Path("/dev/shm").glob(notes)))
 
 
-def test_nothing_survives_a_launcher_that_is_killed(launch):
-    job = launch(["-n", "2"], CHILD + WAIT)
+@CHILDREN
+def test_nothing_survives_a_launcher_that_is_killed(launch, child):
+    job = launch(["-n", "2"], child + WAIT)
     pids = job.pids(2) + [job.pid(f"child-{rank}") for rank in range(2)]
     job.process.kill()
     job.process.wait()

@@ -10,7 +10,6 @@ import signal
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Protocol
 
 from tnt_launch.errors import LaunchError
@@ -19,7 +18,9 @@ from tnt_launch.output.report import exit_text
 from tnt_launch.output.router import Stream
 from tnt_launch.planning.plan import HostPlan, RankPlan
 from tnt_launch.running.guardian import Guardian
+from tnt_launch.running.processes import state_of
 from tnt_launch.running.shared_memory import note_end_of_rank
+from tnt_launch.running.strays import Strays
 
 PR_SET_PDEATHSIG = 1
 READ_SIZE = 1 << 16
@@ -103,6 +104,7 @@ class LocalAgent:
         self._guardian, self._is_rank_0_direct = guardian, is_rank_0_direct
         self._job_id = job_id
         self._processes: list[_Process] = []
+        self._strays = Strays(lambda: self.pids().values())
         self._is_reading = True
 
     def start(self) -> None:
@@ -125,12 +127,14 @@ class LocalAgent:
                     self._note_end(process.plan.rank, exit_code)
                     self._read_the_rest(process)
                     self._listener.on_exit(process.plan.rank, exit_code)
+        self._strays.reap()
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to the group of every rank, also of ranks that have ended."""
+        """Send a signal to all that ranks have started, also to what ended ranks left behind."""
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.popen.pid, number)
+        self._strays.send_signal(number)
 
     def set_reading(self, is_reading: bool) -> None:
         """Stop or go on reading what the ranks write; a full pipe then makes them wait."""
@@ -143,7 +147,11 @@ class LocalAgent:
 
     def running(self) -> dict[int, bool]:
         """Return the ranks that have not ended, and whether each is stopped (SIGSTOP)."""
-        return {p.plan.rank: _is_stopped(p.popen.pid) for p in self._processes if not p.has_ended}
+        return {
+            process.plan.rank: state_of(process.popen.pid) == "T"
+            for process in self._processes
+            if not process.has_ended
+        }
 
     def pids(self) -> dict[int, int]:
         """Return the process ids of all ranks that were started."""
@@ -152,6 +160,7 @@ class LocalAgent:
     def close(self) -> None:
         """Kill all ranks and whatever they or ended ranks left behind; reap the ranks."""
         self.send_signal(signal.SIGKILL)
+        self._strays.close()
         for process in self._processes:
             self._guardian.remove(process.popen.pid)
             process.popen.wait()
@@ -255,11 +264,3 @@ def _exit_code_without_reaping(pid: int) -> int | None:
     if result is None:
         return None
     return result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
-
-
-def _is_stopped(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] == "T"

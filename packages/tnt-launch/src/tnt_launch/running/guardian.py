@@ -5,8 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 
+from tnt_launch.running.processes import has_variable, signal_all
 from tnt_launch.running.shared_memory import remove_files_of_job
+
+LIMIT_S = 2.0
+"""Time that killed processes have to end."""
 
 
 class Guardian:
@@ -71,4 +76,16 @@ def _guard(read_end: int, job_id: str) -> None:
     for group in groups:
         with contextlib.suppress(OSError):
             os.killpg(group, signal.SIGKILL)
+    if groups:  # the launcher has not ended them
+        _end_all_of_job(job_id)
     remove_files_of_job(job_id)
+
+
+def _end_all_of_job(job_id: str) -> None:
+    # With the launcher and the ranks it is gone who descends from them, but not the variables that
+    # they had from them.
+    end = time.monotonic() + LIMIT_S
+    while signal_all(signal.SIGKILL, lambda pid: has_variable(pid, "TNT_JOB_ID", job_id)):
+        if time.monotonic() > end:
+            break
+        time.sleep(0.01)

@@ -1,0 +1,88 @@
+"""Processes of this host by what `/proc` says about them: children, and members of a job."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+def state_of(pid: int) -> str:
+    """Return the letter of a process's state, such as `"T"` if it is stopped; `""` without it."""
+    return _stat(pid)[0]
+
+
+def parent_of(pid: int) -> int:
+    """Return the parent of a process, 0 if it has none or is gone."""
+    return int(_stat(pid)[1])
+
+
+def children_of(parent: int) -> list[int]:
+    """Return the children of a process, also those that have ended and were not waited for."""
+    return [pid for pid in _all() if parent_of(pid) == parent]
+
+
+def top_of(pid: int, ancestor: int) -> int | None:
+    """Return the child of `ancestor` from which a process descends, `None` if there is none."""
+    while pid > 1:
+        parent = parent_of(pid)
+        if parent == ancestor:
+            return pid
+        pid = parent
+    return None
+
+
+def has_variable(pid: int, name: str, value: str) -> bool:
+    """Return whether a process was started with an environment variable."""
+    try:
+        environment = (PROC / str(pid) / "environ").read_bytes()
+    except OSError:  # somebody else's, or gone
+        return False
+    return f"{name}={value}".encode() in environment.split(b"\0")
+
+
+def signal_all(number: int, is_meant: Callable[[int], bool]) -> bool:
+    """Send a signal to all processes of a kind.
+
+    Args:
+        number: The signal.
+        is_meant: Whether a process is of that kind.
+
+    Returns:
+        Whether there was one that has not ended.
+    """
+    was_found = False
+    for pid in _all():
+        if not is_meant(pid) or state_of(pid) in "ZX":
+            continue
+        with contextlib.suppress(OSError):  # it is gone, or has become another user's
+            was_found |= _signal(pid, number, is_meant)
+    return was_found
+
+
+def _signal(pid: int, number: int, is_meant: Callable[[int], bool]) -> bool:
+    descriptor = os.pidfd_open(pid)
+    try:
+        if not is_meant(pid):  # by now the number is another process's
+            return False
+        signal.pidfd_send_signal(descriptor, number)
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _all() -> Iterator[int]:
+    return (int(name) for name in os.listdir(PROC) if name.isdigit())
+
+
+def _stat(pid: int) -> tuple[str, str]:
+    try:
+        content = (PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return "", "0"
+    state, parent = content.rpartition(")")[2].split()[:2]
+    return state, parent
