@@ -10,6 +10,26 @@
 
 namespace tnt::comm::tests {
 
+/// Every rank is on a host of its own, whose kernel always runs.
+class FakeHostProbe final : public HostProbe {
+ public:
+  FakeHostProbe(std::shared_ptr<FakeFabric> fabric, int asking, int asked)
+      : fabric_(std::move(fabric)), asking_(asking), asked_(asked) {}
+
+  std::string host() const override { return text("host-of-", asked_); }
+  void ask() override {
+    const std::lock_guard lock(fabric_->mutex_);
+    answer_ = fabric_->is_connected(asking_, asked_) ? Answer::given : Answer::none;
+  }
+  Answer answer() override { return answer_; }
+
+ private:
+  std::shared_ptr<FakeFabric> fabric_;
+  int asking_;
+  int asked_;
+  Answer answer_ = Answer::none;
+};
+
 FakeFabric::FakeFabric(int size)
     : size_(size), endpoints_(static_cast<std::size_t>(size)), wire_([this] { run(); }) {}
 
@@ -37,6 +57,15 @@ void FakeFabric::resume(int rank) {
   const std::lock_guard lock(mutex_);
   endpoint(rank).is_stopped = false;
   changed_.notify_all();
+}
+
+void FakeFabric::cut_off(int rank) {
+  const std::lock_guard lock(mutex_);
+  endpoint(rank).is_cut_off = true;
+}
+
+bool FakeFabric::is_connected(int one, int other) {
+  return one == other || !(endpoint(one).is_cut_off || endpoint(other).is_cut_off);
 }
 
 void FakeFabric::fail_looks(int rank, int count) {
@@ -70,7 +99,8 @@ void FakeFabric::run() {
 
 bool FakeFabric::execute_one() {
   const auto is_possible = [this](const Request& request) {
-    return !endpoint(request.write.rank).is_stopped || endpoint(request.write.rank).is_dead;
+    const Endpoint& target = endpoint(request.write.rank);
+    return is_connected(request.from, request.write.rank) && (!target.is_stopped || target.is_dead);
   };
   const auto found = std::find_if(requests_.begin(), requests_.end(), is_possible);
   if (found == requests_.end()) return false;
@@ -181,6 +211,10 @@ QueueState FakeGaspi::drain(int queue) {
 std::vector<int> FakeGaspi::failed_ranks() const {
   const std::lock_guard lock(fabric_->mutex_);
   return {own().failed_ranks.begin(), own().failed_ranks.end()};
+}
+
+std::unique_ptr<HostProbe> FakeGaspi::probe_of_host(int rank) const {
+  return std::make_unique<FakeHostProbe>(fabric_, rank_, rank);
 }
 
 }  // namespace tnt::comm::tests

@@ -33,11 +33,15 @@ class FakeFabric {
   /// As SIGSTOP and SIGCONT: what is sent to the rank stays on its way.
   void stop(int rank);
   void resume(int rank);
+  /// As a cable that is pulled: nothing goes to the rank or comes from it, and nothing
+  /// fails. Its kernel does not answer either.
+  void cut_off(int rank);
   /// The next looks of the rank for notifications are errors.
   void fail_looks(int rank, int count);
 
  private:
   friend class FakeGaspi;
+  friend class FakeHostProbe;
 
   struct Memory {
     std::unique_ptr<std::byte[]> bytes;
@@ -61,9 +65,11 @@ class FakeFabric {
     std::set<int> failed_ranks;
     bool is_dead = false;
     bool is_stopped = false;
+    bool is_cut_off = false;
     int num_failing_looks = 0;
   };
 
+  bool is_connected(int one, int other);
   Endpoint& endpoint(int rank) { return endpoints_[static_cast<std::size_t>(rank)]; }
   void post(const Request& request);
   void run();
@@ -104,6 +110,7 @@ class FakeGaspi final : public Gaspi {
   std::size_t num_queued(int queue) const override;
   QueueState drain(int queue) override;
   std::vector<int> failed_ranks() const override;
+  std::unique_ptr<HostProbe> probe_of_host(int rank) const override;
 
  private:
   FakeFabric::Endpoint& own() const { return fabric_->endpoint(rank_); }

@@ -69,6 +69,29 @@ def stop_for_good(lost: int) -> str:
     return str(caught.value)
 
 
+def lose_the_link(cutter: int, command: str) -> str:
+    """Returns the error that ends an endless row of allreduces."""
+    data = np.ones(1_000_000, np.float32)
+    tnt_comm.allreduce(data)
+    if tnt_comm.get_rank() == cutter:
+        subprocess.Popen(["sh", "-c", f"sleep 0.5; {command}"])
+
+    def go_on_for_ever() -> None:
+        while True:
+            tnt_comm.allreduce(data)
+
+    return error_of(go_on_for_ever)
+
+
+def stop_all_of_a_host() -> float:
+    """Stops the processes of ranks 2 and 3 for longer than a host may be silent."""
+    tnt_comm.barrier()
+    if tnt_comm.get_rank() >= 2:
+        subprocess.Popen(["sh", "-c", f"sleep 7; kill -CONT {os.getpid()}"])
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return float(tnt_comm.allreduce(np.ones(100_000))[0])
+
+
 def wait_for_a_late_rank() -> float:
     """Returns the processor time of this process while it waited, in seconds per second."""
     tnt_comm.barrier()
@@ -131,6 +154,36 @@ def test_a_stopped_rank_may_come_back() -> None:
     assert "does not respond: stopped or swapped out" in reports[0].output
 
 
+@pytest.mark.parametrize(
+    ("cutter", "command"),
+    [(0, "ip link set plug1 nomaster"), (3, "ip link set eth0 down")],
+    ids=["cable cut", "link down"],
+)
+def test_a_host_that_vanishes_is_named_on_both_sides(cutter: int, command: str) -> None:
+    """Long before the deadline, although no connection breaks."""
+    env = {**GPI2, "TNT_TIMEOUT_S": "80", "TNT_STALL_S": "3"}
+    with hosts_of("2x2 in namespaces") as hosts:
+        reports = observe_ranks(
+            lose_the_link, 4, cutter, command, env=env, timeout_s=IN_TIME_S, hosts=hosts
+        )
+    for report in reports:
+        assert report.outcome == "returned", report.full_text()
+        assert report.value.startswith("PeerLostError: "), report.value
+    for ranks, lost in (((0, 1), hosts[1].address), ((2, 3), hosts[0].address)):
+        told = "\n".join(reports[rank].value for rank in ranks)
+        assert f"its host {lost} was last heard of" in told
+        assert "the host is down, or the link to it" in told
+
+
+def test_a_host_all_of_whose_ranks_are_stopped_may_come_back() -> None:
+    """The host answers, however long they are stopped."""
+    env = {**GPI2, "TNT_STALL_S": "3"}
+    with hosts_of("2x2 in namespaces") as hosts:
+        reports = observe_ranks(stop_all_of_a_host, 4, env=env, timeout_s=IN_TIME_S, hosts=hosts)
+    assert [report.value for report in reports] == [4.0] * 4
+    assert "does not respond: stopped or swapped out" in reports[0].output
+
+
 def test_a_rank_that_has_finished_is_not_waited_for() -> None:
     assert "has finished" in run(test_failures.finish_early, 2)[0]  # type: ignore[operator]
 
@@ -149,7 +202,7 @@ def test_a_rank_that_gives_up_tells_the_others_why() -> None:
 def test_a_group_that_one_rank_creates_late_is_reported() -> None:
     reports = observe(test_failures.create_late, 2, TNT_STALL_S="0.5")
     assert [report.value for report in reports] == ["(0, 1)", "(0, 1)"]
-    assert "for rank(s) 1 to create group 'ranks 0, 1' together" in reports[0].output
+    assert "for rank 1 to create group 'ranks 0, 1' together" in reports[0].output
 
 
 def test_leaving_with_work_in_flight_does_not_hang() -> None:

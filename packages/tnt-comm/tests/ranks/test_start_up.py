@@ -105,7 +105,7 @@ def test_a_rank_that_never_comes_is_named(job_id: str) -> None:
     assert code == 1
     assert "init() has waited" in err
     assert "CommTimeoutError" in err
-    assert "rank(s) 1 of 2 did not join" in err
+    assert "rank 1 of 2 did not join" in err
     assert not Path(f"/dev/shm/tnt-{job_id}-control").exists()
 
 

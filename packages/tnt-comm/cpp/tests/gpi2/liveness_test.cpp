@@ -92,6 +92,54 @@ TEST(Gpi2Liveness, AStoppedRankIsSilentAndNothingElse) {
   });
 }
 
+TEST(Gpi2Liveness, AHostThatVanishesIsNamedByAllOthers) {
+  const auto adjust = [](Environment& environment) { environment.stall_report_s = 0.1; };
+  run_on_fabric(
+      3, 1,
+      [](FabricRank rank) {
+        const int lost = 2;
+        if (rank.rank() == lost) rank.fabric.cut_off(lost);
+        const int awaited = rank.rank() == lost ? 0 : lost;
+        const auto status = [&] { return rank.transport.status_of(awaited); };
+        EXPECT_TRUE(
+            comes_true_while_beating(rank, [&] { return status().state == PeerState::vanished; }));
+        EXPECT_NE(status().reason.find(text("its host host-of-", awaited, " was last heard of 3")),
+                  std::string::npos)
+            << status().reason;
+        if (rank.rank() != lost) {
+          EXPECT_EQ(rank.transport.status_of(1 - rank.rank()).state, PeerState::running);
+        }
+        try {
+          rank.create("all", {0, 1, 2}, 64, 1);
+          ADD_FAILURE() << "created";
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::peer_lost) << error.what();
+        }
+      },
+      adjust);
+}
+
+TEST(Gpi2Liveness, AHostWhoseProcessIsStoppedIsNotTakenForGone) {
+  const auto adjust = [](Environment& environment) { environment.stall_report_s = 0.1; };
+  run_on_fabric(
+      2, 1,
+      [](FabricRank rank) {
+        if (rank.rank() == 1) {
+          // Nothing of it runs: it does not beat.
+          EXPECT_TRUE(
+              comes_true([&] { return rank.transport.status_of(0).state == PeerState::finished; }));
+          return;
+        }
+        rank.fabric.stop(1);
+        EXPECT_TRUE(comes_true_while_beating(
+            rank, [&] { return rank.transport.status_of(1).heartbeat_age_s > 4; }));
+        EXPECT_EQ(rank.transport.status_of(1).state, PeerState::running);
+        rank.fabric.resume(1);
+        rank.transport.leave(PeerState::finished, "");
+      },
+      adjust);
+}
+
 TEST(Gpi2Liveness, BeatsKeepTheSilenceShort) {
   run_on_fabric(1, 2, [](FabricRank rank) {
     beat_for(rank, 1.5);

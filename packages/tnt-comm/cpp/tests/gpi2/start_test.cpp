@@ -120,7 +120,7 @@ TEST(Presence, OnAPortThatIsTakenIsAnError) {
 
 TEST(Absence, NamesTheFirstTen) {
   const std::vector<RankAddress> addresses(20, {"b", 0});
-  EXPECT_EQ(names_of({3}, addresses), "rank(s) 3 (host b)");
+  EXPECT_EQ(names_of({3}, addresses), "rank 3 (host b)");
   std::vector<int> many;
   for (int rank = 0; rank < 12; ++rank) many.push_back(rank);
   EXPECT_TRUE(says(names_of(many, addresses), "9 (host b) and 2 more"));

@@ -35,6 +35,8 @@ std::string fate_of(const PeerStatus& status) {
         return text("is dead: it ended (", status.reason, ") without leaving the job");
       }
       return "is dead: it ended without leaving the job (killed, crashed or os._exit)";
+    case PeerState::vanished:
+      return text("cannot be reached: ", status.reason);
   }
   return {};
 }
@@ -106,10 +108,12 @@ void CollectiveOperation::require_alive() const {
     bool is_still_missing = false;
     for (const int other : missing()) is_still_missing |= other == member;
     if (!is_still_missing) continue;
-    throw Error(ErrorKind::peer_lost,
-                text("rank ", health_->world_rank(), ": ", title(), " needs ",
-                     comm::describe(health_->world_rank_of(member), status), ", which ",
-                     fate_of(status), ". Look at the output of that rank first."));
+    throw Error(
+        ErrorKind::peer_lost,
+        text("rank ", health_->world_rank(), ": ", title(), " needs ",
+             comm::describe(health_->world_rank_of(member), status), ", which ", fate_of(status),
+             status.state == PeerState::vanished ? "."
+                                                 : ". Look at the output of that rank first."));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tnt/comm/base/forked_child.hpp"
+#include "tnt/comm/base/rank_names.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
@@ -35,11 +36,7 @@ Health::Health(std::string group_name, std::vector<int> members, std::shared_ptr
       creations_(std::move(creations)) {}
 
 std::string Health::names_of(const std::vector<int>& members) const {
-  std::string result = members.size() == 1 ? "rank" : "ranks";
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    result += text(i == 0 ? " " : ", ", world_rank_of(members[i]));
-  }
-  return result;
+  return names_of_ranks(members, [this](int member) { return text(world_rank_of(member)); });
 }
 
 void Health::rethrow_if_broken() const {

@@ -80,7 +80,8 @@ TimelineKeeper::Others TimelineKeeper::look_at_others() const {
     const bool is_running = state == PeerState::running || state == PeerState::starting;
     others.is_one_running |= is_running;
     others.has_one_ended |= !is_running;
-    others.has_one_failed |= state == PeerState::failed || state == PeerState::dead;
+    others.has_one_failed |=
+        state == PeerState::failed || state == PeerState::dead || state == PeerState::vanished;
   }
   return others;
 }

@@ -30,13 +30,14 @@ enum class PeerState {
   finished,  ///< has called finalize(), or exited normally
   failed,    ///< gave up, with a reason
   dead,      ///< the process is gone without saying anything
+  vanished,  ///< its host is gone, or the link to it, with a reason
 };
 
 /// One look at another rank.
 struct PeerStatus {
   PeerState state = PeerState::running;
   double heartbeat_age_s = 0;  ///< since the rank's engine last showed that it runs
-  std::string reason;          ///< of `failed`; how it ended, if `dead` and known
+  std::string reason;          ///< of `failed` and `vanished`; how it ended, if `dead` and known
   std::string host;
   int pid = 0;
 };

@@ -1,6 +1,7 @@
 #include "tnt/comm/transport/cluster/join.hpp"
 
 #include <utility>
+#include <vector>
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
@@ -52,8 +53,9 @@ std::unique_ptr<ShmTransport> join_host(const Environment& environment, const De
 }
 
 std::unique_ptr<Transport> join_all(GaspiLibrary library, const Environment& environment,
-                                    const Deadline& deadline) {
-  auto gaspi = std::make_unique<GaspiProcess>(std::move(library), environment, deadline);
+                                    std::vector<RankAddress> addresses, const Deadline& deadline) {
+  auto gaspi = std::make_unique<GaspiProcess>(std::move(library), environment, std::move(addresses),
+                                              deadline);
   return std::make_unique<Gpi2Transport>(std::move(gaspi), environment, deadline);
 }
 
@@ -69,12 +71,14 @@ std::unique_ptr<Transport> join_job(const Environment& environment) {
   }
   // First of all, since without it there is nothing to wait for.
   GaspiLibrary library = open_gaspi_library(environment.gpi2_library);
-  require_gaspi_environment(environment);
-  if (is_one_host) return join_all(std::move(library), environment, deadline);
+  std::vector<RankAddress> addresses = require_gaspi_environment(environment);
+  if (is_one_host) {
+    return join_all(std::move(library), environment, std::move(addresses), deadline);
+  }
   // Shared memory before GPI-2, because it can say which rank of the host is missing.
   auto host = join_host(environment, deadline);
-  return std::make_unique<ClusterTransport>(std::move(host),
-                                            join_all(std::move(library), environment, deadline));
+  return std::make_unique<ClusterTransport>(
+      std::move(host), join_all(std::move(library), environment, std::move(addresses), deadline));
 }
 
 }  // namespace tnt::comm

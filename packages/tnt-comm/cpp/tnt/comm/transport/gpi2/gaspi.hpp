@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/transport/gpi2/host_probe.hpp"
 
 namespace tnt::comm {
 
@@ -79,6 +81,9 @@ class Gaspi {
 
   /// Ranks to which a request has ever failed, which means that they are gone.
   virtual std::vector<int> failed_ranks() const = 0;
+
+  /// Asks the host of a rank whether it is there; null if its address is not known.
+  virtual std::unique_ptr<HostProbe> probe_of_host(int rank) const = 0;
 
   static constexpr std::size_t kMaxWriteBytes = std::size_t{1} << 30;
   static constexpr int kNumSegments = 255;

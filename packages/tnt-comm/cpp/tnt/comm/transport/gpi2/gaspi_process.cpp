@@ -1,16 +1,12 @@
 #include "tnt/comm/transport/gpi2/gaspi_process.hpp"
 
-#include <netinet/in.h>
 #include <sched.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -24,6 +20,7 @@
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/transport/gpi2/machine_file.hpp"
 #include "tnt/comm/transport/gpi2/posting.hpp"
+#include "tnt/comm/transport/gpi2/tcp_socket.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -83,32 +80,16 @@ void require_equal(const char* name, const std::optional<int>& value, const char
                         ". For GPI-2 the launcher sets both to the same number."));
 }
 
-// Whether nobody listens on the port; in `reason`, what the system says if not.
-bool is_free(int port, std::string& reason) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int is_on = 1;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  // As GPI-2 does: a port on which connections have just ended is free.
-  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on);
-  const bool is_bound =
-      ::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  if (!is_bound) reason = std::strerror(errno);
-  ::close(listener);
-  return is_bound;
-}
-
 // GPI-2 itself may connect to whoever has its port, and wait for an answer.
 void require_free_ports(const GaspiLibrary& library, const Environment& environment) {
-  std::string reason;
-  for (const int port : ports_to_listen(library, environment.gaspi_socket.value_or(0))) {
-    if (is_free(port, reason)) continue;
-    throw Error(
-        ErrorKind::comm,
-        text("rank ", environment.rank, ": GPI-2 could not be started, since port ", port,
-             " cannot be had (", reason, "); is another job using its ports? See TNT_GPI2_PORT."));
+  try {
+    for (const int port : ports_to_listen(library, environment.gaspi_socket.value_or(0))) {
+      TcpSocket::bound_to(port);
+    }
+  } catch (const Error& error) {
+    throw Error(ErrorKind::comm,
+                text("rank ", environment.rank, ": GPI-2 could not be started, since ",
+                     error.what(), "; is another job using its ports? See TNT_GPI2_PORT."));
   }
 }
 
@@ -131,7 +112,7 @@ bool is_readable(const std::string& path) {
 
 }  // namespace
 
-void require_gaspi_environment(const Environment& environment) {
+std::vector<RankAddress> require_gaspi_environment(const Environment& environment) {
   require_equal("GASPI_RANK", environment.gaspi_rank, "TNT_RANK", environment.rank);
   require_equal("GASPI_NRANKS", environment.gaspi_num_ranks, "TNT_SIZE", environment.size);
   for (const auto& [name, is_set] :
@@ -145,13 +126,15 @@ void require_gaspi_environment(const Environment& environment) {
   }
   // GPI-2 reads that of rank 0; the others need not have it.
   const std::string& machine_file = environment.gaspi_machine_file;
-  if (environment.rank == 0 || is_readable(machine_file)) read_machine_file(environment);
+  if (environment.rank != 0 && !is_readable(machine_file)) return {};
+  return read_machine_file(environment);
 }
 
 GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
-                           const Deadline& deadline)
+                           std::vector<RankAddress> addresses, const Deadline& deadline)
     : library_(std::move(library)),
       settings_(read_gaspi_settings(library_)),
+      addresses_(std::move(addresses)),
       rank_(environment.rank),
       size_(environment.size),
       deadline_(deadline) {
@@ -161,9 +144,7 @@ GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
   }
   if (environment.gpi2_port != 0) set_gaspi_ports(library_, environment.gpi2_port);
   require_free_ports(library_, environment);
-  std::vector<RankAddress> addresses;
-  if (is_readable(environment.gaspi_machine_file)) addresses = read_machine_file(environment);
-  watch_.emplace(environment, std::move(addresses), first_presence_port(library_), deadline);
+  watch_.emplace(environment, addresses_, first_presence_port(library_), deadline);
   join(environment);
 }
 
@@ -302,6 +283,15 @@ std::vector<int> GaspiProcess::failed_ranks() const {
     if (states[static_cast<std::size_t>(rank)] != 0) result.push_back(rank);
   }
   return result;
+}
+
+// Where a rank shows its presence while it starts: nobody listens there later, and
+// firewalls let it through.
+std::unique_ptr<HostProbe> GaspiProcess::probe_of_host(int rank) const {
+  if (addresses_.empty()) return nullptr;
+  const RankAddress& of_rank = addresses_[static_cast<std::size_t>(rank)];
+  const auto address = look_up(of_rank.host, first_presence_port(library_) + of_rank.local_rank);
+  return address ? std::make_unique<TcpHostProbe>(of_rank.host, *address) : nullptr;
 }
 
 }  // namespace tnt::comm

@@ -1,12 +1,16 @@
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/transport/gpi2/gaspi.hpp"
 #include "tnt/comm/transport/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/gpi2/gaspi_settings.hpp"
 #include "tnt/comm/transport/gpi2/inherited_sockets.hpp"
+#include "tnt/comm/transport/gpi2/machine_file.hpp"
 #include "tnt/comm/transport/gpi2/start_watch.hpp"
 
 namespace tnt::comm {
@@ -20,7 +24,9 @@ class GaspiProcess final : public Gaspi {
  public:
   /// Collective among all ranks of the job, blocking. Takes a few seconds: GPI-2
   /// measures the clock of the processor.
-  GaspiProcess(GaspiLibrary library, const Environment& environment, const Deadline& deadline);
+  /// `addresses`: of all ranks, or none if they are not known.
+  GaspiProcess(GaspiLibrary library, const Environment& environment,
+               std::vector<RankAddress> addresses, const Deadline& deadline);
 
   std::string name() const override { return std::string("GPI-2 ") + library_.layout->name; }
   int rank() const override { return rank_; }
@@ -39,6 +45,7 @@ class GaspiProcess final : public Gaspi {
   std::size_t num_queued(int queue) const override;
   QueueState drain(int queue) override;
   std::vector<int> failed_ranks() const override;
+  std::unique_ptr<HostProbe> probe_of_host(int rank) const override;
 
  private:
   void join(const Environment& environment);
@@ -48,6 +55,7 @@ class GaspiProcess final : public Gaspi {
   GaspiLibrary library_;
   const GaspiFunctions& functions_ = library_.functions;
   GaspiSettings settings_;
+  std::vector<RankAddress> addresses_;
   int rank_;
   int size_;
   Deadline deadline_;  // of the start
@@ -56,7 +64,8 @@ class GaspiProcess final : public Gaspi {
 };
 
 /// UsageError if GASPI_* and TNT_* variables contradict each other, one that
-/// GPI-2 needs is not set, or the machine file is not what the job needs.
-void require_gaspi_environment(const Environment& environment);
+/// GPI-2 needs is not set, or the machine file is not what the job needs. Returns the
+/// addresses in that file; none on ranks that cannot read it, as only rank 0 must.
+std::vector<RankAddress> require_gaspi_environment(const Environment& environment);
 
 }  // namespace tnt::comm

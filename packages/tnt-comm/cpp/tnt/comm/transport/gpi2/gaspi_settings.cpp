@@ -98,7 +98,8 @@ std::vector<int> ports_to_listen(const GaspiLibrary& library, int local_rank) {
   const GaspiLayout& layout = *library.layout;
   const Config config = read(library);
   const int side_channel = static_cast<int>(config.number(layout.sn_port)) + local_rank;
-  std::vector<int> ports = {side_channel, side_channel + kStartPortOffset};
+  std::vector<int> ports = {side_channel, side_channel + kStartPortOffset,
+                            side_channel + kPresencePortOffset};
   if (config.number(layout.network) == kEthernet) {
     ports.push_back(static_cast<int>(config.number(layout.tcp_port)) + local_rank);
   }

@@ -19,7 +19,8 @@ struct GaspiSettings {
 /// structure is not laid out as expected (CommError).
 GaspiSettings read_gaspi_settings(const GaspiLibrary& library);
 
-/// The ports on which the rank with this number on its host will listen. Before
+/// The ports on which the rank with this number on its host will listen: GPI-2's, and
+/// that of its presence. Before
 /// proc_init only.
 std::vector<int> ports_to_listen(const GaspiLibrary& library, int local_rank);
 

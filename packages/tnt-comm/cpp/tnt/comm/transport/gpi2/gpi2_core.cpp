@@ -7,6 +7,7 @@
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/interrupt.hpp"
 #include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/rank_names.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/base/thread.hpp"
 
@@ -23,12 +24,6 @@ constexpr auto kWaitInterval = microseconds(300);
 // A rank that is stopped holds up the end of others for at most these.
 constexpr double kLastDataS = 1.0;
 constexpr double kLastWordsS = 1.0;
-
-std::string names_of(const std::vector<int>& ranks) {
-  std::string result = "rank(s)";
-  for (const int rank : ranks) result += text(" ", rank);
-  return result;
-}
 
 }  // namespace
 
@@ -81,6 +76,7 @@ void Gpi2Core::exchange_places(const RankPlace& place, const Deadline& deadline)
   std::vector<RankPlace> places;
   for (const auto& known : places_) places.push_back(*known);
   nodes_ = nodes_of(places);
+  host_watches_.emplace(*gaspi_, peers_, nodes_, limits_.stall_report_s);
 }
 
 bool Gpi2Core::is_stranger(int rank) {
@@ -120,6 +116,7 @@ void Gpi2Core::tick() {
   mailbox_->exchange();
   queues_.is_idle(DataQueues::kControl);  // frees its slots, and notices failures
   retirement_->advance();
+  if (host_watches_) host_watches_->look();
 }
 
 void Gpi2Core::beat_if_due() {
@@ -148,14 +145,14 @@ void Gpi2Core::wait_for(const std::vector<int>& ranks, const std::function<bool(
     check_interrupt();
     require_alive(ranks, is_missing, what);
     if (deadline.is_over()) {
-      throw Error(
-          ErrorKind::timeout,
-          text("rank ", rank(), " waited ", deadline.timeout_s(), " s for ", names_of(missing),
-               " to ", what, ". Every member of the group must create it, in the same order."));
+      throw Error(ErrorKind::timeout,
+                  text("rank ", rank(), " waited ", deadline.timeout_s(), " s for ",
+                       names_of_ranks(missing), " to ", what,
+                       ". Every member of the group must create it, in the same order."));
     }
     if (!has_reported && seconds_since(start) > limits_.stall_report_s) {
-      log_warning(rank(), text("has waited ", seconds_since(start), " s for ", names_of(missing),
-                               " to ", what, "."));
+      log_warning(rank(), text("has waited ", seconds_since(start), " s for ",
+                               names_of_ranks(missing), " to ", what, "."));
       has_reported = true;
     }
     std::this_thread::sleep_for(kWaitInterval);
@@ -170,11 +167,12 @@ void Gpi2Core::require_alive(const std::vector<int>& ranks,
     const PeerStatus status = peers_.status_of(other);
     // Who has finished may have done its part before.
     if (status.state == PeerState::finished && !is_missing(other)) continue;
-    throw Error(
-        ErrorKind::peer_lost,
-        text("rank ", rank(), " waits for rank ", other, " (host ", status.host, ", pid ",
-             status.pid, ") and others to ", what, ", but it has ended",
-             status.reason.empty() ? "" : ": ", status.reason, ". See the output of that rank."));
+    throw Error(ErrorKind::peer_lost,
+                text("rank ", rank(), " waits for rank ", other, " (host ", status.host, ", pid ",
+                     status.pid, ") and others to ", what, ", but it ",
+                     status.state == PeerState::vanished ? "cannot be reached" : "has ended",
+                     status.reason.empty() ? "" : ": ", status.reason,
+                     status.state == PeerState::vanished ? "." : ". See the output of that rank."));
   }
 }
 

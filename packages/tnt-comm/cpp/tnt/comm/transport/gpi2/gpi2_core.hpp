@@ -11,6 +11,7 @@
 
 #include "tnt/comm/transport/gpi2/data_queues.hpp"
 #include "tnt/comm/transport/gpi2/gaspi.hpp"
+#include "tnt/comm/transport/gpi2/host_watch.hpp"
 #include "tnt/comm/transport/gpi2/mailbox.hpp"
 #include "tnt/comm/transport/gpi2/peer_table.hpp"
 #include "tnt/comm/transport/gpi2/rank_place.hpp"
@@ -89,6 +90,7 @@ class Gpi2Core {
   std::unique_ptr<Mailbox> mailbox_;
   std::unique_ptr<Retirement> retirement_;
   std::vector<int> nodes_;
+  std::optional<HostWatches> host_watches_;  // once the ranks' hosts are known
   std::atomic<bool> is_engine_alive_{true};
   std::atomic<bool> has_left_{false};
   std::mutex tick_mutex_;

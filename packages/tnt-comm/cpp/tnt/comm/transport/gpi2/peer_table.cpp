@@ -30,11 +30,18 @@ void PeerTable::left(int rank, PeerState state, const std::string& reason) {
 }
 
 void PeerTable::lost(int rank) {
+  end(rank, PeerState::dead, "");
+}
+
+void PeerTable::vanished(int rank, const std::string& reason) {
+  end(rank, PeerState::vanished, reason);
+}
+
+void PeerTable::end(int rank, PeerState state, const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  const PeerState state = peer(rank).state;
-  if (state == PeerState::starting || state == PeerState::running) {
-    set_state(rank, PeerState::dead);
-  }
+  if (!is_reachable(rank)) return;
+  peer(rank).reason = reason;
+  set_state(rank, state);
 }
 
 void PeerTable::set_state(int rank, PeerState state) {

@@ -22,6 +22,8 @@ class PeerTable {
   void left(int rank, PeerState state, const std::string& reason);
   /// A message to a rank has failed. Those that have left may be gone.
   void lost(int rank);
+  /// Its host is not there any more. Those that have left may be gone.
+  void vanished(int rank, const std::string& reason);
 
   /// Whether something sent to the rank may arrive: it is running.
   bool is_reachable(int rank) const {
@@ -39,6 +41,7 @@ class PeerTable {
   };
 
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+  void end(int rank, PeerState state, const std::string& reason);
   void set_state(int rank, PeerState state);
 
   int rank_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tnt/comm/transport/gpi2/machine_file.hpp"
+#include "tnt/comm/transport/gpi2/tcp_socket.hpp"
 
 namespace tnt::comm {
 
@@ -14,12 +15,9 @@ class Presence {
  public:
   /// CommError if the port cannot be had.
   explicit Presence(int port);
-  ~Presence();
-  Presence(const Presence&) = delete;
-  Presence& operator=(const Presence&) = delete;
 
  private:
-  int socket_;
+  TcpSocket socket_;
 };
 
 /// Which of these ranks (indices of `addresses`) do not answer on the port
@@ -27,7 +25,7 @@ class Presence {
 /// ranks, and the time to look up their hosts' names.
 std::vector<int> absent_ranks(const std::vector<RankAddress>& addresses, int first_port);
 
-/// "rank(s) 2 (host b), 5 (host c)"; the first ten.
+/// "ranks 2 (host b), 5 (host c)"; the first ten.
 std::string names_of(const std::vector<int>& ranks, const std::vector<RankAddress>& addresses);
 
 }  // namespace tnt::comm

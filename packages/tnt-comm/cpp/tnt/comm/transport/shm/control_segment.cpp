@@ -12,6 +12,7 @@
 #include "tnt/comm/base/fence.hpp"
 #include "tnt/comm/base/interrupt.hpp"
 #include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/rank_names.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/transport/shm/process_lock.hpp"
 
@@ -49,12 +50,6 @@ void store_text(std::array<char, kSize>& target, const std::string& value) {
 template <std::size_t kSize>
 std::string load_text(const std::array<char, kSize>& source) {
   return {source.data(), ::strnlen(source.data(), kSize)};
-}
-
-std::string names_of(const std::vector<int>& ranks) {
-  std::string result = "rank(s)";
-  for (const int rank : ranks) result += text(" ", rank);
-  return result;
 }
 
 }  // namespace
@@ -165,14 +160,15 @@ void ControlSegment::wait_for_all(const Deadline& deadline, double stall_report_
     while (!has_joined(rank)) {
       ended_.require_running([this] { return absent_ranks(); });
       if (deadline.is_over()) {
-        throw Error(ErrorKind::timeout, text("rank ", rank_, ": ", names_of(absent_ranks()), " of ",
-                                             count_, " did not join within ", deadline.timeout_s(),
-                                             " s (TNT_TIMEOUT_S). Check that all ranks were"
-                                             " started and call tnt_comm.init()."));
+        throw Error(ErrorKind::timeout,
+                    text("rank ", rank_, ": ", names_of_ranks(absent_ranks()), " of ", count_,
+                         " did not join within ", deadline.timeout_s(),
+                         " s (TNT_TIMEOUT_S). Check that all ranks were"
+                         " started and call tnt_comm.init()."));
       }
       if (!has_reported && seconds_since(start) > stall_report_s) {
         log_warning(rank_, text("init() has waited ", seconds_since(start), " s for ",
-                                names_of(absent_ranks()), " of ", count_, " to join."));
+                                names_of_ranks(absent_ranks()), " of ", count_, " to join."));
         has_reported = true;
       }
       check_interrupt();
