@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 from pathlib import Path
 
@@ -344,6 +345,20 @@ def test_a_program_that_cannot_be_started_is_an_error_with_exit_code_2(launch, t
     exit_code, _, err = job.end()
     assert exit_code == 2
     assert "rank 0 cannot be started" in err
+
+
+@pytest.mark.parametrize("limit", [6, 9])
+def test_a_low_limit_of_open_files_is_one_sentence(launch, limit):
+    """For the launcher itself, and for its ranks."""
+
+    def limit_open_files():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+    exit_code, _, err = launch(["-n", "2"], "", preexec_fn=limit_open_files).end()
+    assert exit_code == 2
+    assert err.startswith("tarantella: error: ")
+    assert err.endswith(f"The limit of open files (ulimit -n) is {limit}: raise it.\n")
+    assert err.count("\n") == 1
 
 
 def test_a_job_without_failure_says_nothing(launch):

@@ -18,6 +18,7 @@ from tnt_launch.output.report import exit_text
 from tnt_launch.output.router import Stream
 from tnt_launch.planning.plan import HostPlan, RankPlan
 from tnt_launch.running.guardian import Guardian
+from tnt_launch.running.limits import advice_for
 from tnt_launch.running.processes import state_of
 from tnt_launch.running.shared_memory import note_end_of_rank
 from tnt_launch.running.strays import Strays
@@ -195,9 +196,9 @@ class LocalAgent:
                 preexec_fn=in_child,  # safe: the launcher has one thread only
             )
         except (OSError, subprocess.SubprocessError) as error:
+            advice = advice_for(error) or f"Check that {rank.argv[0]!r} can be executed."
             raise LaunchError(
-                f"rank {rank.rank} cannot be started on {rank.host}: {error}. "
-                f"Check that {rank.argv[0]!r} can be executed."
+                f"rank {rank.rank} cannot be started on {rank.host}: {error}. {advice}"
             ) from error
         self._guardian.add(popen.pid)
         streams: dict[Stream, IO[bytes]] = {}

@@ -14,6 +14,7 @@ from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import LocalAgent
 from tnt_launch.running.guardian import Guardian
 from tnt_launch.running.job import Job
+from tnt_launch.running.limits import limits_told
 from tnt_launch.running.machine_file import machine_file_written
 from tnt_launch.running.shared_memory import remove_end_notes, remove_files_of_job
 from tnt_launch.running.signals import SignalInbox
@@ -84,17 +85,18 @@ def run_job(plan: LaunchPlan) -> JobEnd:
     """
     LOGGER.info("%s, job %s", plan.summary(), plan.job_id)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(machine_file_written(plan.machine_file))
-        guardian = Guardian(plan.job_id)
-        stack.callback(guardian.close)
-        selector = stack.enter_context(selectors.PollSelector())
-        inbox = stack.enter_context(SignalInbox())
-        router = OutputRouter(plan.shows_all_output, plan.tensorflow_log_level)
-        job = Job(plan, router, selector, inbox)
-        agents = [
-            LocalAgent(host, selector, job, guardian, router.is_rank_0_direct, plan.job_id)
-            for host in plan.hosts
-        ]
+        with limits_told():
+            stack.enter_context(machine_file_written(plan.machine_file))
+            guardian = Guardian(plan.job_id)
+            stack.callback(guardian.close)
+            selector = stack.enter_context(selectors.PollSelector())
+            inbox = stack.enter_context(SignalInbox())
+            router = OutputRouter(plan.shows_all_output, plan.tensorflow_log_level)
+            job = Job(plan, router, selector, inbox)
+            agents = [
+                LocalAgent(host, selector, job, guardian, router.is_rank_0_direct, plan.job_id)
+                for host in plan.hosts
+            ]
         HANDLER.write_line = job.write_message
         stack.callback(setattr, HANDLER, "write_line", write_to_stderr)
         try:
