@@ -73,6 +73,16 @@ void FakeFabric::fail_looks(int rank, int count) {
   endpoint(rank).num_failing_looks = count;
 }
 
+void FakeFabric::fail_allocation(int rank, int num_allocations) {
+  const std::lock_guard lock(mutex_);
+  endpoint(rank).num_allocations_left = num_allocations;
+}
+
+bool FakeFabric::has_failed_allocation(int rank) {
+  const std::lock_guard lock(mutex_);
+  return !std::exchange(endpoint(rank).num_allocations_left, std::nullopt);
+}
+
 void FakeFabric::post(const Request& request) {
   Endpoint& sender = endpoint(request.from);
   const auto queue = static_cast<std::size_t>(request.queue);
@@ -136,6 +146,11 @@ std::byte* FakeGaspi::allocate(SegmentId segment, std::size_t num_bytes) {
   constexpr std::size_t kAlignment = 64;
   const std::lock_guard lock(fabric_->mutex_);
   if (own().segments.contains(segment)) throw Error(ErrorKind::comm, "the segment id is in use");
+  std::optional<int>& num_left = own().num_allocations_left;
+  if (num_left && (*num_left)-- == 0) {
+    num_left.reset();
+    throw Error(ErrorKind::comm, "out of memory on purpose");
+  }
   FakeFabric::Memory& memory = own().segments[segment];
   memory.num_bytes = num_bytes;
   memory.bytes = std::make_unique<std::byte[]>(num_bytes + kAlignment);  // zeroed

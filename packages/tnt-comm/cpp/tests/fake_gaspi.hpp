@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
@@ -38,6 +39,10 @@ class FakeFabric {
   void cut_off(int rank);
   /// The next looks of the rank for notifications are errors.
   void fail_looks(int rank, int count);
+  /// The rank has memory for so many segments more, then for none; once.
+  void fail_allocation(int rank, int num_allocations);
+  /// Whether that has come to pass.
+  bool has_failed_allocation(int rank);
 
  private:
   friend class FakeGaspi;
@@ -67,6 +72,7 @@ class FakeFabric {
     bool is_stopped = false;
     bool is_cut_off = false;
     int num_failing_looks = 0;
+    std::optional<int> num_allocations_left;
   };
 
   bool is_connected(int one, int other);

@@ -73,8 +73,10 @@ struct FabricRank {
 
 /// Runs a function on every rank, each a thread with a transport of its own.
 /// Rethrows the first rank's exception.
-inline void run_on_fabric(
-    int num_nodes, int per_node, const std::function<void(FabricRank)>& function,
+inline void run_transports_on_fabric(
+    int num_nodes, int per_node,
+    const std::function<void(FakeFabric&, std::unique_ptr<Transport>, const Environment&)>&
+        function,
     const std::function<void(Environment&)>& adjust = [](Environment&) {}) {
   static std::atomic<int> num_jobs{0};
   const std::string job_id = text("fabric", ::getpid(), "x", num_jobs.fetch_add(1));
@@ -90,10 +92,10 @@ inline void run_on_fabric(
       try {
         Environment environment = place_on_nodes(rank, num_nodes, per_node, job_id);
         adjust(environment);
-        const auto transport = join_fabric(fabric, environment);
+        auto transport = join_fabric(fabric, environment);
         has_joined = true;
         all_have_joined.arrive_and_wait();
-        function({*fabric, *transport, environment});
+        function(*fabric, std::move(transport), environment);
       } catch (...) {
         if (!has_joined) all_have_joined.arrive_and_drop();
         errors[static_cast<std::size_t>(rank)] = std::current_exception();
@@ -104,6 +106,17 @@ inline void run_on_fabric(
   for (const auto& error : errors) {
     if (error) std::rethrow_exception(error);
   }
+}
+
+/// The same with a transport that is not given away.
+inline void run_on_fabric(
+    int num_nodes, int per_node, const std::function<void(FabricRank)>& function,
+    const std::function<void(Environment&)>& adjust = [](Environment&) {}) {
+  run_transports_on_fabric(
+      num_nodes, per_node,
+      [&](FakeFabric& fabric, std::unique_ptr<Transport> transport,
+          const Environment& environment) { function({fabric, *transport, environment}); },
+      adjust);
 }
 
 /// Waits for something that other threads bring about; says whether it came.

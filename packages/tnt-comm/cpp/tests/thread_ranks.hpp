@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "faulty_transport.hpp"
 #include "put_only_transport.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/group/group.hpp"
@@ -51,8 +52,9 @@ inline std::unique_ptr<Transport> transport_of(const Environment& environment, c
                                               environment.rank, Deadline(environment.timeout_s),
                                               environment.stall_report_s);
   }
-  if (!job.network) return readable;
-  return std::make_unique<PutOnlyTransport>(std::move(readable), *job.network, violations);
+  if (!job.network) return std::make_unique<FaultyTransport>(std::move(readable));
+  return std::make_unique<FaultyTransport>(
+      std::make_unique<PutOnlyTransport>(std::move(readable), *job.network, violations));
 }
 
 /// Runs a function on all ranks of a job, each a thread with a runtime of its

@@ -24,6 +24,7 @@ class Gatherer:
 
     Raises:
         MismatchError: On all members, if they create different objects.
+        CommError: If a rank cannot create its part; the group can still be used.
     """
 
     def __init__(self, name: str, group: Group | None = None) -> None:

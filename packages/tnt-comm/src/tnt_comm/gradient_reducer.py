@@ -37,7 +37,8 @@ class GradientReducer:
     Raises:
         MismatchError: On all members, if the plans differ; names the first
             tensor that does, with both ranks' values.
-        CommError: If there is not enough shared memory.
+        CommError: If a rank cannot create its part, as without enough shared memory; the
+            group can still be used.
 
     Example:
         >>> plan = FusionPlan([TensorSpec("kernel", "float32", 3)], 32768)

@@ -37,6 +37,7 @@ class Group:
     Raises:
         TypeError: If `ranks` is not a sequence of integers.
         ValueError: If `ranks` is not as described.
+        CommError: If a member cannot create its part.
     """
 
     def __init__(self, ranks: Sequence[int] | None = None) -> None:

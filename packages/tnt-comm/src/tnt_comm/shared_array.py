@@ -38,7 +38,8 @@ def empty(shape: int | Sequence[int], dtype: npt.DTypeLike, group: Group | None 
     Raises:
         ValueError: If the dtype is not supported, or a length negative.
         MismatchError: On all members, if they do not create the same.
-        CommError: If there is not enough shared memory.
+        CommError: If a rank cannot create its part, as without enough shared memory; the
+            group can still be used.
 
     Example:
         >>> x = empty((2, 3), "float32")

@@ -11,6 +11,7 @@
 #include "naive_tree.hpp"
 #include "networks.hpp"
 #include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/group/creation.hpp"
 #include "tnt/comm/group/streams.hpp"
 
 namespace tnt::comm {
@@ -136,7 +137,13 @@ std::unique_ptr<Collectives> stream_with_windows(Runtime& runtime, std::size_t w
   Group& group = *runtime.world();
   const OperationContext context{group.health(), runtime.requested_algorithm(), nullptr};
   const MemoryNeeds needs = stream_needs(group.topology(), group.size(), window_bytes);
-  return make_stream(group, context, {group.create_segment(needs), window_bytes});
+  StreamMemory memory;
+  memory.window_bytes = window_bytes;
+  create_together(group, "stream", "", [&](SegmentSet& segments) {
+    if (group.topology() == Topology::two_level) create_levels(segments, group.hosts(), memory);
+    memory.segment = segments.create(needs);
+  });
+  return make_stream(group, context, memory);
 }
 
 struct MixedCase {

@@ -164,6 +164,15 @@ TEST(Gpi2Liveness, WhoLeavesSaysWhyAndIsHeardBeforeItIsGone) {
   });
 }
 
+TEST(Gpi2Liveness, WhatARankSaysFirstOfItsEndCounts) {
+  PeerTable peers(0, 2);
+  peers.left(1, PeerState::failed, "first");
+  peers.left(1, PeerState::finished, "second");
+  peers.lost(1);
+  EXPECT_EQ(peers.status_of(1).state, PeerState::failed);
+  EXPECT_EQ(peers.status_of(1).reason, "first");
+}
+
 TEST(Gpi2Liveness, WhoHasFailedStaysSoWhenItEnds) {
   run_on_fabric(1, 2, [](FabricRank rank) {
     if (rank.rank() == 1) {

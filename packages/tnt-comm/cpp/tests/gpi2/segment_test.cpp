@@ -182,7 +182,7 @@ TEST(Gpi2Segment, AMemberThatDoesNotCreateItIsNamed) {
   run_on_fabric(1, 3, [](FabricRank rank) {
     if (rank.rank() == 2) {
       EXPECT_TRUE(
-          comes_true([&] { return rank.transport.status_of(0).state == PeerState::failed; }));
+          comes_true([&] { return rank.transport.status_of(1).state == PeerState::finished; }));
       return;
     }
     const std::string what =
@@ -191,6 +191,23 @@ TEST(Gpi2Segment, AMemberThatDoesNotCreateItIsNamed) {
     const char* expected =
         rank.rank() == 0 ? "waited 0.3 s for rank 2 to create object" : "waits for rank 0 (host ";
     EXPECT_NE(what.find(expected), std::string::npos) << what;
+    if (rank.rank() == 0) {
+      rank.transport.leave(PeerState::failed, what);
+    } else {
+      rank.transport.leave(PeerState::finished, "");
+    }
+  });
+}
+
+TEST(Gpi2Segment, ARankThatHasFailedToCreateOneMayCreateOthers) {
+  run_on_fabric(1, 2, [](FabricRank rank) {
+    if (rank.rank() == 0) {
+      expect_error(ErrorKind::timeout, [&] { rank.create("object", {0, 1}, 64, 1, 0.1); });
+    }
+    EXPECT_NE(rank.create("other", {0, 1}, 64, 1), nullptr);
+    EXPECT_EQ(rank.transport.status_of(0).state, PeerState::running);
+    EXPECT_EQ(rank.transport.status_of(1).state, PeerState::running);
+    rank.transport.leave(PeerState::finished, "");
   });
 }
 

@@ -27,7 +27,9 @@ std::string fate_of(const PeerStatus& status) {
     case PeerState::running:
       return "is running";
     case PeerState::finished:
-      return "has finished: it ended without making this call";
+      return text(
+          "has finished: it ended without making this call",
+          status.reason.empty() ? "" : ". Before, a creation had failed there: ", status.reason);
     case PeerState::failed:
       return text("has failed: ", status.reason);
     case PeerState::dead:

@@ -91,8 +91,8 @@ GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan&
                                  std::string name, const std::string& phase)
     : group_(std::move(group)), name_(std::move(name)) {
   group_->health()->require_intact();
-  require_same_creation(*group_, text("GradientReducer '", name_, "'"), describe(plan));
-  create_buckets(plan);
+  create_together(*group_, text("GradientReducer '", name_, "'"), describe(plan),
+                  [&](SegmentSet& segments) { create_buckets(plan, segments); });
   Timeline* timeline = group_->monitor()->timeline.get();
   if (timeline != nullptr && !phase.empty()) {
     phase_track_ = std::make_unique<PhaseTrack>(*timeline, phase, name_, tensors_.size());
@@ -101,7 +101,7 @@ GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan&
 
 GradientReducer::~GradientReducer() = default;
 
-void GradientReducer::create_buckets(const FusionPlan& plan) {
+void GradientReducer::create_buckets(const FusionPlan& plan, SegmentSet& segments) {
   std::vector<Placement> placements;
   std::vector<BucketSpec> specs;
   for (std::size_t i = 0; i < plan.buckets().size(); ++i) {
@@ -111,7 +111,7 @@ void GradientReducer::create_buckets(const FusionPlan& plan) {
                      describe_bucket(plan, i, name_),
                      large_tensors(bucket, plan.tensors(), placements.back())});
   }
-  const auto allreduces = comm::create_buckets(*group_, specs);
+  const auto allreduces = comm::create_buckets(*group_, segments, specs);
   tensors_.resize(plan.tensors().size());
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const Bucket& bucket = plan.buckets()[i];

@@ -71,7 +71,7 @@ class TNT_COMM_EXPORT GradientReducer {
   struct Tensor;
   struct FusedTensors;
 
-  void create_buckets(const FusionPlan& plan);
+  void create_buckets(const FusionPlan& plan, SegmentSet& segments);
   void require_usable(std::size_t id) const;
   void enter(Tensor& tensor, State from, State to, const char* call);
   Tensor& begin_start(std::size_t id, double scale);

@@ -11,6 +11,7 @@
 #include "tnt/comm/algorithm/streamed_bucket_allreduce.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/group/group.hpp"
+#include "tnt/comm/group/segment_set.hpp"
 #include "tnt/comm/group/streams.hpp"
 
 namespace tnt::comm {
@@ -62,7 +63,7 @@ bool is_direct(const BucketSpec& spec, int num_members) {
   return num_members > 1 && num_bytes_of(spec) <= direct_allreduce_limit_bytes(num_members);
 }
 
-Buckets create_readable(Group& group, const std::vector<BucketSpec>& specs) {
+Buckets create_readable(Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs) {
   SegmentPlan plan;
   std::vector<BucketLayout> layouts;
   std::size_t num_streamed = 0;
@@ -75,7 +76,7 @@ Buckets create_readable(Group& group, const std::vector<BucketSpec>& specs) {
   ChannelLayout channel = ReadableCollectives::layout_with(window_bytes_for(Topology::readable));
   const auto shared =
       plan.add(num_streamed > 0 ? BucketTurns::memory_needs(channel, num_streamed) : MemoryNeeds{});
-  const auto segment = group.create_segment(plan.total());
+  const auto segment = segments.create(plan.total());
   channel.offset = shared.offset;
   const auto turns =
       std::make_shared<BucketTurns>(segment, channel, shared.notification, num_streamed);
@@ -103,14 +104,14 @@ MessagePattern pattern_for(const Group& group, const BucketSpec& spec) {
   return pattern_of(choose_allreduce(wanted, group.requested_algorithm(), *group.health()));
 }
 
-Buckets create_put_only(Group& group, const std::vector<BucketSpec>& specs) {
+Buckets create_put_only(Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs) {
   SegmentPlan plan;
   std::vector<SegmentPlan::Place> places;
   for (const BucketSpec& spec : specs) {
     places.push_back(plan.add(NetworkBucketAllreduce::memory_needs(
         pattern_for(group, spec), group.size(), spec.dtype, spec.count)));
   }
-  const auto segment = group.create_segment(plan.total());
+  const auto segment = segments.create(plan.total());
   Buckets buckets;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const BucketSpec& spec = specs[i];
@@ -129,7 +130,7 @@ struct TwoLevelPlaces {
   NotificationId roll_call = 0;
 };
 
-Buckets create_two_level(Group& group, const std::vector<BucketSpec>& specs) {
+Buckets create_two_level(Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs) {
   const HostLayout& hosts = group.hosts();
   const auto slice_of_spec = [&](const BucketSpec& spec) {
     return TwoLevelBucketAllreduce::slice(spec.count, spec.dtype, hosts, group.rank()).size();
@@ -147,9 +148,9 @@ Buckets create_two_level(Group& group, const std::vector<BucketSpec>& specs) {
         BucketExchange::memory_needs(pattern_for(group, spec), hosts.num_hosts, slice_bytes));
     at.roll_call = among_all.add({0, RollCall::kNumNotifications}).notification;
   }
-  const auto host_segment = group.create_host_segment(on_host.total());
-  const auto exchange_segment = group.create_segment_between_hosts(between_hosts.total());
-  const auto group_segment = group.create_segment(among_all.total());
+  const auto host_segment = segments.create_on_host(on_host.total());
+  const auto exchange_segment = segments.create_between_hosts(between_hosts.total());
+  const auto group_segment = segments.create(among_all.total());
   Buckets buckets;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const BucketSpec& spec = specs[i];
@@ -168,14 +169,14 @@ Buckets create_two_level(Group& group, const std::vector<BucketSpec>& specs) {
 
 }  // namespace
 
-Buckets create_buckets(Group& group, const std::vector<BucketSpec>& specs) {
+Buckets create_buckets(Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs) {
   switch (group.topology()) {
     case Topology::readable:
-      return create_readable(group, specs);
+      return create_readable(group, segments, specs);
     case Topology::put_only:
-      return create_put_only(group, specs);
+      return create_put_only(group, segments, specs);
     case Topology::two_level:
-      return create_two_level(group, specs);
+      return create_two_level(group, segments, specs);
   }
   return {};
 }

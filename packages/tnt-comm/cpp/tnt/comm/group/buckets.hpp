@@ -12,6 +12,7 @@
 namespace tnt::comm {
 
 class Group;
+class SegmentSet;
 
 /// A bucket that is to be summed over a group in every step.
 struct BucketSpec {
@@ -23,7 +24,7 @@ struct BucketSpec {
 
 /// Memory and operations for buckets, for how the group's members reach each
 /// other. Collective, blocking; the specs must be the same on all members.
-std::vector<std::shared_ptr<BucketOperation>> create_buckets(Group& group,
+std::vector<std::shared_ptr<BucketOperation>> create_buckets(Group& group, SegmentSet& segments,
                                                              const std::vector<BucketSpec>& specs);
 
 }  // namespace tnt::comm

@@ -38,7 +38,14 @@ CreationWatch::~CreationWatch() {
 void CreationWatch::look() {
   if (!creations_) return;
   // At each look, for it comes just before the rank that is told as well ends.
-  if (const auto reason = creations_->refusal()) throw Error(ErrorKind::mismatch, *reason);
+  if (const auto reason = creations_->refusal()) {
+    is_over_ = true;
+    throw Error(ErrorKind::mismatch, *reason);
+  }
+  if (const auto error = creations_->failure_of_others(members_, id_, title_)) {
+    is_over_ = true;
+    throw Error(*error);
+  }
   const Clock::time_point now = Clock::now();
   if (now < next_look_) return;
   next_look_ = now + kCreationLookInterval;
@@ -57,7 +64,17 @@ void CreationWatch::require_same_group() {
                       text("rank ", member, " creates ", *notice,
                            ", while another member of it creates ", title_, kRule));
     creations_->refuse(error.what());
+    is_over_ = true;
     throw error;
+  }
+}
+
+void CreationWatch::fail(const Error& error) {
+  if (!creations_ || is_over_) return;
+  try {
+    creations_->fail(members_, id_, error);
+  } catch (const Error&) {
+    // As above.
   }
 }
 

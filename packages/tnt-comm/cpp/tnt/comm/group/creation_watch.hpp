@@ -13,7 +13,7 @@
 namespace tnt::comm {
 
 /// Watches the creation of a group, as long as it lives, while this rank waits for the
-/// other members.
+/// other members, and tells them if this rank fails.
 class CreationWatch {
  public:
   /// `creations` may be null: nothing is watched then. `title` is the group's.
@@ -25,9 +25,13 @@ class CreationWatch {
   CreationWatch(const CreationWatch&) = delete;
   CreationWatch& operator=(const CreationWatch&) = delete;
 
-  /// To be called several times per second, or more often. After a long wait: a
-  /// mismatch error if another member waits for this rank in another call.
+  /// To be called several times per second, or more often. Throws the failure of
+  /// another member. After a long wait: a mismatch error if another member waits for
+  /// this rank in another call.
   void look();
+
+  /// This rank gives the creation up, unless all have heard of another's failure.
+  void fail(const Error& error);
 
  private:
   void require_same_group();
@@ -41,6 +45,7 @@ class CreationWatch {
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_look_ = start_;
   bool has_note_ = false;
+  bool is_over_ = false;  // and all members know
 };
 
 /// Ends an operation, which this thread has waited for for long, if a rank that

@@ -28,8 +28,9 @@ std::vector<std::size_t> sizes_of(const Gathered& gathered) {
 
 Gatherer::Gatherer(std::shared_ptr<Group> group, std::string name)
     : group_(std::move(group)), name_(std::move(name)) {
-  require_same_creation(*group_, text("Gatherer '", name_, "'"), "");
-  stream_ = group_->create_flat_stream(kWindowBytes);
+  create_together(*group_, text("Gatherer '", name_, "'"), "", [this](SegmentSet& segments) {
+    stream_ = group_->create_flat_stream(segments, kWindowBytes);
+  });
   if (Timeline* timeline = group_->monitor()->timeline.get()) {
     row_ = timeline->add_row(OperationTrack::row(text("gatherer '", name_, "'")));
   }

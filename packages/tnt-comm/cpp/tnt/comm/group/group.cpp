@@ -10,10 +10,15 @@
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/group/creation_watch.hpp"
 #include "tnt/comm/group/group_request.hpp"
+#include "tnt/comm/group/segment_set.hpp"
 #include "tnt/comm/group/streams.hpp"
 
 namespace tnt::comm {
 namespace {
+
+int index_in(const std::vector<int>& ranks, int rank) {
+  return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
 
 HostLayout hosts_of(const Transport& transport, const std::vector<int>& ranks) {
   std::vector<int> nodes;
@@ -44,9 +49,10 @@ void Ticket::wait(double timeout_s, const InterruptCheck& check_interrupt) {
   wait_for(*group_, *operation_, 1, limit_s, check_interrupt);
 }
 
-std::shared_ptr<Group> Group::create(Runtime& runtime, std::vector<int> ranks, std::string name,
-                                     const CallLabel& label) {
-  auto group = std::make_shared<Group>(runtime, std::move(ranks), std::move(name), label);
+std::shared_ptr<Group> Group::create(Runtime& runtime, std::vector<int> ranks,
+                                     const std::string& name, const CallLabel& label) {
+  auto group = std::make_shared<Group>(runtime, std::move(ranks));
+  group->join(name, label);
   runtime.watch(group);
   return group;
 }
@@ -54,26 +60,47 @@ std::shared_ptr<Group> Group::create(Runtime& runtime, std::vector<int> ranks, s
 std::shared_ptr<Group> Group::create(std::vector<int> ranks, const CallLabel& label) {
   Runtime& current = runtime();
   require_valid_ranks(ranks, current.environment());
-  std::string name = describe_ranks(ranks);
-  return create(current, std::move(ranks), std::move(name), label);
+  const std::string name = describe_ranks(ranks);
+  return create(current, std::move(ranks), name, label);
 }
 
 std::shared_ptr<Group> Group::world() {
   return runtime().world();
 }
 
-Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name, const CallLabel& label)
-    : runtime_(runtime), ranks_(std::move(ranks)) {
-  const CreationId id = runtime.next_creation_of(ranks_);
-  key_ = group_key(id);
-  hosts_ = hosts_of(runtime.transport(), ranks_);
+Group::Group(Runtime& runtime, std::vector<int> ranks)
+    : runtime_(runtime),
+      ranks_(std::move(ranks)),
+      rank_(index_in(ranks_, runtime.environment().rank)),
+      id_(runtime.next_creation_of(ranks_)),
+      key_(group_key(id_)),
+      hosts_(hosts_of(runtime.transport(), ranks_)) {
   if (runtime.transport().is_readable_among(ranks_)) {
     topology_ = Topology::readable;
   } else {
     topology_ = hosts_.has_branches ? Topology::two_level : Topology::put_only;
   }
+}
+
+void Group::join(const std::string& name, const CallLabel& label) {
+  const std::string title = text("group '", name, "'");
+  const std::shared_ptr<Group>& world = runtime_.world();
+  CreationWatch watch(world ? world->health()->creations() : nullptr, id_, ranks_, title, label,
+                      stall_report_s());
+  try {
+    open(name, title, watch);
+  } catch (...) {
+    const Error error = Error::current();
+    watch.fail(error);
+    if (health_) health_->fail(error);  // the others may have the group
+    runtime_.note_failed_creation(error.what());
+    throw;
+  }
+}
+
+void Group::open(const std::string& name, const std::string& title, CreationWatch& watch) {
   // The first group is the world, which has room for news of later ones.
-  const std::shared_ptr<Group>& world = runtime.world();
+  const std::shared_ptr<Group>& world = runtime_.world();
   const std::size_t creations_offset = Health::num_bytes(ranks_.size());
   const NotificationId creations_notification = Health::kNotification + 1;
   std::size_t offset = creations_offset;
@@ -83,29 +110,25 @@ Group::Group(Runtime& runtime, std::vector<int> ranks, std::string name, const C
     notification += Creations::kNumNotifications;
   }
   std::shared_ptr<Creations> creations = world ? world->health()->creations() : nullptr;
-  const MemoryNeeds needs =
-      stream_needs(topology_, static_cast<int>(ranks_.size()), window_bytes_for(topology_));
-  SegmentRequest request;
-  request.key = key_;
-  request.purpose = text("group '", name, "'");
-  request.members = ranks_;
-  request.num_bytes = offset + needs.num_bytes;
-  request.num_notifications = notification + needs.num_notifications;
-  {
-    CreationWatch watch(creations, id, ranks_, request.purpose, label, stall_report_s());
-    request.look_around = [&watch] { watch.look(); };
-    segment_ = runtime.transport().create_segment(request, Deadline(timeout_s()));
-  }
+  const std::size_t window_bytes = window_bytes_for(topology_);
+  const MemoryNeeds needs = stream_needs(topology_, size(), window_bytes);
+  SegmentSet segments(*this, key_, title, [&watch] { watch.look(); });
+  StreamMemory memory;
+  memory.window_bytes = window_bytes;
+  memory.offset = offset;
+  memory.notification = notification;
+  if (topology_ == Topology::two_level) create_levels(segments, hosts_, memory);
+  // At last that of all members: none has it before all have made the others.
+  segment_ = segments.create({offset + needs.num_bytes, notification + needs.num_notifications});
+  memory.segment = segment_;
   if (!creations) {
     creations = std::make_shared<Creations>(segment_, creations_offset, creations_notification);
   }
-  health_ = std::make_shared<Health>(std::move(name), ranks_, segment_, runtime.transport(),
-                                     std::move(creations));
-  stream_ = make_stream(*this, operation_context(),
-                        {segment_, window_bytes_for(topology_), offset, notification});
+  health_ =
+      std::make_shared<Health>(name, ranks_, segment_, runtime_.transport(), std::move(creations));
+  stream_ = make_stream(*this, operation_context(), memory);
   warn_of_one_level();
   if (monitor()->timeline) {
-    const std::string title = text("group '", health_->group_name(), "'");
     row_ = monitor()->timeline->add_row(OperationTrack::row(title));
   }
 }
@@ -285,50 +308,17 @@ std::vector<std::string> Group::exchange(const std::string& own, const std::stri
   return result;
 }
 
-std::unique_ptr<Collectives> Group::create_flat_stream(std::size_t window_bytes) {
+std::unique_ptr<Collectives> Group::create_flat_stream(SegmentSet& segments,
+                                                       std::size_t window_bytes) {
   const MemoryNeeds needs = stream_needs(topology_, size(), window_bytes);
-  return make_flat_stream(topology_, operation_context(), {create_segment(needs), window_bytes});
+  return make_flat_stream(topology_, operation_context(),
+                          {.segment = segments.create(needs), .window_bytes = window_bytes});
 }
 
-std::shared_ptr<Segment> Group::create_segment(const MemoryNeeds& needs) {
-  return create_segment_of(ranks_, "", needs);
-}
-
-std::shared_ptr<Segment> Group::create_host_segment(const MemoryNeeds& needs) {
-  const int host = hosts_.host_of(rank());
-  std::vector<int> ranks;
-  for (int index = 0; index < hosts_.members_per_host; ++index) {
-    ranks.push_back(ranks_[static_cast<std::size_t>(hosts_.member_at(host, index))]);
-  }
-  return create_segment_of(std::move(ranks), text("-host-", host), needs);
-}
-
-std::shared_ptr<Segment> Group::create_segment_between_hosts(const MemoryNeeds& needs) {
-  const int index = hosts_.local_index_of(rank());
-  std::vector<int> ranks;
-  for (int host = 0; host < hosts_.num_hosts; ++host) {
-    ranks.push_back(ranks_[static_cast<std::size_t>(hosts_.member_at(host, index))]);
-  }
-  return create_segment_of(std::move(ranks), text("-place-", index), needs);
-}
-
-std::shared_ptr<Segment> Group::create_segment_of(std::vector<int> ranks, const std::string& suffix,
-                                                  const MemoryNeeds& needs) {
-  SegmentRequest request;
-  {
-    const std::lock_guard lock(mutex_);
-    request.key = text(key_, "-", num_segments_++, suffix);
-    request.purpose = text("memory of group '", name(), "'");
-  }
-  request.members = std::move(ranks);
-  request.num_bytes = needs.num_bytes;
-  request.num_notifications = needs.num_notifications;
-  try {
-    return runtime_.transport().create_segment(request, Deadline(timeout_s()));
-  } catch (...) {
-    health_->fail(Error::current());
-    throw;
-  }
+std::pair<CreationId, std::string> Group::next_object() {
+  const std::uint64_t number = num_objects_++;
+  return {{.members = digest_of(std::string_view(key_)), .use = number},
+          text(key_, "-object-", number)};
 }
 
 }  // namespace tnt::comm

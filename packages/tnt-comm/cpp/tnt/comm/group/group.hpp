@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tnt/comm/algorithm/call_label.hpp"
@@ -19,6 +21,9 @@
 
 namespace tnt::comm {
 
+class CreationWatch;
+class SegmentSet;
+
 /// Some ranks of the job, and the collectives among them.
 ///
 /// Collectives of one group run in the order of the calls, which must be the
@@ -27,16 +32,16 @@ namespace tnt::comm {
 class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
  public:
   /// Collective among `ranks` (ascending, without repetition, with the
-  /// caller); blocking.
-  static std::shared_ptr<Group> create(Runtime& runtime, std::vector<int> ranks, std::string name,
-                                       const CallLabel& label = {});
+  /// caller); blocking. If a member fails, all get an error that names it.
+  static std::shared_ptr<Group> create(Runtime& runtime, std::vector<int> ranks,
+                                       const std::string& name, const CallLabel& label = {});
 
   /// As above for the process' runtime, after checking `ranks`.
   static std::shared_ptr<Group> create(std::vector<int> ranks, const CallLabel& label = {});
   static std::shared_ptr<Group> world();
 
-  int rank() const { return segment_->rank(); }
-  int size() const { return segment_->size(); }
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(ranks_.size()); }
   const std::vector<int>& ranks() const { return ranks_; }
   const std::string& name() const { return health_->group_name(); }
 
@@ -77,15 +82,12 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
 
   /// Collectives of a stream of their own, through windows of about this size;
   /// allreduces of it have one level. Collective, blocking.
-  std::unique_ptr<Collectives> create_flat_stream(std::size_t window_bytes);
+  std::unique_ptr<Collectives> create_flat_stream(SegmentSet& segments, std::size_t window_bytes);
 
-  /// Memory for an object on this group. Collective, blocking.
-  std::shared_ptr<Segment> create_segment(const MemoryNeeds& needs);
-
-  /// With two levels, memory among the members on this host, which can read it,
-  /// or among those with this rank's place on all hosts. Collective, blocking.
-  std::shared_ptr<Segment> create_host_segment(const MemoryNeeds& needs);
-  std::shared_ptr<Segment> create_segment_between_hosts(const MemoryNeeds& needs);
+  /// The next creation of an object on this group, and what names its memory: the same
+  /// on all members.
+  std::pair<CreationId, std::string> next_object();
+  void note_failed_creation(const std::string& reason) { runtime_.note_failed_creation(reason); }
 
   /// How the members reach each other.
   Topology topology() const { return topology_; }
@@ -97,6 +99,7 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
 
   // For the objects that live on this group.
   Engine& engine() const { return runtime_.engine(); }
+  Transport& transport() const { return runtime_.transport(); }
   Stalls& stalls() const { return runtime_.stalls(); }
   const std::shared_ptr<Health>& health() const { return health_; }
   double timeout_s() const { return runtime_.environment().timeout_s; }
@@ -105,9 +108,11 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   const std::shared_ptr<Monitor>& monitor() const { return runtime_.monitor(); }
 
   /// Use create(): this is public for std::make_shared only.
-  Group(Runtime& runtime, std::vector<int> ranks, std::string name, const CallLabel& label);
+  Group(Runtime& runtime, std::vector<int> ranks);
 
  private:
+  void join(const std::string& name, const CallLabel& label);
+  void open(const std::string& name, const std::string& title, CreationWatch& watch);
   bool finish_quickly(QuickAllreduce& quick);
   std::shared_ptr<Ticket> start(const Descriptor& descriptor, Collectives::Made operation,
                                 Driver driver, const CallLabel& label,
@@ -115,22 +120,21 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Track> track_of(const Descriptor& descriptor) const;
   OperationContext operation_context() const;
   void warn_of_one_level() const;
-  std::shared_ptr<Segment> create_segment_of(std::vector<int> ranks, const std::string& suffix,
-                                             const MemoryNeeds& needs);
 
   Runtime& runtime_;
   std::vector<int> ranks_;
+  int rank_;  // among them
+  CreationId id_;
   std::string key_;
+  HostLayout hosts_;
   std::shared_ptr<Segment> segment_;
   std::shared_ptr<Health> health_;
-  HostLayout hosts_;
   Topology topology_ = Topology::readable;
   std::unique_ptr<Collectives> stream_;
   std::shared_ptr<Stream> order_ = std::make_shared<Stream>();  // of the stream's operations
   RowId row_ = 0;                                               // of the timeline, if there is one
   std::shared_ptr<SharedBlocks> blocks_ = std::make_shared<SharedBlocks>();
-  std::mutex mutex_;
-  int num_segments_ = 0;
+  std::atomic<std::uint64_t> num_objects_{0};
 };
 
 }  // namespace tnt::comm

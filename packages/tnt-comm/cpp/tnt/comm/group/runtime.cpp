@@ -67,9 +67,19 @@ Runtime::Runtime(const Environment& environment, std::unique_ptr<Transport> tran
           transport_->doorbell(),
           engine_settings(environment, *transport_, timeline_keeper_.get(), *memory_keeper_))) {
   set_log_level(environment.log_level);
-  world_ = Group::create(*this, all_ranks(environment.size), "world");
+  create_world();
   if (timeline_keeper_ && environment.num_nodes > 1) {
     timeline_keeper_->set_clock(measure_clock_offset(*world_, now_ns));
+  }
+}
+
+// Without it there is no job, and nothing in which the others could be told apart.
+void Runtime::create_world() {
+  try {
+    world_ = Group::create(*this, all_ranks(environment_.size), "world");
+  } catch (...) {
+    transport_->leave(PeerState::failed, Error::current().what());
+    throw;
   }
 }
 
@@ -88,6 +98,11 @@ CreationId Runtime::next_creation_of(const std::vector<int>& ranks) {
   return {.members = digest_of(ranks), .use = num_creations_[ranks]++};
 }
 
+void Runtime::note_failed_creation(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (failed_creation_.empty()) failed_creation_ = reason;
+}
+
 void Runtime::finish() {
   const std::lock_guard lock(mutex_);
   if (is_finished_) return;
@@ -98,7 +113,11 @@ void Runtime::finish() {
     if (failure.empty() && group) failure = group->first_error();
   }
   if (timeline_keeper_) timeline_keeper_->write_all();
-  transport_->leave(failure.empty() ? PeerState::finished : PeerState::failed, failure);
+  if (failure.empty()) {
+    transport_->leave(PeerState::finished, failed_creation_);
+  } else {
+    transport_->leave(PeerState::failed, failure);
+  }
   engine_->stop(UsageError(text("rank ", environment_.rank,
                                 ": tnt_comm.finalize() was called; no collective can be started or"
                                 " completed after it.")));

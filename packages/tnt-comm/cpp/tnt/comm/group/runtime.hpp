@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -49,11 +50,17 @@ class Runtime {
   /// create their groups in the same order.
   CreationId next_creation_of(const std::vector<int>& ranks);
 
+  /// What this rank could not create. The first is made known at the end; see finish().
+  void note_failed_creation(const std::string& reason);
+
   /// Tells the other ranks that this one will not call any more (and why, if a
-  /// group is broken), and ends the engine. Local, idempotent, never hangs.
+  /// group is broken or a creation has failed), and ends the engine. Local, idempotent, never
+  /// hangs.
   void finish();
 
  private:
+  void create_world();
+
   Environment environment_;
   AllreduceAlgorithm requested_algorithm_;
   std::unique_ptr<Transport> transport_;
@@ -66,6 +73,7 @@ class Runtime {
   std::vector<std::weak_ptr<Group>> groups_;
   std::map<std::vector<int>, std::uint64_t> num_creations_;  // by ranks
   std::shared_ptr<Group> world_;
+  std::string failed_creation_;
   bool is_finished_ = false;
 };
 

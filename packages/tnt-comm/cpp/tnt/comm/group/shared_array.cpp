@@ -9,12 +9,16 @@ namespace tnt::comm {
 
 SharedArray::SharedArray(Group& group, std::size_t num_bytes) {
   group.health()->require_intact();
-  require_same_creation(group, text("an array of ", num_bytes, " bytes in shared memory"), "");
-  if (group.size() == 1 || group.topology() != Topology::readable) {
-    segment_ = std::make_shared<HeapSegment>(num_bytes);
-    return;
-  }
-  segment_ = group.create_segment({num_bytes, SharedBlocks::kNumNotifications});
+  const bool is_shared = group.size() > 1 && group.topology() == Topology::readable;
+  create_together(group, text("an array of ", num_bytes, " bytes in shared memory"), "",
+                  [&](SegmentSet& segments) {
+                    if (is_shared) {
+                      segment_ = segments.create({num_bytes, SharedBlocks::kNumNotifications});
+                    } else {
+                      segment_ = std::make_shared<HeapSegment>(num_bytes);
+                    }
+                  });
+  if (!is_shared) return;
   blocks_ = group.blocks();
   block_ = blocks_->add(segment_, num_bytes);
 }

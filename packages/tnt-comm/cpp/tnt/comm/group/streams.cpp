@@ -6,6 +6,7 @@
 #include "tnt/comm/algorithm/network/two_level_collectives.hpp"
 #include "tnt/comm/algorithm/readable_collectives.hpp"
 #include "tnt/comm/group/group.hpp"
+#include "tnt/comm/group/segment_set.hpp"
 
 namespace tnt::comm {
 
@@ -23,19 +24,21 @@ MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t window_
              : PutOnlyCollectives::memory_needs(num_members, window_bytes);
 }
 
+void create_levels(SegmentSet& segments, const HostLayout& hosts, StreamMemory& memory) {
+  memory.on_host = segments.create_on_host(
+      TwoLevelCollectives::needs_on_host(hosts.members_per_host, memory.window_bytes));
+  memory.between_hosts = segments.create_between_hosts(
+      TwoLevelCollectives::needs_between_hosts(hosts.num_hosts, memory.window_bytes));
+}
+
 std::unique_ptr<Collectives> make_stream(Group& group, const OperationContext& context,
                                          const StreamMemory& memory) {
   if (group.topology() != Topology::two_level) {
     return make_flat_stream(group.topology(), context, memory);
   }
-  const HostLayout& hosts = group.hosts();
-  auto on_host = group.create_host_segment(
-      TwoLevelCollectives::needs_on_host(hosts.members_per_host, memory.window_bytes));
-  auto between_hosts = group.create_segment_between_hosts(
-      TwoLevelCollectives::needs_between_hosts(hosts.num_hosts, memory.window_bytes));
-  return std::make_unique<TwoLevelCollectives>(context, memory.segment, std::move(on_host),
-                                               std::move(between_hosts), hosts, memory.window_bytes,
-                                               memory.offset, memory.notification);
+  return std::make_unique<TwoLevelCollectives>(
+      context, memory.segment, memory.on_host, memory.between_hosts, group.hosts(),
+      memory.window_bytes, memory.offset, memory.notification);
 }
 
 std::unique_ptr<Collectives> make_flat_stream(Topology topology, const OperationContext& context,

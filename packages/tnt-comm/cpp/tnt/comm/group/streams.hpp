@@ -4,12 +4,14 @@
 #include <memory>
 
 #include "tnt/comm/algorithm/collectives.hpp"
+#include "tnt/comm/algorithm/network/host_layout.hpp"
 #include "tnt/comm/algorithm/select.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
 class Group;
+class SegmentSet;
 
 /// Size of the windows through which large messages go.
 std::size_t window_bytes_for(Topology topology);
@@ -20,14 +22,18 @@ MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t window_
 
 /// Where the memory of a stream is.
 struct StreamMemory {
-  std::shared_ptr<Segment> segment;  ///< of all members
+  std::shared_ptr<Segment> segment;                           ///< of all members
+  std::shared_ptr<Segment> on_host = {}, between_hosts = {};  ///< with two levels
   std::size_t window_bytes = 0;
   std::size_t offset = 0;
   NotificationId notification = 0;
 };
 
+/// The further segments that two levels need. Collective, blocking.
+void create_levels(SegmentSet& segments, const HostLayout& hosts, StreamMemory& memory);
+
 /// The collectives of one stream of the group, for how its members reach each
-/// other. Two levels need further segments: collective and blocking then.
+/// other.
 std::unique_ptr<Collectives> make_stream(Group& group, const OperationContext& context,
                                          const StreamMemory& memory);
 

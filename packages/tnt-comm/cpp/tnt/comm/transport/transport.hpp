@@ -37,7 +37,7 @@ enum class PeerState {
 struct PeerStatus {
   PeerState state = PeerState::running;
   double heartbeat_age_s = 0;  ///< since the rank's engine last showed that it runs
-  std::string reason;          ///< of `failed` and `vanished`; how it ended, if `dead` and known
+  std::string reason;          ///< what leave() said, or of `vanished`; how it ended, if `dead` and known
   std::string host;
   int pid = 0;
 };
@@ -83,8 +83,9 @@ class Transport {
     return capabilities().is_peer_memory_readable;
   }
 
-  /// Collective among the request's members, blocking. PeerLostError,
-  /// timeout or CommError (for example: no memory left) on all of them.
+  /// Collective among the request's members, blocking. PeerLostError, timeout or
+  /// CommError (for example: no memory left), also if it is of this rank only: the
+  /// others then wait until the request's `look_around` ends that.
   virtual std::unique_ptr<Segment> create_segment(const SegmentRequest& request,
                                                   const Deadline& deadline) = 0;
 
@@ -97,8 +98,9 @@ class Transport {
   /// Tells the others that this rank is alive.
   virtual void beat() = 0;
 
-  /// Tells the others that this rank will take no further part. What is said first
-  /// counts: a rank that has failed stays so when it ends.
+  /// Tells the others that this rank will take no further part, and why, or what
+  /// has failed before. What is said first counts: a rank that has failed stays so when
+  /// it ends.
   virtual void leave(PeerState state, const std::string& reason) = 0;
 };
 

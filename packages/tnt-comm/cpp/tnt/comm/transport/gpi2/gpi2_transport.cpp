@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/gpi2/segment_creation.hpp"
 #include "tnt/comm/transport/heap_segment.hpp"
 
@@ -22,13 +21,7 @@ PeerStatus Gpi2Transport::status_of(int rank) const {
 std::unique_ptr<Segment> Gpi2Transport::create_segment(const SegmentRequest& request,
                                                        const Deadline& deadline) {
   if (request.members.size() == 1) return std::make_unique<HeapSegment>(request.num_bytes);
-  try {
-    return create_gpi2_segment(core_, request, deadline);
-  } catch (...) {
-    // Members that still wait for this segment must not wait for the deadline.
-    leave(PeerState::failed, Error::current().what());
-    throw;
-  }
+  return create_gpi2_segment(core_, request, deadline);
 }
 
 }  // namespace tnt::comm

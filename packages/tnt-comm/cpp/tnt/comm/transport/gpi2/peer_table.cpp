@@ -25,6 +25,8 @@ void PeerTable::joined(int rank, const std::string& host, int pid) {
 
 void PeerTable::left(int rank, PeerState state, const std::string& reason) {
   const std::lock_guard lock(mutex_);
+  const PeerState known = peer(rank).state;
+  if (known == PeerState::finished || known == PeerState::failed) return;
   peer(rank).reason = reason;
   set_state(rank, state);
 }

@@ -28,7 +28,8 @@ bool Retirement::try_free(Entry& entry) {
   const RetiredSegment& segment = entry.segment;
   if (!entry.is_announced) {
     // What this rank has put must have left before others free their parts.
-    if (!queues_.is_spoilt(segment.queue) && !queues_.is_idle(segment.queue)) return false;
+    const auto& queue = segment.queue;
+    if (queue && !queues_.is_spoilt(*queue) && !queues_.is_idle(*queue)) return false;
     for (const int rank : segment.members) {
       if (rank != gaspi_.rank()) mailbox_.send(rank, released_message(segment.key));
     }
@@ -40,8 +41,9 @@ bool Retirement::try_free(Entry& entry) {
   });
   if (is_in_use) return false;
   for (const int rank : segment.members) rendezvous_.forget(segment.key, rank);
-  gaspi_.release(segment.id);
-  ids_.give_back(segment.id);
+  if (!segment.id) return true;
+  gaspi_.release(*segment.id);
+  ids_.give_back(*segment.id);
   return true;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,12 @@
 
 namespace tnt::comm {
 
-/// A segment that this rank does not use any more.
+/// A segment that this rank does not use any more, or could not create.
 struct RetiredSegment {
   std::string key;
-  SegmentId id = 0;
-  int queue = 0;
-  std::vector<int> members;  // world ranks, this one among them
+  std::optional<SegmentId> id;  // of this rank's part, if it is there
+  std::optional<int> queue;     // through which this rank has written, if it has
+  std::vector<int> members;     // world ranks, this one among them
 };
 
 /// Segments on their way out. Other members may still write into the memory of

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "tnt/comm/base/detachable_call.hpp"
@@ -24,6 +25,16 @@ class Creation {
   }
 
   std::unique_ptr<Segment> run() {
+    try {
+      return create();
+    } catch (...) {
+      give_up();
+      throw;
+    }
+  }
+
+ private:
+  std::unique_ptr<Segment> create() {
     require_enough_notifications();
     meet();
     Gpi2Segment::Part part = allocate();
@@ -35,7 +46,11 @@ class Creation {
         core_, request_, static_cast<int>(self - request_.members.begin()), std::move(part));
   }
 
- private:
+  // Members that have come further may write into the part until they know.
+  void give_up() {
+    core_->retirement().add({request_.key, own_id_, std::nullopt, request_.members});
+  }
+
   void require_enough_notifications() const;
   void meet();
   Gpi2Segment::Part allocate();
@@ -52,6 +67,7 @@ class Creation {
   const Deadline& deadline_;
   SegmentTerms terms_;
   std::vector<int> others_;
+  std::optional<SegmentId> own_id_;  // when memory is allocated
 };
 
 void Creation::require_enough_notifications() const {
@@ -95,6 +111,7 @@ Gpi2Segment::Part Creation::allocate() {
   try {
     constexpr std::size_t kNeverEmpty = 64;
     std::byte* memory = core_->gaspi().allocate(*id, request_.num_bytes + kNeverEmpty);
+    own_id_ = id;
     return {*id, {}, memory};
   } catch (...) {
     core_->segment_ids().give_back(*id);
@@ -107,7 +124,13 @@ void Creation::introduce(SegmentId id) {
   DetachableCall call("tnt-comm-intro", [id, core = core_, others = others_, deadline = deadline_] {
     for (const int rank : others) core->gaspi().introduce(id, rank, deadline);
   });
-  wait_for_members([&](int) { return !call.has_returned(); }, text("learn of ", request_.title()));
+  try {
+    wait_for_members([&](int) { return !call.has_returned(); },
+                     text("learn of ", request_.title()));
+  } catch (...) {
+    if (!call.has_returned()) own_id_.reset();  // it is in use for ever
+    throw;
+  }
   call.get();
 }
 

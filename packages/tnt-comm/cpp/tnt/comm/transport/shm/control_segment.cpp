@@ -215,12 +215,13 @@ PeerStatus ControlSegment::status_of(int rank) const {
   const std::uint64_t now = monotonic_ns();
   const std::uint64_t beat_ns = peer.heartbeat_ns.load(std::memory_order_relaxed);
   status.heartbeat_age_s = now > beat_ns ? static_cast<double>(now - beat_ns) * 1e-9 : 0.0;
-  if (status.state == PeerState::failed) status.reason = load_text(peer.reason);
+  if (status.state != PeerState::running) status.reason = load_text(peer.reason);
   if (status.state == PeerState::running && !is_alive(peer, rank)) {
     // It may have said goodbye between the two looks.
     const std::uint32_t latest = peer.state.load(std::memory_order_acquire);
     status.state = latest == state ? PeerState::dead : static_cast<PeerState>(latest - 1);
-    if (status.state == PeerState::dead) status.reason = ended_.end_of(rank).value_or("");
+    status.reason =
+        status.state == PeerState::dead ? ended_.end_of(rank).value_or("") : load_text(peer.reason);
   }
   return status;
 }

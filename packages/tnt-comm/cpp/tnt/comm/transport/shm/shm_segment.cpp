@@ -25,7 +25,6 @@ constexpr auto kPollInterval = std::chrono::microseconds(200);
 struct ShmSegment::Header {
   std::atomic<std::uint32_t> is_ready;
   std::atomic<std::uint32_t> num_mapped;
-  std::atomic<std::int32_t> error_number;  // of the first member that could not reserve its part
 };
 
 ShmSegment::ShmSegment(const std::string& name, const SegmentRequest& request, int member,
@@ -76,8 +75,8 @@ void ShmSegment::map(const std::string& name, const Deadline& deadline) {
 void ShmSegment::reserve_own_part() {
   const std::size_t begin = header_bytes_ + static_cast<std::size_t>(rank_) * member_bytes_;
   if (const int error = memory_.reserve(begin, member_bytes_); error != 0) {
-    std::int32_t none = 0;
-    header().error_number.compare_exchange_strong(none, error);
+    throw Error(ErrorKind::comm, text("rank ", world_rank(), ": ",
+                                      describe_reserve_error(error, memory_.size()), "."));
   }
   header().num_mapped.fetch_add(1);
 }
@@ -85,10 +84,6 @@ void ShmSegment::reserve_own_part() {
 void ShmSegment::wait_for_members(const Deadline& deadline) const {
   const auto everybody = static_cast<std::uint32_t>(size_);
   poll_until([&] { return header().num_mapped.load() >= everybody; }, "map", deadline);
-  if (const int error = header().error_number.load(); error != 0) {
-    throw Error(ErrorKind::comm, text("rank ", world_rank(), ": ",
-                                      describe_reserve_error(error, memory_.size()), "."));
-  }
 }
 
 void ShmSegment::poll_until(const std::function<bool()>& is_reached, const char* what,

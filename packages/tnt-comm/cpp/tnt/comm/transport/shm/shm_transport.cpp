@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/transport/heap_segment.hpp"
 #include "tnt/comm/transport/shm/shm_segment.hpp"
@@ -24,13 +23,7 @@ std::unique_ptr<Segment> ShmTransport::create_segment(const SegmentRequest& requ
   const auto self = std::find(request.members.begin(), request.members.end(), rank_);
   const int member = static_cast<int>(self - request.members.begin());
   const std::string name = text("/tnt-", host_.prefix, "-", request.key);
-  try {
-    return std::make_unique<ShmSegment>(name, request, member, control_, deadline, stall_report_s_);
-  } catch (...) {
-    // Members that still wait for this segment must not wait for the deadline.
-    leave(PeerState::failed, Error::current().what());
-    throw;
-  }
+  return std::make_unique<ShmSegment>(name, request, member, control_, deadline, stall_report_s_);
 }
 
 }  // namespace tnt::comm
