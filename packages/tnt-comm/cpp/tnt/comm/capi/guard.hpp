@@ -11,19 +11,23 @@
 
 namespace tnt::comm {
 
-/// The calling thread's last error message. It has its memory from the begin,
+/// Status and message of the calling thread's last error. It has its memory from the begin,
 /// since an error may be that there is none.
 class LastError {
  public:
   const char* text() const { return text_.data(); }
+  tnt_comm_status status() const { return status_; }
 
-  void set(const char* text) {
+  tnt_comm_status set(tnt_comm_status status, const char* text) {
+    status_ = status;
     const std::string_view beginning = first_bytes(text, text_.size() - 1);
     std::memcpy(text_.data(), beginning.data(), beginning.size());
     text_[beginning.size()] = '\0';
+    return status;
   }
 
  private:
+  tnt_comm_status status_ = TNT_COMM_OK;
   std::array<char, 4096> text_{};
 };
 
@@ -40,14 +44,12 @@ tnt_comm_status guard(Function&& function) noexcept {
     function();
     return TNT_COMM_OK;
   } catch (const Error& error) {
-    last_error().set(error.what());
-    return static_cast<tnt_comm_status>(error.kind());
+    return last_error().set(static_cast<tnt_comm_status>(error.kind()), error.what());
   } catch (const std::exception& error) {
-    last_error().set(error.what());
+    return last_error().set(TNT_COMM_ERROR, error.what());
   } catch (...) {
-    last_error().set("An unknown exception was thrown.");
+    return last_error().set(TNT_COMM_ERROR, "An unknown exception was thrown.");
   }
-  return TNT_COMM_ERROR;
 }
 
 }  // namespace tnt::comm

@@ -1,46 +1,140 @@
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/capi/guard.hpp"
 #include "tnt/comm/capi/registry.hpp"
 #include "tnt/comm/fusion/gradient_reducer.hpp"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions
 
+namespace {
+
+std::vector<TensorSpec> specs_of(const tnt_tensor_spec* tensors, std::uint64_t num_tensors) {
+  if (num_tensors > 0) require_pointer(tensors, "tensors");
+  std::vector<TensorSpec> specs;
+  for (std::uint64_t i = 0; i < num_tensors; ++i) {
+    const tnt_tensor_spec& tensor = tensors[i];
+    specs.push_back({tensor.name != nullptr ? tensor.name : text("tensor ", i),
+                     checked_dtype(tensor.dtype, "tensors[].dtype"), tensor.count});
+  }
+  return specs;
+}
+
+std::optional<DType> wire_dtype_of(tnt_comm_dtype dtype) {
+  if (dtype == TNT_COMM_FLOAT32) return {};
+  return checked_dtype(dtype, "wire_dtype");
+}
+
+std::uint64_t num_bytes_of(const TensorSpec& tensor) {
+  return tensor.num_elements * size_of(tensor.dtype);
+}
+
+// A negative id becomes a huge one, which is refused like any unknown id.
+std::size_t id_of(std::int64_t tensor) {
+  return static_cast<std::size_t>(tensor);
+}
+
+std::shared_ptr<GradientReducer> reducer_to_start(std::int64_t reducer, std::int64_t tensor,
+                                                  const void* data) {
+  auto found = reducers().find(reducer);
+  if (data == nullptr && found->tensor(id_of(tensor)).num_elements > 0) {
+    require_pointer(data, "data");
+  }
+  return found;
+}
+
+}  // namespace
+
 extern "C" {
 
-tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data, double scale) {
+tnt_comm_status tnt_reducer_create(int64_t group, const tnt_tensor_spec* tensors,
+                                   uint64_t num_tensors, uint64_t threshold_bytes,
+                                   tnt_comm_dtype wire_dtype, const char* name, int64_t* reducer) {
   return guard([&] {
-    // A negative id becomes a huge one, which is refused like any unknown id.
-    reducers().find(reducer)->start(static_cast<std::size_t>(tensor), data, scale);
+    require_pointer(reducer, "reducer");
+    const FusionPlan plan(specs_of(tensors, num_tensors), threshold_bytes,
+                          wire_dtype_of(wire_dtype));
+    *reducer = reducers().add(std::make_shared<GradientReducer>(
+        group_of(group), plan, name != nullptr ? name : "gradients"));
   });
+}
+
+tnt_comm_status tnt_reducer_close(int64_t reducer) {
+  return guard([&] { reducers().close(reducer); });
+}
+
+tnt_comm_status tnt_reducer_set_timeout(int64_t reducer, double timeout_s) {
+  return guard([&] { reducers().find(reducer)->set_timeout(checked_timeout(timeout_s)); });
+}
+
+tnt_comm_status tnt_reducer_num_tensors(int64_t reducer, uint64_t* num_tensors) {
+  return guard([&] {
+    require_pointer(num_tensors, "num_tensors");
+    *num_tensors = reducers().find(reducer)->num_tensors();
+  });
+}
+
+tnt_comm_status tnt_reducer_num_buckets(int64_t reducer, uint64_t* num_buckets) {
+  return guard([&] {
+    require_pointer(num_buckets, "num_buckets");
+    *num_buckets = reducers().find(reducer)->num_buckets();
+  });
+}
+
+tnt_comm_status tnt_reducer_num_bytes(int64_t reducer, uint64_t* num_bytes) {
+  return guard([&] {
+    require_pointer(num_bytes, "num_bytes");
+    const auto found = reducers().find(reducer);
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < found->num_tensors(); ++i) sum += num_bytes_of(found->tensor(i));
+    *num_bytes = sum;
+  });
+}
+
+tnt_comm_status tnt_reducer_tensor_bytes(int64_t reducer, int64_t tensor, uint64_t* num_bytes) {
+  return guard([&] {
+    require_pointer(num_bytes, "num_bytes");
+    *num_bytes = num_bytes_of(reducers().find(reducer)->tensor(id_of(tensor)));
+  });
+}
+
+tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data, double scale) {
+  return guard([&] { reducer_to_start(reducer, tensor, data)->start(id_of(tensor), data, scale); });
 }
 
 tnt_comm_status tnt_reducer_start_into(int64_t reducer, int64_t tensor, const void* data, void* out,
                                        double scale, void (*release)(void* owner), void* owner) {
   return guard([&] {
-    std::shared_ptr<void> kept(owner, release);
-    reducers().find(reducer)->start_into(static_cast<std::size_t>(tensor), data, out, scale,
-                                         std::move(kept));
+    std::shared_ptr<void> kept;
+    if (release != nullptr) kept = std::shared_ptr<void>(owner, release);
+    reducer_to_start(reducer, tensor, data)
+        ->start_into(id_of(tensor), data, out, scale, std::move(kept));
   });
 }
 
 tnt_comm_status tnt_reducer_is_in_place(int64_t reducer, int64_t tensor, int32_t* is_in_place) {
   return guard([&] {
-    const bool is = reducers().find(reducer)->is_summed_in_place(static_cast<std::size_t>(tensor));
+    require_pointer(is_in_place, "is_in_place");
+    const bool is = reducers().find(reducer)->is_summed_in_place(id_of(tensor));
     *is_in_place = is ? 1 : 0;
   });
 }
 
 tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out) {
-  return guard([&] { reducers().find(reducer)->finish(static_cast<std::size_t>(tensor), out); });
+  return guard([&] { reducers().find(reducer)->finish(id_of(tensor), out); });
 }
 
 tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** data, void** lease) {
   return guard([&] {
+    require_pointer(data, "data");
+    require_pointer(lease, "lease");
     *data = nullptr;
     *lease = nullptr;
-    auto lent = reducers().find(reducer)->lend(static_cast<std::size_t>(tensor));
+    auto lent = reducers().find(reducer)->lend(id_of(tensor));
     if (!lent) return;
     *data = lent->data();
     *lease = lent.release();

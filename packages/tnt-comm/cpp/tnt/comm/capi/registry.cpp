@@ -2,6 +2,7 @@
 
 #include "tnt/comm/fusion/gradient_reducer.hpp"
 #include "tnt/comm/group/gatherer.hpp"
+#include "tnt/comm/group/group.hpp"
 
 namespace tnt::comm {
 
@@ -14,6 +15,11 @@ Registry<GradientReducer>& reducers() {
 
 Registry<Gatherer>& gatherers() {
   static auto* registry = new Registry<Gatherer>("Gatherer");
+  return *registry;
+}
+
+Registry<Group>& groups() {
+  static auto* registry = new Registry<Group>("group");
   return *registry;
 }
 

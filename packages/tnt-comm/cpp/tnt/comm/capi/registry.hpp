@@ -41,6 +41,14 @@ class Registry {
   void close(std::int64_t handle) {
     if (is_forked_child()) return;
     find(handle)->close();
+    remove(handle);
+  }
+
+  /// Forgets the object, which is destroyed when nobody uses it any more. Nothing in a
+  /// forked child.
+  void remove(std::int64_t handle) {
+    if (is_forked_child()) return;
+    const std::shared_ptr<Object> object = find(handle);  // destroyed without the lock
     const std::unique_lock lock(mutex_);
     objects_.erase(handle);
   }
@@ -52,6 +60,7 @@ class Registry {
   std::int64_t last_handle_ = 0;
 };
 
+class Group;
 class GradientReducer;
 class Gatherer;
 
@@ -59,5 +68,8 @@ class Gatherer;
 /// that a handle from Python works in C.
 TNT_COMM_EXPORT Registry<GradientReducer>& reducers();
 TNT_COMM_EXPORT Registry<Gatherer>& gatherers();
+
+/// The groups that C programs have created.
+Registry<Group>& groups();
 
 }  // namespace tnt::comm

@@ -247,6 +247,7 @@ void GradientReducer::launch(FusedTensors& bucket) {
 
 void GradientReducer::wait_for_sum(Tensor& tensor, double timeout_s,
                                    const InterruptCheck& check_interrupt) {
+  if (timeout_s <= 0) timeout_s = timeout_s_.load();
   const double limit_s = timeout_s > 0 ? timeout_s : group_->timeout_s();
   try {
     wait_for(*group_, *tensor.bucket->allreduce, static_cast<std::uint32_t>(tensor.step + 1),

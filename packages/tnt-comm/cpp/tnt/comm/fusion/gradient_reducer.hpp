@@ -36,6 +36,7 @@ class TNT_COMM_EXPORT GradientReducer {
   ~GradientReducer();
 
   std::size_t num_tensors() const { return tensors_.size(); }
+  std::size_t num_buckets() const { return buckets_.size(); }
   const TensorSpec& tensor(std::size_t id) const;
 
   /// Packs scale * data. Never waits for another rank.
@@ -51,7 +52,7 @@ class TNT_COMM_EXPORT GradientReducer {
   bool is_summed_in_place(std::size_t id) const;
 
   /// Waits, then writes the sum to `out`, which may be null after start_into().
-  /// `timeout_s` <= 0: the job's.
+  /// `timeout_s` <= 0: that of set_timeout().
   void finish(std::size_t id, void* out, double timeout_s = 0,
               const InterruptCheck& check_interrupt = {});
 
@@ -62,6 +63,9 @@ class TNT_COMM_EXPORT GradientReducer {
   /// before the call: finish() it.
   std::unique_ptr<Lease> lend(std::size_t id, double timeout_s = 0,
                               const InterruptCheck& check_interrupt = {});
+
+  /// The longest wait of calls that say none; <= 0: the job's, as at the beginning.
+  void set_timeout(double timeout_s) { timeout_s_.store(timeout_s); }
 
   /// Later calls are usage errors. Local; memory is freed when nobody uses it.
   void close() { is_closed_.store(true); }
@@ -88,6 +92,7 @@ class TNT_COMM_EXPORT GradientReducer {
   std::vector<Tensor*> tensors_;  // of the buckets, in the plan's order
   std::vector<std::shared_ptr<FusedTensors>> buckets_;
   std::unique_ptr<PhaseTrack> phase_track_;  // null without a timeline
+  std::atomic<double> timeout_s_{0};
   std::atomic<bool> is_closed_{false};
 };
 

@@ -80,6 +80,7 @@ std::shared_ptr<Gatherer::Step> Gatherer::current(const char* call) {
 std::shared_ptr<Gatherer::Step> Gatherer::wait_for_current(const char* call, double timeout_s,
                                                            const InterruptCheck& check_interrupt) {
   std::shared_ptr<Step> step = current(call);
+  if (timeout_s <= 0) timeout_s = timeout_s_.load();
   const double limit_s = timeout_s > 0 ? timeout_s : group_->timeout_s();
   wait_for(*group_, *step->operation, 1, limit_s, check_interrupt);
   return step;

@@ -39,6 +39,9 @@ class TNT_COMM_EXPORT Gatherer {
   RecycledMemory take(std::vector<std::size_t>& num_bytes, double timeout_s = 0,
                       const InterruptCheck& check_interrupt = {});
 
+  /// The longest wait of calls that say none; <= 0: the job's, as at the beginning.
+  void set_timeout(double timeout_s) { timeout_s_.store(timeout_s); }
+
   /// Later calls are usage errors. Local.
   void close() { is_closed_.store(true); }
 
@@ -61,6 +64,7 @@ class TNT_COMM_EXPORT Gatherer {
   RowId row_ = 0;                                               // of the timeline, if there is one
   std::mutex mutex_;
   std::shared_ptr<Step> step_;  // null between the steps
+  std::atomic<double> timeout_s_{0};
   std::atomic<bool> is_closed_{false};
 };
 

@@ -1,0 +1,64 @@
+#include "tnt/comm/capi/arguments.hpp"
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/memory_size.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/capi/registry.hpp"
+#include "tnt/comm/group/group.hpp"
+
+namespace tnt::comm {
+
+static_assert(static_cast<int>(DType::boolean) == TNT_COMM_BOOL &&
+              static_cast<int>(DType::float32) == TNT_COMM_FLOAT32 &&
+              kNumDTypes == TNT_COMM_BOOL + 1);
+static_assert(static_cast<int>(ReduceOp::sum) == TNT_COMM_SUM &&
+              static_cast<int>(ReduceOp::lor) == TNT_COMM_OR && kNumReduceOps == TNT_COMM_OR + 1);
+
+DType checked_dtype(tnt_comm_dtype dtype, const char* argument) {
+  const auto number = static_cast<std::int64_t>(dtype);
+  if (number >= 0 && number < static_cast<std::int64_t>(kNumDTypes)) {
+    return static_cast<DType>(number);
+  }
+  throw UsageError(text("`", argument, "` must be a tnt_comm_dtype, TNT_COMM_FLOAT16 (0) to ",
+                        "TNT_COMM_BOOL (", kNumDTypes - 1, "). Received: ", number, "."));
+}
+
+ReduceOp checked_op(tnt_comm_op op) {
+  const auto number = static_cast<std::int64_t>(op);
+  if (number >= 0 && number < static_cast<std::int64_t>(kNumReduceOps)) {
+    return static_cast<ReduceOp>(number);
+  }
+  throw UsageError(text("`op` must be a tnt_comm_op, TNT_COMM_SUM (0) to TNT_COMM_OR (",
+                        kNumReduceOps - 1, "). Received: ", number, "."));
+}
+
+double checked_timeout(double timeout_s) {
+  if (timeout_s >= 0) return timeout_s;
+  throw UsageError(text("`timeout_s` must be a number of seconds, or 0 for the job's timeout. ",
+                        "Received: timeout_s=", timeout_s, "."));
+}
+
+void require_pointer(const void* pointer, const char* argument) {
+  if (pointer == nullptr) throw UsageError(text("`", argument, "` must not be NULL."));
+}
+
+std::size_t checked_bytes(const void* array, std::uint64_t count, DType dtype,
+                          const char* argument) {
+  const std::size_t num_bytes = bytes_in_memory(count, size_of(dtype), text("`", argument, "`"));
+  if (num_bytes > 0) require_pointer(array, argument);
+  return num_bytes;
+}
+
+void require_apart(const void* in, std::size_t in_bytes, const void* out, std::size_t out_bytes) {
+  const auto in_begin = reinterpret_cast<std::uintptr_t>(in);
+  const auto out_begin = reinterpret_cast<std::uintptr_t>(out);
+  if (in_bytes == 0 || out_bytes == 0) return;
+  if (in_begin >= out_begin + out_bytes || out_begin >= in_begin + in_bytes) return;
+  throw UsageError("`out` must not overlap `in`; give it memory of its own.");
+}
+
+std::shared_ptr<Group> group_of(std::int64_t handle) {
+  return handle == TNT_GROUP_WORLD ? Group::world() : groups().find(handle);
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,279 @@
+/* Calls of the C interface on several ranks; the argument says which. Exit status 0, or
+ * the line of the first check that failed, on stderr. */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tnt/comm/tnt_comm.h"
+
+#define CHECK(condition)                                            \
+  do {                                                              \
+    if (!(condition)) {                                             \
+      fprintf(stderr, "rank %d, line %d: %s\n%s\n", (int)rank,      \
+              __LINE__, #condition, tnt_comm_last_error());         \
+      exit(1);                                                      \
+    }                                                               \
+  } while (0)
+#define CHECK_OK(call) CHECK((call) == TNT_COMM_OK)
+
+enum { MOST_RANKS = 8, JOB_TIMEOUT = 0 };
+
+static int32_t rank = -1;
+static int32_t size = -1;
+
+static void join(void) {
+  int32_t local = -1;
+  CHECK_OK(tnt_comm_init());
+  CHECK_OK(tnt_comm_rank(&rank));
+  CHECK_OK(tnt_comm_size(&size));
+  CHECK_OK(tnt_comm_local_rank(&local));
+  CHECK(local == rank);
+  CHECK_OK(tnt_comm_local_size(&local));
+  CHECK(local == size);
+}
+
+static void check_collectives(int64_t group, int32_t own, int32_t members) {
+  int32_t mine[4] = {own + 1, own + 1, own + 1, own + 1};
+  int32_t sums[4] = {0, 0, 0, 0};
+  double root_value = own == members - 1 ? 7.5 : 0.0;
+  int16_t block[MOST_RANKS];
+  int16_t blocks[MOST_RANKS * MOST_RANKS];
+  uint64_t counts[MOST_RANKS];
+  uint8_t rows[(MOST_RANKS + 1) * 2];
+  uint8_t part[4] = {0, 0, 0, 0};
+  const int32_t sum = members * (members + 1) / 2;
+
+  CHECK_OK(tnt_group_barrier(group, JOB_TIMEOUT));
+  CHECK_OK(tnt_group_allreduce(group, mine, sums, 4, TNT_COMM_INT32, TNT_COMM_SUM, 60.0));
+  for (int i = 0; i < 4; ++i) CHECK(sums[i] == sum);
+  CHECK_OK(tnt_group_allreduce(group, mine, mine, 4, TNT_COMM_INT32, TNT_COMM_MAX, JOB_TIMEOUT));
+  for (int i = 0; i < 4; ++i) CHECK(mine[i] == members);
+  CHECK_OK(tnt_group_broadcast(group, &root_value, 1, TNT_COMM_FLOAT64, members - 1, INFINITY));
+  CHECK(root_value == 7.5);
+
+  /* Member r gives r elements of value r. */
+  for (int i = 0; i < own; ++i) block[i] = (int16_t)own;
+  CHECK_OK(tnt_group_allgather(group, block, (uint64_t)own, TNT_COMM_INT16, blocks,
+                               MOST_RANKS * MOST_RANKS, counts, JOB_TIMEOUT));
+  for (int32_t r = 0, k = 0; r < members; ++r) {
+    CHECK(counts[r] == (uint64_t)r);
+    for (int32_t i = 0; i < r; ++i, ++k) CHECK(blocks[k] == r);
+  }
+  /* Only the first has too little room. */
+  memset(counts, 0, sizeof counts);
+  {
+    const uint64_t capacity = own == 0 ? 0 : MOST_RANKS * MOST_RANKS;
+    const int is_short = own == 0 && members > 1;
+    const tnt_comm_status status = tnt_group_allgather(
+        group, block, (uint64_t)own, TNT_COMM_INT16, blocks, capacity, counts, JOB_TIMEOUT);
+    CHECK(status == (is_short ? TNT_COMM_USAGE : TNT_COMM_OK));
+    CHECK(counts[members - 1] == (uint64_t)(members - 1));
+  }
+
+  /* One row more than members, of two elements: the first member gets two rows. */
+  for (int i = 0; i < (members + 1) * 2; ++i) rows[i] = (uint8_t)(i + own);
+  CHECK_OK(tnt_group_reduce_scatter(group, rows, part, (uint64_t)members + 1, 2, TNT_COMM_UINT8,
+                                    TNT_COMM_MIN, JOB_TIMEOUT));
+  for (int i = 0; i < (own == 0 ? 4 : 2); ++i) CHECK(part[i] == (own == 0 ? 0 : 2 + 2 * own) + i);
+}
+
+static void check_groups(void) {
+  int32_t all[MOST_RANKS];
+  int32_t alone = rank;
+  int64_t group = -1;
+  int64_t single = -1;
+  int32_t number = -1;
+
+  for (int32_t r = 0; r < size; ++r) all[r] = r;
+  CHECK_OK(tnt_group_size(TNT_GROUP_WORLD, &number));
+  CHECK(number == size);
+  check_collectives(TNT_GROUP_WORLD, rank, size);
+
+  CHECK_OK(tnt_group_create(all, size, &group));
+  CHECK_OK(tnt_group_create(&alone, 1, &single));
+  CHECK(group != single);
+  check_collectives(group, rank, size);
+  check_collectives(single, 0, 1);
+  CHECK_OK(tnt_group_rank(group, &number));
+  CHECK(number == rank);
+  CHECK_OK(tnt_group_rank(single, &number));
+  CHECK(number == 0);
+  CHECK_OK(tnt_group_close(group));
+  CHECK_OK(tnt_group_close(single));
+  CHECK(tnt_group_barrier(group, JOB_TIMEOUT) == TNT_COMM_USAGE);
+  CHECK(tnt_group_close(group) == TNT_COMM_USAGE);
+
+  if (size < 3) return;
+  /* Ranks that are no neighbours. */
+  if (rank != 1) {
+    int32_t ends[2] = {0, 2};
+    CHECK_OK(tnt_group_create(ends, 2, &group));
+    check_collectives(group, rank / 2, 2);
+    CHECK_OK(tnt_group_close(group));
+  }
+}
+
+static void check_reducer(tnt_comm_dtype wire_dtype) {
+  static float large[20000];
+  static const tnt_tensor_spec tensors[4] = {{"large", TNT_COMM_FLOAT32, 20000},
+                                             {NULL, TNT_COMM_FLOAT32, 3},
+                                             {"empty", TNT_COMM_FLOAT32, 0},
+                                             {"counts", TNT_COMM_INT64, 2}};
+  const float factor = (float)(size * (size + 1) / 2);
+  float small[3] = {0.5F, 1.0F, 1.5F};
+  int64_t counts[2] = {rank, 1};
+  int64_t reducer = -1;
+  uint64_t number = 0;
+
+  CHECK_OK(tnt_reducer_create(TNT_GROUP_WORLD, tensors, 4, 1 << 20, wire_dtype, NULL, &reducer));
+  CHECK_OK(tnt_reducer_num_tensors(reducer, &number));
+  CHECK(number == 4);
+  CHECK_OK(tnt_reducer_num_buckets(reducer, &number));
+  CHECK(number == 2);
+  CHECK_OK(tnt_reducer_num_bytes(reducer, &number));
+  CHECK(number == 20003 * 4 + 2 * 8);
+  CHECK_OK(tnt_reducer_tensor_bytes(reducer, 3, &number));
+  CHECK(number == 16);
+  CHECK(tnt_reducer_tensor_bytes(reducer, 4, &number) == TNT_COMM_USAGE);
+  for (int step = 0; step < 3; ++step) {
+    for (int i = 0; i < 20000; ++i) large[i] = (float)(i % 16);
+    CHECK(tnt_reducer_start(reducer, 0, NULL, 1.0) == TNT_COMM_USAGE);
+    CHECK_OK(tnt_reducer_start_into(reducer, 0, large, large, rank + 1, NULL, NULL));
+    CHECK_OK(tnt_reducer_start(reducer, 1, small, rank + 1));
+    CHECK_OK(tnt_reducer_start(reducer, 2, NULL, 1.0));
+    CHECK_OK(tnt_reducer_start(reducer, 3, counts, 1.0));
+    CHECK_OK(tnt_reducer_finish(reducer, 0, NULL));
+    {
+      float sums[3];
+      int64_t total[2];
+      CHECK_OK(tnt_reducer_finish(reducer, 1, sums));
+      CHECK_OK(tnt_reducer_finish(reducer, 2, NULL));
+      CHECK_OK(tnt_reducer_finish(reducer, 3, total));
+      for (int i = 0; i < 3; ++i) CHECK(sums[i] == factor * small[i]);
+      for (int i = 0; i < 20000; ++i) CHECK(large[i] == factor * (float)(i % 16));
+      CHECK(total[0] == size * (size - 1) / 2 && total[1] == size);
+    }
+  }
+  CHECK_OK(tnt_reducer_close(reducer));
+  CHECK(tnt_reducer_num_tensors(reducer, &number) == TNT_COMM_USAGE);
+}
+
+static void check_gatherer(void) {
+  uint64_t sizes[MOST_RANKS];
+  uint64_t total = 0;
+  char blocks[MOST_RANKS * MOST_RANKS];
+  int64_t gatherer = -1;
+  int32_t number = -1;
+
+  CHECK_OK(tnt_gatherer_create(TNT_GROUP_WORLD, "names", &gatherer));
+  CHECK_OK(tnt_gatherer_size(gatherer, &number));
+  CHECK(number == size);
+  CHECK_OK(tnt_gatherer_set_timeout(gatherer, 60.0));
+  CHECK(tnt_gatherer_start(gatherer, NULL, 1) == TNT_COMM_USAGE);
+  CHECK_OK(tnt_gatherer_start(gatherer, "abcdefgh", (uint64_t)rank));
+  CHECK_OK(tnt_gatherer_wait(gatherer, sizes, &total));
+  for (int32_t r = 0; r < size; ++r) CHECK(sizes[r] == (uint64_t)r);
+  CHECK(total == (uint64_t)(size * (size - 1) / 2));
+  if (total > 0) CHECK(tnt_gatherer_finish(gatherer, NULL) == TNT_COMM_USAGE);
+  CHECK_OK(tnt_gatherer_finish(gatherer, blocks));
+  if (size == 3) CHECK(memcmp(blocks, "aab", 3) == 0);
+  CHECK_OK(tnt_gatherer_close(gatherer));
+  CHECK(tnt_gatherer_size(gatherer, &number) == TNT_COMM_USAGE);
+}
+
+/* A wrong argument is found before anything is sent, whichever rank makes it. */
+static void check_arguments(void) {
+  float values[4] = {0, 0, 0, 0};
+  uint64_t number = 0;
+  int64_t handle = -1;
+  int32_t self = rank;
+  const tnt_tensor_spec wrong = {"x", (tnt_comm_dtype)77, 1};
+  const int64_t world = TNT_GROUP_WORLD;
+
+#define CHECK_USAGE(call, part)                           \
+  CHECK((call) == TNT_COMM_USAGE);                        \
+  CHECK(tnt_comm_last_status() == TNT_COMM_USAGE);        \
+  CHECK(strstr(tnt_comm_last_error(), part) != NULL)
+
+  CHECK_USAGE(tnt_comm_rank(NULL), "`rank`");
+  CHECK_USAGE(tnt_group_create(NULL, 1, &handle), "`ranks`");
+  CHECK_USAGE(tnt_group_create(&self, 0, &handle), "num_ranks=0");
+  CHECK_USAGE(tnt_group_create(&self, 1, NULL), "`group`");
+  CHECK_USAGE(tnt_group_close(world), "handle 0");
+  CHECK_USAGE(tnt_group_barrier(world, -1.0), "timeout_s=-1");
+  CHECK_USAGE(tnt_group_barrier(world, (double)NAN), "timeout_s=");
+  CHECK_USAGE(tnt_group_barrier(99, 0), "handle 99");
+  CHECK_USAGE(tnt_group_allreduce(world, values, NULL, 4, TNT_COMM_FLOAT32, TNT_COMM_SUM, 0), "`out`");
+  CHECK_USAGE(tnt_group_allreduce(world, values, values + 1, 2, TNT_COMM_FLOAT32, TNT_COMM_SUM, 0),
+              "overlap");
+  CHECK_USAGE(tnt_group_allreduce(world, values, values, 4, (tnt_comm_dtype)10, TNT_COMM_SUM, 0),
+              "`dtype`");
+  CHECK_USAGE(tnt_group_allreduce(world, values, values, 4, TNT_COMM_FLOAT32, (tnt_comm_op)6, 0),
+              "`op`");
+  CHECK_USAGE(tnt_group_allreduce(world, values, values, 4, TNT_COMM_BOOL, TNT_COMM_SUM, 0),
+              "'sum' is not defined");
+  CHECK_USAGE(tnt_group_allreduce(world, values, values, UINT64_MAX / 2, TNT_COMM_FLOAT32,
+                                  TNT_COMM_SUM, 0),
+              "more than any memory holds");
+  CHECK_USAGE(tnt_group_broadcast(world, values, 4, TNT_COMM_FLOAT32, size, 0), "`root`");
+  CHECK_USAGE(tnt_group_reduce_scatter(world, values, values, UINT64_MAX / 2, 8, TNT_COMM_INT8,
+                                       TNT_COMM_SUM, 0),
+              "more than any memory holds");
+  CHECK_USAGE(tnt_reducer_create(world, NULL, 1, 0, TNT_COMM_FLOAT32, "x", &handle), "`tensors`");
+  CHECK_USAGE(tnt_reducer_create(world, &wrong, 1, 0, TNT_COMM_FLOAT32, "x", &handle), "77");
+  CHECK_USAGE(tnt_reducer_create(world, NULL, 0, 0, TNT_COMM_INT8, "x", &handle), "int8");
+  CHECK_USAGE(tnt_reducer_num_tensors(-5, &number), "handle -5");
+  CHECK_USAGE(tnt_gatherer_create(world, NULL, &handle), "`name`");
+  CHECK_USAGE(tnt_gatherer_create(world, "x", NULL), "`gatherer`");
+#undef CHECK_USAGE
+}
+
+static void check_values(void) {
+  check_arguments();
+  check_groups();
+  check_reducer(TNT_COMM_FLOAT32);
+  check_reducer(TNT_COMM_BFLOAT16);
+  check_gatherer();
+}
+
+/* Rank 0 waits in vain for rank 1, which waits outside of the library until rank 0 has
+ * seen all timeouts. A broken group does not break the others. */
+static void check_timeouts(void) {
+  static const tnt_tensor_spec tensor = {"x", TNT_COMM_FLOAT32, 4};
+  float values[4] = {1, 2, 3, 4};
+  int32_t all[2] = {0, 1};
+  int64_t groups[3];
+  int64_t reducer = -1;
+  int64_t gatherer = -1;
+
+  for (int i = 0; i < 3; ++i) CHECK_OK(tnt_group_create(all, 2, &groups[i]));
+  CHECK_OK(tnt_reducer_create(groups[1], &tensor, 1, 0, TNT_COMM_FLOAT32, NULL, &reducer));
+  CHECK_OK(tnt_gatherer_create(groups[2], "rows", &gatherer));
+  if (rank == 0) {
+    CHECK(tnt_group_barrier(groups[0], 0.05) == TNT_COMM_TIMEOUT);
+    CHECK(tnt_comm_last_status() == TNT_COMM_TIMEOUT);
+    CHECK(tnt_group_barrier(groups[0], 0.05) == TNT_COMM_TIMEOUT); /* it is broken */
+    CHECK(tnt_reducer_set_timeout(reducer, -1.0) == TNT_COMM_USAGE);
+    CHECK_OK(tnt_reducer_set_timeout(reducer, 0.05));
+    CHECK_OK(tnt_reducer_start(reducer, 0, values, 1.0));
+    CHECK(tnt_reducer_finish(reducer, 0, values) == TNT_COMM_TIMEOUT);
+    CHECK_OK(tnt_gatherer_set_timeout(gatherer, 0.05));
+    CHECK_OK(tnt_gatherer_start(gatherer, values, 4));
+    CHECK(tnt_gatherer_wait(gatherer, NULL, NULL) == TNT_COMM_TIMEOUT);
+  }
+  CHECK_OK(tnt_group_barrier(TNT_GROUP_WORLD, JOB_TIMEOUT));
+}
+
+int main(int argc, char** argv) {
+  join();
+  if (argc > 1 && strcmp(argv[1], "timeouts") == 0) {
+    check_timeouts();
+  } else {
+    check_values();
+  }
+  CHECK_OK(tnt_comm_finalize());
+  CHECK(tnt_group_barrier(TNT_GROUP_WORLD, JOB_TIMEOUT) == TNT_COMM_USAGE);
+  return 0;
+}
