@@ -4,6 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/base/memory_size.hpp"
+#include "tnt/comm/base/text.hpp"
+
 namespace tnt::comm {
 
 Allgather::Allgather(std::shared_ptr<Health> health, std::shared_ptr<ChannelState> state,
@@ -18,8 +21,9 @@ void Allgather::on_match() {
   std::size_t longest = 0;
   std::size_t end = 0;
   for (int member = 0; member < channel().size(); ++member) {
-    const std::uint64_t count = descriptor_of(member).count;
-    const std::size_t num_bytes = count * size_of(descriptor().dtype);
+    const std::size_t num_bytes =
+        bytes_in_memory(descriptor_of(member).count, size_of(descriptor().dtype),
+                        text("The block of member ", member));
     longest = std::max(longest, num_bytes);
     end += num_bytes;
     gathered_->ends.push_back(end);

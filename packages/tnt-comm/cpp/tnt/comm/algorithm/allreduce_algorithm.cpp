@@ -15,7 +15,8 @@ constexpr std::array<std::string_view, 6> kNames = {
 }  // namespace
 
 std::string_view name_of(AllreduceAlgorithm algorithm) {
-  return kNames[static_cast<std::size_t>(algorithm)];
+  const auto index = static_cast<std::size_t>(algorithm);
+  return index < kNames.size() ? kNames[index] : "unknown";  // what another rank sends may be
 }
 
 AllreduceAlgorithm parse_allreduce_algorithm(const std::string& name) {

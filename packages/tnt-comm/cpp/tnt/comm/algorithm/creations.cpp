@@ -44,6 +44,12 @@ struct Creations::Record {
     store_text(record.what, what);
     return record;
   }
+
+  std::string text() const { return {what.data(), ::strnlen(what.data(), what.size())}; }
+  Error error() const {
+    const bool is_known = kind <= static_cast<std::uint32_t>(ErrorKind::mismatch);
+    return {is_known ? static_cast<ErrorKind>(kind) : ErrorKind::comm, text()};
+  }
 };
 
 Error creation_failure(const std::string& title, int rank, const Error& error) {
@@ -97,7 +103,7 @@ std::optional<std::string> Creations::awaited_by(int rank) const {
   if (segment_->poll(rank, notification_of(Area::notices)) != num_told) return {};
   const auto begun = num_begun_.find(record.id.members);
   if (begun != num_begun_.end() && begun->second > record.id.use) return {};
-  return record.what.data();
+  return record.text();
 }
 
 void Creations::refuse(const std::string& reason) {
@@ -114,7 +120,7 @@ std::optional<std::string> Creations::refusal() const {
   for (int rank = 0; rank < segment_->size(); ++rank) {
     if (rank == segment_->rank()) continue;
     if (segment_->poll(rank, notification_of(Area::refusals)) == 0) continue;
-    return read(place_of(Area::refusals, rank)).what.data();
+    return read(place_of(Area::refusals, rank)).text();
   }
   return {};
 }
@@ -146,8 +152,7 @@ std::optional<Error> Creations::failure_of_others(const std::vector<int>& member
       const Record record = read(place_of(Area::failures, rank, slot));
       if (!(record.id == id) || record.kind == 0) continue;
       if (segment_->poll(rank, notification) != num_told) break;  // it may be overwritten
-      return creation_failure(title, rank,
-                              {static_cast<ErrorKind>(record.kind), record.what.data()});
+      return creation_failure(title, rank, record.error());
     }
   }
   return {};

@@ -99,7 +99,8 @@ std::optional<Error> Health::failure_of_others() const {
     // A mismatch is everybody's; for the rest, the other rank is what is lost.
     return Error(kind == ErrorKind::mismatch ? kind : ErrorKind::peer_lost,
                  text("rank ", world_rank(), ": group '", group_name_, "' was given up by rank ",
-                      world_rank_of(member), ", which reports: ", report.what));
+                      world_rank_of(member), ", which reports: ",
+                      std::string(report.what, ::strnlen(report.what, sizeof report.what))));
   }
   return std::nullopt;
 }

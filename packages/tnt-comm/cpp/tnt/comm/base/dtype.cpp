@@ -15,6 +15,12 @@ constexpr std::array<std::size_t, kNumDTypes> kDTypeSizes = {2, 2, 4, 8, 1, 2, 4
 constexpr std::array<std::string_view, kNumReduceOps> kOpNames = {"sum", "prod", "min",
                                                                   "max", "and",  "or"};
 
+// Numbers that other ranks send may be none of ours.
+template <typename Names>
+std::string_view name_at(const Names& names, std::size_t index) {
+  return index < names.size() ? names[index] : "unknown";
+}
+
 template <typename Names>
 std::size_t index_of(const Names& names, std::string_view name, std::string_view what) {
   std::string known;
@@ -37,11 +43,11 @@ bool is_floating(DType dtype) {
 }
 
 std::string_view name_of(DType dtype) {
-  return kDTypeNames[static_cast<std::size_t>(dtype)];
+  return name_at(kDTypeNames, static_cast<std::size_t>(dtype));
 }
 
 std::string_view name_of(ReduceOp op) {
-  return kOpNames[static_cast<std::size_t>(op)];
+  return name_at(kOpNames, static_cast<std::size_t>(op));
 }
 
 DType parse_dtype(std::string_view name) {

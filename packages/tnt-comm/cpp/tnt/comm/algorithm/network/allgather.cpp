@@ -4,7 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/base/memory_size.hpp"
 #include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 
@@ -47,7 +49,9 @@ void NetworkAllgather::on_agreement() {
   std::size_t longest = 0;
   std::size_t end = 0;
   for (int member = 0; member < channel().size(); ++member) {
-    const std::size_t num_bytes = agreement().count_of(member) * size_of(descriptor().dtype);
+    const std::size_t num_bytes =
+        bytes_in_memory(agreement().count_of(member), size_of(descriptor().dtype),
+                        text("The block of member ", member));
     longest = std::max(longest, num_bytes);
     end += num_bytes;
     gathered_->ends.push_back(end);

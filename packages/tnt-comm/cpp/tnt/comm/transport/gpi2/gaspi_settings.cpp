@@ -37,6 +37,10 @@ Config read(const GaspiLibrary& library) {
   return config;
 }
 
+bool is_port(std::uint32_t number) {
+  return number >= 1024 && number <= 65535;
+}
+
 // gaspi_config_set takes the structure by value, so its size is part of the call.
 template <std::size_t kBytes>
 int set_by_value(void* function, const Config& config) {
@@ -79,17 +83,19 @@ GaspiSettings read_gaspi_settings(const GaspiLibrary& library) {
   settings.num_segments = static_cast<int>(config.number(layout.segment_max));
   settings.num_notifications = config.number(layout.notification_num);
   const std::uint32_t port = config.number(layout.sn_port);
+  const std::uint32_t tcp_port = config.number(layout.tcp_port);
   const bool is_plausible = settings.num_queues >= 2 && settings.num_queues <= 16 &&
                             settings.queue_capacity >= 256 && settings.queue_capacity <= 4096 &&
                             settings.num_segments >= 2 && settings.num_segments <= 255 &&
-                            settings.num_notifications >= 1024 && port >= 1024 && port <= 65535;
+                            settings.num_notifications >= 1024 && is_port(port) &&
+                            (config.number(layout.network) != kEthernet || is_port(tcp_port));
   if (!is_plausible) {
-    throw Error(
-        ErrorKind::comm,
-        text("The settings of '", library.path, "' cannot be those of GPI-2 ", layout.name,
-             " (queues ", settings.num_queues, ", queue length ", settings.queue_capacity,
-             ", segments ", settings.num_segments, ", notifications ", settings.num_notifications,
-             ", port ", port, "). Install a GPI-2 of a supported version as it was released."));
+    throw Error(ErrorKind::comm,
+                text("The settings of '", library.path, "' cannot be those of GPI-2 ", layout.name,
+                     " (queues ", settings.num_queues, ", queue length ", settings.queue_capacity,
+                     ", segments ", settings.num_segments, ", notifications ",
+                     settings.num_notifications, ", port ", port, ", TCP port ", tcp_port,
+                     "). Install a GPI-2 of a supported version as it was released."));
   }
   return settings;
 }

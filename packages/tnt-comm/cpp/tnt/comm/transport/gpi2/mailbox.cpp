@@ -66,7 +66,8 @@ bool Mailbox::is_delivered(int rank) const {
 void Mailbox::take_from(int rank) {
   Correspondent& other = correspondent(rank);
   const std::uint64_t beats = gaspi_.take_notification(segment_, slot(rank, Counter::beats));
-  const std::uint64_t num_messages = poll(rank, Counter::messages, other.num_received);
+  const std::uint64_t num_messages =
+      poll(rank, Counter::messages, other.num_received, other.num_received + kDepth);
   if (beats != 0 || num_messages != other.num_received) peers_.heard_from(rank);
   if (num_messages == other.num_received) return;
   while (other.num_received < num_messages) {
@@ -79,7 +80,7 @@ void Mailbox::take_from(int rank) {
 
 void Mailbox::send_to(int rank) {
   Correspondent& other = correspondent(rank);
-  other.num_taken_by_it = poll(rank, Counter::taken, other.num_taken_by_it);
+  other.num_taken_by_it = poll(rank, Counter::taken, other.num_taken_by_it, other.num_sent);
   if (!peers_.is_reachable(rank)) {
     other.waiting.clear();
     return;
@@ -125,9 +126,14 @@ void Mailbox::post(int rank, Function&& function) {
   }
 }
 
-std::uint64_t Mailbox::poll(int sender, Counter which, std::uint64_t newest) {
+// A count beyond `most` would make this rank read or send what is not there.
+std::uint64_t Mailbox::poll(int sender, Counter which, std::uint64_t newest, std::uint64_t most) {
   const std::uint32_t word = gaspi_.take_notification(segment_, slot(sender, which));
-  return word == 0 ? newest : counter_of_word(word, newest);
+  const std::uint64_t count = word == 0 ? newest : counter_of_word(word, newest);
+  if (count <= most) return count;
+  throw Error(ErrorKind::comm,
+              text("rank ", sender, " counts ", count, " control messages where at most ", most,
+                   " can have been sent: what GPI-2 delivers is not what that rank has sent."));
 }
 
 // Incoming places of all ranks, then outgoing ones.

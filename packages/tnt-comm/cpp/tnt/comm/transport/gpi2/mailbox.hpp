@@ -63,7 +63,7 @@ class Mailbox {
   Correspondent& correspondent(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   std::size_t slot(int sender, Counter which) const;
   void announce(int rank, Counter which, std::uint64_t value);
-  std::uint64_t poll(int sender, Counter which, std::uint64_t newest);
+  std::uint64_t poll(int sender, Counter which, std::uint64_t newest, std::uint64_t most);
   std::size_t place(bool is_outgoing, int rank, std::uint64_t index) const;
   template <typename Function>
   void post(int rank, Function&& function);

@@ -24,11 +24,13 @@ void PeerTable::joined(int rank, const std::string& host, int pid) {
 }
 
 void PeerTable::left(int rank, PeerState state, const std::string& reason) {
+  // It comes from another rank, and may be none of the states.
+  const bool is_end = state == PeerState::finished || state == PeerState::failed;
   const std::lock_guard lock(mutex_);
   const PeerState known = peer(rank).state;
   if (known == PeerState::finished || known == PeerState::failed) return;
   peer(rank).reason = reason;
-  set_state(rank, state);
+  set_state(rank, is_end ? state : PeerState::dead);
 }
 
 void PeerTable::lost(int rank) {

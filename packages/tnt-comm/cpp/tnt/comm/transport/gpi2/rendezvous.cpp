@@ -1,8 +1,18 @@
 #include "tnt/comm/transport/gpi2/rendezvous.hpp"
 
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/text.hpp"
+
 namespace tnt::comm {
 
 void Rendezvous::note(int from, const ControlMessage& message) {
+  if (message.kind < ControlKind::creating || message.kind > ControlKind::released) {
+    throw Error(ErrorKind::mismatch,
+                text("rank ", from, " has sent a message of kind ",
+                     static_cast<std::uint32_t>(message.kind),
+                     ", which this rank does not know. Start all ranks with the same version of"
+                     " tnt-comm."));
+  }
   const std::lock_guard lock(mutex_);
   Said& said = said_[{message.text(), from}];
   switch (message.kind) {

@@ -25,6 +25,11 @@ std::uint32_t encode(PeerState state) {
   return 1 + static_cast<std::uint32_t>(state);
 }
 
+// Of a rank that has joined. What is none of the states is no sign of life.
+PeerState decode(std::uint32_t state) {
+  return state <= encode(PeerState::dead) ? static_cast<PeerState>(state - 1) : PeerState::dead;
+}
+
 std::uint64_t monotonic_ns() {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
@@ -209,7 +214,7 @@ PeerStatus ControlSegment::status_of(int rank) const {
     status.state = PeerState::starting;
     return status;
   }
-  status.state = static_cast<PeerState>(state - 1);
+  status.state = decode(state);
   status.host = load_text(peer.host);
   status.pid = peer.pid;
   const std::uint64_t now = monotonic_ns();
@@ -219,7 +224,7 @@ PeerStatus ControlSegment::status_of(int rank) const {
   if (status.state == PeerState::running && !is_alive(peer, rank)) {
     // It may have said goodbye between the two looks.
     const std::uint32_t latest = peer.state.load(std::memory_order_acquire);
-    status.state = latest == state ? PeerState::dead : static_cast<PeerState>(latest - 1);
+    status.state = latest == state ? PeerState::dead : decode(latest);
     status.reason =
         status.state == PeerState::dead ? ended_.end_of(rank).value_or("") : load_text(peer.reason);
   }

@@ -1,0 +1,153 @@
+// What other ranks say first, and what they say apart from data.
+
+#include <memory>
+#include <optional>
+
+#include "fuzz.hpp"
+#include "scripted_gaspi.hpp"
+#include "scripted_segment.hpp"
+#include "tnt/comm/algorithm/creations.hpp"
+#include "tnt/comm/algorithm/health.hpp"
+#include "tnt/comm/algorithm/mismatch.hpp"
+#include "tnt/comm/algorithm/network/agreement.hpp"
+#include "tnt/comm/transport/gpi2/data_queues.hpp"
+#include "tnt/comm/transport/gpi2/mailbox.hpp"
+#include "tnt/comm/transport/gpi2/rank_place.hpp"
+#include "tnt/comm/transport/gpi2/rendezvous.hpp"
+#include "tnt/comm/transport/solo_transport.hpp"
+
+namespace tnt::comm::tests {
+namespace {
+
+constexpr int kSize = 3;
+
+TEST(Fuzz, AgreementOnACall) {
+  SoloTransport transport;
+  fuzz([&](Mutator& mutator) {
+    const std::size_t health_bytes = Health::num_bytes(kSize);
+    const auto segment =
+        std::make_shared<ScriptedSegment>(1, kSize, health_bytes + Agreement::num_bytes(kSize));
+    const Health health("fuzz", {0, 1, 2}, segment, transport, nullptr);
+    Agreement agreement(segment, health_bytes, 1);
+    Descriptor descriptor;
+    descriptor.kind = CollectiveKind::allgather;
+    descriptor.count = 100;
+    agreement.begin(descriptor, true);
+    CallNote note;
+    note.give(" from train.py:1");
+    for (int look = 0; look < 8 && !agreement.is_refused() && !agreement.is_reached(); ++look) {
+      mutator.change(segment->local() + health_bytes, Agreement::num_bytes(kSize));
+      segment->set_notification(static_cast<int>(mutator.below(kSize)), 1 + mutator.below(6),
+                                mutator.number());
+      agreement.advance(note);
+    }
+    std::vector<int> missing;
+    agreement.append_missing(missing);
+    for (const int member : missing) EXPECT_LT(static_cast<unsigned>(member), unsigned{kSize});
+    if (agreement.is_refused()) throw mismatch_error(health, agreement.calls());
+  });
+}
+
+TEST(Fuzz, ReportOfARankThatGaveUp) {
+  SoloTransport transport;
+  fuzz([&](Mutator& mutator) {
+    const auto segment = std::make_shared<ScriptedSegment>(1, kSize, Health::num_bytes(kSize));
+    const Health health("fuzz", {0, 1, 2}, segment, transport, nullptr);
+    // Without a zero at its end.
+    if (mutator.below(2) == 0) std::memset(segment->local(), 'x', Health::num_bytes(kSize));
+    mutator.change(segment->local(), Health::num_bytes(kSize));
+    segment->set_notification(2, Health::kNotification, mutator.number());
+    health.check_failures_of_others();
+  });
+}
+
+TEST(Fuzz, NoticesOfCreations) {
+  fuzz([](Mutator& mutator) {
+    const auto segment = std::make_shared<ScriptedSegment>(1, kSize, Creations::num_bytes(kSize));
+    Creations creations(segment, 0, 0);
+    if (mutator.below(2) == 0) std::memset(segment->local(), 'x', Creations::num_bytes(kSize));
+    mutator.change(segment->local(), Creations::num_bytes(kSize));
+    for (NotificationId id = 0; id < Creations::kNumNotifications; ++id) {
+      segment->set_notification(2, id, mutator.number());
+    }
+    const std::optional<std::string> texts[] = {creations.awaited_by(2), creations.refusal()};
+    for (const auto& one : texts) EXPECT_LE(one.value_or("").size(), 1008U);
+  });
+}
+
+RankPlace place_of_rank(int rank) {
+  Environment environment;
+  environment.size = environment.num_nodes = kSize;
+  environment.node_rank = rank;
+  environment.job_id = "abcdef12";
+  return place_of(environment, "fabric");
+}
+
+TEST(Fuzz, HelloOfARank) {
+  fuzz([](Mutator& mutator) {
+    std::vector<RankPlace> places;
+    for (int rank = 0; rank < kSize; ++rank) {
+      ControlMessage hello = hello_of(place_of_rank(rank));
+      if (mutator.below(2) == 0) {
+        mutator.change(reinterpret_cast<std::byte*>(&hello), sizeof hello);
+        mutator.change(reinterpret_cast<std::byte*>(&hello), offsetof(ControlMessage, letters));
+      }
+      places.push_back(place_in(hello));
+    }
+    const std::vector<int> nodes = nodes_of(places);
+    EXPECT_EQ(nodes, (std::vector<int>{0, 1, 2}));
+  });
+}
+
+ControlMessage message_of_kind(std::size_t kind) {
+  switch (kind) {
+    case 0:
+      return creating_message("x", {.num_bytes = 4096, .num_notifications = 3, .num_members = 2});
+    case 1:
+      return ready_message("x", 3);
+    case 2:
+      return released_message("x");
+    default:
+      return hello_of(place_of_rank(1));
+  }
+}
+
+TEST(Fuzz, MessagesInTheMailbox) {
+  fuzz([](Mutator& mutator) {
+    ScriptedGaspi gaspi(kSize);
+    PeerTable peers(0, kSize);
+    DataQueues queues(gaspi, [] {});
+    Rendezvous rendezvous;
+    Mailbox mailbox(gaspi, 0, peers, queues, [&](int from, const ControlMessage& message) {
+      if (message.kind == ControlKind::hello) {
+        const RankPlace place = place_in(message);
+        peers.joined(from, place.host, place.pid);
+      } else if (message.kind == ControlKind::leaving) {
+        peers.left(from, static_cast<PeerState>(message.numbers[0]), message.text());
+      } else {
+        rendezvous.note(from, message);
+      }
+    });
+    for (int look = 0; look < 4; ++look) {
+      for (std::size_t place = 0; place < gaspi.memory().size() / sizeof(ControlMessage); ++place) {
+        ControlMessage message = message_of_kind(mutator.below(4));
+        mutator.change(reinterpret_cast<std::byte*>(&message), sizeof message);
+        mutator.change(reinterpret_cast<std::byte*>(&message), offsetof(ControlMessage, letters));
+        std::memcpy(gaspi.memory().data() + place * sizeof message, &message, sizeof message);
+      }
+      for (std::size_t slot = 0; slot < 3 * kSize; ++slot) {
+        const auto few = static_cast<std::uint32_t>(mutator.below(9));
+        const auto word = static_cast<std::uint32_t>(mutator.number());
+        gaspi.set_notification(slot, mutator.below(2) == 0 ? 0x80000000U | few : word);
+      }
+      mailbox.send(1, released_message("x"));
+      mailbox.exchange();
+    }
+    const PeerStatus status = peers.status_of(1);
+    EXPECT_LE(status.state, PeerState::dead);
+    rendezvous.terms_of("x", 1);
+  });
+}
+
+}  // namespace
+}  // namespace tnt::comm::tests
