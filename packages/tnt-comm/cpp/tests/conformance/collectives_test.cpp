@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <string>
 #include <vector>
 
+#include "errors.hpp"
 #include "naive_tree.hpp"
 #include "networks.hpp"
 #include "tnt/comm/base/partition.hpp"
@@ -49,6 +51,17 @@ TEST_P(Collectives, ReduceScatterGivesEachRankItsPart) {
         ->start_reduce_scatter(input.data(), out.data(), kCount, 1, DType::float32, ReduceOp::sum)
         ->wait(0);
     EXPECT_TRUE(std::equal(out.begin(), out.end(), sum.begin() + static_cast<long>(part.begin)));
+  });
+}
+
+TEST_P(Collectives, BlocksThatNoMemoryHoldsAreRefused) {
+  run_job(GetParam().job, [&](Runtime& runtime) {
+    // Whose bytes, as a number of 64 bits, are none.
+    constexpr std::size_t kCount = std::size_t{1} << 62;
+    const auto ticket = runtime.world()->start_allgather(nullptr, kCount, DType::float32, 0);
+    const Error error = tests::error_of([&] { ticket->wait(0); });
+    EXPECT_NE(std::string(error.what()).find("more than any memory holds"), std::string::npos)
+        << error.what();
   });
 }
 

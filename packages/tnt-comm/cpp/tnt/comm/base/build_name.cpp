@@ -10,8 +10,7 @@ const char* version() {
 
 std::string build_name() {
   const bool is_little = std::endian::native == std::endian::little;
-  return std::string("tnt-comm ") + version() + ", " + (is_little ? "little" : "big") +
-         "-endian";
+  return std::string("tnt-comm ") + version() + ", " + (is_little ? "little" : "big") + "-endian";
 }
 
 }  // namespace tnt::comm
