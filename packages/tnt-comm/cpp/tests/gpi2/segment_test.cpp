@@ -204,9 +204,10 @@ TEST(Gpi2Segment, ARankThatHasFailedToCreateOneMayCreateOthers) {
     if (rank.rank() == 0) {
       expect_error(ErrorKind::timeout, [&] { rank.create("object", {0, 1}, 64, 1, 0.1); });
     }
-    EXPECT_NE(rank.create("other", {0, 1}, 64, 1), nullptr);
-    EXPECT_EQ(rank.transport.status_of(0).state, PeerState::running);
-    EXPECT_EQ(rank.transport.status_of(1).state, PeerState::running);
+    const auto other = rank.create("other", {0, 1}, 64, 1);
+    EXPECT_EQ(rank.transport.status_of(1 - rank.rank()).state, PeerState::running);
+    other->notify(1 - rank.rank(), 0, 1);  // nobody leaves before both have looked
+    EXPECT_TRUE(comes_true([&] { return other->poll(1 - rank.rank(), 0) == 1; }));
     rank.transport.leave(PeerState::finished, "");
   });
 }
