@@ -53,6 +53,13 @@ inline NamedJob late(NamedJob named) {
   return named;
 }
 
+/// The same where segments have few counters.
+inline NamedJob with_few_counters(NamedJob named, std::size_t most_counters) {
+  named.name += "_few_counters";
+  named.job.network->most_counters = most_counters;
+  return named;
+}
+
 inline NamedJob with_algorithm(NamedJob named, const std::string& algorithm) {
   named.name += "_" + algorithm;
   named.job.algorithm = algorithm;

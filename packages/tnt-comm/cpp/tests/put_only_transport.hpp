@@ -9,15 +9,18 @@
 #include <vector>
 
 #include "late_delivery.hpp"
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm::tests {
 
 /// A network to test on: ranks are threads of one process, hosts are made up.
 struct Network {
-  std::vector<int> hosts;           ///< of each rank; equal ones are next to each other
-  bool are_hosts_readable = false;  ///< ranks of one host can read each other's memory
-  bool is_late = false;             ///< messages leave and arrive at random later times
+  std::vector<int> hosts;             ///< of each rank; equal ones are next to each other
+  bool are_hosts_readable = false;    ///< ranks of one host can read each other's memory
+  bool is_late = false;               ///< messages leave and arrive at random later times
+  std::size_t most_counters = 65536;  ///< of a segment; GPI-2 has as many
 };
 
 /// Rules of the interface that a rank has broken.
@@ -25,6 +28,7 @@ struct Violations {
   std::atomic<int> num_unasked{0};      ///< sent without asking for room
   std::atomic<int> num_not_growing{0};  ///< notification values
   std::atomic<int> num_out_of_bounds{0};
+  std::atomic<int> num_other_senders{0};  ///< of a notification that has one
 };
 
 /// A segment of which nothing can be read but the own part. Checks what the
@@ -36,6 +40,7 @@ class PutOnlySegment final : public Segment {
       : inner_(std::move(inner)),
         num_bytes_(request.num_bytes),
         num_notifications_(request.num_notifications),
+        only_senders_(request.senders == Senders::one ? num_notifications_ : 0, -1),
         doorbell_(doorbell),
         violations_(violations),
         room_(request.members.size(), 0),
@@ -90,6 +95,12 @@ class PutOnlySegment final : public Segment {
   }
 
   std::uint64_t poll(int sender, NotificationId id) const override {
+    if (!only_senders_.empty()) {
+      const std::lock_guard lock(mutex_);
+      int& only = only_senders_[id];
+      if (only >= 0 && only != sender) ++violations_.num_other_senders;
+      only = sender;
+    }
     return inner_->poll(sender, id);
   }
   void flush() override {
@@ -110,9 +121,10 @@ class PutOnlySegment final : public Segment {
   std::shared_ptr<Segment> inner_;
   std::size_t num_bytes_;
   std::size_t num_notifications_;
+  mutable std::vector<int> only_senders_;  // of the notifications of Senders::one; -1: not known
   Doorbell& doorbell_;
   Violations& violations_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::size_t> room_;    // granted, per member
   std::vector<std::uint64_t> sent_;  // newest value, per member and notification
   std::mt19937 random_;
@@ -129,7 +141,9 @@ class PutOnlyTransport final : public Transport {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   int node_of(int rank) const override { return network_.hosts[static_cast<std::size_t>(rank)]; }
-  Capabilities capabilities() const override { return {.is_peer_memory_readable = false}; }
+  Capabilities capabilities() const override {
+    return {.is_peer_memory_readable = false, .most_counters = network_.most_counters};
+  }
   bool is_readable_among(const std::vector<int>& members) const override {
     return network_.are_hosts_readable &&
            std::all_of(members.begin(), members.end(),
@@ -137,8 +151,13 @@ class PutOnlyTransport final : public Transport {
   }
   std::unique_ptr<Segment> create_segment(const SegmentRequest& request,
                                           const Deadline& deadline) override {
+    const bool is_readable = is_readable_among(request.members);
+    if (!is_readable && request.num_counters() > network_.most_counters) {
+      throw Error(ErrorKind::comm,
+                  text(request.title(), " needs ", request.num_counters(), " counters"));
+    }
     auto segment = inner_->create_segment(request, deadline);
-    if (is_readable_among(request.members)) return segment;
+    if (is_readable) return segment;
     auto result = std::make_unique<PutOnlySegment>(std::move(segment), request, network_.is_late,
                                                    doorbell(), violations_);
     const std::lock_guard lock(mutex_);

@@ -86,6 +86,7 @@ inline void run_job(const Job& job, const std::function<void(Runtime&)>& functio
   EXPECT_EQ(own.num_unasked, 0);
   EXPECT_EQ(own.num_not_growing, 0);
   EXPECT_EQ(own.num_out_of_bounds, 0);
+  EXPECT_EQ(own.num_other_senders, 0);
 }
 
 /// The same over shared memory, in environments that `change` may change.

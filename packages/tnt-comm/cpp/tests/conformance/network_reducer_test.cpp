@@ -118,6 +118,9 @@ std::vector<NamedJob> all_jobs() {
     jobs.push_back(tests::on_hosts(hosts, ranks));
   }
   jobs.push_back(tests::late(tests::on_hosts(2, 2)));
+  // So few that the buckets lie in several segments.
+  jobs.push_back(tests::with_few_counters(tests::put_only(4), 60));
+  jobs.push_back(tests::with_few_counters(tests::on_hosts(4, 2), 160));
   for (const std::string algorithm : {"direct", "sliced"}) {
     jobs.push_back(tests::with_algorithm(tests::put_only(3), algorithm));
   }
@@ -126,6 +129,37 @@ std::vector<NamedJob> all_jobs() {
 
 INSTANTIATE_TEST_SUITE_P(Networks, NetworkReducer, ::testing::ValuesIn(all_jobs()),
                          tests::name_of_job);
+
+/// More buckets than there would be notifications if each needed some from every rank.
+class ManyBuckets : public ::testing::TestWithParam<NamedJob> {};
+
+TEST_P(ManyBuckets, HaveTheBitsOfTheTree) {
+  constexpr std::size_t kNumBuckets = 1400;
+  constexpr std::size_t kCount = 9;
+  const auto expected = reduction_of(DType::float32, ReduceOp::sum, GetParam().job.size, kCount);
+  run_job(GetParam().job, [&](Runtime& runtime) {
+    std::vector<TensorSpec> specs;
+    for (std::size_t i = 0; i < kNumBuckets; ++i) {
+      specs.push_back({text("t", i), DType::float32, kCount});
+    }
+    GradientReducer reducer(runtime.world(), FusionPlan(specs, 0), "g");
+    const auto input = input_of(DType::float32, runtime.environment().rank, kCount);
+    std::vector<std::byte> out(input.size());
+    for (int step = 0; step < 2; ++step) {
+      for (std::size_t i = 0; i < kNumBuckets; ++i) reducer.start(i, input.data(), 1.0);
+      for (std::size_t i = 0; i < kNumBuckets; ++i) {
+        reducer.finish(i, out.data());
+        ASSERT_TRUE(out == expected) << "tensor " << i << ", step " << step;
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Networks, ManyBuckets,
+    ::testing::Values(tests::with_algorithm(tests::put_only(8), "halving_doubling"),
+                      tests::with_algorithm(tests::on_hosts(8, 2), "halving_doubling")),
+    tests::name_of_job);
 
 }  // namespace
 }  // namespace tnt::comm

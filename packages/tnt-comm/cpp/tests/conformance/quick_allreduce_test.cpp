@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <limits>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -105,6 +108,53 @@ TEST(QuickAllreduce, AMismatchIsSeenByAllRanks) {
     const auto call = [&] { allreduce(*runtime.world(), data.data(), data.data(), count); };
     EXPECT_EQ(error_of(call).kind(), ErrorKind::mismatch);
     EXPECT_EQ(error_of(call).kind(), ErrorKind::mismatch);
+  });
+}
+
+TEST(QuickAllreduce, AnExceptionBreaksTheGroupWithItsTextAndHoldsUpNobody) {
+  run_threads(2, [](Runtime& runtime) {
+    const auto pair = Group::create(runtime, {0, 1}, "pair");
+    float value = 1;
+    if (runtime.environment().rank == 0) {
+      // Asked for when the other rank does not come.
+      const CallLabel label{.label = {}, .caller = {}, .find_caller = []() -> std::string {
+                              throw std::runtime_error("no caller");
+                            }};
+      const Error error = error_of(
+          [&] { pair->allreduce_now(&value, &value, 1, DType::float32, ReduceOp::sum, label); });
+      EXPECT_EQ(std::string(error.what()),
+                "rank 0: allreduce(float32, 1 elements, sum) of group 'pair' cannot be completed:"
+                " no caller.");
+      EXPECT_NE(
+          std::string(error_of([&] { pair->start_barrier()->wait(5); }).what()).find("no caller"),
+          std::string::npos);
+    }
+    runtime.world()->start_barrier()->wait(0);
+    if (runtime.environment().rank == 1) {
+      const Error error = error_of([&] { pair->start_barrier()->wait(5); });
+      EXPECT_EQ(error.kind(), ErrorKind::peer_lost);
+      EXPECT_NE(std::string(error.what()).find("no caller"), std::string::npos);
+    }
+  });
+}
+
+TEST(QuickAllreduce, MoreElementsThanAnyMemoryHoldsAreRefused) {
+  run_threads(2, [](Runtime& runtime) {
+    Group& group = *runtime.world();
+    float value = 1;
+    // As bytes, the number would be a small one again.
+    constexpr std::size_t kCount = std::numeric_limits<std::size_t>::max() / sizeof(float) + 2;
+    const auto refuses = [](const auto& call) { return error_of(call).kind() == ErrorKind::usage; };
+    EXPECT_TRUE(refuses([&] { allreduce(group, &value, &value, kCount); }));
+    EXPECT_TRUE(refuses(
+        [&] { group.start_allreduce(&value, &value, kCount, DType::float32, ReduceOp::sum); }));
+    EXPECT_TRUE(refuses([&] { group.start_broadcast(&value, &value, kCount, DType::float32, 0); }));
+    EXPECT_TRUE(refuses([&] { group.start_allgather(&value, kCount, DType::float32, 0); }));
+    EXPECT_TRUE(refuses([&] {
+      group.start_reduce_scatter(&value, &value, 2, kCount / 2, DType::float32, ReduceOp::sum);
+    }));
+    allreduce(group, &value, &value, 1);
+    EXPECT_EQ(value, 2.0F);
   });
 }
 

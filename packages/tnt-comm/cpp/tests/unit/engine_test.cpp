@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <vector>
 
+#include "out_of_memory.hpp"
 #include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {
+
+using tests::fails_without_memory;
 
 /// Is done when the test says so; counts what happens to it.
 class Scripted : public Operation {
@@ -94,6 +98,50 @@ TEST_F(EngineTest, StoppingFailsWhatIsInFlightAndRefusesMore) {
   engine.stop(UsageError("stopped"));
   EXPECT_THROW(blocked->completion.rethrow_unless_completed(1), UsageError);
   EXPECT_THROW(submit(std::make_shared<Stream>()), UsageError);
+}
+
+TEST_F(EngineTest, ASubmissionThatFindsNoMemoryLeavesNothingBehind) {
+  const auto stream = std::make_shared<Stream>();
+  const auto operation = std::make_shared<Scripted>();
+  EXPECT_TRUE(fails_without_memory([&] { engine.submit(stream, operation); }));
+  EXPECT_TRUE(engine.try_hold(*stream));
+}
+
+TEST_F(EngineTest, AHoldEndsWithItsOwner) {
+  const auto stream = std::make_shared<Stream>();
+  std::shared_ptr<Scripted> next;
+  {
+    Engine::Hold hold = engine.try_hold(*stream);
+    EXPECT_TRUE(hold);
+    EXPECT_FALSE(engine.try_hold(*stream));
+    const Engine::Hold moved = std::move(hold);
+    EXPECT_TRUE(moved);
+    next = submit(stream);
+    release(*next);
+    EXPECT_FALSE(is_done_within(*next, 0.02));
+  }
+  EXPECT_TRUE(is_done_within(*next, 30));
+}
+
+TEST_F(EngineTest, AHoldThatIsHandedOverGoesFirst) {
+  const auto stream = std::make_shared<Stream>();
+  std::optional<Engine::Hold> hold(engine.try_hold(*stream));
+  const auto next = submit(stream);
+  release(*next);
+  const auto first = std::make_shared<Scripted>();
+  engine.hand_over(std::move(*hold), first);
+  hold.reset();
+  EXPECT_FALSE(is_done_within(*next, 0.02));
+  release(*first);
+  EXPECT_TRUE(is_done_within(*next, 30));
+}
+
+TEST_F(EngineTest, AHandOverThatFindsNoMemoryEndsTheHold) {
+  const auto stream = std::make_shared<Stream>();
+  const auto operation = std::make_shared<Scripted>();
+  const auto hand_over = [&] { engine.hand_over(engine.try_hold(*stream), operation); };
+  EXPECT_TRUE(fails_without_memory(hand_over));
+  EXPECT_TRUE(engine.try_hold(*stream));
 }
 
 TEST_F(EngineTest, ManyThreadsMaySubmitAndWait) {

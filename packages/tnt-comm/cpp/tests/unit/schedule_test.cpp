@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "schedule_simulation.hpp"
 #include "tnt/comm/algorithm/network/allgather.hpp"
@@ -72,6 +74,29 @@ TEST_P(AllreduceSchedule, UsesNoMoreNotificationsThanAreReserved) {
       }
     }
     EXPECT_LE(num_rounds(GetParam(), size), max_num_rounds(size));
+  }
+}
+
+TEST_P(AllreduceSchedule, NumbersArrivalsSoThatEachHasOneSender) {
+  for (int size = 1; size <= kMostRanks; ++size) {
+    const std::size_t num_ids = num_arrivals(GetParam(), size);
+    std::map<std::pair<int, NotificationId>, int> senders;  // of receivers' notifications
+    std::map<std::pair<int, NotificationId>, int> awaited;
+    for (int rank = 0; rank < size; ++rank) {
+      Schedule schedule = allreduce_schedule(GetParam(), rank, size, 640, {});
+      number_arrivals(schedule);
+      for (const Round& round : schedule.rounds) {
+        for (const Message& message : round.sends) {
+          EXPECT_LT(message.id, num_ids);
+          EXPECT_TRUE(senders.insert({{message.member, message.id}, rank}).second);
+        }
+        for (const Arrival& arrival : round.arrivals) {
+          EXPECT_TRUE(awaited.insert({{rank, arrival.id}, arrival.member}).second);
+        }
+      }
+    }
+    EXPECT_EQ(senders, awaited);
+    EXPECT_EQ(senders.size(), num_ids * static_cast<std::size_t>(size));
   }
 }
 

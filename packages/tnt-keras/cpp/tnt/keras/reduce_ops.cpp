@@ -16,6 +16,9 @@
 // Finish blocks a thread of TensorFlow, so it must not run before all Starts on which *other* ranks
 // may wait: its `barrier` input is the sum of the tokens of those Starts. With that, one inter-op
 // thread is enough.
+#include <memory>
+#include <utility>
+
 #include "tnt/keras/kernel.hpp"
 #include "tnt/keras/ops.hpp"
 
@@ -83,6 +86,12 @@ class StartReduce {
   ReducerTensor tensor_;
 };
 
+struct LeaseDeleter {
+  void operator()(void* lease) const { comm_library().reducer_return(lease); }
+};
+/// A sum that tnt-comm lends.
+using LeasePtr = std::unique_ptr<void, LeaseDeleter>;
+
 class FinishReduce {
  public:
   explicit FinishReduce(TF_OpKernelConstruction* context) : tensor_(context) {}
@@ -100,10 +109,10 @@ class FinishReduce {
  private:
   void output_from_bucket(TF_OpKernelContext* context) const {
     const void* data = nullptr;
-    void* lease = nullptr;
-    check(comm_library().reducer_lend(tensor_.reducer(), tensor_.id(), &data, &lease));
-    if (data != nullptr) {
-      output_lent(context, data, lease);
+    void* lent = nullptr;
+    check(comm_library().reducer_lend(tensor_.reducer(), tensor_.id(), &data, &lent));
+    if (LeasePtr lease(lent); lease) {
+      output_lent(context, data, std::move(lease));
     } else {
       TensorPtr sum;
       reuse_or_allocate_output(context, kTensorOutput, sum);
@@ -114,13 +123,15 @@ class FinishReduce {
 
   // A tensor over the lent memory. TensorFlow writes only into memory that it allocated itself, and
   // the memory is aligned as it wants, so that nothing is copied.
-  static void output_lent(TF_OpKernelContext* context, const void* data, void* lease) {
+  static void output_lent(TF_OpKernelContext* context, const void* data, LeasePtr lease) {
     TensorPtr pending = input(context, 0);
     const std::vector<int64_t> dims = shape(pending.get());
     TensorPtr sum(TF_NewTensor(
         TF_TensorType(pending.get()), dims.data(), static_cast<int>(dims.size()),
         const_cast<void*>(data), TF_TensorByteSize(pending.get()),
-        [](void*, size_t, void* argument) { comm_library().reducer_return(argument); }, lease));
+        [](void*, size_t, void* argument) { comm_library().reducer_return(argument); },
+        lease.release()));
+    if (!sum) throw KernelError(TF_INTERNAL, "TensorFlow makes no tensor of a lent sum");
     set_output(context, kTensorOutput, sum.get());
   }
 

@@ -4,10 +4,16 @@
 
 namespace tnt::comm {
 
-// All sides use sequentially consistent operations: of a peer that writes and
-// then looks for listeners, and a rank that listens and then looks for what
-// was written, at least one sees the other. Weaker orders allow neither. The
-// same holds for rings and sleepers.
+// Of a peer that writes and then looks for listeners, and a rank that listens
+// and then looks for what was written, at least one must see the other. What is
+// written is no word of the doorbell, and is stored and loaded with weaker
+// orders; so each side has a full_fence() between its two accesses: the peer
+// before ring_if_heard(), the rank in begin_listening(). A sequentially
+// consistent addition alone is enough on x86 only; on aarch64 a later load may
+// come before its store. Likewise the fence in end_polling(), before the ring of
+// the one who stops polling, pairs with that of a peer that did not ring because
+// somebody polled. Rings and sleepers are words of the doorbell on both sides,
+// so their sequentially consistent operations are enough.
 
 void ring_if_heard(DoorbellWords& words) {
   if (words.num_listeners.load() == 0 || words.num_pollers.load() != 0) return;

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "tnt/comm/base/fence.hpp"
+
 namespace tnt::comm {
 
 /// Where the progress thread of a rank sleeps, and what others ring to wake
@@ -56,10 +58,16 @@ class FutexDoorbell final : public Doorbell {
   std::uint32_t num_rings() const override { return words_.num_rings.load(); }
   void wait(std::uint32_t seen, std::chrono::nanoseconds timeout) override;
   void ring() override;
-  void begin_listening() override { words_.num_listeners.fetch_add(1); }
+  void begin_listening() override {
+    words_.num_listeners.fetch_add(1);
+    full_fence();
+  }
   void end_listening() override { words_.num_listeners.fetch_sub(1); }
   void begin_polling() override { words_.num_pollers.fetch_add(1); }
-  void end_polling() override { words_.num_pollers.fetch_sub(1); }
+  void end_polling() override {
+    words_.num_pollers.fetch_sub(1);
+    full_fence();
+  }
 
  private:
   DoorbellWords& words_;

@@ -47,38 +47,47 @@ void Engine::submit(const std::shared_ptr<Stream>& stream, std::shared_ptr<Opera
   {
     const std::lock_guard lock(submit_mutex_);
     if (stopped_) stopped_->raise();
+    // First what may throw: what is counted must come.
+    submitted_.push_back({stream, std::move(operation), false});
     num_unfinished_.fetch_add(1);
     stream->state_.fetch_add(1);
-    submitted_.push_back({stream, std::move(operation), false});
   }
   if (driver == Driver::engine && !is_helped_.load()) doorbell_.ring();
 }
 
 void Engine::run(const std::shared_ptr<Stream>& stream,
                  const std::shared_ptr<Operation>& operation) {
-  if (!try_hold(*stream)) return submit(stream, operation, Driver::caller);
-  Patience patience(settings_.poll);
+  Hold hold = try_hold(*stream);
+  if (!hold) return submit(stream, operation, Driver::caller);
+  bool is_done = false;
   try {
-    for (Progress progress = operation->advance(); progress != Progress::done;
-         progress = operation->advance()) {
-      if (progress == Progress::advanced) {
-        patience.renew();
-      } else if (!patience.wait_a_moment()) {
-        return hand_over(stream, operation);
-      }
-    }
-    operation->complete();
+    is_done = advance_while_it_moves(*operation);
+    if (is_done) operation->complete();
   } catch (...) {
-    operation->fail(Error::current());
+    return operation->fail(Error::current());
   }
-  release(*stream);
+  if (!is_done) hand_over(std::move(hold), operation);
 }
 
-bool Engine::try_hold(Stream& stream) const {
+bool Engine::advance_while_it_moves(Operation& operation) {
+  Patience patience(settings_.poll);
+  for (Progress progress = operation.advance(); progress != Progress::done;
+       progress = operation.advance()) {
+    if (progress == Progress::advanced) {
+      patience.renew();
+    } else if (!patience.wait_a_moment()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Engine::Hold Engine::try_hold(Stream& stream) {
   std::uint32_t nothing = 0;
-  if (is_stopping_.load(std::memory_order_acquire)) return false;
-  return stream.state_.compare_exchange_strong(nothing, Stream::kHeld, std::memory_order_acquire,
-                                               std::memory_order_relaxed);
+  if (is_stopping_.load(std::memory_order_acquire)) return {};
+  const bool is_held = stream.state_.compare_exchange_strong(
+      nothing, Stream::kHeld, std::memory_order_acquire, std::memory_order_relaxed);
+  return is_held ? Hold(*this, stream) : Hold();
 }
 
 void Engine::release(Stream& stream) {
@@ -86,21 +95,20 @@ void Engine::release(Stream& stream) {
   if (before != Stream::kHeld) doorbell_.ring();  // somebody has submitted meanwhile
 }
 
-void Engine::hand_over(const std::shared_ptr<Stream>& stream,
-                       std::shared_ptr<Operation> operation) {
+void Engine::hand_over(Hold hold, std::shared_ptr<Operation> operation) {
   std::optional<Error> stopped;
   {
     const std::lock_guard lock(submit_mutex_);
     stopped = stopped_;
     if (!stopped) {
+      submitted_.push_back({hold.stream_->shared_from_this(), std::move(operation), true});
+      // It is held until it is the first one, before what waits already.
+      Stream& stream = *std::exchange(hold.stream_, nullptr);
       num_unfinished_.fetch_add(1);
-      submitted_.push_back({stream, operation, true});
-      stream->state_.fetch_add(1);
+      stream.state_.fetch_add(1);
     }
   }
-  if (!stopped) return;  // it is held until it is the first one, before what waits already
-  operation->fail(*stopped);
-  stream->state_.fetch_and(~Stream::kHeld);
+  if (stopped) operation->fail(*stopped);
 }
 
 bool Engine::wait(const Completion& completion, std::uint32_t count, Clock::time_point end) {

@@ -60,15 +60,34 @@ class Engine {
   /// complete, or have failed, on return.
   void run(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Operation>& operation);
 
-  /// Takes hold of a stream that has no operations: until release() or
-  /// hand_over() the caller alone may act on its channel. False if there are
+  /// As long as it lives, its owner alone may act on the channel of a stream.
+  /// The stream must live longer.
+  class Hold {
+   public:
+    Hold() = default;  ///< of nothing: false
+    Hold(Hold&& other) noexcept
+        : engine_(other.engine_), stream_(std::exchange(other.stream_, nullptr)) {}
+    Hold& operator=(Hold&&) = delete;
+    ~Hold() {
+      if (stream_ != nullptr) engine_->release(*stream_);
+    }
+    explicit operator bool() const { return stream_ != nullptr; }
+
+   private:
+    friend class Engine;
+    Hold(Engine& engine, Stream& stream) : engine_(&engine), stream_(&stream) {}
+
+    Engine* engine_ = nullptr;
+    Stream* stream_ = nullptr;
+  };
+
+  /// Takes hold of a stream that has no operations. Of nothing if there are
   /// some, or if the engine has been stopped.
-  bool try_hold(Stream& stream) const;
-  void release(Stream& stream);
+  Hold try_hold(Stream& stream);
 
   /// Ends the hold with an operation that goes before what others submitted
   /// meanwhile, and that the caller is going to wait for.
-  void hand_over(const std::shared_ptr<Stream>& stream, std::shared_ptr<Operation> operation);
+  void hand_over(Hold hold, std::shared_ptr<Operation> operation);
 
   const PollSettings& poll_settings() const { return settings_.poll; }
 
@@ -91,6 +110,8 @@ class Engine {
   void stop(const Error& reason);
 
  private:
+  bool advance_while_it_moves(Operation& operation);  // true if it is done
+  void release(Stream& stream);
   void run();
   void sleep(std::uint32_t seen, Clock::time_point last_event);
   void sleep_among_work(std::uint32_t seen, Clock::time_point last_event);

@@ -14,10 +14,11 @@ namespace tnt::comm {
 /// has to wait holds up nobody else.
 ///
 /// A thread may *hold* a stream that has nothing to do, and run an operation
-/// by itself; what others submit meanwhile waits until it is released.
+/// by itself; what others submit meanwhile waits until it is released: see
+/// Engine::Hold.
 ///
 /// Only the engine touches it, its state aside under its lock.
-class Stream {
+class Stream : public std::enable_shared_from_this<Stream> {
  private:
   friend class Engine;
   static constexpr std::uint32_t kHeld = 1U << 31;

@@ -1,7 +1,5 @@
 #include "tnt/comm/group/buckets.hpp"
 
-#include <algorithm>
-
 #include "tnt/comm/algorithm/direct_bucket_allreduce.hpp"
 #include "tnt/comm/algorithm/network/bucket_allreduce.hpp"
 #include "tnt/comm/algorithm/network/two_level_bucket_allreduce.hpp"
@@ -11,6 +9,7 @@
 #include "tnt/comm/algorithm/streamed_bucket_allreduce.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/group/group.hpp"
+#include "tnt/comm/group/segment_plan.hpp"
 #include "tnt/comm/group/segment_set.hpp"
 #include "tnt/comm/group/streams.hpp"
 
@@ -20,30 +19,6 @@ namespace {
 using Buckets = std::vector<std::shared_ptr<BucketOperation>>;
 
 constexpr std::size_t kCacheLine = 64;
-
-/// Places one thing after the other in a segment.
-class SegmentPlan {
- public:
-  struct Place {
-    std::size_t offset = 0;
-    NotificationId notification = 0;
-  };
-
-  Place add(const MemoryNeeds& needs) {
-    const Place place{total_.num_bytes, total_.num_notifications};
-    total_.num_bytes += round_up(needs.num_bytes, kCacheLine);
-    total_.num_notifications += needs.num_notifications;
-    return place;
-  }
-  /// Never empty, since that is more than some networks can register.
-  MemoryNeeds total() const {
-    return {std::max(total_.num_bytes, kCacheLine),
-            std::max<std::size_t>(total_.num_notifications, 1)};
-  }
-
- private:
-  MemoryNeeds total_;
-};
 
 std::size_t num_bytes_of(const BucketSpec& spec) {
   return spec.count * size_of(spec.dtype);
@@ -76,7 +51,7 @@ Buckets create_readable(Group& group, SegmentSet& segments, const std::vector<Bu
   ChannelLayout channel = ReadableCollectives::layout_with(window_bytes_for(Topology::readable));
   const auto shared =
       plan.add(num_streamed > 0 ? BucketTurns::memory_needs(channel, num_streamed) : MemoryNeeds{});
-  const auto segment = segments.create(plan.total());
+  const auto segment = segments.create(plan.totals().front());
   channel.offset = shared.offset;
   const auto turns =
       std::make_shared<BucketTurns>(segment, channel, shared.notification, num_streamed);
@@ -104,30 +79,35 @@ MessagePattern pattern_for(const Group& group, const BucketSpec& spec) {
   return pattern_of(choose_allreduce(wanted, group.requested_algorithm(), *group.health()));
 }
 
-Buckets create_put_only(Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs) {
-  SegmentPlan plan;
+using Segments = std::vector<std::shared_ptr<Segment>>;
+
+Buckets create_put_only(Group& group, SegmentSet& set, const std::vector<BucketSpec>& specs) {
+  SegmentPlan plan(group.most_counters());
   std::vector<SegmentPlan::Place> places;
   for (const BucketSpec& spec : specs) {
     places.push_back(plan.add(NetworkBucketAllreduce::memory_needs(
         pattern_for(group, spec), group.size(), spec.dtype, spec.count)));
   }
-  const auto segment = segments.create(plan.total());
+  Segments segments;
+  for (const MemoryNeeds& total : plan.totals()) {
+    segments.push_back(set.create(total, Senders::one));
+  }
   Buckets buckets;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const BucketSpec& spec = specs[i];
     buckets.push_back(std::make_shared<NetworkBucketAllreduce>(
-        group.health(), segment, pattern_for(group, spec), spec.dtype, spec.count, places[i].offset,
-        places[i].notification, spec.name));
+        group.health(), segments[places[i].segment], pattern_for(group, spec), spec.dtype,
+        spec.count, places[i].offset, places[i].notification, spec.name));
   }
   return buckets;
 }
 
-// The parts of a bucket over two levels in the three segments that it needs:
+// The parts of a bucket over two levels in the three kinds of segments that it needs:
 // the window on the host, the slice between the hosts, the roll call of all.
 struct TwoLevelPlaces {
   BucketLayout windows;
   SegmentPlan::Place exchange;
-  NotificationId roll_call = 0;
+  std::size_t roll_call = 0;  // offset
 };
 
 Buckets create_two_level(Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs) {
@@ -136,7 +116,7 @@ Buckets create_two_level(Group& group, SegmentSet& segments, const std::vector<B
     return TwoLevelBucketAllreduce::slice(spec.count, spec.dtype, hosts, group.rank()).size();
   };
   SegmentPlan on_host;
-  SegmentPlan between_hosts;
+  SegmentPlan between_hosts(group.most_counters());
   SegmentPlan among_all;
   std::vector<TwoLevelPlaces> places;
   for (const BucketSpec& spec : specs) {
@@ -146,11 +126,14 @@ Buckets create_two_level(Group& group, SegmentSet& segments, const std::vector<B
         slice_of_spec(spec) * size_of(PartialReducer::partial_type(spec.dtype));
     at.exchange = between_hosts.add(
         BucketExchange::memory_needs(pattern_for(group, spec), hosts.num_hosts, slice_bytes));
-    at.roll_call = among_all.add({0, RollCall::kNumNotifications}).notification;
+    at.roll_call = among_all.add(RollCall::memory_needs(group.size())).offset;
   }
-  const auto host_segment = segments.create_on_host(on_host.total());
-  const auto exchange_segment = segments.create_between_hosts(between_hosts.total());
-  const auto group_segment = segments.create(among_all.total());
+  const auto host_segment = segments.create_on_host(on_host.totals().front());
+  Segments exchange_segments;
+  for (const MemoryNeeds& total : between_hosts.totals()) {
+    exchange_segments.push_back(segments.create_between_hosts(total, Senders::one));
+  }
+  const auto group_segment = segments.create(among_all.totals().front());
   Buckets buckets;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const BucketSpec& spec = specs[i];
@@ -158,7 +141,7 @@ Buckets create_two_level(Group& group, SegmentSet& segments, const std::vector<B
     buckets.push_back(std::make_shared<TwoLevelBucketAllreduce>(
         group.health(),
         BucketWindows(host_segment, at.windows, spec.dtype, WindowPair::Order::reuse),
-        BucketExchange(exchange_segment, pattern_for(group, spec),
+        BucketExchange(exchange_segments[at.exchange.segment], pattern_for(group, spec),
                        PartialReducer::partial_type(spec.dtype), slice_of_spec(spec),
                        at.exchange.offset, at.exchange.notification),
         RollCall(group_segment, at.roll_call), hosts, group.rank(), spec.dtype, spec.count,

@@ -6,6 +6,7 @@
 
 #include "tnt/comm/algorithm/quick_allreduce.hpp"
 #include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/memory_size.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/group/creation_watch.hpp"
@@ -26,8 +27,14 @@ HostLayout hosts_of(const Transport& transport, const std::vector<int>& ranks) {
   return host_layout(nodes);
 }
 
+// All that follows may multiply without a look.
+void require_size(std::string_view what, std::size_t count, DType dtype) {
+  bytes_in_memory(count, size_of(dtype), what);
+}
+
 Descriptor allreduce_descriptor(std::size_t count, DType dtype, ReduceOp op,
                                 AllreduceAlgorithm algorithm, const CallLabel& label) {
+  require_size("An allreduce", count, dtype);
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::allreduce;
   descriptor.dtype = dtype;
@@ -168,12 +175,16 @@ std::shared_ptr<Ticket> Group::start(const Descriptor& descriptor, Collectives::
     probe.post();
   }
   auto ticket = std::make_shared<Ticket>(shared_from_this(), operation, std::move(gathered));
-  if (driver == Driver::caller) {
-    engine().run(order_, operation);
-  } else {
-    engine().submit(order_, operation);
+  try {
+    if (driver == Driver::caller) {
+      engine().run(order_, operation);
+    } else {
+      engine().submit(order_, operation);
+    }
+    if (is_note_late && !ticket->is_done()) operation->note().give(note_of(label));
+  } catch (...) {
+    break_and_rethrow(descriptor);
   }
-  if (is_note_late && !ticket->is_done()) operation->note().give(note_of(label));
   return ticket;
 }
 
@@ -192,23 +203,47 @@ std::shared_ptr<Ticket> Group::allreduce_now(const void* in, void* out, std::siz
   // The short path leaves no traces and does not say which algorithm it is.
   const bool may_be_quick = quick != nullptr && quick->takes(num_bytes) && !monitor()->timeline &&
                             !is_logged(LogLevel::debug);
-  if (!may_be_quick || !engine().try_hold(*order_)) {
-    return start_allreduce(in, out, count, dtype, op, Driver::caller, label);
-  }
+  Engine::Hold hold = may_be_quick ? engine().try_hold(*order_) : Engine::Hold();
+  if (!hold) return start_allreduce(in, out, count, dtype, op, Driver::caller, label);
   const Clock::time_point begin = Clock::now();
-  quick->begin(in, out, allreduce_descriptor(count, dtype, op, requested_algorithm(), label));
-  if (finish_quickly(*quick)) {
-    engine().release(*order_);
-    monitor()->meter.add_operation(num_bytes, begin, Clock::now());
-    return nullptr;
+  const Descriptor descriptor =
+      allreduce_descriptor(count, dtype, op, requested_algorithm(), label);
+  try {
+    quick->begin(in, out, descriptor);
+    if (!finish_quickly(*quick)) return continue_slowly(std::move(hold), *quick, in, out, label);
+  } catch (...) {
+    break_and_rethrow(descriptor);
   }
-  auto operation = stream_->take_over(*quick, in, out);
+  monitor()->meter.add_operation(num_bytes, begin, Clock::now());
+  return nullptr;
+}
+
+std::shared_ptr<Ticket> Group::continue_slowly(Engine::Hold hold, const QuickAllreduce& quick,
+                                               const void* in, void* out, const CallLabel& label) {
+  auto operation = stream_->take_over(quick, in, out);
   operation->note().give(note_of(label));
-  operation->probe().attach(monitor(), nullptr, num_bytes);
+  operation->probe().attach(monitor(), nullptr, quick.descriptor().num_bytes());
   operation->probe().post_and_wait();
   auto ticket = std::make_shared<Ticket>(shared_from_this(), operation, nullptr);
-  engine().hand_over(order_, std::move(operation));
+  engine().hand_over(std::move(hold), std::move(operation));
   return ticket;
+}
+
+// The others have this rank's part, or wait for it: the call cannot be undone.
+void Group::break_and_rethrow(const Descriptor& descriptor) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) health_->fail(error);  // else nothing was sent
+    throw;
+  } catch (...) {
+    const Error cause = Error::current();
+    const Error error(cause.kind(),
+                      text("rank ", health_->world_rank(), ": ", descriptor.describe(),
+                           " of group '", name(), "' cannot be completed: ", cause.what(), "."));
+    health_->fail(error);
+    throw error;
+  }
 }
 
 bool Group::finish_quickly(QuickAllreduce& quick) {
@@ -249,6 +284,7 @@ std::shared_ptr<Ticket> Group::start_broadcast(const void* in, void* out, std::s
   descriptor.kind = CollectiveKind::broadcast;
   descriptor.dtype = dtype;
   descriptor.root = static_cast<std::uint32_t>(root);
+  require_size("A broadcast", count, dtype);
   descriptor.count = count;
   descriptor.label = digest_of(label.label);
   return start(descriptor, stream_->broadcast(descriptor, in, out), driver, label);
@@ -257,6 +293,7 @@ std::shared_ptr<Ticket> Group::start_broadcast(const void* in, void* out, std::s
 std::shared_ptr<Ticket> Group::start_allgather(const void* in, std::size_t count, DType dtype,
                                                std::uint64_t shape_id, Driver driver,
                                                const CallLabel& label) {
+  require_size("An allgather", count, dtype);
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::allgather;
   descriptor.dtype = dtype;
@@ -273,6 +310,8 @@ std::shared_ptr<Ticket> Group::start_reduce_scatter(const void* in, void* out, s
                                                     ReduceOp op, Driver driver,
                                                     const CallLabel& label) {
   require_supported(dtype, op);
+  require_size("A reduce_scatter", bytes_in_memory(num_rows, row_elements, "A reduce_scatter"),
+               dtype);
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::reduce_scatter;
   descriptor.dtype = dtype;

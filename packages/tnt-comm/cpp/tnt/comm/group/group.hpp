@@ -89,6 +89,9 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::pair<CreationId, std::string> next_object();
   void note_failed_creation(const std::string& reason) { runtime_.note_failed_creation(reason); }
 
+  /// Notifications that a segment between hosts has at most.
+  std::size_t most_counters() const { return runtime_.transport().capabilities().most_counters; }
+
   /// How the members reach each other.
   Topology topology() const { return topology_; }
   const HostLayout& hosts() const { return hosts_; }
@@ -114,6 +117,9 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   void join(const std::string& name, const CallLabel& label);
   void open(const std::string& name, const std::string& title, CreationWatch& watch);
   bool finish_quickly(QuickAllreduce& quick);
+  std::shared_ptr<Ticket> continue_slowly(Engine::Hold hold, const QuickAllreduce& quick,
+                                          const void* in, void* out, const CallLabel& label);
+  [[noreturn]] void break_and_rethrow(const Descriptor& descriptor);
   std::shared_ptr<Ticket> start(const Descriptor& descriptor, Collectives::Made operation,
                                 Driver driver, const CallLabel& label,
                                 std::shared_ptr<Gathered> gathered = nullptr);

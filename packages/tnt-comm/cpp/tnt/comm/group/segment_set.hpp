@@ -21,16 +21,17 @@ class SegmentSet {
   SegmentSet(Group& group, std::string key, std::string purpose, std::function<void()> look_around);
 
   /// Memory of all members.
-  std::shared_ptr<Segment> create(const MemoryNeeds& needs);
+  std::shared_ptr<Segment> create(const MemoryNeeds& needs, Senders senders = Senders::all);
 
   /// With two levels, memory among the members on this host, which can read it,
   /// or among those with this rank's place on all hosts.
   std::shared_ptr<Segment> create_on_host(const MemoryNeeds& needs);
-  std::shared_ptr<Segment> create_between_hosts(const MemoryNeeds& needs);
+  std::shared_ptr<Segment> create_between_hosts(const MemoryNeeds& needs,
+                                                Senders senders = Senders::all);
 
  private:
   std::shared_ptr<Segment> create_of(std::vector<int> ranks, const std::string& suffix,
-                                     const MemoryNeeds& needs);
+                                     const MemoryNeeds& needs, Senders senders);
 
   Group& group_;
   std::string key_;

@@ -171,7 +171,9 @@ void stream(void* dst, const void* src, std::size_t num_bytes) {
     }
   }
   __builtin_memcpy(to + i, from + i, num_bytes - i);
-  _mm_sfence();  // such stores are not ordered by anything else
+  // A later store with release, of who announces the copy, orders all stores but such ones. Pairs,
+  // as that store does, with the load with acquire of who reads the copy.
+  _mm_sfence();
 #else
   __builtin_memcpy(to, from, num_bytes);
 #endif

@@ -8,12 +8,18 @@ namespace tnt::comm {
 /// Names one notification counter of a segment.
 using NotificationId = std::size_t;
 
+/// How many members may set a notification of a segment at a receiver.
+enum class Senders {
+  all,  ///< each has a counter of its own
+  one,  ///< always the same one: there is one counter, and networks have few of them
+};
+
 /// Memory that the members of a group registered together. Each member owns a
 /// part of the same size; others reach it one-sidedly.
 ///
-/// A *notification* is a counter per (receiver, sender, id) that the sender
-/// sets and the receiver polls. Notifications from one sender arrive in order,
-/// and after everything this sender put or wrote before: who sees the
+/// A *notification* is a counter per (receiver, sender, id), or per (receiver,
+/// id) if that has one sender only, that the sender sets and the receiver polls. Notifications from
+/// one sender arrive in order, and after everything this sender put or wrote before: who sees the
 /// notification sees the data. Values must grow and fit in 32 bits on
 /// transports that say so.
 ///
@@ -48,7 +54,8 @@ class Segment {
 
   /// Starts writing `num_bytes` from `from` in this rank's part to `to` in the
   /// part of `member`. The source must stay as it is until flush(), or until
-  /// something that `member` did with the data is known.
+  /// something that `member` did with the data is known. An aligned word of 8
+  /// bytes arrives as a whole.
   virtual void put(int member, std::size_t to, std::size_t from, std::size_t num_bytes) = 0;
 
   /// Whether `num_messages` puts and notifications to `member` would be taken

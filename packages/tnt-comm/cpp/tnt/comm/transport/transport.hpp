@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct Capabilities {
   /// Peers' notifications ring the doorbell. Where they cannot, the engine
   /// looks for them at short intervals while operations are in flight.
   bool is_doorbell_rung_by_peers = true;
+
+  /// SegmentRequest::num_counters() of a segment is at most this.
+  std::size_t most_counters = std::numeric_limits<std::size_t>::max();
 };
 
 /// What is known about another rank's process.
@@ -37,7 +41,7 @@ enum class PeerState {
 struct PeerStatus {
   PeerState state = PeerState::running;
   double heartbeat_age_s = 0;  ///< since the rank's engine last showed that it runs
-  std::string reason;          ///< what leave() said, or of `vanished`; how it ended, if `dead` and known
+  std::string reason;  ///< what leave() said, or of `vanished`; how it ended, if `dead` and known
   std::string host;
   int pid = 0;
 };
@@ -49,6 +53,7 @@ struct SegmentRequest {
   std::size_t num_bytes = 0;          ///< of each member's part
   std::size_t num_notifications = 0;  ///< ids 0 .. num_notifications-1
   std::string purpose = {};           ///< for messages, such as "group 'world'"
+  Senders senders = Senders::all;     ///< of each notification of a receiver
 
   /// Called several times per second, or more often, in a wait for the members;
   /// may throw to end it.
@@ -56,6 +61,11 @@ struct SegmentRequest {
 
   /// What messages call it.
   const std::string& title() const { return purpose.empty() ? key : purpose; }
+
+  /// Counters that each member has for the notifications it gets.
+  std::size_t num_counters() const {
+    return num_notifications * (senders == Senders::one ? 1 : members.size());
+  }
 };
 
 /// Connects the ranks of a job.

@@ -35,12 +35,12 @@ void set_note(Entry& entry, std::string_view note) {
 }  // namespace
 
 std::size_t Agreement::num_bytes(int num_members) {
-  return static_cast<std::size_t>(num_members) * kEntryBytes + Preamble::num_bytes(num_members);
+  return static_cast<std::size_t>(num_members) * kEntryBytes + Preamble::num_bytes(num_members) +
+         RollCall::memory_needs(num_members).num_bytes;
 }
 
 std::size_t Agreement::num_notifications(int num_members) {
-  return kTableNotifications + RollCall::kNumNotifications +
-         Preamble::num_notifications(num_members);
+  return kTableNotifications + Preamble::num_notifications(num_members);
 }
 
 Agreement::Agreement(std::shared_ptr<Segment> segment, std::size_t offset, NotificationId first_id)
@@ -48,8 +48,9 @@ Agreement::Agreement(std::shared_ptr<Segment> segment, std::size_t offset, Notif
       table_offset_(offset),
       table_id_(first_id),
       preamble_(segment_, offset + static_cast<std::size_t>(segment_->size()) * kEntryBytes,
-                first_id + kTableNotifications + RollCall::kNumNotifications),
-      roll_call_(segment_, first_id + kTableNotifications) {}
+                first_id + kTableNotifications),
+      roll_call_(segment_, offset + static_cast<std::size_t>(segment_->size()) * kEntryBytes +
+                               Preamble::num_bytes(segment_->size())) {}
 
 void Agreement::begin(Descriptor& descriptor, bool shares_counts) {
   descriptor.call_index = num_calls_;

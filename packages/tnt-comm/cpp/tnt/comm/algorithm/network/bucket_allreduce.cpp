@@ -9,7 +9,7 @@ namespace tnt::comm {
 MemoryNeeds NetworkBucketAllreduce::memory_needs(const MessagePattern& pattern, int size,
                                                  DType dtype, std::size_t count) {
   MemoryNeeds needs = BucketExchange::memory_needs(pattern, size, count * size_of(dtype));
-  needs.num_notifications += RollCall::kNumNotifications;
+  needs.num_bytes += RollCall::memory_needs(size).num_bytes;
   return needs;
 }
 
@@ -19,9 +19,9 @@ NetworkBucketAllreduce::NetworkBucketAllreduce(std::shared_ptr<Health> health,
                                                std::size_t count, std::size_t offset,
                                                NotificationId notification, std::string name)
     : BucketOperation(std::move(health), std::move(name)),
-      roll_call_(segment, notification),
-      exchange_(segment, pattern, dtype, count, offset,
-                notification + RollCall::kNumNotifications) {}
+      roll_call_(segment, offset),
+      exchange_(segment, pattern, dtype, count,
+                offset + RollCall::memory_needs(segment->size()).num_bytes, notification) {}
 
 Progress NetworkBucketAllreduce::step() {
   if (awaits_this_rank()) return Progress::pending;

@@ -22,7 +22,7 @@ class NetworkBucketAllreduce final : public BucketOperation {
   static MemoryNeeds memory_needs(const MessagePattern& pattern, int size, DType dtype,
                                   std::size_t count);
 
-  /// The memory begins at the offset and the notification.
+  /// The memory begins at the offset and the notification. Of Senders::one.
   NetworkBucketAllreduce(std::shared_ptr<Health> health, std::shared_ptr<Segment> segment,
                          const MessagePattern& pattern, DType dtype, std::size_t count,
                          std::size_t offset, NotificationId notification, std::string name);

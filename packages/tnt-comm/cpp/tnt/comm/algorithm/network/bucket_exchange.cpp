@@ -42,7 +42,7 @@ AreaSizes areas_of(const MessagePattern& pattern, int size, std::size_t num_byte
 MemoryNeeds BucketExchange::memory_needs(const MessagePattern& pattern, int size,
                                          std::size_t num_bytes) {
   const AreaSizes areas = areas_of(pattern, size, num_bytes);
-  return {2 * (areas.work + areas.landing), num_rounds(pattern.exchange, size)};
+  return {2 * (areas.work + areas.landing), num_arrivals(pattern.exchange, size)};
 }
 
 BucketExchange::BucketExchange(std::shared_ptr<Segment> segment, const MessagePattern& pattern,
@@ -50,7 +50,6 @@ BucketExchange::BucketExchange(std::shared_ptr<Segment> segment, const MessagePa
                                NotificationId notification)
     : segment_(std::move(segment)),
       id_(notification),
-      num_ids_(num_rounds(pattern.exchange, segment_->size())),
       offset_(offset),
       element_bytes_(size_of(dtype)),
       reducer_(dtype, ReduceOp::sum, static_cast<std::size_t>(segment_->size())),
@@ -62,6 +61,7 @@ BucketExchange::BucketExchange(std::shared_ptr<Segment> segment, const MessagePa
   for (const Range& bytes : pieces_of(pattern, count * element_bytes_)) {
     schedules_.push_back(
         allreduce_schedule(pattern.exchange, segment_->rank(), size, bytes.size(), areas));
+    number_arrivals(schedules_.back());
     pieces_.push_back({bytes.begin / element_bytes_, bytes.end / element_bytes_});
     const AreaSizes sizes = allreduce_areas(pattern.exchange, size, bytes.size());
     areas.work += sizes.work;
@@ -109,10 +109,14 @@ bool BucketExchange::advance() {
 
 bool BucketExchange::has_begun(int member) const {
   if (member == segment_->rank()) return true;
-  for (NotificationId id = 0; id < num_ids_; ++id) {
-    if (segment_->poll(member, id_ + id) >= value_of(0)) return true;
-  }
-  return false;
+  const auto has_come = [&](const Arrival& arrival) {
+    return arrival.member == member && segment_->poll(member, id_ + arrival.id) >= value_of(0);
+  };
+  // Those of all pieces are alike.
+  const std::vector<Round>& rounds = schedules_.front().rounds;
+  return std::any_of(rounds.begin(), rounds.end(), [&](const Round& round) {
+    return std::any_of(round.arrivals.begin(), round.arrivals.end(), has_come);
+  });
 }
 
 }  // namespace tnt::comm

@@ -13,8 +13,8 @@
 
 namespace tnt::comm {
 
-/// Sums a vector that lies in registered memory over the members of a segment,
-/// one per step, over and over: the part of a bucket's allreduce that crosses
+/// Sums a vector that lies in registered memory over the members of a segment
+/// of Senders::one, one per step, over and over: the part of a bucket's allreduce that crosses
 /// the network.
 ///
 /// The vector is cut into pieces, each with a schedule of its own in its own
@@ -66,8 +66,7 @@ class BucketExchange {
   std::size_t window_offset(std::uint64_t step) const;
 
   std::shared_ptr<Segment> segment_;
-  NotificationId id_;  // the first of
-  std::size_t num_ids_;
+  NotificationId id_;  // the first one
   std::size_t offset_;
   std::size_t window_bytes_ = 0;
   std::vector<Range> pieces_;

@@ -189,6 +189,29 @@ std::size_t longest_piece(const Exchange& exchange, int size, const AreaSizes& a
   return fitting * kGranule;
 }
 
+// In a round, a rank sends to the teammates at the distances 1, 2, ... q-1, and
+// gets messages from the same ones in this order. It is itself at the distance
+// q-d of the one at the distance d, and numbers its message accordingly.
+void number_arrivals(Schedule& schedule) {
+  NotificationId first = 0;
+  for (Round& round : schedule.rounds) {
+    const std::size_t num_others = round.arrivals.size();
+    for (std::size_t i = 0; i < num_others; ++i) {
+      round.arrivals[i].id = first + i;
+      round.sends[i].id = first + num_others - 1 - i;
+    }
+    first += num_others;
+  }
+}
+
+std::size_t num_arrivals(const Exchange& exchange, int size) {
+  std::size_t num_others = 0;
+  for (const Level& level : levels_of(size, exchange.radices)) {
+    num_others += static_cast<std::size_t>(level.radix - 1);
+  }
+  return num_others * (exchange.is_split ? 2 : 1);
+}
+
 std::size_t num_rounds(const Exchange& exchange, int size) {
   return levels_of(size, exchange.radices).size() * (exchange.is_split ? 2 : 1);
 }

@@ -50,7 +50,16 @@ AreaSizes allreduce_areas(const Exchange& exchange, int size, std::size_t num_by
 /// The longest piece, a multiple of 64 bytes, that fits; 0 if none does.
 std::size_t longest_piece(const Exchange& exchange, int size, const AreaSizes& available);
 
-/// Rounds of an exchange, and so notification numbers.
+/// Gives each message that a rank gets in an allreduce a notification number of
+/// its own, which so has one sender only: the schedule of a segment of
+/// Senders::one. Before, messages of a round have the round's number.
+void number_arrivals(Schedule& schedule);
+
+/// Messages that a rank gets in an exchange, and so numbers after
+/// number_arrivals(): S or 2S.
+std::size_t num_arrivals(const Exchange& exchange, int size);
+
+/// Rounds of an exchange, and so notification numbers before.
 std::size_t num_rounds(const Exchange& exchange, int size);
 
 /// The same of any exchange, and of the other collectives' schedules, at most.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tnt/comm/base/partition.hpp"
+
 namespace tnt::comm {
 namespace {
 
@@ -9,8 +11,22 @@ constexpr auto kPatience = std::chrono::milliseconds(100);
 
 }  // namespace
 
-RollCall::RollCall(std::shared_ptr<Segment> segment, NotificationId id)
-    : segment_(std::move(segment)), id_(id) {}
+MemoryNeeds RollCall::memory_needs(int num_members) {
+  constexpr std::size_t kCacheLine = 64;
+  return {round_up(static_cast<std::size_t>(num_members) * sizeof(std::uint64_t), kCacheLine), 0};
+}
+
+RollCall::RollCall(std::shared_ptr<Segment> segment, std::size_t offset)
+    : segment_(std::move(segment)), offset_(offset) {}
+
+std::size_t RollCall::word_offset(int member) const {
+  return offset_ + static_cast<std::size_t>(member) * sizeof(std::uint64_t);
+}
+
+std::atomic_ref<std::uint64_t> RollCall::word(int member) const {
+  return std::atomic_ref<std::uint64_t>(
+      *reinterpret_cast<std::uint64_t*>(segment_->local() + word_offset(member)));
+}
 
 void RollCall::begin(std::uint64_t call) {
   call_ = call;
@@ -22,17 +38,20 @@ bool RollCall::answer_if_waiting() {
   const int size = segment_->size();
   if (num_told_ == size - 1 || Clock::now() - begin_ < kPatience) return false;
   const int before = num_told_;
+  const std::size_t own = word_offset(segment_->rank());
+  word(segment_->rank()).store(call_ + 1, std::memory_order_relaxed);
   while (num_told_ < size - 1) {
     const int member = (segment_->rank() + 1 + num_told_) % size;
     if (!segment_->has_room(member, 1)) break;
-    segment_->notify(member, id_, call_ + 1);
+    segment_->put(member, own, own, sizeof(std::uint64_t));
     ++num_told_;
   }
   return num_told_ > before;
 }
 
 bool RollCall::is_present(int member) const {
-  return member == segment_->rank() || segment_->poll(member, id_) > call_;
+  // Nothing else is read because of it, so the order of loads does not matter.
+  return member == segment_->rank() || word(member).load(std::memory_order_relaxed) > call_;
 }
 
 }  // namespace tnt::comm

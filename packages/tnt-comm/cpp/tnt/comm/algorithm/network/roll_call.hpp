@@ -1,8 +1,11 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "tnt/comm/algorithm/collectives.hpp"
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/transport/segment.hpp"
 
@@ -15,11 +18,17 @@ namespace tnt::comm {
 /// who wait for a while therefore tell everybody that they are there; the ones
 /// who did not are those that all wait for. Calls that are complete in time
 /// send nothing.
+///
+/// Each member has a word for every other one, which that one puts its call
+/// into: a notification of everybody for each of many buckets would be more than
+/// networks have. A word that is still on its way when its source changes to a
+/// later call arrives as that: also true.
 class RollCall {
  public:
-  static constexpr std::size_t kNumNotifications = 1;
+  static MemoryNeeds memory_needs(int num_members);
 
-  RollCall(std::shared_ptr<Segment> segment, NotificationId id);
+  /// The memory begins at the offset.
+  RollCall(std::shared_ptr<Segment> segment, std::size_t offset);
 
   /// This rank makes a call; calls are numbered from 0.
   void begin(std::uint64_t call);
@@ -31,8 +40,12 @@ class RollCall {
   bool is_present(int member) const;
 
  private:
+  std::size_t word_offset(int member) const;
+  // Calls that the member has told of; atomic, since the network writes it.
+  std::atomic_ref<std::uint64_t> word(int member) const;
+
   std::shared_ptr<Segment> segment_;
-  NotificationId id_;
+  std::size_t offset_;
   std::uint64_t call_ = 0;
   Clock::time_point begin_ = Clock::now();
   int num_told_ = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/fence.hpp"
 #include "tnt/comm/base/forked_child.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/transport/gpi2/counter_word.hpp"
@@ -25,10 +26,11 @@ Gpi2Segment::Gpi2Segment(std::shared_ptr<Gpi2Core> core, const SegmentRequest& r
       title_(request.title()),
       members_(request.members),
       rank_(member),
+      senders_(request.senders),
       num_notifications_(request.num_notifications),
       part_(std::move(part)),
       queue_(core_->queues().assign()),
-      newest_(members_.size() * num_notifications_) {}
+      newest_(request.num_counters()) {}
 
 Gpi2Segment::~Gpi2Segment() {
   if (is_forked_child()) return;  // the parent has it
@@ -36,7 +38,7 @@ Gpi2Segment::~Gpi2Segment() {
 }
 
 std::size_t Gpi2Segment::slot(int sender, NotificationId id) const {
-  return static_cast<std::size_t>(sender) * num_notifications_ + id;
+  return senders_ == Senders::one ? id : static_cast<std::size_t>(sender) * num_notifications_ + id;
 }
 
 // A spoilt queue is left as soon as what was sent through it is out, so that
@@ -110,6 +112,9 @@ std::uint64_t Gpi2Segment::poll(int sender, NotificationId id) const {
   std::uint64_t known = newest.load(std::memory_order_acquire);
   const std::uint32_t word = core_->gaspi().take_notification(part_.own_id, index);
   if (word == 0) return known;
+  // The library may look at the word with a plain load, which on some processors does not order the
+  // loads of what the sender put before: pairs with the order of the network.
+  acquire_fence();
   // Another thread may have taken an earlier or a later word at the same time.
   std::uint64_t latest = counter_of_word(word, known);
   while (latest > known && !newest.compare_exchange_weak(known, latest)) {

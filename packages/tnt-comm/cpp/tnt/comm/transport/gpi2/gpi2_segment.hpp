@@ -52,6 +52,7 @@ class Gpi2Segment final : public Segment {
   std::string title_;
   std::vector<int> members_;  // world ranks
   int rank_;
+  Senders senders_;
   std::size_t num_notifications_;
   Part part_;
   std::atomic<int> queue_;

@@ -21,7 +21,9 @@ class Gpi2Transport final : public Transport {
   int size() const override { return core_->size(); }
   int node_of(int rank) const override { return core_->node_of(rank); }
   Capabilities capabilities() const override {
-    return {.is_peer_memory_readable = false, .is_doorbell_rung_by_peers = false};
+    return {.is_peer_memory_readable = false,
+            .is_doorbell_rung_by_peers = false,
+            .most_counters = core_->gaspi().num_notifications()};
   }
   std::unique_ptr<Segment> create_segment(const SegmentRequest& request,
                                           const Deadline& deadline) override;

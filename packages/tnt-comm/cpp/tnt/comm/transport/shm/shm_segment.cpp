@@ -38,8 +38,8 @@ ShmSegment::ShmSegment(const std::string& name, const SegmentRequest& request, i
       stall_report_s_(stall_report_s),
       header_bytes_(kPage),
       run_bytes_(round_up(request.num_notifications * sizeof(Counter), kCacheLine)),
-      member_bytes_(
-          round_up(static_cast<std::size_t>(size_) * run_bytes_ + request.num_bytes, kPage)),
+      num_runs_(request.senders == Senders::one ? 1 : request.members.size()),
+      member_bytes_(round_up(num_runs_ * run_bytes_ + request.num_bytes, kPage)),
       control_(std::move(control)) {
   try {
     map(name, deadline);
@@ -130,13 +130,13 @@ ShmSegment::Header& ShmSegment::header() const {
 
 std::byte* ShmSegment::part(int member) const {
   return memory_.data() + header_bytes_ + static_cast<std::size_t>(member) * member_bytes_ +
-         static_cast<std::size_t>(size_) * run_bytes_;
+         num_runs_ * run_bytes_;
 }
 
 ShmSegment::Counter& ShmSegment::counter(int receiver, int sender, NotificationId id) const {
   std::byte* run = memory_.data() + header_bytes_ +
                    static_cast<std::size_t>(receiver) * member_bytes_ +
-                   static_cast<std::size_t>(sender) * run_bytes_;
+                   (num_runs_ == 1 ? 0 : static_cast<std::size_t>(sender)) * run_bytes_;
   return reinterpret_cast<Counter*>(run)[id];
 }
 

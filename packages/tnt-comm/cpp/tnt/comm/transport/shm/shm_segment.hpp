@@ -62,7 +62,8 @@ class ShmSegment final : public Segment {
   std::function<void()> look_around_;  // of the request, while it waits
   double stall_report_s_;
   std::size_t header_bytes_;
-  std::size_t run_bytes_;     // counters of one sender at one receiver
+  std::size_t run_bytes_;     // counters of one sender at one receiver, or of all: see Senders
+  std::size_t num_runs_;      // at one receiver
   std::size_t member_bytes_;  // counters and part of one member, whole pages
   SharedMemory memory_;
   std::shared_ptr<ControlSegment> control_;
