@@ -118,9 +118,6 @@ std::vector<NamedJob> all_jobs() {
     jobs.push_back(tests::on_hosts(hosts, ranks));
   }
   jobs.push_back(tests::late(tests::on_hosts(2, 2)));
-  // So few that the buckets lie in several segments.
-  jobs.push_back(tests::with_few_counters(tests::put_only(4), 60));
-  jobs.push_back(tests::with_few_counters(tests::on_hosts(4, 2), 160));
   for (const std::string algorithm : {"direct", "sliced"}) {
     jobs.push_back(tests::with_algorithm(tests::put_only(3), algorithm));
   }
@@ -155,10 +152,13 @@ TEST_P(ManyBuckets, HaveTheBitsOfTheTree) {
   });
 }
 
+// With few counters, the buckets lie in several segments.
 INSTANTIATE_TEST_SUITE_P(
     Networks, ManyBuckets,
     ::testing::Values(tests::with_algorithm(tests::put_only(8), "halving_doubling"),
-                      tests::with_algorithm(tests::on_hosts(8, 2), "halving_doubling")),
+                      tests::with_algorithm(tests::on_hosts(8, 2), "halving_doubling"),
+                      tests::with_few_counters(tests::put_only(4), 1000),
+                      tests::with_few_counters(tests::on_hosts(4, 2), 1000)),
     tests::name_of_job);
 
 }  // namespace
