@@ -36,6 +36,20 @@ std::uint64_t& word(Segment& segment, std::size_t index) {
   return reinterpret_cast<std::uint64_t*>(segment.local())[index];
 }
 
+TEST(Gpi2Segment, ANotificationOfOneSenderTakesOneCounter) {
+  run_on_fabric(1, 3, [](FabricRank rank) {
+    SegmentRequest request{"one", ranks_up_to(3), 64, 500};
+    request.senders = Senders::one;
+    const auto segment = rank.transport.create_segment(request, Deadline(20));
+    const int next = (rank.rank() + 1) % 3;
+    const int previous = (rank.rank() + 2) % 3;
+    segment->notify(next, 499, 7);
+    segment->notify(previous, 3, 8);
+    EXPECT_TRUE(comes_true([&] { return segment->poll(previous, 499) == 7; }));
+    EXPECT_TRUE(comes_true([&] { return segment->poll(next, 3) == 8; }));
+  });
+}
+
 TEST(Gpi2Segment, WhoSeesTheNotificationSeesTheData) {
   run_on_fabric(1, 3, [](FabricRank rank) {
     constexpr std::uint64_t kRounds = 200;

@@ -74,11 +74,14 @@ void Creation::require_enough_notifications() const {
   const std::size_t needed = request_.num_counters();
   const std::size_t available = core_->gaspi().num_notifications();
   if (needed <= available) return;
-  throw Error(
-      ErrorKind::comm,
-      text("rank ", core_->rank(), ": ", request_.title(), " needs ", needed,
-           " notifications among ", request_.members.size(), " ranks, but GPI-2 has ", available,
-           " in a segment. Use fewer, larger buckets (TNT_FUSION_THRESHOLD_KB)."));
+  const std::string of_each = request_.senders == Senders::one
+                                  ? ""
+                                  : text(" (", request_.num_notifications, " for each of ",
+                                         request_.members.size(), " ranks)");
+  throw Error(ErrorKind::comm,
+              text("rank ", core_->rank(), ": ", request_.title(), " needs ", needed,
+                   " notifications", of_each, ", but GPI-2 has ", available,
+                   " in a segment. Use fewer, larger buckets (TNT_FUSION_THRESHOLD_KB)."));
 }
 
 void Creation::tell_all(const ControlMessage& message) {
