@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,7 @@ class ScriptedGaspi final : public Gaspi {
   std::size_t num_queued(int) const override { return 0; }
   QueueState drain(int) override { return QueueState::idle; }
   std::vector<int> failed_ranks() const override { return {}; }
+  std::unique_ptr<HostProbe> probe_of_host(int) const override { return nullptr; }
 
  private:
   int size_;
