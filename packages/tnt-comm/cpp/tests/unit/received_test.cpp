@@ -60,8 +60,8 @@ TEST(Received, ANoticeWithoutEndIsCutOff) {
   std::memset(segment->local(), 'x', Creations::num_bytes(kSize));
   segment->set_notification(2, 0, 1);
   segment->set_notification(2, 1, 1);
-  EXPECT_EQ(creations.awaited_by(2), std::string(1008, 'x'));
-  EXPECT_EQ(creations.refusal(), std::string(1008, 'x'));
+  EXPECT_EQ(creations.awaited_by(2), std::string(1004, 'x'));
+  EXPECT_EQ(creations.refusal(), std::string(1004, 'x'));
 }
 
 class ReceivedByMailbox : public ::testing::Test {
