@@ -16,12 +16,12 @@ INCLUDES: dict[str, set[str]] = {
     "trace": {"base"},
     "transport": {"base"},
     "kernel": {"base"},
-    "engine": {"base"},  # advances operations: it knows no algorithm and no network
-    "algorithm": {"base", "trace", "transport", "kernel", "engine"},
-    "group": {"base", "trace", "transport", "engine", "algorithm"},
-    "fusion": {"base", "trace", "kernel", "algorithm", "group"},
-    "capi": {"base", "group", "fusion"},
-    "bindings": {"base", "trace", "group", "fusion", "capi"},
+    "progress": {"base"},  # advances operations: it knows no algorithm and no network
+    "collective": {"base", "trace", "transport", "kernel", "progress"},
+    "communicator": {"base", "trace", "transport", "progress", "collective"},
+    "reducer": {"base", "trace", "kernel", "collective", "communicator"},
+    "capi": {"base", "communicator", "reducer"},
+    "bindings": {"base", "trace", "communicator", "reducer", "capi"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]tnt/comm/(\w+)/', re.MULTILINE)

@@ -32,7 +32,7 @@ void sum_many(float* const* copies, int num_copies, std::size_t begin, std::size
 
 /// Replaces elements [begin, end) of every copy by their sum over the copies, of which there are at
 /// least two.
-extern "C" void sum_slices(float* const* copies, int num_copies, std::size_t begin,
+extern "C" void sum_chunks(float* const* copies, int num_copies, std::size_t begin,
                            std::size_t end) {
   if (num_copies == 2) {
     sum_two(copies[0], copies[1], begin, end);

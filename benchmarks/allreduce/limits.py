@@ -2,7 +2,7 @@
 
 `memcpy`: each rank reads its arrays once and writes as much once, into other memory of its own.
 
-`shared`: the arrays of all ranks lie in memory that all ranks can reach; each rank sums its slice
+`shared`: the arrays of all ranks lie in memory that all ranks can reach; each rank sums its chunk
 of them and writes the sum into every copy. That is the least any allreduce can do: every element of
 every rank is read once and written once, and no rank does more than its share. It is a loop of C++,
 compiled for this very machine, because numpy needs two passes. Nobody waits for anybody in it.
@@ -39,8 +39,8 @@ def copy_once(num_elements: Sequence[int]) -> Variant:
     return Variant(arrays, run, list)
 
 
-def sum_slices(num_elements: Sequence[int]) -> Variant:
-    """Each rank sums its slice of all ranks' arrays and writes it into all of them. Collective."""
+def sum_chunks(num_elements: Sequence[int]) -> Variant:
+    """Each rank sums its chunk of all ranks' arrays and writes it into all of them. Collective."""
     rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
     total = sum(num_elements)
     copies = map_shared(size, total)
@@ -50,7 +50,7 @@ def sum_slices(num_elements: Sequence[int]) -> Variant:
     sum_up = compiled()
 
     def results() -> list[np.ndarray]:
-        tnt_comm.barrier()  # for the other ranks' slices
+        tnt_comm.barrier()  # for the other ranks' chunks
         return own
 
     return Variant(own, lambda: sum_up(addresses, size, begin, end), results)
@@ -64,7 +64,7 @@ def compiled() -> ctypes._FuncPointer:
         compiler = os.environ.get("CXX", "c++")
         options = ["-O3", "-march=native", "-shared", "-fPIC"]
         subprocess.run([compiler, *options, str(SOURCE), "-o", str(library)], check=True)
-        function = ctypes.CDLL(str(library)).sum_slices
+        function = ctypes.CDLL(str(library)).sum_chunks
     function.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t]
     function.restype = None
     return function

@@ -26,7 +26,7 @@ def open_library() -> Library:
         "GradientReducer": through_reducer,
         "GradientReducer, copies": through_copying_reducer,
         f"{LIMIT}memcpy": limits.copy_once,
-        f"{LIMIT}shared": limits.sum_slices,
+        f"{LIMIT}shared": limits.sum_chunks,
     }
     return Library(
         rank=tnt_comm.get_rank(),

@@ -15,10 +15,10 @@ def test_this_tree_follows_the_arrows(capsys):
 
 
 def test_an_include_of_a_higher_layer_is_named(tmp_path, capsys):
-    source = '#include "tnt/comm/base/error.hpp"\n#include "tnt/comm/engine/engine.hpp"\n'
+    source = '#include "tnt/comm/base/error.hpp"\n#include "tnt/comm/progress/engine.hpp"\n'
     write(tmp_path / "packages/tnt-comm/cpp/tnt/comm/kernel/reduce.hpp", source)
     assert check_layers.main([str(tmp_path)]) == 1
-    assert "layer kernel must not include layer engine" in capsys.readouterr().out
+    assert "layer kernel must not include layer progress" in capsys.readouterr().out
 
 
 def test_a_layer_without_a_row_is_named(tmp_path, capsys):

@@ -11,7 +11,7 @@
 #include "errors.hpp"
 #include "interrupt.hpp"
 #include "plain_array.hpp"
-#include "tnt/comm/group/group.hpp"
+#include "tnt/comm/communicator/group.hpp"
 #include "user_line.hpp"
 
 namespace py = pybind11;
@@ -90,25 +90,25 @@ bool parse_out(PyObject* array, PyObject* out, Call& call) {
   return !overlap_partly(call);
 }
 
-void wait_unlocked(const std::shared_ptr<Ticket>& ticket) {
+void wait_unlocked(const std::shared_ptr<Request>& request) {
   const py::gil_scoped_release unlocked;
-  ticket->wait(0, python_signals());
+  request->wait(0, python_signals());
 }
 
-std::shared_ptr<Ticket> start(Group& group, const Call& call) {
+std::shared_ptr<Request> start(Group& group, const Call& call) {
   return group.allreduce_now(call.in, call.out, call.count, call.dtype, call.op, call.label);
 }
 
 void run(Group& group, const Call& call) {
   if (group.is_quick(call.count * size_of(call.dtype))) {
     // Releasing the lock would take longer than the call.
-    const auto ticket = start(group, call);
-    if (ticket) wait_unlocked(ticket);
+    const auto request = start(group, call);
+    if (request) wait_unlocked(request);
     return;
   }
   const py::gil_scoped_release unlocked;
-  const auto ticket = start(group, call);
-  if (ticket) ticket->wait(0, python_signals());
+  const auto request = start(group, call);
+  if (request) request->wait(0, python_signals());
 }
 
 // Runs a function and turns what it throws into a Python exception: pybind11

@@ -11,7 +11,7 @@
 #include "bindings.hpp"
 #include "interrupt.hpp"
 #include "tnt/comm/capi/registry.hpp"
-#include "tnt/comm/fusion/gradient_reducer.hpp"
+#include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace py = pybind11;
 
@@ -80,18 +80,18 @@ void finish_tensor(std::int64_t handle, std::size_t tensor, py::array out, doubl
   reducers().find(handle)->finish(tensor, data, timeout_s, python_signals());
 }
 
-// An array over the memory of the lease, which it owns; None if nothing is lent.
+// An array over the memory of the view, which it owns; None if nothing is lent.
 py::object lend_tensor(std::int64_t handle, std::size_t tensor, const py::dtype& dtype,
                        const std::vector<py::ssize_t>& shape, double timeout_s) {
-  std::unique_ptr<Lease> lease;
+  std::unique_ptr<BorrowedView> view;
   {
     const py::gil_scoped_release unlocked;
-    lease = reducers().find(handle)->lend(tensor, timeout_s, python_signals());
+    view = reducers().find(handle)->lend(tensor, timeout_s, python_signals());
   }
-  if (!lease) return py::none();
-  const void* data = lease->data();
-  const py::capsule owner(lease.release(), "lease",
-                          [](void* memory) { delete static_cast<Lease*>(memory); });
+  if (!view) return py::none();
+  const void* data = view->data();
+  const py::capsule owner(view.release(), "view",
+                          [](void* memory) { delete static_cast<BorrowedView*>(memory); });
   return py::array(dtype, shape, data, owner);
 }
 

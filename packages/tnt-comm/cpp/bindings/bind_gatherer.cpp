@@ -5,7 +5,7 @@
 #include "bindings.hpp"
 #include "interrupt.hpp"
 #include "tnt/comm/capi/registry.hpp"
-#include "tnt/comm/group/gatherer.hpp"
+#include "tnt/comm/communicator/gatherer.hpp"
 
 namespace py = pybind11;
 

@@ -4,7 +4,7 @@
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "interrupt.hpp"
-#include "tnt/comm/group/group.hpp"
+#include "tnt/comm/communicator/group.hpp"
 #include "user_line.hpp"
 
 namespace py = pybind11;
@@ -12,7 +12,7 @@ namespace py = pybind11;
 namespace tnt::comm::bindings {
 namespace {
 
-using TicketPtr = std::shared_ptr<Ticket>;
+using RequestPtr = std::shared_ptr<Request>;
 using Driver = Group::Driver;
 
 std::shared_ptr<Group> create(std::vector<int> ranks) {
@@ -26,22 +26,22 @@ std::size_t count_of(const py::array& array) {
 // Whoever is going to wait runs the operation right here, unlocked. Starting
 // alone takes a lock for a moment only, so it keeps the GIL.
 template <typename Function>
-TicketPtr start(bool will_wait, Function&& function) {
+RequestPtr start(bool will_wait, Function&& function) {
   if (!will_wait) return function(Driver::engine);
   const py::gil_scoped_release unlocked;
   return function(Driver::caller);
 }
 
-TicketPtr start_barrier(Group& group, bool will_wait, const std::string& label,
-                        const std::string& caller) {
+RequestPtr start_barrier(Group& group, bool will_wait, const std::string& label,
+                         const std::string& caller) {
   return start(will_wait, [&](Driver driver) {
     return group.start_barrier(driver, {label, caller, &user_line});
   });
 }
 
-TicketPtr start_allreduce(Group& group, const py::array& in, py::array out,
-                          const std::string& dtype, const std::string& op, bool will_wait,
-                          const std::string& label, const std::string& caller) {
+RequestPtr start_allreduce(Group& group, const py::array& in, py::array out,
+                           const std::string& dtype, const std::string& op, bool will_wait,
+                           const std::string& label, const std::string& caller) {
   const void* source = in.data();
   void* target = out.mutable_data();
   const std::size_t count = count_of(in);
@@ -51,9 +51,9 @@ TicketPtr start_allreduce(Group& group, const py::array& in, py::array out,
   });
 }
 
-TicketPtr start_broadcast(Group& group, const py::array& in, py::array out,
-                          const std::string& dtype, int root, bool will_wait,
-                          const std::string& label, const std::string& caller) {
+RequestPtr start_broadcast(Group& group, const py::array& in, py::array out,
+                           const std::string& dtype, int root, bool will_wait,
+                           const std::string& label, const std::string& caller) {
   const void* source = in.data();
   void* target = out.mutable_data();
   const std::size_t count = count_of(in);
@@ -63,9 +63,9 @@ TicketPtr start_broadcast(Group& group, const py::array& in, py::array out,
   });
 }
 
-TicketPtr start_allgather(Group& group, const py::array& in, const std::string& dtype,
-                          std::uint64_t shape_id, bool will_wait, const std::string& label,
-                          const std::string& caller) {
+RequestPtr start_allgather(Group& group, const py::array& in, const std::string& dtype,
+                           std::uint64_t shape_id, bool will_wait, const std::string& label,
+                           const std::string& caller) {
   const void* source = in.data();
   const std::size_t count = count_of(in);
   return start(will_wait, [&](Driver driver) {
@@ -74,9 +74,9 @@ TicketPtr start_allgather(Group& group, const py::array& in, const std::string& 
   });
 }
 
-TicketPtr start_reduce_scatter(Group& group, const py::array& in, py::array out,
-                               const std::string& dtype, const std::string& op, bool will_wait,
-                               const std::string& label, const std::string& caller) {
+RequestPtr start_reduce_scatter(Group& group, const py::array& in, py::array out,
+                                const std::string& dtype, const std::string& op, bool will_wait,
+                                const std::string& label, const std::string& caller) {
   const void* source = in.data();
   void* target = out.mutable_data();
   const auto num_rows = static_cast<std::size_t>(in.shape(0));
@@ -87,13 +87,13 @@ TicketPtr start_reduce_scatter(Group& group, const py::array& in, py::array out,
   });
 }
 
-void wait(Ticket& ticket, double timeout_s) {
+void wait(Request& request, double timeout_s) {
   const py::gil_scoped_release unlocked;
-  ticket.wait(timeout_s, python_signals());
+  request.wait(timeout_s, python_signals());
 }
 
-py::list take_blocks(Ticket& ticket) {
-  Gathered& gathered = ticket.gathered();
+py::list take_blocks(Request& request) {
+  Gathered& gathered = request.gathered();
   return views_of(std::move(gathered.blocks), gathered.ends);
 }
 
@@ -102,8 +102,8 @@ py::list take_blocks(Ticket& ticket) {
 void bind_group(py::module_& module) {
   module.def("new_result", &new_result, py::arg("dtype"), py::arg("shape"));
 
-  py::classh<Ticket>(module, "Ticket")
-      .def("is_done", &Ticket::is_done)
+  py::classh<Request>(module, "Request")
+      .def("is_done", &Request::is_done)
       .def("wait", &wait, py::arg("timeout_s"))
       .def("take_blocks", &take_blocks);
 

@@ -1,7 +1,7 @@
 #include "bindings.hpp"
 #include "interrupt.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
-#include "tnt/comm/group/runtime.hpp"
+#include "tnt/comm/communicator/runtime.hpp"
 
 namespace py = pybind11;
 

@@ -6,7 +6,7 @@
 #include "bindings.hpp"
 #include "interrupt.hpp"
 #include "tnt/comm/base/memory_size.hpp"
-#include "tnt/comm/group/shared_array.hpp"
+#include "tnt/comm/communicator/shared_array.hpp"
 
 namespace py = pybind11;
 

@@ -5,7 +5,7 @@
 
 #include "bindings.hpp"
 #include "interrupt.hpp"
-#include "tnt/comm/group/runtime.hpp"
+#include "tnt/comm/communicator/runtime.hpp"
 #include "tnt/comm/tnt_comm.h"
 #include "tnt/comm/trace/part_files.hpp"
 

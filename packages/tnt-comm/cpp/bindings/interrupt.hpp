@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tnt/comm/group/wait.hpp"
+#include "tnt/comm/communicator/wait.hpp"
 
 namespace tnt::comm::bindings {
 

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "tnt/comm/transport/gpi2/gaspi.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi.hpp"
 
 namespace tnt::comm::tests {
 

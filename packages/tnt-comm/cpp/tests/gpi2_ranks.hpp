@@ -14,8 +14,8 @@
 #include "fake_gaspi.hpp"
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/transport/cluster/cluster_transport.hpp"
-#include "tnt/comm/transport/gpi2/gpi2_transport.hpp"
+#include "tnt/comm/transport/hierarchical/cluster_transport.hpp"
+#include "tnt/comm/transport/rma/gpi2/gpi2_transport.hpp"
 #include "tnt/comm/transport/shm/shm_transport.hpp"
 
 namespace tnt::comm::tests {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/fusion/gradient_reducer.hpp"
-#include "tnt/comm/group/gatherer.hpp"
-#include "tnt/comm/group/shared_array.hpp"
+#include "tnt/comm/communicator/gatherer.hpp"
+#include "tnt/comm/communicator/shared_array.hpp"
+#include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm::tests {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "naive_tree.hpp"
-#include "tnt/comm/algorithm/network/schedule.hpp"
+#include "tnt/comm/collective/rma/schedule.hpp"
 
 namespace tnt::comm::tests {
 
@@ -28,9 +28,9 @@ class ScheduleSimulation {
     return mixed * 0xbf58476d1ce4e5b9ULL ^ (mixed >> 32);
   }
 
-  ScheduleSimulation(std::vector<Schedule> schedules, std::size_t window_bytes, unsigned seed)
+  ScheduleSimulation(std::vector<Schedule> schedules, std::size_t slot_bytes, unsigned seed)
       : schedules_(std::move(schedules)),
-        windows_(size(), std::vector<Symbol>(window_bytes / kGranule, 0)),
+        slots_(size(), std::vector<Symbol>(slot_bytes / kGranule, 0)),
         round_(size(), 0),
         is_sent_(size(), false),
         flying_(size() * size()),
@@ -38,9 +38,9 @@ class ScheduleSimulation {
         random_(seed) {}
 
   std::size_t size() const { return schedules_.size(); }
-  std::vector<Symbol>& window(std::size_t rank) { return windows_[rank]; }
+  std::vector<Symbol>& slot(std::size_t rank) { return slots_[rank]; }
 
-  /// False if the ranks wait for each other, or something leaves a window.
+  /// False if the ranks wait for each other, or something leaves a slot.
   bool run() {
     is_valid_ = true;
     while (is_valid_ && (!busy_.empty() || can_any_go_on())) {
@@ -121,15 +121,15 @@ class ScheduleSimulation {
 
   Symbol& at(std::size_t rank, std::size_t place, std::size_t granule) {
     const std::size_t index = place / kGranule + granule;
-    if (place % kGranule != 0 || index >= windows_[rank].size()) {
+    if (place % kGranule != 0 || index >= slots_[rank].size()) {
       is_valid_ = false;
       return outside_;
     }
-    return windows_[rank][index];
+    return slots_[rank][index];
   }
 
   std::vector<Schedule> schedules_;
-  std::vector<std::vector<Symbol>> windows_;
+  std::vector<std::vector<Symbol>> slots_;
   std::vector<std::size_t> round_;
   std::vector<bool> is_sent_;
   std::vector<std::deque<Message>> flying_;  // sender * size + receiver

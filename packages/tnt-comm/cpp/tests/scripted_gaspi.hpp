@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/transport/gpi2/gaspi.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi.hpp"
 
 namespace tnt::comm::tests {
 

@@ -16,10 +16,10 @@
 #include "faulty_transport.hpp"
 #include "put_only_transport.hpp"
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/group/group.hpp"
-#include "tnt/comm/group/runtime.hpp"
+#include "tnt/comm/communicator/group.hpp"
+#include "tnt/comm/communicator/runtime.hpp"
+#include "tnt/comm/transport/local/solo_transport.hpp"
 #include "tnt/comm/transport/shm/shm_transport.hpp"
-#include "tnt/comm/transport/solo_transport.hpp"
 
 namespace tnt::comm::tests {
 

@@ -296,7 +296,7 @@ class Group:
         shape_id = zlib.crc32(repr((source.ndim, row_shape)).encode())
         dtype = source.dtype
 
-        def blocks(core: _core.Ticket) -> list[Array]:
+        def blocks(core: _core.Request) -> list[Array]:
             shape = (-1, *row_shape) if source.ndim > 0 else ()
             return [_typed(block, dtype, shape) for block in core.take_blocks()]
 

@@ -22,9 +22,9 @@ class Ticket(Generic[Result]):
 
     def __init__(
         self,
-        core: _core.Ticket,
+        core: _core.Request,
         arrays: tuple[Array, ...],
-        make_result: Callable[[_core.Ticket], Result],
+        make_result: Callable[[_core.Request], Result],
     ) -> None:
         self._core = core
         self._arrays = arrays
@@ -68,9 +68,9 @@ class _Abandoned:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: list[tuple[_core.Ticket, tuple[Array, ...]]] = []
+        self._kept: list[tuple[_core.Request, tuple[Array, ...]]] = []
 
-    def keep(self, core: _core.Ticket, arrays: tuple[Array, ...]) -> None:
+    def keep(self, core: _core.Request, arrays: tuple[Array, ...]) -> None:
         """Keep the arrays until the collective is done. Local."""
         with self._lock:
             self._kept = [kept for kept in self._kept if not kept[0].is_done()]

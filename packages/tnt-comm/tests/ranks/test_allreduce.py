@@ -14,8 +14,8 @@ Pools = Callable[[int], RankPool]
 
 def counts_of(size: int, itemsize: int) -> list[int]:
     window = 256 * 1024 // itemsize
-    direct = 32 * 1024 // size // itemsize
-    return [0, 1, size - 1, size, size + 1, 17, 1009, direct, direct + 1, window + 13]
+    one_shot = 32 * 1024 // size // itemsize
+    return [0, 1, size - 1, size, size + 1, 17, 1009, one_shot, one_shot + 1, window + 13]
 
 
 def check_every_dtype_and_operation() -> None:

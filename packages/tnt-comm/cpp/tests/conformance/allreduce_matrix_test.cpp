@@ -17,14 +17,14 @@ using tests::NamedJob;
 using tests::reduction_of;
 using tests::run_job;
 
-const std::vector<std::string> kAlgorithms = {"direct", "sliced", "recursive_doubling",
+const std::vector<std::string> kAlgorithms = {"one_shot", "two_shot", "recursive_doubling",
                                               "halving_doubling", "pipelined"};
 
 std::vector<NamedJob> all_jobs() {
   std::vector<NamedJob> jobs;
   for (int size = 1; size <= 8; ++size) {
     jobs.push_back(tests::shared_memory(size));
-    jobs.push_back(tests::with_algorithm(tests::shared_memory(size), "sliced"));
+    jobs.push_back(tests::with_algorithm(tests::shared_memory(size), "two_shot"));
   }
   for (int size = 1; size <= 8; ++size) {
     for (const std::string& algorithm : kAlgorithms) {
@@ -45,7 +45,7 @@ std::vector<NamedJob> all_jobs() {
 bool can_sum_16_bit_floats(const NamedJob& named) {
   const std::string& algorithm = named.job.algorithm;
   const bool is_flat = named.job.network && !named.job.network->are_hosts_readable;
-  return !is_flat || algorithm == "auto" || algorithm == "direct" || algorithm == "sliced";
+  return !is_flat || algorithm == "auto" || algorithm == "one_shot" || algorithm == "two_shot";
 }
 
 class AllreduceMatrix : public ::testing::TestWithParam<NamedJob> {
@@ -66,7 +66,7 @@ TEST_P(AllreduceMatrix, HasTheBitsOfTheTreeForAwkwardCounts) {
   const int size = GetParam().job.size;
   const auto n = static_cast<std::size_t>(size);
   std::vector<std::size_t> counts = {0, 1, n - 1, n, n + 1, 1009, 16 * n, 65536 / n + 1};
-  counts.push_back(200003);  // several windows of any kind
+  counts.push_back(200003);  // several slots of any kind
   std::vector<std::vector<std::byte>> expected;
   for (const std::size_t count : counts) {
     expected.push_back(reduction_of(DType::float32, ReduceOp::sum, size, count));
@@ -119,13 +119,13 @@ TEST_P(AllreduceMatrix, WorksManyTimesOverWithSeveralInFlight) {
   run_job(GetParam().job, [&](Runtime& runtime) {
     for (int round = 0; round < 4; ++round) {
       std::vector<std::vector<std::byte>> data;
-      std::vector<std::shared_ptr<Ticket>> tickets;
+      std::vector<std::shared_ptr<Request>> requests;
       for (const std::size_t count : counts) {
         data.push_back(input_of(DType::float32, runtime.environment().rank, count));
-        tickets.push_back(runtime.world()->start_allreduce(data.back().data(), data.back().data(),
-                                                           count, DType::float32, ReduceOp::sum));
+        requests.push_back(runtime.world()->start_allreduce(data.back().data(), data.back().data(),
+                                                            count, DType::float32, ReduceOp::sum));
       }
-      for (auto& ticket : tickets) ticket->wait(0);
+      for (auto& request : requests) request->wait(0);
       EXPECT_EQ(data, expected);
     }
   });

@@ -17,7 +17,7 @@ class Allreduce : public ::testing::TestWithParam<int> {};
 TEST_P(Allreduce, HasTheBitsOfTheTreeForAwkwardCounts) {
   const int size = GetParam();
   const auto n = static_cast<std::size_t>(size);
-  // The last two take one window and some windows.
+  // The last two take one slot and some slots.
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, n - 1, n, n + 1,
                                   std::size_t{1009}, std::size_t{65536}, std::size_t{200003}}) {
     const auto expected = sum_of(size, count);
@@ -39,12 +39,12 @@ TEST_P(Allreduce, WorksInPlaceManyTimesOverWithSeveralInFlight) {
   run_threads(size, [&](Runtime& runtime) {
     for (int round = 0; round < 5; ++round) {
       std::vector<std::vector<float>> data(3, values_of(runtime.environment().rank, kCount));
-      std::vector<std::shared_ptr<Ticket>> tickets;
+      std::vector<std::shared_ptr<Request>> requests;
       for (auto& array : data) {
-        tickets.push_back(runtime.world()->start_allreduce(array.data(), array.data(), kCount,
-                                                           DType::float32, ReduceOp::sum));
+        requests.push_back(runtime.world()->start_allreduce(array.data(), array.data(), kCount,
+                                                            DType::float32, ReduceOp::sum));
       }
-      for (auto& ticket : tickets) ticket->wait(0);
+      for (auto& request : requests) request->wait(0);
       for (auto& array : data) EXPECT_EQ(array, expected);
     }
   });

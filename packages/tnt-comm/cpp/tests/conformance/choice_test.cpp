@@ -45,9 +45,9 @@ void allreduce_twice(Runtime& runtime) {
 TEST(Choice, IsToldOnceByOneRankAtDebug) {
   // Each choice is told once per process.
   for (const auto& [named, line] :
-       {std::pair{tests::put_only(7), "allreduce of 4936 bytes among 7 ranks: direct\n"},
+       {std::pair{tests::put_only(7), "allreduce of 4936 bytes among 7 ranks: one_shot\n"},
         {tests::on_hosts(3, 2),
-         "allreduce of 4936 bytes among 6 ranks: direct between 3 hosts\n"}}) {
+         "allreduce of 4936 bytes among 6 ranks: one_shot between 3 hosts\n"}}) {
     Job job = named.job;
     job.change = [](Environment& environment) { environment.log_level = LogLevel::debug; };
     const std::string output = output_of(job, allreduce_twice);

@@ -8,7 +8,7 @@
 #include "naive_tree.hpp"
 #include "networks.hpp"
 #include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/group/gatherer.hpp"
+#include "tnt/comm/communicator/gatherer.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "errors.hpp"
 #include "networks.hpp"
-#include "tnt/comm/fusion/gradient_reducer.hpp"
+#include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -208,7 +208,7 @@ class Notices : public ::testing::TestWithParam<NamedJob> {
     Job job = GetParam().job;
     job.change = [](Environment& environment) { environment.stall_report_s = 60; };
     run_job(job, [&](Runtime& runtime) {
-      Creations& creations = *runtime.world()->health()->creations();
+      Creations& creations = *runtime.world()->abort_state()->creations();
       for (const auto& [tell, look] : turns) {
         if (runtime.environment().rank == 0) tell(creations);
         call_barrier(*runtime.world());

@@ -5,8 +5,8 @@
 
 #include "errors.hpp"
 #include "thread_ranks.hpp"
-#include "tnt/comm/algorithm/collective_operation.hpp"
-#include "tnt/comm/group/wait.hpp"
+#include "tnt/comm/collective/collective_operation.hpp"
+#include "tnt/comm/communicator/wait.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -47,7 +47,7 @@ class OutOfMemory : public CollectiveOperation {
   using CollectiveOperation::CollectiveOperation;
 
  protected:
-  Progress step() override { throw std::bad_alloc(); }
+  Progress do_advance() override { throw std::bad_alloc(); }
   std::string describe() const override { return "operation"; }
   std::vector<int> missing() const override { return {}; }
 };
@@ -56,7 +56,7 @@ TEST(Failure, AnExceptionOfAnyKindBreaksTheGroupWithItsText) {
   run_threads(2, [](Runtime& runtime) {
     const auto group = Group::create(runtime, {0, 1}, "pair");
     if (runtime.environment().rank == 0) {
-      const auto operation = std::make_shared<OutOfMemory>(group->health());
+      const auto operation = std::make_shared<OutOfMemory>(group->abort_state());
       group->engine().submit(std::make_shared<Stream>(), operation);
       const Error error = error_of([&] { wait_for(*group, *operation, 1, 30, {}); });
       EXPECT_EQ(std::string(error.what()),

@@ -11,7 +11,7 @@
 
 #include "naive_tree.hpp"
 #include "networks.hpp"
-#include "tnt/comm/fusion/gradient_reducer.hpp"
+#include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -21,7 +21,7 @@ using tests::run_job;
 using tests::sum_of;
 using tests::values_of;
 
-// Large ones between small ones; the largest takes several windows.
+// Large ones between small ones; the largest takes several slots.
 const std::vector<std::size_t> kCounts = {94, 20000, 17, 300007, 5000, 16384, 0, 150001};
 constexpr std::size_t kLarge = 3;
 constexpr std::size_t kOtherLarge = 7;

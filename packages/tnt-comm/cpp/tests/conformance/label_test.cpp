@@ -9,7 +9,7 @@
 
 #include "errors.hpp"
 #include "networks.hpp"
-#include "tnt/comm/group/gatherer.hpp"
+#include "tnt/comm/communicator/gatherer.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -54,9 +54,9 @@ TEST_P(Labels, OfAllreducesAreComparedOnTheShortPathToo) {
       const int rank = runtime.environment().rank;
       std::vector<float> data(count, 1.0F);
       const auto allreduce = [&](const CallLabel& label) {
-        const auto ticket = group.allreduce_now(data.data(), data.data(), count, DType::float32,
-                                                ReduceOp::max, label);
-        if (ticket) ticket->wait(0);
+        const auto request = group.allreduce_now(data.data(), data.data(), count, DType::float32,
+                                                 ReduceOp::max, label);
+        if (request) request->wait(0);
       };
       for (int call = 0; call < 20; ++call) allreduce({"step", text("rank ", rank)});
       EXPECT_EQ(data, std::vector<float>(count, 1.0F));
@@ -82,9 +82,9 @@ TEST_P(Labels, CallersAreFoundOnAllRanksWhoeverComesLate) {
       const std::string what = mismatch_of([&] {
         if (rank == 0) {
           const CallLabel label{"", "", [] { return std::string("a.py:1"); }};
-          const auto ticket =
+          const auto request =
               group.allreduce_now(&value, &value, 1, DType::float32, ReduceOp::sum, label);
-          if (ticket) ticket->wait(0);
+          if (request) request->wait(0);
         } else {
           const CallLabel label{"", "", [] { return std::string("b.py:2"); }};
           group.start_barrier(Group::Driver::caller, label)->wait(0);

@@ -1,6 +1,6 @@
 // Different collectives after each other on one stream, without waiting in
-// between: windows change hands between operations whose ranks are at
-// different places. Small windows make that happen often.
+// between: slots change hands between operations whose ranks are at
+// different places. Small slots make that happen often.
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include "naive_tree.hpp"
 #include "networks.hpp"
 #include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/group/creation.hpp"
-#include "tnt/comm/group/streams.hpp"
+#include "tnt/comm/communicator/creation.hpp"
+#include "tnt/comm/communicator/streams.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -133,14 +133,14 @@ const std::vector<CollectiveKind> kAllKinds = {CollectiveKind::barrier, Collecti
                                                CollectiveKind::broadcast, CollectiveKind::allgather,
                                                CollectiveKind::reduce_scatter};
 
-std::unique_ptr<Collectives> stream_with_windows(Runtime& runtime, std::size_t window_bytes) {
+std::unique_ptr<Collectives> stream_with_slots(Runtime& runtime, std::size_t slot_bytes) {
   Group& group = *runtime.world();
-  const OperationContext context{group.health(), runtime.requested_algorithm(), nullptr};
-  const MemoryNeeds needs = stream_needs(group.topology(), group.size(), window_bytes);
+  const OperationContext context{group.abort_state(), runtime.requested_algorithm(), nullptr};
+  const MemoryNeeds needs = stream_needs(group.topology(), group.size(), slot_bytes);
   StreamMemory memory;
-  memory.window_bytes = window_bytes;
+  memory.slot_bytes = slot_bytes;
   create_together(group, "stream", "", [&](SegmentSet& segments) {
-    if (group.topology() == Topology::two_level) create_levels(segments, group.hosts(), memory);
+    if (group.topology() == Topology::hierarchical) create_levels(segments, group.hosts(), memory);
     memory.segment = segments.create(needs);
   });
   return make_stream(group, context, memory);
@@ -148,15 +148,15 @@ std::unique_ptr<Collectives> stream_with_windows(Runtime& runtime, std::size_t w
 
 struct MixedCase {
   NamedJob named;
-  std::size_t window_bytes;
+  std::size_t slot_bytes;
 };
 
 std::ostream& operator<<(std::ostream& stream, const MixedCase& mixed) {
-  return stream << mixed.named << " with windows of " << mixed.window_bytes << " bytes";
+  return stream << mixed.named << " with slots of " << mixed.slot_bytes << " bytes";
 }
 
 std::string name_of_case(const ::testing::TestParamInfo<MixedCase>& info) {
-  return text(info.param.named.name, "_windows_of_", info.param.window_bytes);
+  return text(info.param.named.name, "_slots_of_", info.param.slot_bytes);
 }
 
 class MixedCalls : public ::testing::TestWithParam<MixedCase> {
@@ -165,14 +165,14 @@ class MixedCalls : public ::testing::TestWithParam<MixedCase> {
 };
 
 void MixedCalls::run_random_program(const std::vector<CollectiveKind>& kinds) {
-  const std::size_t window_bytes = GetParam().window_bytes;
-  const std::size_t most_elements = std::min<std::size_t>(10 * window_bytes, 90021);
+  const std::size_t slot_bytes = GetParam().slot_bytes;
+  const std::size_t most_elements = std::min<std::size_t>(10 * slot_bytes, 90021);
   const int size = GetParam().named.job.size;
   const auto sum = sum_of(size, most_elements);
   run_job(GetParam().named.job, [&](Runtime& runtime) {
     const int rank = runtime.environment().rank;
     const auto input = values_of(rank, most_elements);
-    const auto stream = stream_with_windows(runtime, window_bytes);
+    const auto stream = stream_with_slots(runtime, slot_bytes);
     const Caller caller{*runtime.world(), *stream};
     std::mt19937 random(7);                                      // of the program
     std::mt19937 own_random(static_cast<unsigned>(rank) + 100);  // of this rank's delays
@@ -199,17 +199,17 @@ TEST_P(MixedCalls, OfBroadcastsFromChangingRootsDoNotMeet) {
 
 std::vector<MixedCase> all_cases() {
   std::vector<MixedCase> cases = {{tests::shared_memory(3), 32768}};
-  for (const std::size_t window_bytes : {std::size_t{512}, std::size_t{4096}}) {
+  for (const std::size_t slot_bytes : {std::size_t{512}, std::size_t{4096}}) {
     for (const int size : {2, 3, 4, 6, 8}) {
-      cases.push_back({tests::put_only(size), window_bytes});
-      cases.push_back({tests::late(tests::put_only(size)), window_bytes});
+      cases.push_back({tests::put_only(size), slot_bytes});
+      cases.push_back({tests::late(tests::put_only(size)), slot_bytes});
     }
     for (const auto& [hosts, ranks] : {std::pair{2, 2}, {2, 4}, {3, 2}}) {
-      cases.push_back({tests::on_hosts(hosts, ranks), window_bytes});
-      cases.push_back({tests::late(tests::on_hosts(hosts, ranks)), window_bytes});
+      cases.push_back({tests::on_hosts(hosts, ranks), slot_bytes});
+      cases.push_back({tests::late(tests::on_hosts(hosts, ranks)), slot_bytes});
     }
   }
-  for (const std::string algorithm : {"direct", "halving_doubling", "pipelined", "sliced"}) {
+  for (const std::string algorithm : {"one_shot", "halving_doubling", "pipelined", "two_shot"}) {
     cases.push_back({tests::with_algorithm(tests::late(tests::put_only(4)), algorithm), 1024});
     cases.push_back({tests::with_algorithm(tests::late(tests::on_hosts(2, 2)), algorithm), 1024});
   }

@@ -9,7 +9,7 @@
 
 #include "errors.hpp"
 #include "networks.hpp"
-#include "tnt/comm/fusion/gradient_reducer.hpp"
+#include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "networks.hpp"
-#include "tnt/comm/fusion/gradient_reducer.hpp"
+#include "tnt/comm/reducer/gradient_reducer.hpp"
 #include "typed_reference.hpp"
 
 namespace tnt::comm {
@@ -118,7 +118,7 @@ std::vector<NamedJob> all_jobs() {
     jobs.push_back(tests::on_hosts(hosts, ranks));
   }
   jobs.push_back(tests::late(tests::on_hosts(2, 2)));
-  for (const std::string algorithm : {"direct", "sliced"}) {
+  for (const std::string algorithm : {"one_shot", "two_shot"}) {
     jobs.push_back(tests::with_algorithm(tests::put_only(3), algorithm));
   }
   return jobs;

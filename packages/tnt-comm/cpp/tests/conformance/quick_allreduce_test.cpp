@@ -20,8 +20,8 @@ using tests::sum_of;
 using tests::values_of;
 
 void allreduce(Group& group, const float* in, float* out, std::size_t count) {
-  const auto ticket = group.allreduce_now(in, out, count, DType::float32, ReduceOp::sum);
-  if (ticket) ticket->wait(0);
+  const auto request = group.allreduce_now(in, out, count, DType::float32, ReduceOp::sum);
+  if (request) request->wait(0);
 }
 
 class QuickAllreduces : public ::testing::TestWithParam<int> {};

@@ -7,7 +7,7 @@
 
 #include "naive_tree.hpp"
 #include "thread_ranks.hpp"
-#include "tnt/comm/fusion/gradient_reducer.hpp"
+#include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -78,7 +78,7 @@ TEST_P(Reducer, ThreadsOfARankMayShareAReducer) {
   });
 }
 
-// What a lease shows must not change while it is out, whatever happens to the
+// What a view shows must not change while it is out, whatever happens to the
 // bucket meanwhile; and what cannot be lent can still be finished.
 TEST_P(Reducer, LeasesStayAsTheyAreWhileLaterStepsGoOn) {
   constexpr std::size_t kLarge = 7;  // 40009 elements
@@ -86,7 +86,7 @@ TEST_P(Reducer, LeasesStayAsTheyAreWhileLaterStepsGoOn) {
     run_threads(GetParam(), [&](Runtime& runtime) {
       GradientReducer reducer(runtime.world(), plan_with(threshold), "g");
       const auto n = static_cast<float>(GetParam());
-      std::unique_ptr<Lease> held;
+      std::unique_ptr<BorrowedView> held;
       float held_value = 0;
       int num_lent = 0;
       for (int step = 0; step < 40; ++step) {
@@ -97,19 +97,19 @@ TEST_P(Reducer, LeasesStayAsTheyAreWhileLaterStepsGoOn) {
         for (std::size_t i = 0; i < kCounts.size(); ++i) {
           const std::vector<float> expected(kCounts[i], value * n);
           std::vector<float> out(kCounts[i]);
-          auto lease = reducer.lend(i);
-          if (lease) {
-            std::memcpy(out.data(), lease->data(), out.size() * sizeof(float));
+          auto view = reducer.lend(i);
+          if (view) {
+            std::memcpy(out.data(), view->data(), out.size() * sizeof(float));
           } else {
             reducer.finish(i, out.data());
           }
           ASSERT_EQ(out, expected);
-          if (i != kLarge || !lease) continue;
+          if (i != kLarge || !view) continue;
           ++num_lent;
-          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(lease->data()) % 64, 0U);
-          // Ranks keep theirs for different times, so windows differ.
+          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(view->data()) % 64, 0U);
+          // Ranks keep theirs for different times, so slots differ.
           if (held || step % (2 + runtime.environment().rank) != 0) continue;
-          held = std::move(lease);
+          held = std::move(view);
           held_value = value * n;
         }
         if (!held) continue;
@@ -127,14 +127,14 @@ TEST_P(Reducer, LeasesOutliveTheirReducerAndMayBeReturnedByOtherThreads) {
   run_threads(GetParam(), [&](Runtime& runtime) {
     auto reducer = std::make_unique<GradientReducer>(runtime.world(), plan_with(0), "g");
     reducer->start(7, std::vector<float>(kCounts[7], 1).data(), 1.0);
-    auto lease = reducer->lend(7);
-    ASSERT_TRUE(lease);
+    auto view = reducer->lend(7);
+    ASSERT_TRUE(view);
     reducer->close();
     reducer.reset();
-    auto* values = reinterpret_cast<float*>(lease->data());
+    auto* values = reinterpret_cast<float*>(view->data());
     EXPECT_EQ(values[kCounts[7] - 1], static_cast<float>(GetParam()));
     values[0] = 17;  // the borrower's memory
-    std::thread([&] { lease.reset(); }).join();
+    std::thread([&] { view.reset(); }).join();
   });
 }
 

@@ -1,4 +1,4 @@
-#include "tnt/comm/group/shared_array.hpp"
+#include "tnt/comm/communicator/shared_array.hpp"
 
 #include <gtest/gtest.h>
 
@@ -33,9 +33,9 @@ TEST_P(SharedArrays, AllreducesHaveTheBitsOfTheTreeForAwkwardCounts) {
       const auto input = values_of(runtime.environment().rank, count);
       fill(reinterpret_cast<float*>(in.data()), input);
       const auto allreduce = [&](const SharedArray& from, SharedArray& to) {
-        const auto ticket = runtime.world()->allreduce_now(from.data(), to.data(), count,
-                                                           DType::float32, ReduceOp::sum);
-        if (ticket) ticket->wait(0);
+        const auto request = runtime.world()->allreduce_now(from.data(), to.data(), count,
+                                                            DType::float32, ReduceOp::sum);
+        if (request) request->wait(0);
         const auto* result = reinterpret_cast<const float*>(to.data());
         EXPECT_TRUE(std::equal(expected.begin(), expected.end(), result));
       };
@@ -53,21 +53,21 @@ TEST_P(SharedArrays, MixWithPrivateArraysWhileSeveralAreInFlight) {
   const auto expected = sum_of(size, kCount);
   run_threads(size, [&](Runtime& runtime) {
     const int rank = runtime.environment().rank;
-    SharedArray block(*runtime.world(), 4 * (kCount + 1) * sizeof(float));
-    auto* shared = reinterpret_cast<float*>(block.data());
+    SharedArray region(*runtime.world(), 4 * (kCount + 1) * sizeof(float));
+    auto* shared = reinterpret_cast<float*>(region.data());
     for (int round = 0; round < 6; ++round) {
       std::vector<std::vector<float>> memory(3, std::vector<float>(kCount));
       std::vector<float*> arrays;
-      std::vector<std::shared_ptr<Ticket>> tickets;
+      std::vector<std::shared_ptr<Request>> requests;
       for (int call = 0; call < 3; ++call) {
         const bool is_shared = (round + call) % 2 == 0 || (rank + call) % 2 == 0;
         arrays.push_back(is_shared ? shared + static_cast<std::size_t>(call) * (kCount + 1) + call
                                    : memory[static_cast<std::size_t>(call)].data());
         fill(arrays.back(), values_of(rank, kCount));
-        tickets.push_back(runtime.world()->start_allreduce(arrays.back(), arrays.back(), kCount,
-                                                           DType::float32, ReduceOp::sum));
+        requests.push_back(runtime.world()->start_allreduce(arrays.back(), arrays.back(), kCount,
+                                                            DType::float32, ReduceOp::sum));
       }
-      for (const auto& ticket : tickets) ticket->wait(0);
+      for (const auto& request : requests) request->wait(0);
       for (const float* array : arrays) {
         EXPECT_TRUE(std::equal(expected.begin(), expected.end(), array));
       }

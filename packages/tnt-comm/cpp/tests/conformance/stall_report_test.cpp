@@ -16,7 +16,7 @@
 #include "networks.hpp"
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/fusion/gradient_reducer.hpp"
+#include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -141,7 +141,7 @@ class Gradients {
 TEST_P(StallReport, OfALateCallIsOneWithAdvice) {
   LateCall late("call 0, barrier() 'fit' from a.py:1, of group 'world' has waited");
   run([&](Runtime& runtime) {
-    std::shared_ptr<Ticket> barrier;
+    std::shared_ptr<Request> barrier;
     late.make(runtime, [&] {
       barrier = runtime.world()->start_barrier(Group::Driver::caller, {"fit", "a.py:1"});
     });
@@ -154,7 +154,7 @@ TEST_P(StallReport, OfTheNextCallIsOneWithAdvice) {
   LateCall late("call 1, barrier(), of");
   run([&](Runtime& runtime) {
     runtime.world()->start_barrier()->wait(0);
-    std::shared_ptr<Ticket> barrier;
+    std::shared_ptr<Request> barrier;
     late.make(runtime, [&] { barrier = runtime.world()->start_barrier(); });
     barrier->wait(0);
   });

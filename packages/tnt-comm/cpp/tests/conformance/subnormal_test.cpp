@@ -8,7 +8,7 @@
 
 #include "flushing_thread.hpp"
 #include "networks.hpp"
-#include "tnt/comm/fusion/gradient_reducer.hpp"
+#include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -51,9 +51,9 @@ TEST_P(Subnormals, AreSummedByAllreduceWhoeverReduces) {
       const auto expected = sum_of_subnormals(size, count);
       for (int round = 0; round < 5; ++round) {
         auto bits = subnormals_of(runtime.environment().rank, count);
-        auto ticket = runtime.world()->allreduce_now(bits.data(), bits.data(), count,
-                                                     DType::float32, ReduceOp::sum);
-        if (ticket) ticket->wait(0);
+        auto request = runtime.world()->allreduce_now(bits.data(), bits.data(), count,
+                                                      DType::float32, ReduceOp::sum);
+        if (request) request->wait(0);
         EXPECT_EQ(bits, expected) << count << " elements";
       }
     }
@@ -105,10 +105,10 @@ TEST_P(Subnormals, AreScaledAndSummedInBuckets) {
 
 std::vector<NamedJob> all_paths() {
   std::vector<NamedJob> jobs = {tests::shared_memory(2), tests::shared_memory(3),
-                                tests::with_algorithm(tests::shared_memory(3), "sliced"),
+                                tests::with_algorithm(tests::shared_memory(3), "two_shot"),
                                 tests::on_hosts(2, 2)};
   for (const char* algorithm :
-       {"direct", "sliced", "recursive_doubling", "halving_doubling", "pipelined"}) {
+       {"one_shot", "two_shot", "recursive_doubling", "halving_doubling", "pipelined"}) {
     jobs.push_back(tests::with_algorithm(tests::put_only(4), algorithm));
   }
   return jobs;

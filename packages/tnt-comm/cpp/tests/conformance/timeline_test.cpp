@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "thread_ranks.hpp"
-#include "tnt/comm/fusion/gradient_reducer.hpp"
-#include "tnt/comm/group/clock_offset.hpp"
+#include "tnt/comm/communicator/clock_offset.hpp"
+#include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -6,15 +6,15 @@
 #include "fuzz.hpp"
 #include "scripted_gaspi.hpp"
 #include "scripted_segment.hpp"
-#include "tnt/comm/algorithm/creations.hpp"
-#include "tnt/comm/algorithm/health.hpp"
-#include "tnt/comm/algorithm/mismatch.hpp"
-#include "tnt/comm/algorithm/network/agreement.hpp"
-#include "tnt/comm/transport/gpi2/data_queues.hpp"
-#include "tnt/comm/transport/gpi2/mailbox.hpp"
-#include "tnt/comm/transport/gpi2/rank_place.hpp"
-#include "tnt/comm/transport/gpi2/rendezvous.hpp"
-#include "tnt/comm/transport/solo_transport.hpp"
+#include "tnt/comm/collective/abort_state.hpp"
+#include "tnt/comm/collective/creations.hpp"
+#include "tnt/comm/collective/mismatch.hpp"
+#include "tnt/comm/collective/rma/fingerprint_check.hpp"
+#include "tnt/comm/transport/local/solo_transport.hpp"
+#include "tnt/comm/transport/rma/gpi2/data_queues.hpp"
+#include "tnt/comm/transport/rma/gpi2/mailbox.hpp"
+#include "tnt/comm/transport/rma/gpi2/rank_location.hpp"
+#include "tnt/comm/transport/rma/gpi2/rendezvous.hpp"
 
 namespace tnt::comm::tests {
 namespace {
@@ -24,40 +24,42 @@ constexpr int kSize = 3;
 TEST(Fuzz, AgreementOnACall) {
   SoloTransport transport;
   fuzz([&](Mutator& mutator) {
-    const std::size_t health_bytes = Health::num_bytes(kSize);
-    const auto segment =
-        std::make_shared<ScriptedSegment>(1, kSize, health_bytes + Agreement::num_bytes(kSize));
-    const Health health("fuzz", {0, 1, 2}, segment, transport, nullptr);
-    Agreement agreement(segment, health_bytes, 1);
+    const std::size_t health_bytes = AbortState::num_bytes(kSize);
+    const auto segment = std::make_shared<ScriptedSegment>(
+        1, kSize, health_bytes + FingerprintCheck::num_bytes(kSize));
+    const AbortState abort_state("fuzz", {0, 1, 2}, segment, transport, nullptr);
+    FingerprintCheck fingerprint_check(segment, health_bytes, 1);
     Descriptor descriptor;
     descriptor.kind = CollectiveKind::allgather;
     descriptor.count = 100;
-    agreement.begin(descriptor, true);
+    fingerprint_check.begin(descriptor, true);
     CallNote note;
     note.give(" from train.py:1");
-    for (int look = 0; look < 8 && !agreement.is_refused() && !agreement.is_reached(); ++look) {
-      mutator.change(segment->local() + health_bytes, Agreement::num_bytes(kSize));
+    for (int look = 0;
+         look < 8 && !fingerprint_check.is_refused() && !fingerprint_check.is_reached(); ++look) {
+      mutator.change(segment->local() + health_bytes, FingerprintCheck::num_bytes(kSize));
       segment->set_notification(static_cast<int>(mutator.below(kSize)), 1 + mutator.below(6),
                                 mutator.number());
-      agreement.advance(note);
+      fingerprint_check.advance(note);
     }
     std::vector<int> missing;
-    agreement.append_missing(missing);
+    fingerprint_check.append_missing(missing);
     for (const int member : missing) EXPECT_LT(static_cast<unsigned>(member), unsigned{kSize});
-    if (agreement.is_refused()) throw mismatch_error(health, agreement.calls());
+    if (fingerprint_check.is_refused())
+      throw mismatch_error(abort_state, fingerprint_check.calls());
   });
 }
 
 TEST(Fuzz, ReportOfARankThatGaveUp) {
   SoloTransport transport;
   fuzz([&](Mutator& mutator) {
-    const auto segment = std::make_shared<ScriptedSegment>(1, kSize, Health::num_bytes(kSize));
-    const Health health("fuzz", {0, 1, 2}, segment, transport, nullptr);
+    const auto segment = std::make_shared<ScriptedSegment>(1, kSize, AbortState::num_bytes(kSize));
+    const AbortState abort_state("fuzz", {0, 1, 2}, segment, transport, nullptr);
     // Without a zero at its end.
-    if (mutator.below(2) == 0) std::memset(segment->local(), 'x', Health::num_bytes(kSize));
-    mutator.change(segment->local(), Health::num_bytes(kSize));
-    segment->set_notification(2, Health::kNotification, mutator.number());
-    health.check_failures_of_others();
+    if (mutator.below(2) == 0) std::memset(segment->local(), 'x', AbortState::num_bytes(kSize));
+    mutator.change(segment->local(), AbortState::num_bytes(kSize));
+    segment->set_notification(2, AbortState::kNotification, mutator.number());
+    abort_state.check_failures_of_others();
   });
 }
 
@@ -75,26 +77,26 @@ TEST(Fuzz, NoticesOfCreations) {
   });
 }
 
-RankPlace place_of_rank(int rank) {
+RankLocation place_of_rank(int rank) {
   Environment environment;
   environment.size = environment.num_nodes = kSize;
   environment.node_rank = rank;
   environment.job_id = "abcdef12";
-  return place_of(environment, "fabric");
+  return location_of(environment, "fabric");
 }
 
 TEST(Fuzz, HelloOfARank) {
   fuzz([](Mutator& mutator) {
-    std::vector<RankPlace> places;
+    std::vector<RankLocation> locations;
     for (int rank = 0; rank < kSize; ++rank) {
       ControlMessage hello = hello_of(place_of_rank(rank));
       if (mutator.below(2) == 0) {
         mutator.change(reinterpret_cast<std::byte*>(&hello), sizeof hello);
         mutator.change(reinterpret_cast<std::byte*>(&hello), offsetof(ControlMessage, letters));
       }
-      places.push_back(place_in(hello));
+      locations.push_back(location_in(hello));
     }
-    const std::vector<int> nodes = nodes_of(places);
+    const std::vector<int> nodes = nodes_of(locations);
     EXPECT_EQ(nodes, (std::vector<int>{0, 1, 2}));
   });
 }
@@ -120,8 +122,8 @@ TEST(Fuzz, MessagesInTheMailbox) {
     Rendezvous rendezvous;
     Mailbox mailbox(gaspi, 0, peers, queues, [&](int from, const ControlMessage& message) {
       if (message.kind == ControlKind::hello) {
-        const RankPlace place = place_in(message);
-        peers.joined(from, place.host, place.pid);
+        const RankLocation location = location_in(message);
+        peers.joined(from, location.host, location.pid);
       } else if (message.kind == ControlKind::leaving) {
         peers.left(from, static_cast<PeerState>(message.numbers[0]), message.text());
       } else {
@@ -129,11 +131,12 @@ TEST(Fuzz, MessagesInTheMailbox) {
       }
     });
     for (int look = 0; look < 4; ++look) {
-      for (std::size_t place = 0; place < gaspi.memory().size() / sizeof(ControlMessage); ++place) {
+      for (std::size_t location = 0; location < gaspi.memory().size() / sizeof(ControlMessage);
+           ++location) {
         ControlMessage message = message_of_kind(mutator.below(4));
         mutator.change(reinterpret_cast<std::byte*>(&message), sizeof message);
         mutator.change(reinterpret_cast<std::byte*>(&message), offsetof(ControlMessage, letters));
-        std::memcpy(gaspi.memory().data() + place * sizeof message, &message, sizeof message);
+        std::memcpy(gaspi.memory().data() + location * sizeof message, &message, sizeof message);
       }
       for (std::size_t slot = 0; slot < 3 * kSize; ++slot) {
         const auto few = static_cast<std::uint32_t>(mutator.below(9));

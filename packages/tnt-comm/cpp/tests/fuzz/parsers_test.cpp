@@ -6,23 +6,26 @@
 #include <optional>
 
 #include "fuzz.hpp"
-#include "tnt/comm/algorithm/allreduce_algorithm.hpp"
 #include "tnt/comm/base/environment.hpp"
+#include "tnt/comm/collective/allreduce_algorithm.hpp"
 #include "tnt/comm/transport/ended_ranks.hpp"
-#include "tnt/comm/transport/gpi2/gaspi_settings.hpp"
-#include "tnt/comm/transport/gpi2/machine_file.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_settings.hpp"
+#include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
 
 namespace tnt::comm::tests {
 namespace {
 
 TEST(Fuzz, EnvironmentVariables) {
   const std::map<std::string, std::string> valid = {
-      {"TNT_RANK", "1"},          {"TNT_SIZE", "4"},          {"TNT_LOCAL_RANK", "1"},
-      {"TNT_LOCAL_SIZE", "2"},    {"TNT_NODE_RANK", "0"},     {"TNT_NUM_NODES", "2"},
-      {"TNT_JOB_ID", "abcdef12"}, {"TNT_TRANSPORT", "gpi2"},  {"TNT_TIMEOUT_S", "12.5"},
-      {"TNT_STALL_S", "1e1"},     {"TNT_LOG_LEVEL", "debug"}, {"TNT_ALLREDUCE_ALGORITHM", "sliced"},
-      {"TNT_GPI2_PORT", "20000"}, {"TNT_TIMELINE", "/tmp/x"}, {"GASPI_RANK", "1"},
-      {"GASPI_NRANKS", "4"},      {"GASPI_SOCKET", "0"},      {"GASPI_MFILE", "/tmp/machines"}};
+      {"TNT_RANK", "1"},          {"TNT_SIZE", "4"},
+      {"TNT_LOCAL_RANK", "1"},    {"TNT_LOCAL_SIZE", "2"},
+      {"TNT_NODE_RANK", "0"},     {"TNT_NUM_NODES", "2"},
+      {"TNT_JOB_ID", "abcdef12"}, {"TNT_TRANSPORT", "gpi2"},
+      {"TNT_TIMEOUT_S", "12.5"},  {"TNT_STALL_S", "1e1"},
+      {"TNT_LOG_LEVEL", "debug"}, {"TNT_ALLREDUCE_ALGORITHM", "two_shot"},
+      {"TNT_GPI2_PORT", "20000"}, {"TNT_TIMELINE", "/tmp/x"},
+      {"GASPI_RANK", "1"},        {"GASPI_NRANKS", "4"},
+      {"GASPI_SOCKET", "0"},      {"GASPI_MFILE", "/tmp/machines"}};
   fuzz([&](Mutator& mutator) {
     auto variables = valid;
     for (std::size_t changes = 1 + mutator.below(3); changes > 0; --changes) {

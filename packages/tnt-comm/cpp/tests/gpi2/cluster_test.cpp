@@ -7,7 +7,7 @@
 
 #include "gpi2_ranks.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/transport/cluster/join.hpp"
+#include "tnt/comm/transport/hierarchical/join.hpp"
 
 namespace tnt::comm {
 namespace {

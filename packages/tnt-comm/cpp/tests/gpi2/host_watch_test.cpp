@@ -1,6 +1,6 @@
 // When a host counts as gone, and when as merely silent.
 
-#include "tnt/comm/transport/gpi2/host_watch.hpp"
+#include "tnt/comm/transport/rma/gpi2/host_watch.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -13,9 +13,9 @@
 
 #include "tnt/comm/base/detachable_call.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/transport/gpi2/machine_file.hpp"
-#include "tnt/comm/transport/gpi2/posting.hpp"
-#include "tnt/comm/transport/gpi2/presence.hpp"
+#include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
+#include "tnt/comm/transport/rma/gpi2/posting.hpp"
+#include "tnt/comm/transport/rma/gpi2/presence.hpp"
 
 namespace tnt::comm {
 namespace {

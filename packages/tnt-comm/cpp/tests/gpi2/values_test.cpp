@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/transport/gpi2/control_message.hpp"
-#include "tnt/comm/transport/gpi2/counter_word.hpp"
-#include "tnt/comm/transport/gpi2/gaspi_process.hpp"
-#include "tnt/comm/transport/gpi2/gaspi_settings.hpp"
-#include "tnt/comm/transport/gpi2/rank_place.hpp"
-#include "tnt/comm/transport/gpi2/segment_ids.hpp"
+#include "tnt/comm/transport/rma/gpi2/control_message.hpp"
+#include "tnt/comm/transport/rma/gpi2/counter_word.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_settings.hpp"
+#include "tnt/comm/transport/rma/gpi2/rank_location.hpp"
+#include "tnt/comm/transport/rma/gpi2/segment_ids.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -57,47 +57,47 @@ TEST(ControlMessage, LongTextsAreCutOff) {
 }
 
 // Nodes with these numbers of ranks.
-std::vector<RankPlace> places(const std::vector<int>& ranks_of_nodes) {
-  std::vector<RankPlace> result;
+std::vector<RankLocation> locations(const std::vector<int>& ranks_of_nodes) {
+  std::vector<RankLocation> result;
   for (std::size_t node = 0; node < ranks_of_nodes.size(); ++node) {
     for (int local = 0; local < ranks_of_nodes[node]; ++local) {
-      RankPlace place;
-      place.local_rank = local;
-      place.local_size = ranks_of_nodes[node];
-      place.node_rank = static_cast<int>(node);
-      place.num_nodes = static_cast<int>(ranks_of_nodes.size());
-      place.build = "tnt-comm 1.2.0, little-endian, GPI-2 1.6.0";
-      place.job_id = "abcd1234";
-      place.host = "alpha";
-      place.pid = 100 + local;
-      result.push_back(place);
+      RankLocation location;
+      location.local_rank = local;
+      location.local_size = ranks_of_nodes[node];
+      location.node_rank = static_cast<int>(node);
+      location.num_nodes = static_cast<int>(ranks_of_nodes.size());
+      location.build = "tnt-comm 1.2.0, little-endian, GPI-2 1.6.0";
+      location.job_id = "abcd1234";
+      location.host = "alpha";
+      location.pid = 100 + local;
+      result.push_back(location);
     }
   }
-  for (RankPlace& place : result) place.size = static_cast<int>(result.size());
+  for (RankLocation& location : result) location.size = static_cast<int>(result.size());
   return result;
 }
 
-TEST(RankPlace, TravelsInAMessage) {
-  const RankPlace place = places({1, 3})[2];
-  const RankPlace other = place_in(hello_of(place));
-  EXPECT_EQ(other.size, place.size);
-  EXPECT_EQ(other.local_rank, place.local_rank);
-  EXPECT_EQ(other.local_size, place.local_size);
-  EXPECT_EQ(other.node_rank, place.node_rank);
-  EXPECT_EQ(other.num_nodes, place.num_nodes);
-  EXPECT_EQ(other.build, place.build);
-  EXPECT_EQ(other.job_id, place.job_id);
-  EXPECT_EQ(other.host, place.host);
-  EXPECT_EQ(other.pid, place.pid);
+TEST(RankLocation, TravelsInAMessage) {
+  const RankLocation location = locations({1, 3})[2];
+  const RankLocation other = location_in(hello_of(location));
+  EXPECT_EQ(other.size, location.size);
+  EXPECT_EQ(other.local_rank, location.local_rank);
+  EXPECT_EQ(other.local_size, location.local_size);
+  EXPECT_EQ(other.node_rank, location.node_rank);
+  EXPECT_EQ(other.num_nodes, location.num_nodes);
+  EXPECT_EQ(other.build, location.build);
+  EXPECT_EQ(other.job_id, location.job_id);
+  EXPECT_EQ(other.host, location.host);
+  EXPECT_EQ(other.pid, location.pid);
 }
 
-TEST(RankPlace, NodesMayHaveDifferentNumbersOfRanks) {
-  EXPECT_EQ(nodes_of(places({1})), (std::vector<int>{0}));
-  EXPECT_EQ(nodes_of(places({2, 1, 3})), (std::vector<int>{0, 0, 1, 2, 2, 2}));
+TEST(RankLocation, NodesMayHaveDifferentNumbersOfRanks) {
+  EXPECT_EQ(nodes_of(locations({1})), (std::vector<int>{0}));
+  EXPECT_EQ(nodes_of(locations({2, 1, 3})), (std::vector<int>{0, 0, 1, 2, 2, 2}));
 }
 
-TEST(RankPlace, ContradictionsNameTheRankAndTheVariable) {
-  using Change = std::function<void(std::vector<RankPlace>&)>;
+TEST(RankLocation, ContradictionsNameTheRankAndTheVariable) {
+  using Change = std::function<void(std::vector<RankLocation>&)>;
   const std::vector<std::pair<Change, std::string>> cases = {
       {[](auto& p) { p[2].build = "tnt-comm 1.2.0, little-endian, GPI-2 1.5.1"; },
        "rank 2 (host alpha) has tnt-comm 1.2.0, little-endian, GPI-2 1.5.1, and rank 0 (host alpha)"
@@ -111,12 +111,12 @@ TEST(RankPlace, ContradictionsNameTheRankAndTheVariable) {
       {[](auto& p) { p[3].local_rank = 0; }, "it is number 1 of node 1"},
       {[](auto& p) { p[2].local_size = 1; }, "its node has 2 ranks"},
       {[](auto& p) {
-         for (auto& place : p) place.num_nodes = 5;
+         for (auto& location : p) location.num_nodes = 5;
        },
        "has TNT_NUM_NODES=5, but the ranks are on 2"},
   };
   for (const auto& [change, expected] : cases) {
-    std::vector<RankPlace> changed = places({2, 2});
+    std::vector<RankLocation> changed = locations({2, 2});
     change(changed);
     try {
       nodes_of(changed);

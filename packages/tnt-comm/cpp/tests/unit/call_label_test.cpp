@@ -1,12 +1,12 @@
-#include "tnt/comm/algorithm/call_label.hpp"
+#include "tnt/comm/collective/call_label.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
 
-#include "tnt/comm/algorithm/descriptor.hpp"
 #include "tnt/comm/base/text.hpp"
+#include "tnt/comm/collective/descriptor.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -52,21 +52,21 @@ TEST(CallLabel, CharactersOfSeveralBytesAreNotCutApart) {
   EXPECT_EQ(last_bytes("abc", 2), "bc");
 }
 
-TEST(CallLabel, DigestsTellLabelsApart) {
-  EXPECT_EQ(digest_of(""), 0U);
-  std::set<std::uint64_t> digests;
+TEST(CallLabel, FingerprintsTellLabelsApart) {
+  EXPECT_EQ(fingerprint_of(""), 0U);
+  std::set<std::uint64_t> fingerprints;
   for (const char* label : {"", "a", "b", "ab", "ba", "fit: end of step", "fit: end of steps"}) {
-    digests.insert(digest_of(label));
+    fingerprints.insert(fingerprint_of(label));
   }
-  EXPECT_EQ(digests.size(), 7U);
+  EXPECT_EQ(fingerprints.size(), 7U);
 }
 
 TEST(CallLabel, DescriptorsOfDifferentLabelsDoNotMatch) {
   const Descriptor plain{.kind = CollectiveKind::allgather, .count = 5};
   Descriptor labelled = plain;
-  labelled.label = digest_of("fit");
+  labelled.label = fingerprint_of("fit");
   EXPECT_FALSE(plain.matches(labelled));
-  EXPECT_NE(plain.digest(), labelled.digest());
+  EXPECT_NE(plain.fingerprint(), labelled.fingerprint());
   EXPECT_TRUE(labelled.matches(labelled));
 }
 

@@ -1,4 +1,4 @@
-#include "tnt/comm/engine/completion.hpp"
+#include "tnt/comm/progress/completion.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tnt/comm/algorithm/descriptor.hpp"
+#include "tnt/comm/collective/descriptor.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ TEST(Descriptor, EveryFieldMatters) {
   EXPECT_FALSE(base.matches(other));
 }
 
-TEST(Descriptor, DigestsAreEqualWhereDescriptorsMatch) {
+TEST(Descriptor, FingerprintsAreEqualWhereDescriptorsMatch) {
   const Descriptor base{.call_index = 3, .kind = CollectiveKind::allreduce, .count = 5};
   for (const Descriptor& other :
        {Descriptor{.call_index = 4, .kind = CollectiveKind::allreduce, .count = 5},
@@ -30,16 +30,16 @@ TEST(Descriptor, DigestsAreEqualWhereDescriptorsMatch) {
         Descriptor{.call_index = 3, .kind = CollectiveKind::allreduce, .root = 1, .count = 5},
         Descriptor{.call_index = 3,
                    .kind = CollectiveKind::allreduce,
-                   .algorithm = AllreduceAlgorithm::sliced,
+                   .algorithm = AllreduceAlgorithm::two_shot,
                    .count = 5},
         Descriptor{.call_index = 3, .kind = CollectiveKind::allreduce, .count = 5, .shape = 1},
         Descriptor{.call_index = 3, .kind = CollectiveKind::allreduce, .count = 5ULL << 40U}}) {
     EXPECT_FALSE(base.matches(other)) << other.describe();
-    EXPECT_NE(base.digest(), other.digest()) << other.describe();
+    EXPECT_NE(base.fingerprint(), other.fingerprint()) << other.describe();
   }
   const Descriptor left{.kind = CollectiveKind::allgather, .count = 5};
   const Descriptor right{.kind = CollectiveKind::allgather, .count = 6};
-  EXPECT_EQ(left.digest(), right.digest());
+  EXPECT_EQ(left.fingerprint(), right.fingerprint());
 }
 
 TEST(Descriptor, SaysWhichAlgorithmTheEnvironmentAsksFor) {

@@ -1,5 +1,5 @@
-#include "tnt/comm/engine/engine.hpp"
-#include "tnt/comm/engine/patience.hpp"
+#include "tnt/comm/progress/engine.hpp"
+#include "tnt/comm/progress/backoff.hpp"
 
 #include <gtest/gtest.h>
 
@@ -225,19 +225,19 @@ TEST_F(SleepyEngineTest, WhatPeersDidWhileACallerPolledIsSeenWhenTheCallerHasIts
   EXPECT_TRUE(is_done_soon(*other));
 }
 
-TEST(Patience, IsOverUntilItIsRenewed) {
-  Patience patience(
+TEST(Backoff, IsOverUntilItIsRenewed) {
+  Backoff backoff(
       {.spin_time = std::chrono::microseconds(50), .yield_time = std::chrono::microseconds(50)});
   const auto wait_until_over = [&] {
     const Deadline deadline(30);
-    while (patience.wait_a_moment() && !deadline.is_over()) {
+    while (backoff.wait_a_moment() && !deadline.is_over()) {
     }
     return !deadline.is_over();
   };
   EXPECT_TRUE(wait_until_over());
-  for (int look = 0; look < 100; ++look) EXPECT_FALSE(patience.wait_a_moment());
-  patience.renew();
-  EXPECT_TRUE(patience.wait_a_moment());
+  for (int look = 0; look < 100; ++look) EXPECT_FALSE(backoff.wait_a_moment());
+  backoff.renew();
+  EXPECT_TRUE(backoff.wait_a_moment());
   EXPECT_TRUE(wait_until_over());
 }
 

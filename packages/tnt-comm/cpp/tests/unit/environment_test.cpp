@@ -63,7 +63,7 @@ TEST(Environment, LevelsAndAlgorithmsAreNames) {
   EXPECT_EQ(parse(kTwoRanks).log_level, LogLevel::warning);
   EXPECT_EQ(parse(with("TNT_LOG_LEVEL", "DEBUG")).log_level, LogLevel::debug);
   EXPECT_EQ(parse(kTwoRanks).allreduce_algorithm, "auto");
-  EXPECT_EQ(parse(with("TNT_ALLREDUCE_ALGORITHM", "sliced")).allreduce_algorithm, "sliced");
+  EXPECT_EQ(parse(with("TNT_ALLREDUCE_ALGORITHM", "two_shot")).allreduce_algorithm, "two_shot");
 }
 
 TEST(Environment, BlanksAroundAValueDoNotCount) {
@@ -86,7 +86,7 @@ TEST(Environment, BlanksAroundAValueDoNotCount) {
 TEST(Environment, WordsMayBeInAnyCase) {
   EXPECT_EQ(parse(with("TNT_LOG_LEVEL", "Info")).log_level, LogLevel::info);
   EXPECT_EQ(parse(with("TNT_TRANSPORT", "SHM")).transport, "shm");
-  EXPECT_EQ(parse(with("TNT_ALLREDUCE_ALGORITHM", "Sliced")).allreduce_algorithm, "sliced");
+  EXPECT_EQ(parse(with("TNT_ALLREDUCE_ALGORITHM", "Two_Shot")).allreduce_algorithm, "two_shot");
 }
 
 TEST(Environment, IntegersHaveDigitsOnly) {

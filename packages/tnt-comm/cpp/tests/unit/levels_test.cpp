@@ -1,10 +1,10 @@
-#include "tnt/comm/algorithm/network/levels.hpp"
+#include "tnt/comm/collective/rma/levels.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "tnt/comm/algorithm/network/host_layout.hpp"
+#include "tnt/comm/collective/rma/host_layout.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -64,7 +64,7 @@ std::vector<int> hosts_with(const std::vector<int>& counts) {
   return hosts;
 }
 
-TEST(HostLayout, EqualHostsWithABranchEachHaveTwoLevels) {
+TEST(HostLayout, EqualHostsWithABranchEachHaveHierarchicals) {
   for (const auto& counts : std::vector<std::vector<int>>{{2, 2}, {4, 4}, {2, 2, 2}, {3, 3, 3}}) {
     const HostLayout layout = host_layout(hosts_with(counts));
     EXPECT_TRUE(layout.has_branches);

@@ -1,4 +1,4 @@
-#include "tnt/comm/fusion/plan.hpp"
+#include "tnt/comm/reducer/plan.hpp"
 
 #include <gtest/gtest.h>
 

@@ -13,16 +13,16 @@
 #include "errors.hpp"
 #include "scripted_gaspi.hpp"
 #include "scripted_segment.hpp"
-#include "tnt/comm/algorithm/creations.hpp"
-#include "tnt/comm/algorithm/descriptor.hpp"
-#include "tnt/comm/algorithm/health.hpp"
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/transport/gpi2/data_queues.hpp"
-#include "tnt/comm/transport/gpi2/gaspi_settings.hpp"
-#include "tnt/comm/transport/gpi2/mailbox.hpp"
-#include "tnt/comm/transport/gpi2/rendezvous.hpp"
+#include "tnt/comm/collective/abort_state.hpp"
+#include "tnt/comm/collective/creations.hpp"
+#include "tnt/comm/collective/descriptor.hpp"
+#include "tnt/comm/transport/local/solo_transport.hpp"
+#include "tnt/comm/transport/rma/gpi2/data_queues.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_settings.hpp"
+#include "tnt/comm/transport/rma/gpi2/mailbox.hpp"
+#include "tnt/comm/transport/rma/gpi2/rendezvous.hpp"
 #include "tnt/comm/transport/shm/control_segment.hpp"
-#include "tnt/comm/transport/solo_transport.hpp"
 
 namespace tnt::comm::tests {
 namespace {
@@ -46,11 +46,11 @@ TEST(Received, DescriptorsOfNoKnownKindAreDescribed) {
 
 TEST(Received, AReportWithoutEndIsCutOff) {
   SoloTransport transport;
-  const auto segment = std::make_shared<ScriptedSegment>(1, kSize, Health::num_bytes(kSize));
-  std::memset(segment->local(), 'x', Health::num_bytes(kSize));
-  segment->set_notification(2, Health::kNotification, 1);
-  const Health health("x", {0, 1, 2}, segment, transport, nullptr);
-  const std::string what = health.failure_of_others().value().what();
+  const auto segment = std::make_shared<ScriptedSegment>(1, kSize, AbortState::num_bytes(kSize));
+  std::memset(segment->local(), 'x', AbortState::num_bytes(kSize));
+  segment->set_notification(2, AbortState::kNotification, 1);
+  const AbortState abort_state("x", {0, 1, 2}, segment, transport, nullptr);
+  const std::string what = abort_state.failure_of_others().value().what();
   EXPECT_EQ(what.substr(what.find("reports: ")), "reports: " + std::string(1020, 'x'));
 }
 

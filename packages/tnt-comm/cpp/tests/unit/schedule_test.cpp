@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "schedule_simulation.hpp"
-#include "tnt/comm/algorithm/network/allgather.hpp"
-#include "tnt/comm/algorithm/network/broadcast.hpp"
-#include "tnt/comm/algorithm/network/reduce_scatter.hpp"
-#include "tnt/comm/algorithm/network/reduction_schedule.hpp"
+#include "tnt/comm/collective/rma/allgather.hpp"
+#include "tnt/comm/collective/rma/broadcast.hpp"
+#include "tnt/comm/collective/rma/reduce_scatter.hpp"
+#include "tnt/comm/collective/rma/reduction_schedule.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -51,14 +51,14 @@ TEST_P(AllreduceSchedule, GivesEveryRankTheTreeOverAllInputsInAnyOrderOfEvents) 
                                     static_cast<unsigned>(size));
       for (std::size_t rank = 0; rank < n; ++rank) {
         for (std::size_t i = 0; i < num_granules; ++i) {
-          simulation.window(rank)[i] = input(rank, i);
+          simulation.slot(rank)[i] = input(rank, i);
         }
       }
       ASSERT_TRUE(simulation.run()) << size << " ranks, " << num_granules << " granules";
       for (std::size_t rank = 0; rank < n; ++rank) {
         const std::size_t begin = plan[rank].result / kGranule;
         for (std::size_t i = 0; i < num_granules; ++i) {
-          ASSERT_EQ(simulation.window(rank)[begin + i], sum_at(n, i))
+          ASSERT_EQ(simulation.slot(rank)[begin + i], sum_at(n, i))
               << "rank " << rank << " of " << size;
         }
       }
@@ -127,10 +127,10 @@ TEST_P(AllreduceSchedule, SendsWhatTheDocumentationSays) {
   }
 }
 
-TEST_P(AllreduceSchedule, LongestPieceFitsAndALongerOneDoesNot) {
+TEST_P(AllreduceSchedule, LongestBlockFitsAndALongerOneDoesNot) {
   for (int size = 2; size <= kMostRanks; ++size) {
     const AreaSizes available{64 * kGranule, 80 * kGranule};
-    const std::size_t longest = longest_piece(GetParam(), size, available);
+    const std::size_t longest = longest_block(GetParam(), size, available);
     const auto fits = [&](std::size_t num_bytes) {
       const AreaSizes needed = allreduce_areas(GetParam(), size, num_bytes);
       return needed.work <= available.work && needed.landing <= available.landing;
@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(Exchanges, AllreduceSchedule,
                                            Exchange{true, Radices::one},
                                            Exchange{true, Radices::primes}));
 
-TEST(BroadcastSchedule, TakesThePieceFromAnyRootToEverybodyInLogarithmicallyManySends) {
+TEST(BroadcastSchedule, TakesTheBlockFromAnyRootToEverybodyInLogarithmicallyManySends) {
   for (int size = 1; size <= kMostRanks; ++size) {
     for (const int root : {0, size / 3, size - 1}) {
       std::vector<Schedule> schedules;
@@ -157,10 +157,10 @@ TEST(BroadcastSchedule, TakesThePieceFromAnyRootToEverybodyInLogarithmicallyMany
         EXPECT_LE(schedules.back().rounds.back().sends.size(), most_sends);
       }
       ScheduleSimulation simulation(std::move(schedules), 3 * kGranule, 5);
-      simulation.window(static_cast<std::size_t>(root)) = {11, 22, 33};
+      simulation.slot(static_cast<std::size_t>(root)) = {11, 22, 33};
       ASSERT_TRUE(simulation.run());
       for (std::size_t rank = 0; rank < simulation.size(); ++rank) {
-        EXPECT_EQ(simulation.window(rank), (std::vector<Symbol>{11, 22, 33}));
+        EXPECT_EQ(simulation.slot(rank), (std::vector<Symbol>{11, 22, 33}));
       }
       EXPECT_EQ(simulation.num_messages(), 2 * (simulation.size() - 1));
     }
@@ -178,13 +178,13 @@ TEST(AllgatherSchedule, BringsEverybodysBlockToItsPlace) {
     }
     ScheduleSimulation simulation(std::move(schedules), (4 + 2 * n) * kGranule, 9);
     for (std::size_t rank = 0; rank < n; ++rank) {
-      for (std::size_t i = 0; i < 2; ++i) simulation.window(rank)[i] = input(rank, i);
+      for (std::size_t i = 0; i < 2; ++i) simulation.slot(rank)[i] = input(rank, i);
     }
     ASSERT_TRUE(simulation.run());
     for (std::size_t rank = 0; rank < n; ++rank) {
       for (std::size_t sender = 0; sender < n; ++sender) {
         for (std::size_t i = 0; i < sender % 3 && sender != rank; ++i) {
-          EXPECT_EQ(simulation.window(rank)[4 + 2 * sender + i], input(sender, i));
+          EXPECT_EQ(simulation.slot(rank)[4 + 2 * sender + i], input(sender, i));
         }
       }
     }
@@ -203,11 +203,11 @@ TEST(ReduceScatterSchedule, GivesEachRankTheTreeOverWhatAllSendIt) {
     }
     ScheduleSimulation simulation(std::move(schedules), 2 * n * kGranule, 3);
     for (std::size_t rank = 0; rank < n; ++rank) {
-      for (std::size_t to = 0; to < n; ++to) simulation.window(rank)[to] = input(rank, to);
+      for (std::size_t to = 0; to < n; ++to) simulation.slot(rank)[to] = input(rank, to);
     }
     ASSERT_TRUE(simulation.run());
     for (std::size_t rank = 0; rank < n; ++rank) {
-      EXPECT_EQ(simulation.window(rank)[rank], sum_at(n, rank));
+      EXPECT_EQ(simulation.slot(rank)[rank], sum_at(n, rank));
     }
   }
 }

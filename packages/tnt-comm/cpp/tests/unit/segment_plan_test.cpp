@@ -1,11 +1,11 @@
 // Notifications are few on some networks: how many buckets there may be.
 
-#include "tnt/comm/group/segment_plan.hpp"
+#include "tnt/comm/communicator/segment_plan.hpp"
 
 #include <gtest/gtest.h>
 
-#include "tnt/comm/algorithm/network/bucket_exchange.hpp"
-#include "tnt/comm/algorithm/select.hpp"
+#include "tnt/comm/collective/rma/bucket_exchange.hpp"
+#include "tnt/comm/collective/select.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -45,7 +45,7 @@ TEST(SegmentPlan, TheChosenAlgorithmsNeedNoMoreThanGpi2HasForAnyNumberOfHosts) {
           const AllreduceCase wanted{
               .num_bytes = num_bytes,
               .dtype = dtype,
-              .topology = per_host == 1 ? Topology::put_only : Topology::two_level,
+              .topology = per_host == 1 ? Topology::put_only : Topology::hierarchical,
               .num_members = num_hosts * per_host,
               .num_hosts = num_hosts};
           const auto pattern = pattern_of(choose_allreduce(wanted, AllreduceAlgorithm::automatic));

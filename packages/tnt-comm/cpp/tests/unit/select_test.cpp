@@ -1,4 +1,4 @@
-#include "tnt/comm/algorithm/select.hpp"
+#include "tnt/comm/collective/select.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 using Algorithm = AllreduceAlgorithm;
 
-constexpr Topology kTopologies[] = {Topology::readable, Topology::put_only, Topology::two_level};
+constexpr Topology kTopologies[] = {Topology::readable, Topology::put_only, Topology::hierarchical};
 
 Algorithm choose(const AllreduceCase& wanted, Algorithm requested = Algorithm::automatic) {
   return choose_allreduce(wanted, requested);
@@ -31,7 +31,7 @@ std::string refusal(const AllreduceCase& wanted, Algorithm requested) {
 TEST(Select, TinyMessagesTakeFewRoundsAndFewMessages) {
   // Up to eight ranks one round of n-1 messages; with more, log n of one each.
   for (const int size : {2, 3, 4, 8}) {
-    EXPECT_EQ(choose(put_only(size, 8)), Algorithm::direct) << size;
+    EXPECT_EQ(choose(put_only(size, 8)), Algorithm::one_shot) << size;
   }
   for (const int size : {16, 64}) {
     EXPECT_EQ(choose(put_only(size, 8)), Algorithm::recursive_doubling) << size;
@@ -67,10 +67,10 @@ TEST(Select, SixteenBitFloatsAreRoundedOnce) {
   }
 }
 
-TEST(Select, OverTwoLevelsSixteenBitFloatsTravelAsFloat32) {
+TEST(Select, OverHierarchicalsSixteenBitFloatsTravelAsFloat32) {
   const AllreduceCase wanted{.num_bytes = 100 << 20,
                              .dtype = DType::float16,
-                             .topology = Topology::two_level,
+                             .topology = Topology::hierarchical,
                              .num_members = 8,
                              .num_hosts = 4};
   EXPECT_EQ(choose(wanted), Algorithm::pipelined);
@@ -82,7 +82,7 @@ TEST(Select, EveryCaseHasAnAlgorithmThatCanBeRequestedToo) {
       for (std::size_t num_bytes = 0; num_bytes < (1 << 26); num_bytes = 3 * num_bytes + 1) {
         for (int size = 2; size <= 64; size += 2) {
           const AllreduceCase wanted{num_bytes, dtype, topology, size, size / 2};
-          if (topology == Topology::two_level && size < 4) continue;
+          if (topology == Topology::hierarchical && size < 4) continue;
           const Algorithm chosen = choose(wanted);
           EXPECT_NE(chosen, Algorithm::automatic);
           EXPECT_EQ(choose(wanted, chosen), chosen);
@@ -97,7 +97,7 @@ TEST(Select, ARequestThatDoesNotFitIsRefusedWithTheReasonAndTheAlternatives) {
       refusal({.num_bytes = 8, .num_members = 2}, Algorithm::halving_doubling);
   EXPECT_NE(on_one_host.find("'halving_doubling'"), std::string::npos) << on_one_host;
   EXPECT_NE(on_one_host.find("exchanges messages"), std::string::npos) << on_one_host;
-  EXPECT_NE(on_one_host.find("auto, direct, sliced"), std::string::npos) << on_one_host;
+  EXPECT_NE(on_one_host.find("auto, one_shot, two_shot"), std::string::npos) << on_one_host;
 
   AllreduceCase halves = put_only(4, 8);
   halves.dtype = DType::float16;
@@ -116,7 +116,7 @@ TEST(Select, UnknownNamesAreRefusedWithTheKnownOnes) {
     EXPECT_NE(what.find("recursive_doubling, halving_doubling, pipelined"), std::string::npos);
   }
   for (const Algorithm algorithm :
-       {Algorithm::automatic, Algorithm::direct, Algorithm::pipelined}) {
+       {Algorithm::automatic, Algorithm::one_shot, Algorithm::pipelined}) {
     EXPECT_EQ(parse_allreduce_algorithm(std::string(name_of(algorithm))), algorithm);
   }
 }

@@ -122,7 +122,7 @@ class Parts : public ::testing::Test {
         part_path(path_, rank),
         render_part(timeline, {.rank = rank, .size = size, .host = "h", .state = state}));
   }
-  TracePlace place() const { return {path_, path_, true}; }
+  TracePaths place() const { return {path_, path_, true}; }
   std::string merged() const {
     std::ostringstream content;
     content << std::ifstream(path_).rdbuf();
@@ -188,7 +188,7 @@ TEST_F(Parts, AreNotMergedUnderALockThatIsALink) {
 
 TEST_F(Parts, OfADeviceAreJoinedOnceAndLeaveNothing) {
   write_part(0, 1, PartState::complete);
-  const TracePlace device{"/dev/null", path_, false};
+  const TracePaths device{"/dev/null", path_, false};
   merge_parts(device, 1, 0, false);
   EXPECT_EQ(files().size(), 1U);
   merge_parts(device, 1, 0, true);
@@ -197,12 +197,12 @@ TEST_F(Parts, OfADeviceAreJoinedOnceAndLeaveNothing) {
 }
 
 TEST_F(Parts, LieAmongTemporaryFilesIfTheTraceIsNoRegularFile) {
-  const TracePlace device = place_of_trace("/dev/null", "job");
+  const TracePaths device = trace_paths("/dev/null", "job");
   EXPECT_EQ(device.path, "/dev/null");
   EXPECT_FALSE(device.is_replaced);
   EXPECT_EQ(std::filesystem::path(device.parts).parent_path(),
             std::filesystem::temp_directory_path());
-  EXPECT_THROW(place_of_trace(folder_, "job"), UsageError);
+  EXPECT_THROW(trace_paths(folder_, "job"), UsageError);
 }
 
 TEST_F(Parts, AreBesideWhatALinkLeadsTo) {
@@ -210,13 +210,13 @@ TEST_F(Parts, AreBesideWhatALinkLeadsTo) {
   std::filesystem::create_symlink("deep/target.json", folder_ / "link");
   for (const bool exists : {false, true}) {
     if (exists) std::ofstream(folder_ / "deep/target.json") << "old";
-    const TracePlace found = place_of_trace(folder_ / "link", "job");
+    const TracePaths found = trace_paths(folder_ / "link", "job");
     EXPECT_EQ(found.path, (folder_ / "deep/target.json").string());
     EXPECT_EQ(found.parts, found.path);
     EXPECT_TRUE(found.is_replaced);
   }
   std::filesystem::create_symlink("round", folder_ / "round");
-  EXPECT_THROW(place_of_trace(folder_ / "round", "job"), std::exception);
+  EXPECT_THROW(trace_paths(folder_ / "round", "job"), std::exception);
 }
 
 TEST_F(Parts, ThatAJobHasLeftCanBeMergedLater) {

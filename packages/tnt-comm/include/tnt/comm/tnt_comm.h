@@ -200,7 +200,7 @@ TNT_COMM_API tnt_comm_status tnt_reducer_create(int64_t group, const tnt_tensor_
                                                 tnt_comm_dtype wire_dtype, const char* name,
                                                 int64_t* reducer);
 
-/* Local. Its memory is freed when no operation and no lease needs it any more. */
+/* Local. Its memory is freed when no operation and no view needs it any more. */
 TNT_COMM_API tnt_comm_status tnt_reducer_close(int64_t reducer);
 
 /* Local: the longest wait of each later finish or lend, in seconds; 0: the job's
@@ -237,16 +237,16 @@ TNT_COMM_API tnt_comm_status tnt_reducer_is_in_place(int64_t reducer, int64_t te
 TNT_COMM_API tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out);
 
 /* Like finish, without the copy: *data is the sum, 64-byte aligned, and stays
- * as it is until tnt_reducer_return(*lease). The tensor counts as finished, so
+ * as it is until tnt_reducer_return(*view). The tensor counts as finished, so
  * its next step can be started at once. If *data is NULL (status TNT_COMM_OK),
  * nothing can be lent now, and the tensor is to be finished as usual: small
- * tensors are not lent, nor are those of a bucket while a lease of one of its
+ * tensors are not lent, nor are those of a bucket while a view of one of its
  * earlier steps is out. */
 TNT_COMM_API tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** data,
-                                              void** lease);
+                                              void** view);
 
-/* Any thread, once per lease, also after the reducer was closed. Never waits. */
-TNT_COMM_API void tnt_reducer_return(void* lease);
+/* Any thread, once per view, also after the reducer was closed. Never waits. */
+TNT_COMM_API void tnt_reducer_return(void* view);
 
 /* ---- Gatherers: blocks of bytes of all ranks, step after step -------------
  * A step is one start, any number of waits, and one finish. Blocks may have another

@@ -198,8 +198,8 @@ PROBES = ("error", "warn", "off")
 TRANSPORTS = ("auto", "shm", "gpi2")
 ALGORITHMS = (
     "auto",
-    "direct",
-    "sliced",
+    "one_shot",
+    "two_shot",
     "recursive_doubling",
     "halving_doubling",
     "pipelined",

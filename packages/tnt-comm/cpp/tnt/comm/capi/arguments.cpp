@@ -4,7 +4,7 @@
 #include "tnt/comm/base/memory_size.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/capi/registry.hpp"
-#include "tnt/comm/group/group.hpp"
+#include "tnt/comm/communicator/group.hpp"
 
 namespace tnt::comm {
 

@@ -6,7 +6,7 @@
 #include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/capi/guard.hpp"
 #include "tnt/comm/capi/registry.hpp"
-#include "tnt/comm/group/gatherer.hpp"
+#include "tnt/comm/communicator/gatherer.hpp"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions
 

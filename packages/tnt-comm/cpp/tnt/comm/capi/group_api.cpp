@@ -9,7 +9,7 @@
 #include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/capi/guard.hpp"
 #include "tnt/comm/capi/registry.hpp"
-#include "tnt/comm/group/group.hpp"
+#include "tnt/comm/communicator/group.hpp"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions
 
@@ -26,8 +26,8 @@ void allreduce(Group& group, const void* in, void* out, std::uint64_t count, DTy
   const std::size_t num_bytes = checked_bytes(in, count, dtype, "in");
   checked_bytes(out, count, dtype, "out");
   if (in != out) require_apart(in, num_bytes, out, num_bytes);
-  const auto ticket = group.allreduce_now(in, out, count, dtype, op);
-  if (ticket) ticket->wait(timeout_s);
+  const auto request = group.allreduce_now(in, out, count, dtype, op);
+  if (request) request->wait(timeout_s);
 }
 
 void broadcast(Group& group, void* data, std::uint64_t count, DType dtype, std::int32_t root,
@@ -119,11 +119,11 @@ tnt_comm_status tnt_group_allgather(int64_t group, const void* in, uint64_t coun
     const DType type = checked_dtype(dtype, "dtype");
     require_apart(in, checked_bytes(in, count, type, "in"), out,
                   checked_bytes(out, capacity, type, "out"));
-    const auto ticket = group_of(group)->start_allgather(in, count, type, 0, kCaller);
-    ticket->wait(limit_s);
-    const std::vector<std::uint64_t> all = counts_of(ticket->gathered(), type);
+    const auto request = group_of(group)->start_allgather(in, count, type, 0, kCaller);
+    request->wait(limit_s);
+    const std::vector<std::uint64_t> all = counts_of(request->gathered(), type);
     if (counts != nullptr) std::copy(all.begin(), all.end(), counts);
-    copy_blocks(ticket->gathered(), all, out, capacity);
+    copy_blocks(request->gathered(), all, out, capacity);
   });
 }
 

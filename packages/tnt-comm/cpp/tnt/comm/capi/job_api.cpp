@@ -1,7 +1,7 @@
 #include "tnt/comm/base/build_name.hpp"
 #include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/capi/guard.hpp"
-#include "tnt/comm/group/runtime.hpp"
+#include "tnt/comm/communicator/runtime.hpp"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions
 

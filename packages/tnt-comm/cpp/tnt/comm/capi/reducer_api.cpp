@@ -7,7 +7,7 @@
 #include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/capi/guard.hpp"
 #include "tnt/comm/capi/registry.hpp"
-#include "tnt/comm/fusion/gradient_reducer.hpp"
+#include "tnt/comm/reducer/gradient_reducer.hpp"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions
 
@@ -128,21 +128,21 @@ tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out) {
   return guard([&] { reducers().find(reducer)->finish(id_of(tensor), out); });
 }
 
-tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** data, void** lease) {
+tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** data, void** view) {
   return guard([&] {
     require_pointer(data, "data");
-    require_pointer(lease, "lease");
+    require_pointer(view, "view");
     *data = nullptr;
-    *lease = nullptr;
+    *view = nullptr;
     auto lent = reducers().find(reducer)->lend(id_of(tensor));
     if (!lent) return;
     *data = lent->data();
-    *lease = lent.release();
+    *view = lent.release();
   });
 }
 
-void tnt_reducer_return(void* lease) {
-  delete static_cast<Lease*>(lease);
+void tnt_reducer_return(void* view) {
+  delete static_cast<BorrowedView*>(view);
 }
 
 }  // extern "C"

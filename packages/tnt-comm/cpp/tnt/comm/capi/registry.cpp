@@ -1,8 +1,8 @@
 #include "tnt/comm/capi/registry.hpp"
 
-#include "tnt/comm/fusion/gradient_reducer.hpp"
-#include "tnt/comm/group/gatherer.hpp"
-#include "tnt/comm/group/group.hpp"
+#include "tnt/comm/communicator/gatherer.hpp"
+#include "tnt/comm/communicator/group.hpp"
+#include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm {
 

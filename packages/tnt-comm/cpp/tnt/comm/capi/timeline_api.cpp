@@ -1,4 +1,4 @@
-#include "tnt/comm/group/runtime.hpp"
+#include "tnt/comm/communicator/runtime.hpp"
 #include "tnt/comm/tnt_comm.h"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions

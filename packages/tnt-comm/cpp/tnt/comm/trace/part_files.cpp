@@ -62,7 +62,7 @@ struct Part {
 };
 
 std::optional<Part> read_part(const std::string& path) {
-  // A link would be somebody else's: ranks put files in place.
+  // A link would be somebody else's: ranks put files in paths.
   if (!std::filesystem::is_regular_file(std::filesystem::symlink_status(path))) return std::nullopt;
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return std::nullopt;
@@ -92,8 +92,8 @@ std::string mark_of_absence(int rank, std::int64_t now_ns, const char* why) {
   return process_mark_event(rank, now_ns, text("no events of rank ", rank, ": ", why));
 }
 
-Part part_of_rank(const TracePlace& place, int rank, std::int64_t now_ns) {
-  std::optional<Part> part = read_part(part_path(place.parts, rank));
+Part part_of_rank(const TracePaths& paths, int rank, std::int64_t now_ns) {
+  std::optional<Part> part = read_part(part_path(paths.parts, rank));
   if (!part) {
     return {text(R"({"rank":)", rank, R"(,"state":"missing"})"),
             text(process_name_event(rank, text("rank ", rank, ": no trace")), kEventsSeparator,
@@ -107,13 +107,13 @@ Part part_of_rank(const TracePlace& place, int rank, std::int64_t now_ns) {
   return *std::move(part);
 }
 
-// Calls add(text) with all of the trace, piece by piece.
+// Calls add(text) with all of the trace, block by block.
 template <typename Add>
-void join_parts(const TracePlace& place, int num_ranks, std::int64_t now_ns, const Add& add) {
+void join_parts(const TracePaths& paths, int num_ranks, std::int64_t now_ns, const Add& add) {
   std::string infos;
   add(kTraceHead);
   for (int rank = 0; rank < num_ranks; ++rank) {
-    const Part part = part_of_rank(place, rank, now_ns);
+    const Part part = part_of_rank(paths, rank, now_ns);
     infos += text(rank == 0 ? "" : ",", part.info);
     if (rank > 0) add(kEventsSeparator);
     add(part.lines);
@@ -135,32 +135,32 @@ void write_atomically(const std::string& path, std::string_view text) {
   file.put_in_place();
 }
 
-void merge_parts(const TracePlace& place, int num_ranks, std::int64_t now_ns, bool has_ended) {
+void merge_parts(const TracePaths& paths, int num_ranks, std::int64_t now_ns, bool has_ended) {
   // What was written into a pipe cannot be replaced by a more complete trace.
-  if (!place.is_replaced && !has_ended) return;
-  MergeLock lock(place.parts);
+  if (!paths.is_replaced && !has_ended) return;
+  MergeLock lock(paths.parts);
   // The parts are gone if another rank, which thought itself the last one too,
   // has merged them in the meantime.
   bool has_parts = false;
   for (int rank = 0; rank < num_ranks; ++rank) {
-    has_parts |= std::filesystem::exists(part_path(place.parts, rank));
+    has_parts |= std::filesystem::exists(part_path(paths.parts, rank));
   }
   if (!has_parts) return lock.remove();
 
   const auto remove_parts = [&] {
-    for (int rank = 0; rank < num_ranks; ++rank) ::unlink(part_path(place.parts, rank).c_str());
+    for (int rank = 0; rank < num_ranks; ++rank) ::unlink(part_path(paths.parts, rank).c_str());
     lock.remove();
   };
-  if (place.is_replaced) {
-    NewFile file(place.path);
-    join_parts(place, num_ranks, now_ns, [&](std::string_view text) { file.add(text); });
+  if (paths.is_replaced) {
+    NewFile file(paths.path);
+    join_parts(paths, num_ranks, now_ns, [&](std::string_view text) { file.add(text); });
     file.put_in_place();
     if (has_ended) remove_parts();
     return;
   }
   try {
-    OpenedFile file(place.path);
-    join_parts(place, num_ranks, now_ns, [&](std::string_view text) { file.add(text); });
+    OpenedFile file(paths.path);
+    join_parts(paths, num_ranks, now_ns, [&](std::string_view text) { file.add(text); });
   } catch (const Error&) {
     remove_parts();  // nobody would look for them among temporary files
     throw;
@@ -169,15 +169,15 @@ void merge_parts(const TracePlace& place, int num_ranks, std::int64_t now_ns, bo
 }
 
 void merge_left_parts(const std::string& path) {
-  const TracePlace place = place_of_trace(path, "");
-  const std::filesystem::path parts = place.parts;
+  const TracePaths paths = trace_paths(path, "");
+  const std::filesystem::path parts = paths.parts;
   const std::string prefix = parts.filename().string() + ".rank";
   const std::filesystem::path folder = parts.parent_path();
   std::error_code no_folder;
   for (const auto& entry : std::filesystem::directory_iterator(folder, no_folder)) {
     if (!entry.path().filename().string().starts_with(prefix)) continue;
     const std::optional<Part> part = read_part(entry.path().string());
-    if (part) return merge_parts(place, size_in(part->info), now_ns(), true);
+    if (part) return merge_parts(paths, size_in(part->info), now_ns(), true);
   }
   throw UsageError(
       text("There is no part '", part_path(path, 0), "' or of another rank: nothing to merge."));

@@ -5,11 +5,11 @@
 #include <string_view>
 
 #include "tnt/comm/base/export.hpp"
-#include "tnt/comm/trace/trace_place.hpp"
+#include "tnt/comm/trace/trace_paths.hpp"
 
 namespace tnt::comm {
 
-/// Where a rank writes its part of the trace, of which `parts` is the place's.
+/// Where a rank writes its part of the trace, of which `parts` is the paths's.
 std::string part_path(const std::string& parts, int rank);
 
 /// Writes a file as a whole or not at all: what was there before stays until
@@ -24,7 +24,7 @@ void write_atomically(const std::string& path, std::string_view text);
 ///
 /// `has_ended`: no rank will write its part any more, so that the parts are
 /// removed. CommError if a file cannot be read or written.
-void merge_parts(const TracePlace& place, int num_ranks, std::int64_t now_ns, bool has_ended);
+void merge_parts(const TracePaths& paths, int num_ranks, std::int64_t now_ns, bool has_ended);
 
 /// merge_parts() for the parts that a job has left, which is over. UsageError
 /// if there are none.

@@ -1,4 +1,5 @@
 #include "tnt/comm/transport/shm/shm_segment.hpp"
+#include "tnt/comm/base/cache_line.hpp"
 
 #include <sys/mman.h>
 
@@ -16,7 +17,6 @@
 namespace tnt::comm {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kPage = 4096;
 constexpr auto kPollInterval = std::chrono::microseconds(200);
 
@@ -37,7 +37,7 @@ ShmSegment::ShmSegment(const std::string& name, const SegmentRequest& request, i
       look_around_(request.look_around),
       stall_report_s_(stall_report_s),
       header_bytes_(kPage),
-      run_bytes_(round_up(request.num_notifications * sizeof(Counter), kCacheLine)),
+      run_bytes_(round_up(request.num_notifications * sizeof(Counter), kCacheLineBytes)),
       num_runs_(request.senders == Senders::one ? 1 : request.members.size()),
       member_bytes_(round_up(num_runs_ * run_bytes_ + request.num_bytes, kPage)),
       control_(std::move(control)) {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/transport/heap_segment.hpp"
+#include "tnt/comm/transport/local/heap_segment.hpp"
 #include "tnt/comm/transport/shm/shm_segment.hpp"
 
 namespace tnt::comm {

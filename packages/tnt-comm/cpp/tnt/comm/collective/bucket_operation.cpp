@@ -1,0 +1,34 @@
+#include "tnt/comm/collective/bucket_operation.hpp"
+
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+
+BucketOperation::BucketOperation(std::shared_ptr<AbortState> abort_state, std::string name)
+    : CollectiveOperation(std::move(abort_state)), name_(std::move(name)) {}
+
+void BucketOperation::post() {
+  // Counted last: this rank's engine must not complete the step, and so allow
+  // the next post(), before everybody has been told.
+  const std::uint64_t step = num_posted_.load();
+  announce(step);
+  num_posted_.store(step + 1);
+}
+
+void BucketOperation::complete() {
+  // Before the completion: who sees it may post the next step at once.
+  ++current_;
+  reset();
+  CollectiveOperation::complete();
+}
+
+std::string BucketOperation::describe() const {
+  return text("step ", current_, " of ", name_);
+}
+
+std::string BucketOperation::own_part() const {
+  return text("this rank itself, which has not started all tensors of the bucket",
+              describe_own_part_ ? describe_own_part_() : "");
+}
+
+}  // namespace tnt::comm

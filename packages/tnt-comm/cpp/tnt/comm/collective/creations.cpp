@@ -1,0 +1,192 @@
+#include "tnt/comm/collective/creations.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+namespace {
+
+constexpr double kRoomS = 1.0;
+constexpr auto kPollInterval = std::chrono::microseconds(100);
+
+template <std::size_t kSize>
+void store_text(std::array<char, kSize>& target, const std::string& value) {
+  const std::string_view beginning = first_bytes(value, kSize - 1);
+  std::memcpy(target.data(), beginning.data(), beginning.size());
+}
+
+// A member to which nothing can be sent for long is stuck itself.
+bool has_room_soon(Segment& segment, int member, std::size_t num_messages,
+                   const Deadline& deadline) {
+  while (!segment.has_room(member, num_messages)) {
+    if (deadline.is_over()) return false;
+    std::this_thread::sleep_for(kPollInterval);
+  }
+  return true;
+}
+
+}  // namespace
+
+struct Creations::Record {
+  CreationId id;
+  std::uint32_t kind;  // of the error, if it is one
+  std::array<char, 1004> what;
+
+  static Record of(const CreationId& id, const std::string& what, ErrorKind kind = {}) {
+    Record record{.id = id, .kind = static_cast<std::uint32_t>(kind), .what = {}};
+    store_text(record.what, what);
+    return record;
+  }
+
+  std::string text() const { return {what.data(), ::strnlen(what.data(), what.size())}; }
+  Error error() const {
+    const bool is_known = kind <= static_cast<std::uint32_t>(ErrorKind::mismatch);
+    return {is_known ? static_cast<ErrorKind>(kind) : ErrorKind::comm, text()};
+  }
+};
+
+Error creation_failure(const std::string& title, int rank, const Error& error) {
+  const ErrorKind kind = error.kind() == ErrorKind::usage ? ErrorKind::comm : error.kind();
+  return {kind, text(title, " could not be created, since rank ", rank, " failed: ", error.what())};
+}
+
+std::size_t Creations::num_bytes(std::size_t num_ranks) {
+  return (2 + kNumKept) * num_ranks * sizeof(Record);
+}
+
+Creations::Creations(std::shared_ptr<Segment> segment, std::size_t offset, NotificationId first)
+    : segment_(std::move(segment)), offset_(offset), first_(first) {}
+
+void Creations::begin(const CreationId& id) {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t& num_begun = num_begun_[id.members];
+  num_begun = std::max(num_begun, id.use + 1);
+}
+
+void Creations::tell(const std::vector<int>& members, const CreationId& id,
+                     const std::string& title) {
+  const std::lock_guard lock(mutex_);
+  if (!told_.empty()) return;
+  write_own(place_of(Area::notices, segment_->rank()), Record::of(id, title));
+  told_id_ = id;
+  told_ = members;
+  ++num_told_;
+  const Deadline deadline(kRoomS);
+  for (const int rank : told_) send_own(rank, Area::notices, num_told_, deadline);
+}
+
+void Creations::withdraw(const CreationId& id) {
+  const std::lock_guard lock(mutex_);
+  if (told_.empty() || !(told_id_ == id)) return;
+  ++num_told_;
+  const Deadline deadline(kRoomS);
+  for (const int rank : told_) {
+    if (rank == segment_->rank() || !has_room_soon(*segment_, rank, 1, deadline)) continue;
+    segment_->notify(rank, notification_of(Area::notices), num_told_);
+  }
+  told_.clear();
+}
+
+std::optional<std::string> Creations::awaited_by(int rank) const {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t num_told = segment_->poll(rank, notification_of(Area::notices));
+  if (num_told % 2 == 0) return {};
+  const Record record = read(place_of(Area::notices, rank));
+  // It may have been withdrawn, and another one be written, in the meantime.
+  if (segment_->poll(rank, notification_of(Area::notices)) != num_told) return {};
+  const auto begun = num_begun_.find(record.id.members);
+  if (begun != num_begun_.end() && begun->second > record.id.use) return {};
+  return record.text();
+}
+
+void Creations::refuse(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (has_refused_) return;
+  has_refused_ = true;
+  write_own(place_of(Area::refusals, segment_->rank()), Record::of({}, reason));
+  const Deadline deadline(kRoomS);
+  for (int rank = 0; rank < segment_->size(); ++rank) send_own(rank, Area::refusals, 1, deadline);
+}
+
+std::optional<std::string> Creations::refusal() const {
+  const std::lock_guard lock(mutex_);
+  for (int rank = 0; rank < segment_->size(); ++rank) {
+    if (rank == segment_->rank()) continue;
+    if (segment_->poll(rank, notification_of(Area::refusals)) == 0) continue;
+    return read(place_of(Area::refusals, rank)).text();
+  }
+  return {};
+}
+
+void Creations::fail(const std::vector<int>& members, const CreationId& id, const Error& error) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t place = place_of(Area::failures, segment_->rank(), num_failed_ % kNumKept);
+  write_own(place, Record::of(id, error.what(), error.kind()));
+  ++num_failed_;
+  const NotificationId notification = notification_of(Area::failures);
+  const Deadline deadline(kRoomS);
+  for (const int rank : members) {
+    if (rank == segment_->rank() || !has_room_soon(*segment_, rank, 3, deadline)) continue;
+    segment_->notify(rank, notification, 2 * num_failed_ - 1);  // odd: it is being written
+    segment_->put(rank, place, place, sizeof(Record));
+    segment_->notify(rank, notification, 2 * num_failed_);
+  }
+}
+
+std::optional<Error> Creations::failure_of_others(const std::vector<int>& members,
+                                                  const CreationId& id,
+                                                  const std::string& title) const {
+  const NotificationId notification = notification_of(Area::failures);
+  for (const int rank : members) {
+    if (rank == segment_->rank()) continue;
+    const std::uint64_t num_told = segment_->poll(rank, notification);
+    if (num_told == 0 || num_told % 2 != 0) continue;
+    for (std::size_t slot = 0; slot < kNumKept; ++slot) {
+      const Record record = read(place_of(Area::failures, rank, slot));
+      if (!(record.id == id) || record.kind == 0) continue;
+      if (segment_->poll(rank, notification) != num_told) break;  // it may be overwritten
+      return creation_failure(title, rank, record.error());
+    }
+  }
+  return {};
+}
+
+// Notices of all ranks, then their refusals, then their failures.
+std::size_t Creations::place_of(Area area, int rank, std::size_t slot) const {
+  const std::size_t per_rank = area == Area::failures ? kNumKept : 1;
+  const auto num_ranks = static_cast<std::size_t>(segment_->size());
+  const std::size_t index =
+      static_cast<std::size_t>(area) * num_ranks + static_cast<std::size_t>(rank) * per_rank + slot;
+  return offset_ + index * sizeof(Record);
+}
+
+NotificationId Creations::notification_of(Area area) const {
+  return first_ + static_cast<NotificationId>(area);
+}
+
+void Creations::write_own(std::size_t place, const Record& record) {
+  std::memcpy(segment_->local() + place, &record, sizeof record);
+}
+
+// What was written. Without room the wait of that rank ends by its deadline.
+void Creations::send_own(int rank, Area area, std::uint64_t value, const Deadline& deadline) {
+  if (rank == segment_->rank() || !has_room_soon(*segment_, rank, 2, deadline)) return;
+  const std::size_t place = place_of(area, segment_->rank());
+  segment_->put(rank, place, place, sizeof(Record));
+  segment_->notify(rank, notification_of(area), value);
+}
+
+Creations::Record Creations::read(std::size_t place) const {
+  Record record;
+  std::memcpy(&record, segment_->local() + place, sizeof record);
+  return record;
+}
+
+}  // namespace tnt::comm

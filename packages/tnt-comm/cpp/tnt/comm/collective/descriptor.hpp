@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/collective/allreduce_algorithm.hpp"
+
+namespace tnt::comm {
+
+enum class CollectiveKind : std::uint8_t {
+  barrier,
+  allreduce,
+  broadcast,
+  allgather,
+  reduce_scatter,
+  creation,  ///< fingerprint_check before something is created together
+};
+
+std::string_view name_of(CollectiveKind kind);
+
+/// What a rank says about the collective it takes part in, so that the others
+/// can see that they all mean the same. Travels as bytes.
+struct Descriptor {
+  std::uint64_t call_index = 0;  ///< how many collectives this channel had before
+  CollectiveKind kind = CollectiveKind::barrier;
+  DType dtype = DType::uint8;
+  ReduceOp op = ReduceOp::sum;
+  std::uint32_t root = 0;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;  ///< what the environment asks for
+  std::uint64_t count = 0;  ///< elements of this rank's contribution
+  std::uint64_t shape = 0;  ///< fingerprint of what must be equal in the shape
+  std::uint64_t label = 0;  ///< fingerprint of what the call is for; 0: not said
+
+  /// True if the two ranks take part in the same collective. The counts of
+  /// allgather may differ.
+  bool matches(const Descriptor& other) const;
+
+  /// Of this rank's contribution.
+  std::uint64_t num_bytes() const { return count * size_of(dtype); }
+
+  /// Equal for descriptors that match, and for others by an unlikely accident.
+  std::uint64_t fingerprint() const;
+
+  /// For messages: "allreduce(float32, 100 elements, sum)".
+  std::string describe() const;
+};
+static_assert(std::is_trivially_copyable_v<Descriptor>);
+
+/// What a member of a group calls, and its note (see CallLabel).
+struct MadeCall {
+  Descriptor descriptor;
+  std::string note;
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+
+#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/collective/abort_state.hpp"
+#include "tnt/comm/collective/allreduce_algorithm.hpp"
+#include "tnt/comm/collective/rma/reduction_schedule.hpp"
+
+namespace tnt::comm {
+
+/// How the members of a group reach each other.
+enum class Topology {
+  readable,      ///< all can read each other's memory
+  put_only,      ///< they can only put into it
+  hierarchical,  ///< readable inside each host; hosts put into each other
+};
+
+/// What the choice of an algorithm depends on: nothing that differs between
+/// ranks, so all choose alike.
+struct AllreduceCase {
+  std::size_t num_bytes = 0;
+  DType dtype = DType::float32;
+  Topology topology = Topology::readable;
+  int num_members = 1;
+  int num_hosts = 1;  ///< only looked at for two levels
+};
+
+/// The algorithm for a case: the requested one, or if that is `automatic` the
+/// one that the table below prefers. UsageError if the requested one does not
+/// fit the case, saying why and which ones do.
+///
+/// Two levels: the algorithm is for what the hosts exchange.
+AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested);
+
+/// The same for a group; its first member says at DEBUG what was chosen, once
+/// for each algorithm and number of ranks.
+AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested,
+                                    const AbortState& abort_state);
+
+/// How an algorithm exchanges messages.
+struct MessagePattern {
+  Exchange exchange;
+  bool has_many_blocks_under_way = true;
+};
+MessagePattern pattern_of(AllreduceAlgorithm algorithm);
+
+/// Time that an algorithm is estimated to take between ranks that exchange
+/// messages, in microseconds.
+double estimated_us(AllreduceAlgorithm algorithm, int size, std::size_t num_bytes);
+
+}  // namespace tnt::comm

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/export.hpp"
+#include "tnt/comm/collective/call_label.hpp"
+#include "tnt/comm/collective/collectives.hpp"
+#include "tnt/comm/collective/rma/host_layout.hpp"
+#include "tnt/comm/collective/select.hpp"
+#include "tnt/comm/collective/shared_regions.hpp"
+#include "tnt/comm/communicator/request.hpp"
+#include "tnt/comm/communicator/runtime.hpp"
+#include "tnt/comm/progress/engine.hpp"
+
+namespace tnt::comm {
+
+class CreationWatch;
+class SegmentSet;
+
+/// Some ranks of the job, and the collectives among them.
+///
+/// Collectives of one group run in the order of the calls, which must be the
+/// same on all members. Groups, GradientReducers and Gatherers are independent
+/// of each other.
+class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
+ public:
+  /// Collective among `ranks` (ascending, without repetition, with the
+  /// caller); blocking. If a member fails, all get an error that names it.
+  static std::shared_ptr<Group> create(Runtime& runtime, std::vector<int> ranks,
+                                       const std::string& name, const CallLabel& label = {});
+
+  /// As above for the process' runtime, after checking `ranks`.
+  static std::shared_ptr<Group> create(std::vector<int> ranks, const CallLabel& label = {});
+  static std::shared_ptr<Group> world();
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(ranks_.size()); }
+  const std::vector<int>& ranks() const { return ranks_; }
+  const std::string& name() const { return abort_state_->group_name(); }
+
+  // Non-blocking collectives. Arrays must stay as they are (inputs) or
+  // untouched (outputs) until the request is done. `driver`: caller, if the
+  // request is waited for right away. Members whose labels differ are in different
+  // calls. UsageError before anything is sent.
+  using Driver = Engine::Driver;
+  std::shared_ptr<Request> start_barrier(Driver driver = Driver::engine,
+                                         const CallLabel& label = {});
+  std::shared_ptr<Request> start_allreduce(const void* in, void* out, std::size_t count,
+                                           DType dtype, ReduceOp op, Driver driver = Driver::engine,
+                                           const CallLabel& label = {});
+  /// start_allreduce for a caller who waits right away, with a short path for
+  /// short messages. Null if the allreduce is complete already.
+  std::shared_ptr<Request> allreduce_now(const void* in, void* out, std::size_t count, DType dtype,
+                                         ReduceOp op, const CallLabel& label = {});
+  /// Whether allreduce_now() returns within microseconds.
+  bool is_quick(std::size_t num_bytes) const;
+
+  std::shared_ptr<Request> start_broadcast(const void* in, void* out, std::size_t count,
+                                           DType dtype, int root, Driver driver = Driver::engine,
+                                           const CallLabel& label = {});
+  /// Blocks may differ in `count`, not in `shape_id`. The result is
+  /// request->gathered().
+  std::shared_ptr<Request> start_allgather(const void* in, std::size_t count, DType dtype,
+                                           std::uint64_t shape_id, Driver driver = Driver::engine,
+                                           const CallLabel& label = {});
+  /// `num_rows` rows of `row_elements` are cut as numpy.array_split does.
+  std::shared_ptr<Request> start_reduce_scatter(const void* in, void* out, std::size_t num_rows,
+                                                std::size_t row_elements, DType dtype, ReduceOp op,
+                                                Driver driver = Driver::engine,
+                                                const CallLabel& label = {});
+
+  /// Gathers one text per rank, to agree on something before creating it
+  /// together. `what` is created, for messages. Collective, blocking.
+  std::vector<std::string> exchange(const std::string& own, const std::string& what);
+
+  /// Collectives of a stream of their own, through slots of about this size;
+  /// allreduces of it have one level. Collective, blocking.
+  std::unique_ptr<Collectives> create_flat_stream(SegmentSet& segments, std::size_t slot_bytes);
+
+  /// The next creation of an object on this group, and what names its memory: the same
+  /// on all members.
+  std::pair<CreationId, std::string> next_object();
+  void note_failed_creation(const std::string& reason) { runtime_.note_failed_creation(reason); }
+
+  /// Notifications that a segment between hosts has at most.
+  std::size_t most_counters() const { return runtime_.transport().capabilities().most_counters; }
+
+  /// How the members reach each other.
+  Topology topology() const { return topology_; }
+  const HostLayout& hosts() const { return hosts_; }
+  AllreduceAlgorithm requested_algorithm() const { return runtime_.requested_algorithm(); }
+
+  /// The memory that members have made for each other's allreduces.
+  const std::shared_ptr<SharedRegions>& regions() const { return regions_; }
+
+  // For the objects that live on this group.
+  Engine& engine() const { return runtime_.engine(); }
+  Transport& transport() const { return runtime_.transport(); }
+  Stalls& stalls() const { return runtime_.stalls(); }
+  const std::shared_ptr<AbortState>& abort_state() const { return abort_state_; }
+  double timeout_s() const { return runtime_.environment().timeout_s; }
+  double stall_report_s() const { return runtime_.environment().stall_report_s; }
+  std::string first_error() const { return abort_state_->first_error(); }
+  const std::shared_ptr<Monitor>& monitor() const { return runtime_.monitor(); }
+
+  /// Use create(): this is public for std::make_shared only.
+  Group(Runtime& runtime, std::vector<int> ranks);
+
+ private:
+  void join(const std::string& name, const CallLabel& label);
+  void open(const std::string& name, const std::string& title, CreationWatch& watch);
+  bool finish_quickly(QuickAllreduce& quick);
+  std::shared_ptr<Request> continue_slowly(Engine::Hold hold, const QuickAllreduce& quick,
+                                           const void* in, void* out, const CallLabel& label);
+  [[noreturn]] void break_and_rethrow(const Descriptor& descriptor);
+  std::shared_ptr<Request> start(const Descriptor& descriptor, Collectives::Made operation,
+                                 Driver driver, const CallLabel& label,
+                                 std::shared_ptr<Gathered> gathered = nullptr);
+  std::shared_ptr<Track> track_of(const Descriptor& descriptor) const;
+  OperationContext operation_context() const;
+  void warn_of_one_level() const;
+
+  Runtime& runtime_;
+  std::vector<int> ranks_;
+  int rank_;  // among them
+  CreationId id_;
+  std::string key_;
+  HostLayout hosts_;
+  std::shared_ptr<Segment> segment_;
+  std::shared_ptr<AbortState> abort_state_;
+  Topology topology_ = Topology::readable;
+  std::unique_ptr<Collectives> stream_;
+  std::shared_ptr<Stream> order_ = std::make_shared<Stream>();  // of the stream's operations
+  RowId row_ = 0;                                               // of the timeline, if there is one
+  std::shared_ptr<SharedRegions> regions_ = std::make_shared<SharedRegions>();
+  std::atomic<std::uint64_t> num_objects_{0};
+};
+
+}  // namespace tnt::comm

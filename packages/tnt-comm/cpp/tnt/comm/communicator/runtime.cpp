@@ -1,0 +1,128 @@
+#include "tnt/comm/communicator/runtime.hpp"
+
+#include <thread>
+#include <utility>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/communicator/group.hpp"
+#include "tnt/comm/communicator/group_request.hpp"
+#include "tnt/comm/communicator/timeline_keeper.hpp"
+#include "tnt/comm/transport/hierarchical/join.hpp"
+
+namespace tnt::comm {
+namespace {
+
+// Memory of results that nobody has used for so long is returned to the kernel.
+constexpr auto kMemoryIsKept = std::chrono::seconds(10);
+constexpr auto kMemoryLookInterval = std::chrono::seconds(1);
+
+std::shared_ptr<Monitor> make_monitor(const Environment& environment) {
+  auto monitor = std::make_shared<Monitor>();
+  if (!environment.timeline.empty()) {
+    monitor->timeline = std::make_unique<Timeline>(environment.rank);
+  }
+  return monitor;
+}
+
+EngineSettings engine_settings(const Environment& environment, Transport& transport,
+                               TimelineKeeper* timeline_keeper,
+                               RecycledMemory::Keeper& memory_keeper) {
+  EngineSettings settings;
+  const auto num_cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (environment.local_size > num_cores) settings.poll.spin_time = std::chrono::microseconds(0);
+  settings.is_doorbell_rung_by_peers = transport.capabilities().is_doorbell_rung_by_peers;
+  settings.heartbeat = [&transport, timeline_keeper, &memory_keeper,
+                        next_look = Clock::now()]() mutable {
+    transport.beat();
+    if (timeline_keeper != nullptr) timeline_keeper->look();
+    const Clock::time_point now = Clock::now();
+    if (now < next_look) return;
+    next_look = now + kMemoryLookInterval;
+    memory_keeper.release_unused(kMemoryIsKept);
+  };
+  return settings;
+}
+
+std::vector<int> all_ranks(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  for (int rank = 0; rank < size; ++rank) ranks[static_cast<std::size_t>(rank)] = rank;
+  return ranks;
+}
+
+}  // namespace
+
+Runtime::Runtime(const Environment& environment) : Runtime(environment, join_job(environment)) {}
+
+Runtime::Runtime(const Environment& environment, std::unique_ptr<Transport> transport)
+    : environment_(environment),
+      requested_algorithm_(parse_allreduce_algorithm(environment.allreduce_algorithm)),
+      transport_(std::move(transport)),
+      monitor_(make_monitor(environment)),
+      timeline_keeper_(monitor_->timeline
+                           ? std::make_unique<TimelineKeeper>(environment, monitor_, *transport_)
+                           : nullptr),
+      engine_(std::make_unique<Engine>(
+          transport_->doorbell(),
+          engine_settings(environment, *transport_, timeline_keeper_.get(), *memory_keeper_))) {
+  set_log_level(environment.log_level);
+  create_world();
+  if (timeline_keeper_ && environment.num_nodes > 1) {
+    timeline_keeper_->set_clock(measure_clock_offset(*world_, now_ns));
+  }
+}
+
+// Without it there is no job, and nothing in which the others could be told apart.
+void Runtime::create_world() {
+  try {
+    world_ = Group::create(*this, all_ranks(environment_.size), "world");
+  } catch (...) {
+    transport_->leave(PeerState::failed, Error::current().what());
+    throw;
+  }
+}
+
+Runtime::~Runtime() {
+  finish();
+}
+
+void Runtime::watch(const std::shared_ptr<Group>& group) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(groups_, [](const auto& other) { return other.expired(); });
+  groups_.push_back(group);
+}
+
+CreationId Runtime::next_creation_of(const std::vector<int>& ranks) {
+  const std::lock_guard lock(mutex_);
+  return {.members = fingerprint_of(ranks), .use = num_creations_[ranks]++};
+}
+
+void Runtime::note_failed_creation(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (failed_creation_.empty()) failed_creation_ = reason;
+}
+
+void Runtime::finish() {
+  const std::lock_guard lock(mutex_);
+  if (is_finished_) return;
+  is_finished_ = true;
+  std::string failure;
+  for (const auto& weak : groups_) {
+    const auto group = weak.lock();
+    if (failure.empty() && group) failure = group->first_error();
+  }
+  if (timeline_keeper_) timeline_keeper_->write_all();
+  if (failure.empty()) {
+    transport_->leave(PeerState::finished, failed_creation_);
+  } else {
+    transport_->leave(PeerState::failed, failure);
+  }
+  engine_->stop(UsageError(text("rank ", environment_.rank,
+                                ": tnt_comm.finalize() was called; no collective can be started or"
+                                " completed after it.")));
+  memory_keeper_.reset();  // which the engine has used
+  if (timeline_keeper_) timeline_keeper_->join(!failure.empty());
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tnt/comm/base/environment.hpp"
+#include "tnt/comm/base/export.hpp"
+#include "tnt/comm/base/recycled_memory.hpp"
+#include "tnt/comm/collective/allreduce_algorithm.hpp"
+#include "tnt/comm/collective/creations.hpp"
+#include "tnt/comm/communicator/stalls.hpp"
+#include "tnt/comm/progress/engine.hpp"
+#include "tnt/comm/trace/probe.hpp"
+#include "tnt/comm/transport/transport.hpp"
+
+namespace tnt::comm {
+
+class Group;
+class TimelineKeeper;
+
+/// What one rank has once: environment, transport, engine, and the group of
+/// all ranks. Tests make several in one process; programs use the shared one
+/// through the functions below.
+class Runtime {
+ public:
+  /// Collective among all ranks of the job, blocking.
+  explicit Runtime(const Environment& environment);
+  /// The same over a given transport, which has joined the ranks.
+  Runtime(const Environment& environment, std::unique_ptr<Transport> transport);
+  ~Runtime();
+
+  const Environment& environment() const { return environment_; }
+  Transport& transport() { return *transport_; }
+  Engine& engine() { return *engine_; }
+  Stalls& stalls() { return stalls_; }
+  const std::shared_ptr<Group>& world() const { return world_; }
+  AllreduceAlgorithm requested_algorithm() const { return requested_algorithm_; }
+  const std::shared_ptr<Monitor>& monitor() const { return monitor_; }
+
+  /// Makes a group's failure known at the end; see finish().
+  void watch(const std::shared_ptr<Group>& group);
+
+  /// The next creation of a group of these ranks: the same on all of them, if they
+  /// create their groups in the same order.
+  CreationId next_creation_of(const std::vector<int>& ranks);
+
+  /// What this rank could not create. The first is made known at the end; see finish().
+  void note_failed_creation(const std::string& reason);
+
+  /// Tells the other ranks that this one will not call any more (and why, if a
+  /// group is broken or a creation has failed), and ends the engine. Local, idempotent, never
+  /// hangs.
+  void finish();
+
+ private:
+  void create_world();
+
+  Environment environment_;
+  AllreduceAlgorithm requested_algorithm_;
+  std::unique_ptr<Transport> transport_;
+  std::shared_ptr<Monitor> monitor_;
+  std::unique_ptr<TimelineKeeper> timeline_keeper_;                     // null without a timeline
+  std::optional<RecycledMemory::Keeper> memory_keeper_{std::in_place};  // until finish()
+  std::unique_ptr<Engine> engine_;
+  Stalls stalls_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Group>> groups_;
+  std::map<std::vector<int>, std::uint64_t> num_creations_;  // by ranks
+  std::shared_ptr<Group> world_;
+  std::string failed_creation_;
+  bool is_finished_ = false;
+};
+
+/// The process' own runtime, made on first use. UsageError after finalize()
+/// and in forked children.
+TNT_COMM_EXPORT Runtime& runtime();
+
+TNT_COMM_EXPORT bool is_initialized();
+
+/// Ends the process' runtime, if there is one. Also runs at exit.
+TNT_COMM_EXPORT void finalize();
+
+/// The timeline of the process' runtime; null if it has none, or is not made.
+TNT_COMM_EXPORT Timeline* process_timeline();
+
+/// What the process' runtime has counted; makes it if needed.
+TNT_COMM_EXPORT Counters counters();
+
+/// Rank, size and so on of this process, read from its environment the first
+/// time. Does not join the job, so it also answers after finalize().
+TNT_COMM_EXPORT const Environment& world_environment();
+
+}  // namespace tnt::comm

@@ -1,0 +1,111 @@
+#include "tnt/comm/communicator/timeline_keeper.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <utility>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/trace/part_files.hpp"
+
+namespace tnt::comm {
+namespace {
+
+constexpr auto kLookInterval = std::chrono::milliseconds(250);
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+}  // namespace
+
+TimelineKeeper::TimelineKeeper(const Environment& environment, std::shared_ptr<Monitor> monitor,
+                               Transport& transport)
+    : monitor_(std::move(monitor)), transport_(transport) {
+  info_.rank = environment.rank;
+  info_.size = environment.size;
+  info_.host = host_name();
+  try {
+    place_ = trace_paths(environment.timeline, environment.job_id);
+    // Else an old trace could be taken for that of a job that was killed.
+    if (info_.rank == 0 && place_.is_replaced) std::filesystem::remove(place_.path);
+    write_atomically(part_path(place_.parts, info_.rank), render_part(*monitor_->timeline, info_));
+  } catch (const std::exception& error) {
+    throw UsageError(text("rank ", info_.rank, ": no timeline can be written to TNT_TIMELINE='",
+                          environment.timeline, "': ", error.what(),
+                          " Name a file in a folder that exists and is writable on all hosts."));
+  }
+}
+
+void TimelineKeeper::set_clock(const ClockOffset& offset) {
+  const std::lock_guard lock(mutex_);
+  info_.clock_offset_ns = offset.offset_ns;
+  info_.clock_error_ns = offset.error_ns;
+}
+
+void TimelineKeeper::look() {
+  const Clock::time_point now = Clock::now();
+  if (now < next_look_) return;
+  next_look_ = now + kLookInterval;
+  const Others others = look_at_others();
+  const bool is_news =
+      (others.has_one_ended && !has_seen_end_) || (others.has_one_failed && !has_seen_failure_);
+  if (!is_news) return;
+  has_seen_end_ = true;
+  has_seen_failure_ = others.has_one_failed;
+  write(PartState::partial);
+  if (others.has_one_failed) merge(false);
+}
+
+void TimelineKeeper::join(bool has_failed) {
+  const Others others = look_at_others();
+  if (!others.is_one_running || others.has_one_failed || has_failed) {
+    merge(!others.is_one_running);
+  }
+}
+
+TimelineKeeper::Others TimelineKeeper::look_at_others() const {
+  Others others;
+  for (int rank = 0; rank < info_.size; ++rank) {
+    if (rank == info_.rank) continue;
+    const PeerState state = transport_.status_of(rank).state;
+    const bool is_running = state == PeerState::running || state == PeerState::starting;
+    others.is_one_running |= is_running;
+    others.has_one_ended |= !is_running;
+    others.has_one_failed |=
+        state == PeerState::failed || state == PeerState::dead || state == PeerState::vanished;
+  }
+  return others;
+}
+
+void TimelineKeeper::write(PartState state) {
+  warn_on_error([&] {
+    const std::lock_guard lock(mutex_);
+    if (info_.state == PartState::complete) return;
+    info_.state = state;
+    write_atomically(part_path(place_.parts, info_.rank), render_part(*monitor_->timeline, info_));
+  });
+}
+
+void TimelineKeeper::merge(bool has_ended) {
+  warn_on_error(
+      [&] { merge_parts(place_, info_.size, now_ns() + info_.clock_offset_ns, has_ended); });
+}
+
+void TimelineKeeper::warn_on_error(const std::function<void()>& action) const {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    log_warning(info_.rank, text("the timeline (TNT_TIMELINE) is not complete: ", error.what()));
+  }
+}
+
+}  // namespace tnt::comm

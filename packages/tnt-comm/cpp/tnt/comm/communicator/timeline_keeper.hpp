@@ -1,0 +1,69 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/environment.hpp"
+#include "tnt/comm/communicator/clock_offset.hpp"
+#include "tnt/comm/trace/probe.hpp"
+#include "tnt/comm/trace/render.hpp"
+#include "tnt/comm/trace/trace_paths.hpp"
+#include "tnt/comm/transport/transport.hpp"
+
+namespace tnt::comm {
+
+/// Writes the timeline of a rank, and joins those of all ranks (TNT_TIMELINE).
+///
+/// Each rank writes a part: an empty one at start-up, so that a path that
+/// cannot be written is an error before work begins; a complete one at the end;
+/// and one as soon as it sees that another rank has ended, since it may then be
+/// ended from outside before it comes to its own end. Nobody waits for anybody:
+/// who sees no other rank run any more at his end joins the parts, and so does
+/// everybody who sees that a rank has failed.
+///
+/// Apart from the constructor, problems are warnings.
+class TimelineKeeper {
+ public:
+  /// UsageError if the file cannot be written there.
+  TimelineKeeper(const Environment& environment, std::shared_ptr<Monitor> monitor,
+                 Transport& transport);
+
+  /// All times are written as those of rank 0's clock.
+  void set_clock(const ClockOffset& offset);
+
+  /// Looks a few times per second whether another rank has ended. To be called
+  /// often, by one thread.
+  void look();
+
+  /// Before this rank tells the others that it ends.
+  void write_all() { write(PartState::complete); }
+
+  /// After that. `has_failed`: the job is about to end, whoever still runs.
+  void join(bool has_failed);
+
+ private:
+  struct Others {
+    bool is_one_running = false;
+    bool has_one_ended = false;
+    bool has_one_failed = false;
+  };
+
+  Others look_at_others() const;
+  void write(PartState state);
+  void merge(bool has_ended);
+  void warn_on_error(const std::function<void()>& action) const;
+
+  std::shared_ptr<Monitor> monitor_;
+  Transport& transport_;
+  TracePaths place_;
+  Clock::time_point next_look_;
+  bool has_seen_end_ = false;
+  bool has_seen_failure_ = false;
+
+  std::mutex mutex_;
+  PartInfo info_;  // its clock and state
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+
+#include "tnt/comm/base/deadline.hpp"
+
+namespace tnt::comm {
+
+/// How long a thread looks for progress by itself before it sleeps.
+struct PollSettings {
+  /// Looks again and again. Zero when there are more ranks than cores: that
+  /// would keep the others from working.
+  std::chrono::microseconds spin_time{20};
+
+  /// After that, looks after giving the core to whoever else can use it. Much
+  /// cheaper than sleeping where ranks share a core, and next to nothing is
+  /// taken from a thread that computes.
+  std::chrono::microseconds yield_time{100};
+};
+
+/// One wait for progress: spin, then yield, then tell the caller to sleep.
+class Backoff {
+ public:
+  explicit Backoff(const PollSettings& settings) : settings_(settings) {}
+
+  /// To be called when a look has found nothing. False if it is time to sleep,
+  /// and from then on.
+  bool wait_a_moment();
+
+  /// To be called when a look has found something: the wait begins anew.
+  void renew() { is_waiting_ = is_over_ = false; }
+
+ private:
+  PollSettings settings_;
+  bool is_waiting_ = false;
+  bool is_over_ = false;
+  int num_looks_ = 0;
+  Clock::time_point start_;
+};
+
+}  // namespace tnt::comm

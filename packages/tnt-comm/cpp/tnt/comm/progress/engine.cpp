@@ -1,0 +1,318 @@
+#include "tnt/comm/progress/engine.hpp"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/thread.hpp"
+
+namespace tnt::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How long to sleep between two looks for what peers did, who cannot wake this
+// rank. Half of the time that was waited so far makes waits longer by a half at
+// most, by a quarter on average. A look and its sleep cost some 10 us of a core
+// that has gradients to compute; who only waits looks more often (see help()).
+Clock::duration look_interval(Clock::duration waited) {
+  constexpr Clock::duration kShortest = std::chrono::microseconds(100);
+  constexpr Clock::duration kLongest = milliseconds(1);
+  return std::clamp(waited / 2, kShortest, kLongest);
+}
+
+// How soon the engine takes over from a caller who has what he waited for.
+// Most come back at once to wait for the next result, and two threads that do
+// the same work take each other's core.
+constexpr Clock::duration kHandover = std::chrono::microseconds(200);
+
+// Who moves will mostly move again; a look at all the others, who may be many,
+// takes time in which it could. Not for long: they may be waited for as well.
+constexpr int kStepsPerLook = 16;
+
+}  // namespace
+
+Engine::Engine(Doorbell& doorbell, EngineSettings settings)
+    : doorbell_(doorbell), settings_(std::move(settings)) {
+  thread_ = start_without_signals("tnt-comm-engine", [this] { run(); });
+}
+
+Engine::~Engine() {
+  stop(Error(ErrorKind::comm, "The progress engine has been stopped."));
+}
+
+void Engine::submit(const std::shared_ptr<Stream>& stream, std::shared_ptr<Operation> operation,
+                    Driver driver) {
+  {
+    const std::lock_guard lock(submit_mutex_);
+    if (stopped_) stopped_->raise();
+    // First what may throw: what is counted must come.
+    submitted_.push_back({stream, std::move(operation), false});
+    num_unfinished_.fetch_add(1);
+    stream->state_.fetch_add(1);
+  }
+  if (driver == Driver::engine && !is_helped_.load()) doorbell_.ring();
+}
+
+void Engine::run(const std::shared_ptr<Stream>& stream,
+                 const std::shared_ptr<Operation>& operation) {
+  Hold hold = try_hold(*stream);
+  if (!hold) return submit(stream, operation, Driver::caller);
+  bool is_done = false;
+  try {
+    is_done = advance_while_it_moves(*operation);
+    if (is_done) operation->complete();
+  } catch (...) {
+    return operation->fail(Error::current());
+  }
+  if (!is_done) hand_over(std::move(hold), operation);
+}
+
+bool Engine::advance_while_it_moves(Operation& operation) {
+  Backoff backoff(settings_.poll);
+  for (Progress progress = operation.advance(); progress != Progress::done;
+       progress = operation.advance()) {
+    if (progress == Progress::advanced) {
+      backoff.renew();
+    } else if (!backoff.wait_a_moment()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Engine::Hold Engine::try_hold(Stream& stream) {
+  std::uint32_t nothing = 0;
+  if (is_stopping_.load(std::memory_order_acquire)) return {};
+  const bool is_held = stream.state_.compare_exchange_strong(
+      nothing, Stream::kHeld, std::memory_order_acquire, std::memory_order_relaxed);
+  return is_held ? Hold(*this, stream) : Hold();
+}
+
+void Engine::release(Stream& stream) {
+  const std::uint32_t before = stream.state_.fetch_and(~Stream::kHeld);
+  if (before != Stream::kHeld) doorbell_.ring();  // somebody has submitted meanwhile
+}
+
+void Engine::hand_over(Hold hold, std::shared_ptr<Operation> operation) {
+  std::optional<Error> stopped;
+  {
+    const std::lock_guard lock(submit_mutex_);
+    stopped = stopped_;
+    if (!stopped) {
+      submitted_.push_back({hold.stream_->shared_from_this(), std::move(operation), true});
+      // It is held until it is the first one, before what waits already.
+      Stream& stream = *std::exchange(hold.stream_, nullptr);
+      num_unfinished_.fetch_add(1);
+      stream.state_.fetch_add(1);
+    }
+  }
+  if (stopped) operation->fail(*stopped);
+}
+
+bool Engine::wait(const Completion& completion, std::uint32_t count, Clock::time_point end) {
+  if (completion.has_reached(count)) return true;
+  if (help(completion, count, end)) return true;
+  return completion.wait_until(count, end);
+}
+
+bool Engine::help(const Completion& completion, std::uint32_t count, Clock::time_point end) {
+  if (is_helped_.exchange(true)) return false;
+  doorbell_.begin_polling();
+  Backoff backoff(settings_.poll);
+  bool is_complete = false;
+  while (true) {
+    bool has_moved = false;
+    {
+      const std::lock_guard lock(progress_mutex_);
+      has_moved = advance_all();
+    }
+    is_complete = completion.has_reached(count);
+    if (is_complete) break;
+    if (has_moved) backoff.renew();
+    if (!has_moved && !backoff.wait_a_moment()) break;
+    if (has_moved && Clock::now() > end) break;
+  }
+  doorbell_.end_polling();
+  if (is_complete) num_helps_.fetch_add(1);
+  is_helped_.store(false);
+  // What is left is for the engine: now, or soon if it is awake and looks by itself. Nobody else
+  // wakes it: who submits does not ring while somebody polls, nor do peers.
+  const bool is_left_now = !is_complete || is_asleep_.load();
+  if (is_left_now && num_unfinished_.load() > 0) doorbell_.ring();
+  return is_complete;
+}
+
+void Engine::run() {
+  // The kernel lengthens short sleeps by 50 us otherwise.
+  if (!settings_.is_doorbell_rung_by_peers) ::prctl(PR_SET_TIMERSLACK, 1000UL);
+  Clock::time_point last_event = Clock::now();  // progress, or a ring
+  std::uint32_t num_rings = doorbell_.num_rings();
+  // Callers who wait yield; this thread mostly has others to yield to who do
+  // not know that they are waited for. Messages that nobody announces take
+  // longer than it pays to spin for.
+  constexpr std::chrono::microseconds kNone{0};
+  Backoff backoff({settings_.is_doorbell_rung_by_peers ? settings_.poll.spin_time : kNone, kNone});
+  while (!is_stopping_.load()) {
+    const std::uint32_t seen = doorbell_.num_rings();
+    settings_.heartbeat();
+    if (is_left_to_caller()) {
+      doorbell_.wait(seen, kHandover);
+      continue;
+    }
+    bool has_moved = false;
+    {
+      const std::lock_guard lock(progress_mutex_);
+      has_moved = advance_all();
+      supervise_all();
+    }
+    const bool is_event = has_moved || seen != num_rings;
+    num_rings = seen;
+    if (is_event) {
+      last_event = Clock::now();
+      backoff.renew();
+    }
+    if (has_moved) continue;
+    // Who wakes without an event has looked, and sleeps on.
+    if (num_unfinished_.load() == 0 || !backoff.wait_a_moment()) sleep(seen, last_event);
+  }
+}
+
+// Whether a caller advances operations, or did a moment ago; and nobody needs
+// supervision.
+bool Engine::is_left_to_caller() {
+  const std::uint32_t num_helps = num_helps_.load();
+  if (!is_helped_.load() && num_helps == num_helps_seen_) return false;
+  if (Clock::now() - last_supervision_ >= settings_.supervision_interval) return false;
+  num_helps_seen_ = num_helps;
+  return true;
+}
+
+void Engine::sleep(std::uint32_t seen, Clock::time_point last_event) {
+  is_asleep_.store(true);  // before it looks whether there is work; see help()
+  if (num_unfinished_.load() == 0) {
+    doorbell_.wait(seen, settings_.heartbeat_interval);
+  } else {
+    sleep_among_work(seen, last_event);
+  }
+  is_asleep_.store(false);
+}
+
+void Engine::sleep_among_work(std::uint32_t seen, Clock::time_point last_event) {
+  const Clock::duration longest =
+      settings_.is_doorbell_rung_by_peers
+          ? std::min(settings_.supervision_interval, settings_.heartbeat_interval)
+          : look_interval(Clock::now() - last_event);
+  doorbell_.begin_listening();
+  bool has_moved = false;
+  {
+    // What peers did before they could see that somebody listens.
+    const std::lock_guard lock(progress_mutex_);
+    has_moved = advance_all();
+  }
+  if (!has_moved) doorbell_.wait(seen, longest);
+  doorbell_.end_listening();
+}
+
+bool Engine::advance_all() {
+  take_submitted();
+  bool has_moved = false;
+  for (const auto& stream : streams_) {
+    for (int i = 0; i < kStepsPerLook && advance_stream(*stream); ++i) has_moved = true;
+  }
+  std::erase_if(streams_, [](const auto& stream) {
+    if (stream->operations_.empty()) stream->is_listed_ = false;
+    return stream->operations_.empty();
+  });
+  return has_moved;
+}
+
+bool Engine::advance_stream(Stream& stream) {
+  if (stream.operations_.empty()) return false;
+  if ((stream.state_.load(std::memory_order_acquire) & Stream::kHeld) != 0) return false;
+  try {
+    const Progress progress = stream.operations_.front()->advance();
+    if (progress == Progress::done) finish_head(stream, nullptr);
+    return progress != Progress::pending;
+  } catch (...) {
+    const Error error = Error::current();
+    finish_head(stream, &error);
+    return true;
+  }
+}
+
+void Engine::supervise_all() {
+  const Clock::time_point now = Clock::now();
+  if (now - last_supervision_ < settings_.supervision_interval) return;
+  last_supervision_ = now;
+  for (const auto& stream : streams_) {
+    const bool is_held = (stream->state_.load(std::memory_order_acquire) & Stream::kHeld) != 0;
+    if (stream->operations_.empty() || is_held) continue;
+    try {
+      stream->operations_.front()->supervise();
+    } catch (...) {
+      const Error error = Error::current();
+      finish_head(*stream, &error);
+    }
+  }
+}
+
+const Operation& Engine::first_before(const Operation& operation) const {
+  for (const auto& stream : streams_) {
+    for (const auto& queued : stream->operations_) {
+      if (queued.get() == &operation) return *stream->operations_.front();
+    }
+  }
+  return operation;
+}
+
+// Without an error, it is done.
+void Engine::finish_head(Stream& stream, const Error* error) {
+  const std::shared_ptr<Operation> head = std::move(stream.operations_.front());
+  stream.operations_.pop_front();
+  num_unfinished_.fetch_sub(1);
+  stream.state_.fetch_sub(1, std::memory_order_release);
+  if (error != nullptr) {
+    head->fail(*error);
+  } else {
+    head->complete();
+  }
+}
+
+void Engine::take_submitted() {
+  const std::lock_guard lock(submit_mutex_);
+  for (auto& [stream, operation, is_first] : submitted_) {
+    if (is_first) {
+      stream->operations_.push_front(std::move(operation));
+      stream->state_.fetch_and(~Stream::kHeld);
+    } else {
+      stream->operations_.push_back(std::move(operation));
+    }
+    if (!stream->is_listed_) {
+      stream->is_listed_ = true;
+      streams_.push_back(std::move(stream));
+    }
+  }
+  submitted_.clear();
+}
+
+void Engine::stop(const Error& reason) {
+  const std::lock_guard only_one(stop_mutex_);
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(submit_mutex_);
+    stopped_ = reason;
+  }
+  is_stopping_.store(true);
+  doorbell_.ring();
+  thread_.join();
+  const std::lock_guard lock(progress_mutex_);
+  take_submitted();
+  for (const auto& stream : streams_) {
+    while (!stream->operations_.empty()) finish_head(*stream, &reason);
+  }
+  streams_.clear();
+}
+
+}  // namespace tnt::comm

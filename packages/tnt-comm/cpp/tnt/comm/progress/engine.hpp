@@ -1,0 +1,153 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/doorbell.hpp"
+#include "tnt/comm/progress/backoff.hpp"
+#include "tnt/comm/progress/completion.hpp"
+#include "tnt/comm/progress/operation.hpp"
+#include "tnt/comm/progress/stream.hpp"
+
+namespace tnt::comm {
+
+/// How an engine behaves; see Engine.
+struct EngineSettings {
+  PollSettings poll;
+  /// Otherwise what peers do is looked for: at once at first, then in ever
+  /// longer intervals, as long as something is in flight.
+  bool is_doorbell_rung_by_peers = true;
+  std::chrono::milliseconds supervision_interval{100};
+  /// Called at least every `heartbeat_interval` while the engine runs.
+  std::function<void()> heartbeat = [] {};
+  std::chrono::milliseconds heartbeat_interval{250};
+};
+
+/// Advances all operations of one process.
+///
+/// One thread does the work. It polls for a moment after progress was made and
+/// then sleeps at the doorbell, which peers and submitters ring. A caller who
+/// waits for a result helps first: as long as there is progress he advances
+/// operations himself, which saves two thread switches on short messages. With
+/// run() he does not even hand the operation to the engine, unless it takes
+/// longer than it pays to look for peers.
+///
+/// All member functions may be called from any thread.
+class Engine {
+ public:
+  Engine(Doorbell& doorbell, EngineSettings settings);
+  ~Engine();
+
+  /// Who is going to make progress with an operation.
+  enum class Driver {
+    engine,  ///< the thread, woken now
+    caller,  ///< the caller, who waits for it right after this call
+  };
+
+  /// Appends an operation to its stream.
+  void submit(const std::shared_ptr<Stream>& stream, std::shared_ptr<Operation> operation,
+              Driver driver = Driver::engine);
+
+  /// Appends an operation that the caller is going to wait for. If nothing is
+  /// before it, runs it right here as long as there is progress; so it may be
+  /// complete, or have failed, on return.
+  void run(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Operation>& operation);
+
+  /// As long as it lives, its owner alone may act on the channel of a stream.
+  /// The stream must live longer.
+  class Hold {
+   public:
+    Hold() = default;  ///< of nothing: false
+    Hold(Hold&& other) noexcept
+        : engine_(other.engine_), stream_(std::exchange(other.stream_, nullptr)) {}
+    Hold& operator=(Hold&&) = delete;
+    ~Hold() {
+      if (stream_ != nullptr) engine_->release(*stream_);
+    }
+    explicit operator bool() const { return stream_ != nullptr; }
+
+   private:
+    friend class Engine;
+    Hold(Engine& engine, Stream& stream) : engine_(&engine), stream_(&stream) {}
+
+    Engine* engine_ = nullptr;
+    Stream* stream_ = nullptr;
+  };
+
+  /// Takes hold of a stream that has no operations. Of nothing if there are
+  /// some, or if the engine has been stopped.
+  Hold try_hold(Stream& stream);
+
+  /// Ends the hold with an operation that goes before what others submitted
+  /// meanwhile, and that the caller is going to wait for.
+  void hand_over(Hold hold, std::shared_ptr<Operation> operation);
+
+  const PollSettings& poll_settings() const { return settings_.poll; }
+
+  /// Waits until the completion has reached the count, or until `end`; says
+  /// which. Errors are left to the caller.
+  bool wait(const Completion& completion, std::uint32_t count, Clock::time_point end);
+
+  /// Runs a function while no operation is being advanced.
+  template <typename Function>
+  auto while_paused(Function&& function) {
+    const std::lock_guard lock(progress_mutex_);
+    return std::forward<Function>(function)();
+  }
+
+  /// What must be complete before this operation can begin: the first one of its stream, or the
+  /// operation itself. While paused only.
+  const Operation& first_before(const Operation& operation) const;
+
+  /// Ends the thread and fails what is still in flight. Idempotent.
+  void stop(const Error& reason);
+
+ private:
+  bool advance_while_it_moves(Operation& operation);  // true if it is done
+  void release(Stream& stream);
+  void run();
+  void sleep(std::uint32_t seen, Clock::time_point last_event);
+  void sleep_among_work(std::uint32_t seen, Clock::time_point last_event);
+  bool is_left_to_caller();
+  bool help(const Completion& completion, std::uint32_t count, Clock::time_point end);
+  bool advance_all();                   // true if something moved
+  bool advance_stream(Stream& stream);  // likewise
+  void supervise_all();
+  void finish_head(Stream& stream, const Error* error);
+  void take_submitted();
+
+  Doorbell& doorbell_;
+  EngineSettings settings_;
+
+  struct Submission {
+    std::shared_ptr<Stream> stream;
+    std::shared_ptr<Operation> operation;
+    bool is_first;  // of its stream
+  };
+
+  std::mutex submit_mutex_;
+  std::vector<Submission> submitted_;
+  std::optional<Error> stopped_;  // set once by stop(), guarded by submit_mutex_
+
+  std::mutex progress_mutex_;  // held by whoever advances operations
+  std::vector<std::shared_ptr<Stream>> streams_;
+  Clock::time_point last_supervision_ = Clock::now();
+
+  std::atomic<int> num_unfinished_{0};       // submitted and not completed
+  std::atomic<bool> is_helped_{false};       // by a caller, who polls for progress
+  std::atomic<std::uint32_t> num_helps_{0};  // that ended with what was waited for
+  std::uint32_t num_helps_seen_ = 0;         // by the engine's thread
+  std::atomic<bool> is_asleep_{false};       // the engine's thread
+  std::atomic<bool> is_stopping_{false};
+  std::mutex stop_mutex_;
+  std::thread thread_;
+};
+
+}  // namespace tnt::comm

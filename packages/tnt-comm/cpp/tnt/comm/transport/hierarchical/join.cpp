@@ -1,0 +1,84 @@
+#include "tnt/comm/transport/hierarchical/join.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/transport/hierarchical/cluster_transport.hpp"
+#include "tnt/comm/transport/local/solo_transport.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
+#include "tnt/comm/transport/rma/gpi2/gpi2_transport.hpp"
+#include "tnt/comm/transport/shm/shm_transport.hpp"
+
+namespace tnt::comm {
+namespace {
+
+void require_consistent(const Environment& environment) {
+  if (environment.num_nodes == 1 && environment.local_size != environment.size) {
+    throw UsageError(
+        text("The environment contradicts itself: TNT_NUM_NODES=1, but TNT_LOCAL_SIZE=",
+             environment.local_size, " and TNT_SIZE=", environment.size,
+             ". For several hosts set TNT_NUM_NODES and TNT_NODE_RANK."));
+  }
+  if (environment.num_nodes > 1 && environment.transport == "shm") {
+    throw UsageError(
+        text("TNT_TRANSPORT='shm' connects the ranks of one host, but the job has"
+             " ranks on several (TNT_NUM_NODES=",
+             environment.num_nodes, "). Use TNT_TRANSPORT=auto or gpi2."));
+  }
+  if (environment.local_rank > environment.rank) {
+    throw UsageError(
+        text("The environment contradicts itself: TNT_LOCAL_RANK=", environment.local_rank,
+             " and TNT_RANK=", environment.rank, ". The ranks of a host are consecutive."));
+  }
+}
+
+// Hosts may share /dev/shm, as containers of one machine do.
+HostRanks ranks_of_this_host(const Environment& environment) {
+  HostRanks host;
+  host.prefix = environment.num_nodes == 1
+                    ? environment.job_id
+                    : text(environment.job_id, "-node", environment.node_rank);
+  host.first_rank = environment.rank - environment.local_rank;
+  host.count = environment.local_size;
+  host.job_id = environment.job_id;
+  return host;
+}
+
+std::unique_ptr<ShmTransport> join_host(const Environment& environment, const Deadline& deadline) {
+  return std::make_unique<ShmTransport>(ranks_of_this_host(environment), environment.rank, deadline,
+                                        environment.stall_report_s);
+}
+
+std::unique_ptr<Transport> join_all(GaspiLibrary library, const Environment& environment,
+                                    std::vector<RankAddress> addresses, const Deadline& deadline) {
+  auto gaspi = std::make_unique<GaspiProcess>(std::move(library), environment, std::move(addresses),
+                                              deadline);
+  return std::make_unique<Gpi2Transport>(std::move(gaspi), environment, deadline);
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> join_job(const Environment& environment) {
+  require_consistent(environment);
+  const Deadline deadline(environment.timeout_s);
+  const bool is_one_host = environment.num_nodes == 1;
+  if (is_one_host && environment.transport != "gpi2") {
+    if (environment.size == 1) return std::make_unique<SoloTransport>();
+    return join_host(environment, deadline);
+  }
+  // First of all, since without it there is nothing to wait for.
+  GaspiLibrary library = open_gaspi_library(environment.gpi2_library);
+  std::vector<RankAddress> addresses = require_gaspi_environment(environment);
+  if (is_one_host) {
+    return join_all(std::move(library), environment, std::move(addresses), deadline);
+  }
+  // Shared memory before GPI-2, because it can say which rank of the host is missing.
+  auto host = join_host(environment, deadline);
+  return std::make_unique<ClusterTransport>(
+      std::move(host), join_all(std::move(library), environment, std::move(addresses), deadline));
+}
+
+}  // namespace tnt::comm

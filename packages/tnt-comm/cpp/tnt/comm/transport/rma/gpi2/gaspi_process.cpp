@@ -1,0 +1,297 @@
+#include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tnt/comm/base/detachable_call.hpp"
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/fence.hpp"
+#include "tnt/comm/base/interrupt.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
+#include "tnt/comm/transport/rma/gpi2/posting.hpp"
+#include "tnt/comm/transport/rma/gpi2/tcp_socket.hpp"
+
+namespace tnt::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kSuccess = 0;
+constexpr int kTimeout = 1;
+constexpr GaspiFunctions::Time kTest = 0;
+constexpr int kZeroedMemory = 1;                 // allocation policy
+constexpr std::uint8_t kAllRanks = 0;            // group
+constexpr GaspiFunctions::Time kLockTime = 100;  // for one try
+constexpr double kLongestLockS = 60;
+
+std::uint8_t narrow(int queue) {
+  return static_cast<std::uint8_t>(queue);
+}
+
+// Only what these functions return, and what helps whoever reads it.
+std::string meaning_of(int status) {
+  switch (status) {
+    case kTimeout:
+      return "time is over";
+    case 2:
+      return "too many open files; raise the limit (ulimit -n)";
+    case 3:
+      return "GASPI_* variables are missing or wrong, or the machine file cannot be read";
+    case 21:
+      return "too many segments";
+    case 23:
+      return "queue full";
+    case 26:
+      return "the network device cannot be opened; is another job using its ports? See"
+             " TNT_GPI2_PORT";
+    case 27:
+      return "the side channel cannot be opened; is another job using its port? See"
+             " TNT_GPI2_PORT";
+    case 28:
+      return "out of memory";
+    default:
+      return "error";
+  }
+}
+
+GaspiFunctions::Time milliseconds_left(const Deadline& deadline) {
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline.end() - Clock::now());
+  return static_cast<GaspiFunctions::Time>(std::max<milliseconds::rep>(left.count(), 1));
+}
+
+template <typename Value>
+void require_equal(const char* name, const std::optional<int>& value, const char* other_name,
+                   Value other) {
+  if (value && *value == other) return;
+  throw UsageError(text("The environment contradicts itself: ", name, "=",
+                        value ? std::to_string(*value) : std::string("(not set)"), " and ",
+                        other_name, "=", other,
+                        ". For GPI-2 the launcher sets both to the same number."));
+}
+
+// GPI-2 itself may connect to whoever has its port, and wait for an answer.
+void require_free_ports(const GaspiLibrary& library, const Environment& environment) {
+  try {
+    for (const int port : ports_to_listen(library, environment.gaspi_socket.value_or(0))) {
+      TcpSocket::bound_to(port);
+    }
+  } catch (const Error& error) {
+    throw Error(ErrorKind::comm,
+                text("rank ", environment.rank, ": GPI-2 could not be started, since ",
+                     error.what(), "; is another job using its ports? See TNT_GPI2_PORT."));
+  }
+}
+
+// What the thread that starts GPI-2 tells the one that waits for it.
+struct Start {
+  int status = kTimeout;
+  cpu_set_t cores{};  // GPI-2 binds the thread that starts it if it is told to
+};
+
+void require_done(int rank, int status, const char* what) {
+  if (status == kSuccess) return;
+  throw Error(
+      status == kTimeout ? ErrorKind::timeout : ErrorKind::comm,
+      text("rank ", rank, ": ", what, " returned ", status, " (", meaning_of(status), ")."));
+}
+
+bool is_readable(const std::string& path) {
+  return ::access(path.c_str(), R_OK) == 0;
+}
+
+}  // namespace
+
+std::vector<RankAddress> require_gaspi_environment(const Environment& environment) {
+  require_equal("GASPI_RANK", environment.gaspi_rank, "TNT_RANK", environment.rank);
+  require_equal("GASPI_NRANKS", environment.gaspi_num_ranks, "TNT_SIZE", environment.size);
+  for (const auto& [name, is_set] :
+       {std::pair{"GASPI_SOCKET", environment.gaspi_socket.has_value()},
+        std::pair{"GASPI_MFILE", !environment.gaspi_machine_file.empty()}}) {
+    if (is_set) continue;
+    throw UsageError(text("rank ", environment.rank, ": the GPI-2 transport needs the variable ",
+                          name, ", which the launcher sets: GASPI_RANK, GASPI_NRANKS, GASPI_SOCKET",
+                          " (number of the rank on its host) and GASPI_MFILE (file with one host",
+                          " name per rank)."));
+  }
+  // GPI-2 reads that of rank 0; the others need not have it.
+  const std::string& machine_file = environment.gaspi_machine_file;
+  if (environment.rank != 0 && !is_readable(machine_file)) return {};
+  return read_machine_file(environment);
+}
+
+GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
+                           std::vector<RankAddress> addresses, const Deadline& deadline)
+    : library_(std::move(library)),
+      settings_(read_gaspi_settings(library_)),
+      addresses_(std::move(addresses)),
+      rank_(environment.rank),
+      size_(environment.size),
+      deadline_(deadline) {
+  static std::atomic<bool> was_started{false};
+  if (was_started.exchange(true)) {
+    throw Error(ErrorKind::comm, "GPI-2 can be started once in a process only.");
+  }
+  if (environment.gpi2_port != 0) set_gaspi_ports(library_, environment.gpi2_port);
+  require_free_ports(library_, environment);
+  watch_.emplace(environment, addresses_, first_presence_port(library_), deadline);
+  join(environment);
+}
+
+// The start cannot be called off, so a thread makes it that can be left alone.
+void GaspiProcess::join(const Environment& environment) {
+  const auto start = std::make_shared<Start>();
+  DetachableCall call("tnt-comm-start",
+                      [start, deadline = deadline_, proc_init = functions_.proc_init] {
+                        start->status = proc_init(milliseconds_left(deadline));
+                        ::sched_getaffinity(0, sizeof start->cores, &start->cores);
+                      });
+  int status = kTimeout;
+  if (watch_->has_returned_in_time(call)) {
+    call.get();
+    ::sched_setaffinity(0, sizeof start->cores, &start->cores);
+    status = start->status;
+  }
+  if (status == kSuccess) return;
+  // Nothing of the library may be called from here on.
+  throw Error(status == kTimeout ? ErrorKind::timeout : ErrorKind::comm,
+              text("rank ", rank_, ": GPI-2 could not be started within ", deadline_.timeout_s(),
+                   " s: gaspi_proc_init returned ", status, " (", meaning_of(status), "). ",
+                   watch_->absence(), " The hosts are those in GASPI_MFILE='",
+                   environment.gaspi_machine_file, "', which rank 0 reads."));
+}
+
+void GaspiProcess::require(int status, const char* what) const {
+  require_done(rank_, status, what);
+}
+
+std::byte* GaspiProcess::allocate(SegmentId segment, std::size_t num_bytes) {
+  require(functions_.segment_alloc(segment, num_bytes, kZeroedMemory), "gaspi_segment_alloc");
+  void* pointer = nullptr;
+  require(functions_.segment_ptr(segment, &pointer), "gaspi_segment_ptr");
+  if (reinterpret_cast<std::uintptr_t>(pointer) % 64 != 0) {
+    throw Error(ErrorKind::comm, "GPI-2 gave a segment that is not aligned to 64 bytes.");
+  }
+  return static_cast<std::byte*>(pointer);
+}
+
+void GaspiProcess::release(SegmentId segment) {
+  require(functions_.segment_delete(segment), "gaspi_segment_delete");
+}
+
+void GaspiProcess::introduce(SegmentId segment, int rank, const Deadline& deadline) {
+  require(functions_.segment_register(segment, static_cast<std::uint16_t>(rank),
+                                      milliseconds_left(deadline)),
+          "gaspi_segment_register");
+}
+
+void GaspiProcess::introduce_to_all(SegmentId segment) {
+  DetachableCall call("tnt-comm-intro", [segment, rank = rank_, size = size_, deadline = deadline_,
+                                         segment_register = functions_.segment_register] {
+    for (int distance = 1; distance < size; ++distance) {
+      const int other = (rank + distance) % size;
+      require_done(
+          rank,
+          segment_register(segment, static_cast<std::uint16_t>(other), milliseconds_left(deadline)),
+          "gaspi_segment_register");
+    }
+  });
+  if (!watch_->has_returned_in_time(call)) {
+    throw Error(ErrorKind::timeout,
+                text("rank ", rank_, ": the ranks could not be connected by GPI-2 within ",
+                     deadline_.timeout_s(), " s. ", watch_->absence()));
+  }
+  call.get();
+  synchronize();
+  sockets_.adopt_new_ones();
+  watch_.reset();
+}
+
+void GaspiProcess::synchronize() {
+  // The barrier spins while it waits, so it gets short turns.
+  constexpr GaspiFunctions::Time kTurn = 1;
+  int status = functions_.barrier(kAllRanks, kTurn);
+  while (status == kTimeout && !deadline_.is_over()) {
+    check_interrupt();
+    std::this_thread::sleep_for(milliseconds(1));
+    status = functions_.barrier(kAllRanks, kTurn);
+  }
+  require(status, "gaspi_barrier");
+}
+
+void GaspiProcess::write(const GaspiWrite& request, int queue) {
+  require(post_when_unlocked(Deadline(kLongestLockS),
+                             [&] {
+                               return functions_.write(request.from_segment, request.from,
+                                                       static_cast<std::uint16_t>(request.rank),
+                                                       request.to_segment, request.to,
+                                                       request.num_bytes, narrow(queue), kLockTime);
+                             }),
+          "gaspi_write");
+}
+
+void GaspiProcess::notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
+                          int queue) {
+  require(post_when_unlocked(Deadline(kLongestLockS),
+                             [&] {
+                               return functions_.notify(to_segment,
+                                                        static_cast<std::uint16_t>(rank),
+                                                        static_cast<std::uint32_t>(slot), value,
+                                                        narrow(queue), kLockTime);
+                             }),
+          "gaspi_notify");
+}
+
+std::uint32_t GaspiProcess::take_notification(SegmentId segment, std::size_t slot) {
+  const auto id = static_cast<std::uint32_t>(slot);
+  std::uint32_t found = 0;  // versions before 1.6 write two of the four bytes
+  if (functions_.notify_waitsome(segment, id, 1, &found, kTest) != kSuccess) return 0;
+  std::uint32_t value = 0;
+  functions_.notify_reset(segment, id, &value);
+  acquire_fence();
+  return value;
+}
+
+std::size_t GaspiProcess::num_queued(int queue) const {
+  std::uint32_t count = 0;
+  functions_.queue_size(narrow(queue), &count);
+  return count;
+}
+
+QueueState GaspiProcess::drain(int queue) {
+  if (num_queued(queue) == 0) return QueueState::idle;
+  const int status = functions_.wait(narrow(queue), kTest);
+  if (status != kSuccess && status != kTimeout) return QueueState::failed;
+  return num_queued(queue) == 0 ? QueueState::idle : QueueState::busy;
+}
+
+std::vector<int> GaspiProcess::failed_ranks() const {
+  std::vector<int> states(static_cast<std::size_t>(size_));
+  std::vector<int> result;
+  if (functions_.state_vec_get(states.data()) != kSuccess) return result;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (states[static_cast<std::size_t>(rank)] != 0) result.push_back(rank);
+  }
+  return result;
+}
+
+// Where a rank shows its presence while it starts: nobody listens there later, and
+// firewalls let it through.
+std::unique_ptr<HostProbe> GaspiProcess::probe_of_host(int rank) const {
+  if (addresses_.empty()) return nullptr;
+  const RankAddress& of_rank = addresses_[static_cast<std::size_t>(rank)];
+  const auto address = look_up(of_rank.host, first_presence_port(library_) + of_rank.local_rank);
+  return address ? std::make_unique<TcpHostProbe>(of_rank.host, *address) : nullptr;
+}
+
+}  // namespace tnt::comm
