@@ -74,16 +74,55 @@ RequestPtr start_allgather(Group& group, const py::array& in, const std::string&
   });
 }
 
+RequestPtr start_gather(Group& group, const py::array& in, const std::string& dtype,
+                        std::uint64_t shape_id, int root, bool will_wait, const std::string& label,
+                        const std::string& caller) {
+  const void* source = in.data();
+  const std::size_t count = count_of(in);
+  return start(will_wait, [&](Driver driver) {
+    return group.start_gather(source, count, parse_dtype(dtype), shape_id, root, driver,
+                              {label, caller, &user_line});
+  });
+}
+
+Group::Rows rows_of(const py::array& array) {
+  const auto num_rows = static_cast<std::size_t>(array.shape(0));
+  return {num_rows, num_rows == 0 ? 0 : count_of(array) / num_rows};
+}
+
 RequestPtr start_reduce_scatter(Group& group, const py::array& in, py::array out,
                                 const std::string& dtype, const std::string& op, bool will_wait,
                                 const std::string& label, const std::string& caller) {
   const void* source = in.data();
   void* target = out.mutable_data();
-  const auto num_rows = static_cast<std::size_t>(in.shape(0));
-  const std::size_t row_elements = num_rows == 0 ? 0 : count_of(in) / num_rows;
+  const Group::Rows rows = rows_of(in);
   return start(will_wait, [&](Driver driver) {
-    return group.start_reduce_scatter(source, target, num_rows, row_elements, parse_dtype(dtype),
-                                      parse_reduce_op(op), driver, {label, caller, &user_line});
+    return group.start_reduce_scatter(source, target, rows, parse_dtype(dtype), parse_reduce_op(op),
+                                      driver, {label, caller, &user_line});
+  });
+}
+
+RequestPtr start_alltoall(Group& group, const py::array& in, py::array out,
+                          const std::string& dtype, bool will_wait, const std::string& label,
+                          const std::string& caller) {
+  const void* source = in.data();
+  void* target = out.mutable_data();
+  const Group::Rows rows = rows_of(in);
+  return start(will_wait, [&](Driver driver) {
+    return group.start_alltoall(source, target, rows, parse_dtype(dtype), driver,
+                                {label, caller, &user_line});
+  });
+}
+
+RequestPtr start_scatter(Group& group, const py::array& in, py::array out, const std::string& dtype,
+                         int root, bool will_wait, const std::string& label,
+                         const std::string& caller) {
+  const void* source = in.data();
+  void* target = out.mutable_data();
+  const Group::Rows rows = rows_of(in);
+  return start(will_wait, [&](Driver driver) {
+    return group.start_scatter(source, target, rows, parse_dtype(dtype), root, driver,
+                               {label, caller, &user_line});
   });
 }
 
@@ -121,9 +160,15 @@ void bind_group(py::module_& module) {
            py::arg("root"), py::arg("will_wait"), py::arg("label"), py::arg("caller"))
       .def("start_allgather", &start_allgather, py::arg("array"), py::arg("dtype"),
            py::arg("shape_id"), py::arg("will_wait"), py::arg("label"), py::arg("caller"))
+      .def("start_gather", &start_gather, py::arg("array"), py::arg("dtype"), py::arg("shape_id"),
+           py::arg("root"), py::arg("will_wait"), py::arg("label"), py::arg("caller"))
       .def("start_reduce_scatter", &start_reduce_scatter, py::arg("array"), py::arg("out"),
            py::arg("dtype"), py::arg("op"), py::arg("will_wait"), py::arg("label"),
-           py::arg("caller"));
+           py::arg("caller"))
+      .def("start_alltoall", &start_alltoall, py::arg("array"), py::arg("out"), py::arg("dtype"),
+           py::arg("will_wait"), py::arg("label"), py::arg("caller"))
+      .def("start_scatter", &start_scatter, py::arg("array"), py::arg("out"), py::arg("dtype"),
+           py::arg("root"), py::arg("will_wait"), py::arg("label"), py::arg("caller"));
 }
 
 }  // namespace tnt::comm::bindings

@@ -16,7 +16,16 @@ in one fixed order, so results are bitwise reproducible.
 from importlib.metadata import version as _version
 
 from tnt_comm import timeline
-from tnt_comm.collectives import allgather, allreduce, barrier, broadcast, reduce_scatter
+from tnt_comm.collectives import (
+    allgather,
+    allreduce,
+    alltoall,
+    barrier,
+    broadcast,
+    gather,
+    reduce_scatter,
+    scatter,
+)
 from tnt_comm.counters import Counters, counters
 from tnt_comm.errors import CommError, CommTimeoutError, MismatchError, PeerLostError
 from tnt_comm.fusion_plan import Bucket, FusionPlan, TensorSpec
@@ -57,12 +66,14 @@ __all__ = [
     "WireEffect",
     "allgather",
     "allreduce",
+    "alltoall",
     "barrier",
     "broadcast",
     "counters",
     "empty",
     "finalize",
     "fusion_threshold_for",
+    "gather",
     "get_local_rank",
     "get_local_size",
     "get_rank",
@@ -74,5 +85,6 @@ __all__ = [
     "measure_link",
     "measure_wire_effect",
     "reduce_scatter",
+    "scatter",
     "timeline",
 ]

@@ -64,6 +64,29 @@ class Group:
         label: str,
         caller: str,
     ) -> Request: ...
+    def start_gather(
+        self,
+        array: _Array,
+        dtype: str,
+        shape_id: int,
+        root: int,
+        will_wait: bool,
+        label: str,
+        caller: str,
+    ) -> Request: ...
+    def start_alltoall(
+        self, array: _Array, out: _Array, dtype: str, will_wait: bool, label: str, caller: str
+    ) -> Request: ...
+    def start_scatter(
+        self,
+        array: _Array,
+        out: _Array,
+        dtype: str,
+        root: int,
+        will_wait: bool,
+        label: str,
+        caller: str,
+    ) -> Request: ...
     def start_reduce_scatter(
         self,
         array: _Array,

@@ -64,3 +64,38 @@ def reduce_scatter(
 ) -> Array:
     """Call `Group.reduce_scatter` of all ranks. Collective."""
     return Group().reduce_scatter(array, op, timeout_s=timeout_s, label=label, caller=caller)
+
+
+def alltoall(
+    array: npt.ArrayLike,
+    *,
+    timeout_s: float | None = None,
+    label: str = "",
+    caller: str = "",
+) -> Array:
+    """Call `Group.alltoall` of all ranks. Collective."""
+    return Group().alltoall(array, timeout_s=timeout_s, label=label, caller=caller)
+
+
+def gather(
+    array: npt.ArrayLike,
+    root: int = 0,
+    *,
+    timeout_s: float | None = None,
+    label: str = "",
+    caller: str = "",
+) -> list[Array] | None:
+    """Call `Group.gather` of all ranks. Collective."""
+    return Group().gather(array, root, timeout_s=timeout_s, label=label, caller=caller)
+
+
+def scatter(
+    array: npt.ArrayLike,
+    root: int = 0,
+    *,
+    timeout_s: float | None = None,
+    label: str = "",
+    caller: str = "",
+) -> Array:
+    """Call `Group.scatter` of all ranks. Collective."""
+    return Group().scatter(array, root, timeout_s=timeout_s, label=label, caller=caller)

@@ -207,6 +207,86 @@ class Group:
         ticket = self._start_reduce_scatter(array, op, label, caller, will_wait=True)
         return ticket.wait(timeout_s)
 
+    def alltoall(
+        self,
+        array: npt.ArrayLike,
+        *,
+        timeout_s: float | None = None,
+        label: str = "",
+        caller: str = "",
+    ) -> Array:
+        """Give each member its part of the arrays of all.
+
+        Collective.
+
+        Args:
+            array: Array with at least one axis, of equal shape on all members; part `r`, as
+                `numpy.array_split` cuts it along the first axis, is for member `r`.
+            timeout_s: As in `Ticket.wait`.
+            label: What the call is for, as in `barrier`.
+            caller: Where it is called, as in `barrier`.
+
+        Returns:
+            The parts for this member, of all members in rank order, joined along the first axis.
+            Errors as in `allreduce`.
+        """
+        timeout_or_default(timeout_s)
+        return self._start_alltoall(array, label, caller, will_wait=True).wait(timeout_s)
+
+    def gather(
+        self,
+        array: npt.ArrayLike,
+        root: int = 0,
+        *,
+        timeout_s: float | None = None,
+        label: str = "",
+        caller: str = "",
+    ) -> list[Array] | None:
+        """Give one member the arrays of all.
+
+        Collective.
+
+        Args:
+            array: As in `allgather`.
+            root: Member that gets them, as rank inside the group.
+            timeout_s: As in `Ticket.wait`.
+            label: What the call is for, as in `barrier`.
+            caller: Where it is called, as in `barrier`.
+
+        Returns:
+            The arrays in rank order on the root, None elsewhere. Errors as in `allreduce`.
+        """
+        timeout_or_default(timeout_s)
+        return self._start_gather(array, root, label, caller, will_wait=True).wait(timeout_s)
+
+    def scatter(
+        self,
+        array: npt.ArrayLike,
+        root: int = 0,
+        *,
+        timeout_s: float | None = None,
+        label: str = "",
+        caller: str = "",
+    ) -> Array:
+        """Give each member its part of the array of one.
+
+        Collective.
+
+        Args:
+            array: Array with at least one axis; its values matter on the root only, shape and dtype
+                on all members.
+            root: Member whose array is cut, as rank inside the group.
+            timeout_s: As in `Ticket.wait`.
+            label: What the call is for, as in `barrier`.
+            caller: Where it is called, as in `barrier`.
+
+        Returns:
+            Part `rank` of the root's array, as `numpy.array_split` cuts it along the first axis.
+            Errors as in `allreduce`.
+        """
+        timeout_or_default(timeout_s)
+        return self._start_scatter(array, root, label, caller, will_wait=True).wait(timeout_s)
+
     def start_barrier(self, *, label: str = "", caller: str = "") -> Ticket[None]:
         """Start a `barrier`; its ticket is done when all members have called it. Local."""
         return self._start_barrier(label, caller, will_wait=False)
@@ -246,6 +326,24 @@ class Group:
     ) -> Ticket[Array]:
         """Start a `reduce_scatter` without waiting for it. Local."""
         return self._start_reduce_scatter(array, op, label, caller, will_wait=False)
+
+    def start_alltoall(
+        self, array: npt.ArrayLike, *, label: str = "", caller: str = ""
+    ) -> Ticket[Array]:
+        """Start an `alltoall` without waiting for it. Local."""
+        return self._start_alltoall(array, label, caller, will_wait=False)
+
+    def start_gather(
+        self, array: npt.ArrayLike, root: int = 0, *, label: str = "", caller: str = ""
+    ) -> Ticket[list[Array] | None]:
+        """Start a `gather` without waiting for it. Local."""
+        return self._start_gather(array, root, label, caller, will_wait=False)
+
+    def start_scatter(
+        self, array: npt.ArrayLike, root: int = 0, *, label: str = "", caller: str = ""
+    ) -> Ticket[Array]:
+        """Start a `scatter` without waiting for it. Local."""
+        return self._start_scatter(array, root, label, caller, will_wait=False)
 
     # `will_wait`: the caller waits at once and its thread runs the operation, so
     # the progress thread need not be woken.
@@ -291,30 +389,64 @@ class Group:
         self, array: npt.ArrayLike, label: str, caller: str, *, will_wait: bool
     ) -> Ticket[list[Array]]:
         source = as_input(array)
-        row_shape = source.shape[1:]
-        # Members must agree on everything but the number of rows.
-        shape_id = zlib.crc32(repr((source.ndim, row_shape)).encode())
-        dtype = source.dtype
-
-        def blocks(core: _core.Request) -> list[Array]:
-            shape = (-1, *row_shape) if source.ndim > 0 else ()
-            return [_typed(block, dtype, shape) for block in core.take_blocks()]
-
-        name = dtype_name(dtype)
+        name, shape_id = dtype_name(source.dtype), _shape_id(source)
         core = self._core.start_allgather(source, name, shape_id, will_wait, label, caller)
-        return Ticket(core, (source,), blocks)
+        return Ticket(core, (source,), lambda core: _blocks_like(source, core))
+
+    def _start_gather(
+        self, array: npt.ArrayLike, root: int, label: str, caller: str, *, will_wait: bool
+    ) -> Ticket[list[Array] | None]:
+        source = as_input(array)
+        name, shape_id = dtype_name(source.dtype), _shape_id(source)
+        is_root = root == self.rank
+        core = self._core.start_gather(source, name, shape_id, root, will_wait, label, caller)
+        return Ticket(core, (source,), lambda core: _blocks_like(source, core) if is_root else None)
 
     def _start_reduce_scatter(
         self, array: npt.ArrayLike, op: str, label: str, caller: str, *, will_wait: bool
     ) -> Ticket[Array]:
         source = as_input(array)
-        if source.ndim == 0:
-            raise ValueError("`array` must have an axis to scatter. Received: a scalar.")
-        base, extra = divmod(source.shape[0], self.size)
-        target = as_output(None, (base + (self.rank < extra), *source.shape[1:]), source.dtype)
+        target = as_output(None, self._shape_of_part(source), source.dtype)
         dtype = dtype_name(source.dtype)
         core = self._core.start_reduce_scatter(source, target, dtype, op, will_wait, label, caller)
         return Ticket(core, (source, target), lambda _: target)
+
+    def _start_alltoall(
+        self, array: npt.ArrayLike, label: str, caller: str, *, will_wait: bool
+    ) -> Ticket[Array]:
+        source = as_input(array)
+        rows, *others = self._shape_of_part(source)
+        target = as_output(None, (self.size * rows, *others), source.dtype)
+        dtype = dtype_name(source.dtype)
+        core = self._core.start_alltoall(source, target, dtype, will_wait, label, caller)
+        return Ticket(core, (source, target), lambda _: target)
+
+    def _start_scatter(
+        self, array: npt.ArrayLike, root: int, label: str, caller: str, *, will_wait: bool
+    ) -> Ticket[Array]:
+        source = as_input(array)
+        target = as_output(None, self._shape_of_part(source), source.dtype)
+        dtype = dtype_name(source.dtype)
+        core = self._core.start_scatter(source, target, dtype, root, will_wait, label, caller)
+        return Ticket(core, (source, target), lambda _: target)
+
+    def _shape_of_part(self, array: Array) -> tuple[int, ...]:
+        """Return the shape of this rank's part, as `numpy.array_split` cuts an array."""
+        if array.ndim == 0:
+            raise ValueError("`array` must have an axis to scatter. Received: a scalar.")
+        base, extra = divmod(array.shape[0], self.size)
+        return (base + (self.rank < extra), *array.shape[1:])
+
+
+def _shape_id(array: Array) -> int:
+    """Return a number for what members must agree on: everything but the number of rows."""
+    return zlib.crc32(repr((array.ndim, array.shape[1:])).encode())
+
+
+def _blocks_like(array: Array, core: _core.Request) -> list[Array]:
+    """Return what was gathered as arrays of the same dtype and rows."""
+    shape = (-1, *array.shape[1:]) if array.ndim > 0 else ()
+    return [_typed(block, array.dtype, shape) for block in core.take_blocks()]
 
 
 def _typed(block: Array, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:

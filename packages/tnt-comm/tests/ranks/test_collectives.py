@@ -1,4 +1,4 @@
-"""Broadcast, allgather, reduce_scatter, barrier and groups of some ranks."""
+"""All collectives but allreduce, and groups of some ranks."""
 
 import time
 from collections.abc import Callable
@@ -43,6 +43,33 @@ def check_reduce_scatter() -> None:
             inputs = [values("float32", num_rows * 2, r).reshape(num_rows, 2) for r in range(size)]
             received = tnt_comm.reduce_scatter(inputs[rank], op)
             assert_same_bits(received, np.array_split(tree(inputs, op), size)[rank])
+
+
+def check_alltoall_and_scatter() -> None:
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    for num_rows in (0, 1, size - 1, size, size + 1, 1009, 150_001):
+        inputs = [values("float32", num_rows * 2, r).reshape(num_rows, 2) for r in range(size)]
+        parts = [np.array_split(array, size)[rank] for array in inputs]
+        assert_same_bits(tnt_comm.alltoall(inputs[rank]), np.concatenate(parts))
+        for root in range(size):
+            assert_same_bits(tnt_comm.scatter(inputs[rank], root), parts[root])
+    ticket = tnt_comm.Group().start_alltoall(np.full((size, 1), rank, np.int8))
+    assert ticket.wait().reshape(-1).tolist() == list(range(size))
+
+
+def check_gather() -> None:
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    for root in range(size):
+        for base in (0, 1, 40_000):
+            rows = [base * (r % 3) + r for r in range(size)]
+            blocks = [values("float32", 3 * n, r).reshape(n, 3) for r, n in enumerate(rows)]
+            received = tnt_comm.gather(blocks[rank], root)
+            if rank != root:
+                assert received is None
+                continue
+            assert received is not None
+            for one, expected in zip(received, blocks, strict=True):
+                assert_same_bits(one, expected)
 
 
 def latest_arrival_and_earliest_return() -> tuple[float, float]:
@@ -99,8 +126,12 @@ def check_usage_errors_send_nothing() -> None:
         group.allreduce(one, out=np.ones(8, np.float32)[::2])
     with pytest.raises(TypeError, match="list"):
         group.allreduce(one, out=[0.0] * 4)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="scalar"):
-        group.reduce_scatter(np.float32(1))
+    for scatter in (group.reduce_scatter, group.alltoall, group.scatter):
+        with pytest.raises(ValueError, match="scalar"):
+            scatter(np.float32(1))
+    for with_root in (group.gather, group.scatter):
+        with pytest.raises(ValueError, match="root=7"):
+            with_root(one, root=7)
     with pytest.raises(ValueError, match="timeout_s"):
         group.barrier(timeout_s=-1)
     with pytest.raises(ValueError, match="ranks 1, 0"):
@@ -123,6 +154,16 @@ def test_allgather_of_unequal_blocks(pool_of: Pools, size: int) -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_reduce_scatter_gives_the_parts_of_array_split(pool_of: Pools, size: int) -> None:
     pool_of(size).run(check_reduce_scatter)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_alltoall_and_scatter_give_the_parts_of_array_split(pool_of: Pools, size: int) -> None:
+    pool_of(size).run(check_alltoall_and_scatter)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_gather_gives_the_root_alone_unequal_blocks(pool_of: Pools, size: int) -> None:
+    pool_of(size).run(check_gather)
 
 
 def test_nobody_leaves_a_barrier_before_all_have_arrived(pool_of: Pools) -> None:

@@ -24,6 +24,8 @@ CHECKS = {
     "broadcast": (test_collectives.check_broadcast, ()),
     "allgather": (test_collectives.check_allgather, ()),
     "reduce_scatter": (test_collectives.check_reduce_scatter, ()),
+    "alltoall and scatter": (test_collectives.check_alltoall_and_scatter, ()),
+    "gather": (test_collectives.check_gather, ()),
     "reducer, fused": (test_gradient_reducer.check_sums, (32768, ("float32",))),
     "reducer, one by one": (test_gradient_reducer.check_sums, (0, ("float32", "bfloat16"))),
     "reducer, many steps": (test_gradient_reducer.check_reuse_for_many_steps, ()),

@@ -40,6 +40,9 @@ def test_collectives_give_back_what_they_got(dtype: type) -> None:
         tnt_comm.broadcast(own),
         tnt_comm.allgather(own)[0],
         tnt_comm.reduce_scatter(own, "max"),
+        tnt_comm.alltoall(own),
+        tnt_comm.scatter(own),
+        *(tnt_comm.gather(own) or []),
     ):
         assert received.dtype == own.dtype
         np.testing.assert_array_equal(received, own)

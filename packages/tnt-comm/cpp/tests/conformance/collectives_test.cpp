@@ -48,7 +48,7 @@ TEST_P(Collectives, ReduceScatterGivesEachRankItsPart) {
     const Range part = part_of(kCount, n, static_cast<std::size_t>(rank));
     std::vector<float> out(part.size());
     runtime.world()
-        ->start_reduce_scatter(input.data(), out.data(), kCount, 1, DType::float32, ReduceOp::sum)
+        ->start_reduce_scatter(input.data(), out.data(), {kCount}, DType::float32, ReduceOp::sum)
         ->wait(0);
     EXPECT_TRUE(std::equal(out.begin(), out.end(), sum.begin() + static_cast<long>(part.begin)));
   });
@@ -62,6 +62,104 @@ TEST_P(Collectives, BlocksThatNoMemoryHoldsAreRefused) {
         [&] { runtime.world()->start_allgather(nullptr, kCount, DType::float32, 0); });
     EXPECT_NE(std::string(error.what()).find("more than any memory holds"), std::string::npos)
         << error.what();
+  });
+}
+
+// Rows are more than fit one slot, as many as not all parts are equal, and fewer than ranks.
+constexpr std::size_t kRowCounts[] = {100003, 17, 2, 0};
+constexpr std::size_t kRowElements = 3;
+
+// What is at a position of the array of a rank.
+float value_at(int rank, std::size_t position) {
+  return static_cast<float>(rank * 1000003) + static_cast<float>(position % 65536);
+}
+
+std::vector<float> array_of(int rank, const Range& elements) {
+  std::vector<float> result;
+  for (std::size_t i = elements.begin; i < elements.end; ++i) result.push_back(value_at(rank, i));
+  return result;
+}
+
+TEST_P(Collectives, AlltoallGivesEachRankItsPartOfAllArraysInTheirOrder) {
+  run_job(GetParam().job, [&](Runtime& runtime) {
+    const int rank = runtime.environment().rank;
+    for (const std::size_t num_rows : kRowCounts) {
+      const auto input = array_of(rank, {0, num_rows * kRowElements});
+      const Range rows =
+          part_of(num_rows, static_cast<std::size_t>(size()), static_cast<std::size_t>(rank));
+      std::vector<float> expected;
+      for (int other = 0; other < size(); ++other) {
+        const auto part = array_of(other, {rows.begin * kRowElements, rows.end * kRowElements});
+        expected.insert(expected.end(), part.begin(), part.end());
+      }
+      std::vector<float> out(expected.size());
+      runtime.world()
+          ->start_alltoall(input.data(), out.data(), {num_rows, kRowElements}, DType::float32)
+          ->wait(0);
+      EXPECT_EQ(out, expected) << num_rows << " rows";
+    }
+  });
+}
+
+TEST_P(Collectives, ScatterGivesEachRankItsPartOfTheRootsArray) {
+  run_job(GetParam().job, [&](Runtime& runtime) {
+    const int rank = runtime.environment().rank;
+    for (int root = 0; root < size(); ++root) {
+      for (const std::size_t num_rows : kRowCounts) {
+        const auto input = array_of(rank, {0, num_rows * kRowElements});
+        const Range rows =
+            part_of(num_rows, static_cast<std::size_t>(size()), static_cast<std::size_t>(rank));
+        std::vector<float> out(rows.size() * kRowElements);
+        runtime.world()
+            ->start_scatter(input.data(), out.data(), {num_rows, kRowElements}, DType::float32,
+                            root)
+            ->wait(0);
+        EXPECT_EQ(out, array_of(root, {rows.begin * kRowElements, rows.end * kRowElements}))
+            << num_rows << " rows of rank " << root;
+      }
+    }
+  });
+}
+
+TEST_P(Collectives, GatherGivesTheRootAloneTheArraysOfAll) {
+  run_job(GetParam().job, [&](Runtime& runtime) {
+    const int rank = runtime.environment().rank;
+    const auto count_of = [](int of) { return static_cast<std::size_t>(of % 3) * 90001; };
+    for (int root = 0; root < size(); ++root) {
+      const auto input = array_of(rank, {0, count_of(rank)});
+      const auto request =
+          runtime.world()->start_gather(input.data(), input.size(), DType::float32, 7, root);
+      request->wait(0);
+      std::vector<float> expected;
+      for (int other = 0; rank == root && other < size(); ++other) {
+        const auto part = array_of(other, {0, count_of(other)});
+        expected.insert(expected.end(), part.begin(), part.end());
+      }
+      const Gathered& gathered = request->gathered();
+      const auto* values = reinterpret_cast<const float*>(gathered.blocks.data());
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), values)) << "root " << root;
+      if (rank == root) {
+        EXPECT_EQ(gathered.ends.back(), expected.size() * sizeof(float));
+      }
+    }
+  });
+}
+
+TEST_P(Collectives, DifferentRootsAreAMismatchThatNamesThem) {
+  if (size() < 2) return;
+  run_job(GetParam().job, [&](Runtime& runtime) {
+    const int rank = runtime.environment().rank;
+    const std::vector<float> input(static_cast<std::size_t>(size()));
+    std::vector<float> out(1);
+    const auto request = runtime.world()->start_scatter(input.data(), out.data(), {input.size()},
+                                                        DType::float32, rank == 0 ? 0 : 1);
+    try {
+      request->wait(0);
+      ADD_FAILURE() << "the roots differ";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
+      EXPECT_NE(std::string(error.what()).find("scatter(float32, "), std::string::npos);
+    }
   });
 }
 

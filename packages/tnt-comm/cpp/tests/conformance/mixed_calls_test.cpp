@@ -73,21 +73,22 @@ class Call {
     descriptor.count = count_;
     switch (kind_) {
       case CollectiveKind::allreduce:
-        return stream.allreduce(descriptor, in, out_.data());
+        return stream.make(descriptor, {.in = in, .out = out_.data()});
       case CollectiveKind::broadcast:
         descriptor.root = static_cast<std::uint32_t>(root_);
-        return stream.broadcast(descriptor, in, out_.data());
+        return stream.make(descriptor, {.in = in, .out = out_.data()});
       case CollectiveKind::allgather:
         descriptor.count = block_size(rank);
         gathered_ = std::make_shared<Gathered>();
-        return stream.allgather(descriptor, GatherInput(in), gathered_);
+        return stream.make(
+            descriptor, {.gather_input = std::make_shared<GatherInput>(in), .gathered = gathered_});
       case CollectiveKind::reduce_scatter: {
         std::vector<Range> parts;
         for (int member = 0; member < size_; ++member) parts.push_back(part(member));
-        return stream.reduce_scatter(descriptor, parts, in, out_.data());
+        return stream.make(descriptor, {.in = in, .out = out_.data(), .parts = parts});
       }
       default:
-        return stream.barrier(descriptor);
+        return stream.make(descriptor, {});
     }
   }
 

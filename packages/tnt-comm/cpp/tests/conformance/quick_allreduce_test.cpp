@@ -151,7 +151,7 @@ TEST(QuickAllreduce, MoreElementsThanAnyMemoryHoldsAreRefused) {
     EXPECT_TRUE(refuses([&] { group.start_broadcast(&value, &value, kCount, DType::float32, 0); }));
     EXPECT_TRUE(refuses([&] { group.start_allgather(&value, kCount, DType::float32, 0); }));
     EXPECT_TRUE(refuses([&] {
-      group.start_reduce_scatter(&value, &value, 2, kCount / 2, DType::float32, ReduceOp::sum);
+      group.start_reduce_scatter(&value, &value, {2, kCount / 2}, DType::float32, ReduceOp::sum);
     }));
     allreduce(group, &value, &value, 1);
     EXPECT_EQ(value, 2.0F);

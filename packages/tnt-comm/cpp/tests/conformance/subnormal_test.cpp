@@ -70,7 +70,7 @@ TEST_P(Subnormals, AreSummedByReduceScatterWhoeverReduces) {
     const auto in = subnormals_of(rank, expected.size());
     std::vector<std::uint32_t> out(kRows);
     runtime.world()
-        ->start_reduce_scatter(in.data(), out.data(), expected.size(), 1, DType::float32,
+        ->start_reduce_scatter(in.data(), out.data(), {expected.size()}, DType::float32,
                                ReduceOp::sum)
         ->wait(0);
     const auto begin = expected.begin() + static_cast<std::ptrdiff_t>(kRows) * rank;

@@ -139,7 +139,7 @@ tnt_comm_status tnt_group_reduce_scatter(int64_t group, const void* in, void* ou
     const Range rows = part_of(num_rows, static_cast<std::size_t>(members->size()),
                                static_cast<std::size_t>(members->rank()));
     require_apart(in, num_bytes, out, checked_bytes(out, rows.size() * row_elements, type, "out"));
-    members->start_reduce_scatter(in, out, num_rows, row_elements, type, checked_op(op), kCaller)
+    members->start_reduce_scatter(in, out, {num_rows, row_elements}, type, checked_op(op), kCaller)
         ->wait(limit_s);
   });
 }

@@ -10,12 +10,16 @@
 namespace tnt::comm {
 
 Allgather::Allgather(std::shared_ptr<AbortState> abort_state, std::shared_ptr<ChannelState> state,
-                     const Descriptor& descriptor, GatherInput in,
+                     const Descriptor& descriptor, std::shared_ptr<GatherInput> in,
                      std::shared_ptr<Gathered> gathered)
     : StagedOperation(std::move(abort_state), std::move(state), descriptor),
       in_(std::move(in)),
       num_bytes_(descriptor.count * size_of(descriptor.dtype)),
       gathered_(std::move(gathered)) {}
+
+bool Allgather::is_receiver(int member) const {
+  return !traits_of(descriptor().kind).has_root || member == static_cast<int>(descriptor().root);
+}
 
 void Allgather::on_match() {
   std::size_t longest = 0;
@@ -29,7 +33,7 @@ void Allgather::on_match() {
     gathered_->ends.push_back(end);
   }
   // The one allocation that cannot happen earlier: only now the sizes are known.
-  gathered_->blocks = RecycledMemory(end);
+  if (is_receiver(channel().rank())) gathered_->blocks = RecycledMemory(end);
   const std::size_t slot = channel().slot_bytes();
   num_blocks = std::max<std::size_t>(1, (longest + slot - 1) / slot);
 }
@@ -37,10 +41,11 @@ void Allgather::on_match() {
 void Allgather::copy_in(std::uint64_t index, std::byte* slot) {
   const std::size_t begin = index * channel().slot_bytes();
   if (begin >= num_bytes_) return;
-  std::memcpy(slot, in_.data() + begin, std::min(channel().slot_bytes(), num_bytes_ - begin));
+  std::memcpy(slot, in_->data() + begin, std::min(channel().slot_bytes(), num_bytes_ - begin));
 }
 
 void Allgather::copy_out(std::uint64_t index) {
+  if (!is_receiver(channel().rank())) return;
   const std::size_t offset = index * channel().slot_bytes();
   std::size_t block_begin = 0;
   for (int member = 0; member < channel().size(); ++member) {

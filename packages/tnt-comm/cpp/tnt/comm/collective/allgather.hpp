@@ -8,7 +8,7 @@
 
 namespace tnt::comm {
 
-/// Allgather of part of different sizes.
+/// Allgather of parts of different sizes; and gather, which the root alone takes.
 ///
 /// Per block every rank offers the next slot full of its part, and copies
 /// what the others offer. The sizes are known from the first block's
@@ -18,9 +18,10 @@ namespace tnt::comm {
 /// once in and n times out.
 class Allgather final : public StagedOperation {
  public:
-  /// Reads `in` until completion, and fills `gathered`.
+  /// Reads `in` until completion, and fills `gathered` where it is taken.
   Allgather(std::shared_ptr<AbortState> abort_state, std::shared_ptr<ChannelState> state,
-            const Descriptor& descriptor, GatherInput in, std::shared_ptr<Gathered> gathered);
+            const Descriptor& descriptor, std::shared_ptr<GatherInput> in,
+            std::shared_ptr<Gathered> gathered);
 
  protected:
   void on_match() override;
@@ -28,7 +29,9 @@ class Allgather final : public StagedOperation {
   void copy_out(std::uint64_t index) override;
 
  private:
-  GatherInput in_;
+  bool is_receiver(int member) const;
+
+  std::shared_ptr<GatherInput> in_;
   std::size_t num_bytes_;
   std::shared_ptr<Gathered> gathered_;
 };

@@ -14,6 +14,21 @@ namespace tnt::comm {
 class QuickAllreduce;
 class SharedRegions;
 
+/// The arrays of a call on this rank.
+struct CallArrays {
+  /// Only the root's is read by broadcast and scatter.
+  const void* in = nullptr;
+  /// Of broadcast and allreduce it may be `in`, otherwise it must not overlap it.
+  void* out = nullptr;
+  /// The elements of each member's part of `in`, in member order, where there are parts:
+  /// reduce_scatter, alltoall and scatter. `out` receives this rank's part, reduced; that of each
+  /// member, one behind the other; that of the root.
+  std::vector<Range> parts = {};
+  /// Instead of `in` and `out`, of allgather and gather, which fills it on the root alone.
+  std::shared_ptr<GatherInput> gather_input = nullptr;
+  std::shared_ptr<Gathered> gathered = nullptr;
+};
+
 /// Makes the collectives of one stream, each for the kind of memory that the
 /// ranks share. Operations run one after the other, in the order of the calls.
 class Collectives {
@@ -22,18 +37,8 @@ class Collectives {
 
   virtual ~Collectives() = default;
 
-  virtual Made barrier(const Descriptor& descriptor) = 0;
-  /// `out` may be `in`.
-  virtual Made allreduce(const Descriptor& descriptor, const void* in, void* out) = 0;
-  /// `in` is read by the root only; `out` is written by everybody, on the root
-  /// unless it is `in`.
-  virtual Made broadcast(const Descriptor& descriptor, const void* in, void* out) = 0;
-  virtual Made allgather(const Descriptor& descriptor, GatherInput in,
-                         std::shared_ptr<Gathered> gathered) = 0;
-  /// `parts`: the elements each member is to get, in member order. `out`
-  /// receives this rank's part and must not overlap `in`.
-  virtual Made reduce_scatter(const Descriptor& descriptor, std::vector<Range> parts,
-                              const void* in, void* out) = 0;
+  /// The collective that the descriptor names, on the arrays that it uses.
+  virtual Made make(const Descriptor& descriptor, CallArrays arrays) = 0;
 
   /// The short path of small allreduces, and the operation that takes over what
   /// it has begun; null where there is none.

@@ -4,43 +4,17 @@
 
 namespace tnt::comm {
 
-std::string_view name_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::barrier:
-      return "barrier";
-    case CollectiveKind::allreduce:
-      return "allreduce";
-    case CollectiveKind::broadcast:
-      return "broadcast";
-    case CollectiveKind::allgather:
-      return "allgather";
-    case CollectiveKind::reduce_scatter:
-      return "reduce_scatter";
-    case CollectiveKind::creation:
-      return "creation";
-  }
-  return "unknown";
-}
-
-namespace {
-
-bool may_counts_differ(CollectiveKind kind) {
-  return kind == CollectiveKind::allgather || kind == CollectiveKind::creation;
-}
-
-}  // namespace
-
 bool Descriptor::matches(const Descriptor& other) const {
   return call_index == other.call_index && kind == other.kind && dtype == other.dtype &&
          op == other.op && root == other.root && algorithm == other.algorithm &&
          shape == other.shape && label == other.label &&
-         (may_counts_differ(kind) || count == other.count);
+         (traits_of(kind).takes_any_count || count == other.count);
 }
 
 std::uint64_t Descriptor::fingerprint() const {
   // FNV-1a, word by word.
   std::uint64_t fingerprint = 14695981039346656037ULL;
-  const std::uint64_t compared_count = may_counts_differ(kind) ? 0 : count;
+  const std::uint64_t compared_count = traits_of(kind).takes_any_count ? 0 : count;
   for (const std::uint64_t word :
        {call_index, static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(dtype),
         static_cast<std::uint64_t>(op), static_cast<std::uint64_t>(root),
@@ -52,26 +26,17 @@ std::uint64_t Descriptor::fingerprint() const {
 }
 
 std::string Descriptor::describe() const {
-  const std::string_view name = name_of(kind);
-  switch (kind) {
-    case CollectiveKind::barrier:
-      return "barrier()";
-    case CollectiveKind::creation:
-      return "creation";  // the note says of what
-    case CollectiveKind::allreduce:
-    case CollectiveKind::reduce_scatter:
-      return text(name, "(", comm::name_of(dtype), ", ", count, " elements, ", comm::name_of(op),
-                  algorithm == AllreduceAlgorithm::automatic
-                      ? ""
-                      : text(", TNT_ALLREDUCE_ALGORITHM=", comm::name_of(algorithm)),
-                  ")");
-    case CollectiveKind::broadcast:
-      return text(name, "(", comm::name_of(dtype), ", ", count, " elements, root ", root, ")");
-    case CollectiveKind::allgather:
-      return text(name, "(", comm::name_of(dtype), ", ", count, " elements, row shape id ",
-                  shape & 0xffffU, ")");
+  const CollectiveTraits& traits = traits_of(kind);
+  if (kind == CollectiveKind::creation) return std::string(traits.name);  // the note says of what
+  if (!traits.has_data) return text(traits.name, "()");
+  std::string result = text(traits.name, "(", comm::name_of(dtype), ", ", count, " elements");
+  if (traits.reduces) result += text(", ", comm::name_of(op));
+  if (traits.has_root) result += text(", root ", root);
+  if (traits.takes_any_count) result += text(", row shape id ", shape & 0xffffU);
+  if (algorithm != AllreduceAlgorithm::automatic) {
+    result += text(", TNT_ALLREDUCE_ALGORITHM=", comm::name_of(algorithm));
   }
-  return std::string(name);
+  return result + ")";
 }
 
 }  // namespace tnt::comm

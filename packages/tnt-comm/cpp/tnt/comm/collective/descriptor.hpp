@@ -2,24 +2,13 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <type_traits>
 
 #include "tnt/comm/base/dtype.hpp"
 #include "tnt/comm/collective/allreduce_algorithm.hpp"
+#include "tnt/comm/collective/collective_kind.hpp"
 
 namespace tnt::comm {
-
-enum class CollectiveKind : std::uint8_t {
-  barrier,
-  allreduce,
-  broadcast,
-  allgather,
-  reduce_scatter,
-  creation,  ///< fingerprint_check before something is created together
-};
-
-std::string_view name_of(CollectiveKind kind);
 
 /// What a rank says about the collective it takes part in, so that the others
 /// can see that they all mean the same. Travels as bytes.
@@ -35,7 +24,7 @@ struct Descriptor {
   std::uint64_t label = 0;  ///< fingerprint of what the call is for; 0: not said
 
   /// True if the two ranks take part in the same collective. The counts of
-  /// allgather may differ.
+  /// some may differ (see CollectiveTraits).
   bool matches(const Descriptor& other) const;
 
   /// Of this rank's contribution.

@@ -4,6 +4,7 @@
 
 #include "tnt/comm/collective/allgather.hpp"
 #include "tnt/comm/collective/allreduce.hpp"
+#include "tnt/comm/collective/alltoall.hpp"
 #include "tnt/comm/collective/barrier.hpp"
 #include "tnt/comm/collective/broadcast.hpp"
 #include "tnt/comm/collective/reduce_scatter.hpp"
@@ -34,8 +35,8 @@ ReadableCollectives::ReadableCollectives(OperationContext context, std::shared_p
 }
 
 template <typename Operation, typename... Arguments>
-Collectives::Made ReadableCollectives::make(const Descriptor& descriptor,
-                                            Arguments&&... arguments) {
+Collectives::Made ReadableCollectives::make_operation(const Descriptor& descriptor,
+                                                      Arguments&&... arguments) {
   return std::make_shared<Operation>(context_.abort_state, state_, descriptor,
                                      std::forward<Arguments>(arguments)...);
 }
@@ -48,36 +49,40 @@ Collectives::Made ReadableCollectives::take_over(const QuickAllreduce& quick, co
   return operation;
 }
 
-Collectives::Made ReadableCollectives::barrier(const Descriptor& descriptor) {
-  return make<Barrier>(descriptor);
+Collectives::Made ReadableCollectives::make(const Descriptor& descriptor, CallArrays arrays) {
+  switch (descriptor.kind) {
+    case CollectiveKind::barrier:
+      return make_operation<Barrier>(descriptor);
+    case CollectiveKind::allreduce:
+      return allreduce(descriptor, arrays);
+    case CollectiveKind::broadcast:
+      return make_operation<Broadcast>(descriptor, arrays.in, arrays.out);
+    case CollectiveKind::allgather:
+    case CollectiveKind::gather:
+    case CollectiveKind::creation:
+      return make_operation<Allgather>(descriptor, std::move(arrays.gather_input),
+                                       std::move(arrays.gathered));
+    case CollectiveKind::reduce_scatter:
+      return make_operation<ReduceScatter>(descriptor, std::move(arrays.parts), arrays.in,
+                                           arrays.out);
+    case CollectiveKind::alltoall:
+    case CollectiveKind::scatter:
+      return make_operation<Alltoall>(descriptor, std::move(arrays.parts), arrays.in, arrays.out);
+  }
+  throw Error(ErrorKind::comm, "this kind of collective is not known");
 }
 
-Collectives::Made ReadableCollectives::allreduce(const Descriptor& descriptor, const void* in,
-                                                 void* out) {
+Collectives::Made ReadableCollectives::allreduce(const Descriptor& descriptor,
+                                                 const CallArrays& arrays) {
   const AllreduceCase wanted{.num_bytes = descriptor.count * size_of(descriptor.dtype),
                              .dtype = descriptor.dtype,
                              .topology = Topology::readable,
                              .num_members = state_->channel.size()};
   const AllreduceAlgorithm algorithm =
       choose_allreduce(wanted, context_.requested, *context_.abort_state);
-  if (algorithm == AllreduceAlgorithm::one_shot) return make<OneShotAllreduce>(descriptor, in, out);
-  return make<TwoShotAllreduce>(descriptor, in, out, context_.regions);
-}
-
-Collectives::Made ReadableCollectives::broadcast(const Descriptor& descriptor, const void* in,
-                                                 void* out) {
-  return make<Broadcast>(descriptor, in, out);
-}
-
-Collectives::Made ReadableCollectives::allgather(const Descriptor& descriptor, GatherInput in,
-                                                 std::shared_ptr<Gathered> gathered) {
-  return make<Allgather>(descriptor, std::move(in), std::move(gathered));
-}
-
-Collectives::Made ReadableCollectives::reduce_scatter(const Descriptor& descriptor,
-                                                      std::vector<Range> parts, const void* in,
-                                                      void* out) {
-  return make<ReduceScatter>(descriptor, std::move(parts), in, out);
+  if (algorithm == AllreduceAlgorithm::one_shot)
+    return make_operation<OneShotAllreduce>(descriptor, arrays.in, arrays.out);
+  return make_operation<TwoShotAllreduce>(descriptor, arrays.in, arrays.out, context_.regions);
 }
 
 }  // namespace tnt::comm

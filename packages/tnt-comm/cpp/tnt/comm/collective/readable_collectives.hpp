@@ -25,17 +25,12 @@ class ReadableCollectives final : public Collectives {
   QuickAllreduce* quick_allreduce() override { return quick_.get(); }
   Made take_over(const QuickAllreduce& quick, const void* in, void* out) override;
 
-  Made barrier(const Descriptor& descriptor) override;
-  Made allreduce(const Descriptor& descriptor, const void* in, void* out) override;
-  Made broadcast(const Descriptor& descriptor, const void* in, void* out) override;
-  Made allgather(const Descriptor& descriptor, GatherInput in,
-                 std::shared_ptr<Gathered> gathered) override;
-  Made reduce_scatter(const Descriptor& descriptor, std::vector<Range> parts, const void* in,
-                      void* out) override;
+  Made make(const Descriptor& descriptor, CallArrays arrays) override;
 
  private:
   template <typename Operation, typename... Arguments>
-  Made make(const Descriptor& descriptor, Arguments&&... arguments);
+  Made make_operation(const Descriptor& descriptor, Arguments&&... arguments);
+  Made allreduce(const Descriptor& descriptor, const CallArrays& arrays);
 
   OperationContext context_;
   std::shared_ptr<ChannelState> state_;

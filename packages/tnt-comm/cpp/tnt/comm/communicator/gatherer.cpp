@@ -59,8 +59,9 @@ void Gatherer::start(const void* data, std::size_t num_bytes) {
                           " finished. Each step is one start(), then one finish()."));
   }
   auto gathered = std::make_shared<Gathered>();
-  auto operation = stream_->allgather(
-      descriptor, GatherInput(std::vector<std::byte>(begin, begin + num_bytes)), gathered);
+  auto operation = stream_->make(descriptor, {.gather_input = std::make_shared<GatherInput>(
+                                                  std::vector<std::byte>(begin, begin + num_bytes)),
+                                              .gathered = gathered});
   operation->belong_to(text("Gatherer '", name_, "'"));
   observe(operation->probe(), num_bytes);
   group_->engine().submit(order_, operation);

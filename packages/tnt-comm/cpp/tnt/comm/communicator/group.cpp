@@ -45,6 +45,15 @@ Descriptor allreduce_descriptor(std::size_t count, DType dtype, ReduceOp op,
   return descriptor;
 }
 
+std::size_t num_elements_of(const Group::Rows& rows) {
+  return bytes_in_memory(rows.count, rows.num_elements, "An array");
+}
+
+CallArrays gathering(const void* in) {
+  return {.gather_input = std::make_shared<GatherInput>(in),
+          .gathered = std::make_shared<Gathered>()};
+}
+
 }  // namespace
 
 bool Request::is_done() const {
@@ -157,9 +166,11 @@ OperationContext Group::operation_context() const {
   return {abort_state_, runtime_.requested_algorithm(), regions_};
 }
 
-std::shared_ptr<Request> Group::start(const Descriptor& descriptor, Collectives::Made operation,
-                                      Driver driver, const CallLabel& label,
-                                      std::shared_ptr<Gathered> gathered) {
+std::shared_ptr<Request> Group::start(const Descriptor& descriptor, CallArrays arrays,
+                                      Driver driver, const CallLabel& label) {
+  require_size(text("An array of ", name_of(descriptor.kind)), descriptor.count, descriptor.dtype);
+  auto gathered = arrays.gathered;
+  auto operation = stream_->make(descriptor, std::move(arrays));
   abort_state_->require_intact();
   const bool is_note_late = driver == Driver::caller && label.must_find_caller();
   if (is_note_late) {
@@ -261,7 +272,7 @@ std::shared_ptr<Request> Group::start_barrier(Driver driver, const CallLabel& la
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::barrier;
   descriptor.label = fingerprint_of(label.label);
-  return start(descriptor, stream_->barrier(descriptor), driver, label);
+  return start(descriptor, {}, driver, label);
 }
 
 std::shared_ptr<Request> Group::start_allreduce(const void* in, void* out, std::size_t count,
@@ -270,72 +281,101 @@ std::shared_ptr<Request> Group::start_allreduce(const void* in, void* out, std::
   require_supported(dtype, op);
   const Descriptor descriptor =
       allreduce_descriptor(count, dtype, op, requested_algorithm(), label);
-  return start(descriptor, stream_->allreduce(descriptor, in, out), driver, label);
+  return start(descriptor, {.in = in, .out = out}, driver, label);
+}
+
+std::uint32_t Group::require_root(int root) const {
+  if (root >= 0 && root < size()) return static_cast<std::uint32_t>(root);
+  throw UsageError(
+      text("`root` must be a rank of the group, in [0, ", size(), "). Received: root=", root, "."));
 }
 
 std::shared_ptr<Request> Group::start_broadcast(const void* in, void* out, std::size_t count,
                                                 DType dtype, int root, Driver driver,
                                                 const CallLabel& label) {
-  if (root < 0 || root >= size()) {
-    throw UsageError(text("`root` must be a rank of the group, in [0, ", size(),
-                          "). Received: root=", root, "."));
-  }
-  Descriptor descriptor;
-  descriptor.kind = CollectiveKind::broadcast;
-  descriptor.dtype = dtype;
-  descriptor.root = static_cast<std::uint32_t>(root);
-  require_size("A broadcast", count, dtype);
-  descriptor.count = count;
-  descriptor.label = fingerprint_of(label.label);
-  return start(descriptor, stream_->broadcast(descriptor, in, out), driver, label);
+  const Descriptor descriptor{.kind = CollectiveKind::broadcast,
+                              .dtype = dtype,
+                              .root = require_root(root),
+                              .count = count,
+                              .label = fingerprint_of(label.label)};
+  return start(descriptor, {.in = in, .out = out}, driver, label);
 }
 
 std::shared_ptr<Request> Group::start_allgather(const void* in, std::size_t count, DType dtype,
                                                 std::uint64_t shape_id, Driver driver,
                                                 const CallLabel& label) {
-  require_size("An allgather", count, dtype);
-  Descriptor descriptor;
-  descriptor.kind = CollectiveKind::allgather;
-  descriptor.dtype = dtype;
-  descriptor.count = count;
-  descriptor.shape = shape_id;
-  descriptor.label = fingerprint_of(label.label);
-  auto gathered = std::make_shared<Gathered>();
-  return start(descriptor, stream_->allgather(descriptor, GatherInput(in), gathered), driver, label,
-               gathered);
+  const Descriptor descriptor{.kind = CollectiveKind::allgather,
+                              .dtype = dtype,
+                              .count = count,
+                              .shape = shape_id,
+                              .label = fingerprint_of(label.label)};
+  return start(descriptor, gathering(in), driver, label);
 }
 
-std::shared_ptr<Request> Group::start_reduce_scatter(const void* in, void* out,
-                                                     std::size_t num_rows, std::size_t row_elements,
+std::shared_ptr<Request> Group::start_gather(const void* in, std::size_t count, DType dtype,
+                                             std::uint64_t shape_id, int root, Driver driver,
+                                             const CallLabel& label) {
+  const Descriptor descriptor{.kind = CollectiveKind::gather,
+                              .dtype = dtype,
+                              .root = require_root(root),
+                              .count = count,
+                              .shape = shape_id,
+                              .label = fingerprint_of(label.label)};
+  return start(descriptor, gathering(in), driver, label);
+}
+
+std::shared_ptr<Request> Group::start_reduce_scatter(const void* in, void* out, const Rows& rows,
                                                      DType dtype, ReduceOp op, Driver driver,
                                                      const CallLabel& label) {
   require_supported(dtype, op);
-  require_size("A reduce_scatter", bytes_in_memory(num_rows, row_elements, "A reduce_scatter"),
-               dtype);
-  Descriptor descriptor;
-  descriptor.kind = CollectiveKind::reduce_scatter;
-  descriptor.dtype = dtype;
-  descriptor.op = op;
-  descriptor.count = num_rows * row_elements;
-  descriptor.shape = num_rows;
-  descriptor.label = fingerprint_of(label.label);
+  const Descriptor descriptor{.kind = CollectiveKind::reduce_scatter,
+                              .dtype = dtype,
+                              .op = op,
+                              .count = num_elements_of(rows),
+                              .shape = rows.count,
+                              .label = fingerprint_of(label.label)};
+  return start(descriptor, {.in = in, .out = out, .parts = parts_of(rows)}, driver, label);
+}
+
+std::shared_ptr<Request> Group::start_alltoall(const void* in, void* out, const Rows& rows,
+                                               DType dtype, Driver driver, const CallLabel& label) {
+  const Descriptor descriptor{.kind = CollectiveKind::alltoall,
+                              .dtype = dtype,
+                              .count = num_elements_of(rows),
+                              .shape = rows.count,
+                              .label = fingerprint_of(label.label)};
+  return start(descriptor, {.in = in, .out = out, .parts = parts_of(rows)}, driver, label);
+}
+
+std::shared_ptr<Request> Group::start_scatter(const void* in, void* out, const Rows& rows,
+                                              DType dtype, int root, Driver driver,
+                                              const CallLabel& label) {
+  const Descriptor descriptor{.kind = CollectiveKind::scatter,
+                              .dtype = dtype,
+                              .root = require_root(root),
+                              .count = num_elements_of(rows),
+                              .shape = rows.count,
+                              .label = fingerprint_of(label.label)};
+  return start(descriptor, {.in = in, .out = out, .parts = parts_of(rows)}, driver, label);
+}
+
+std::vector<Range> Group::parts_of(const Rows& rows) const {
   std::vector<Range> parts;
   for (int member = 0; member < size(); ++member) {
-    const Range rows =
-        part_of(num_rows, static_cast<std::size_t>(size()), static_cast<std::size_t>(member));
-    parts.push_back({rows.begin * row_elements, rows.end * row_elements});
+    const Range own =
+        part_of(rows.count, static_cast<std::size_t>(size()), static_cast<std::size_t>(member));
+    parts.push_back({own.begin * rows.num_elements, own.end * rows.num_elements});
   }
-  return start(descriptor, stream_->reduce_scatter(descriptor, std::move(parts), in, out), driver,
-               label);
+  return parts;
 }
 
 std::vector<std::string> Group::exchange(const std::string& own, const std::string& what) {
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::creation;
   descriptor.count = own.size();
-  const auto gathered = std::make_shared<Gathered>();
-  start(descriptor, stream_->allgather(descriptor, GatherInput(own.data()), gathered),
-        Driver::caller, {.label = {}, .caller = {}, .created = what}, gathered)
+  CallArrays arrays = gathering(own.data());
+  const std::shared_ptr<Gathered> gathered = arrays.gathered;
+  start(descriptor, std::move(arrays), Driver::caller, {.label = {}, .caller = {}, .created = what})
       ->wait(0);
   std::vector<std::string> result;
   std::size_t begin = 0;

@@ -70,11 +70,31 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Request> start_allgather(const void* in, std::size_t count, DType dtype,
                                            std::uint64_t shape_id, Driver driver = Driver::engine,
                                            const CallLabel& label = {});
-  /// `num_rows` rows of `row_elements` are cut as numpy.array_split does.
-  std::shared_ptr<Request> start_reduce_scatter(const void* in, void* out, std::size_t num_rows,
-                                                std::size_t row_elements, DType dtype, ReduceOp op,
+  /// The same, and the root alone gets the result.
+  std::shared_ptr<Request> start_gather(const void* in, std::size_t count, DType dtype,
+                                        std::uint64_t shape_id, int root,
+                                        Driver driver = Driver::engine,
+                                        const CallLabel& label = {});
+
+  /// An array that is cut along its rows into a part for each member, as
+  /// numpy.array_split does.
+  struct Rows {
+    std::size_t count = 0;
+    std::size_t num_elements = 1;  ///< of each
+  };
+  /// `out` receives this rank's part of the reduced array.
+  std::shared_ptr<Request> start_reduce_scatter(const void* in, void* out, const Rows& rows,
+                                                DType dtype, ReduceOp op,
                                                 Driver driver = Driver::engine,
                                                 const CallLabel& label = {});
+  /// `out` receives this rank's part of the arrays of all members, in their order.
+  std::shared_ptr<Request> start_alltoall(const void* in, void* out, const Rows& rows, DType dtype,
+                                          Driver driver = Driver::engine,
+                                          const CallLabel& label = {});
+  /// `out` receives this rank's part of the root's array.
+  std::shared_ptr<Request> start_scatter(const void* in, void* out, const Rows& rows, DType dtype,
+                                         int root, Driver driver = Driver::engine,
+                                         const CallLabel& label = {});
 
   /// Gathers one text per rank, to agree on something before creating it
   /// together. `what` is created, for messages. Collective, blocking.
@@ -120,9 +140,10 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Request> continue_slowly(Engine::Hold hold, const QuickAllreduce& quick,
                                            const void* in, void* out, const CallLabel& label);
   [[noreturn]] void break_and_rethrow(const Descriptor& descriptor);
-  std::shared_ptr<Request> start(const Descriptor& descriptor, Collectives::Made operation,
-                                 Driver driver, const CallLabel& label,
-                                 std::shared_ptr<Gathered> gathered = nullptr);
+  std::shared_ptr<Request> start(const Descriptor& descriptor, CallArrays arrays, Driver driver,
+                                 const CallLabel& label);
+  std::uint32_t require_root(int root) const;
+  std::vector<Range> parts_of(const Rows& rows) const;
   std::shared_ptr<Track> track_of(const Descriptor& descriptor) const;
   OperationContext operation_context() const;
   void warn_of_one_level() const;

@@ -34,7 +34,7 @@ Schedule allgather_schedule(int member, int size, std::size_t num_bytes, std::si
 RmaAllgather::RmaAllgather(std::shared_ptr<AbortState> abort_state,
                            std::shared_ptr<FingerprintCheck> fingerprint_check,
                            std::shared_ptr<RmaStream> stream, const Descriptor& descriptor,
-                           GatherInput in, std::shared_ptr<Gathered> gathered)
+                           std::shared_ptr<GatherInput> in, std::shared_ptr<Gathered> gathered)
     : RmaOperation(std::move(abort_state), std::move(fingerprint_check), std::move(stream),
                    descriptor),
       in_(std::move(in)),
@@ -43,6 +43,10 @@ RmaAllgather::RmaAllgather(std::shared_ptr<AbortState> abort_state,
       schedules_(channel().layout().depth, allgather_schedule(channel().rank(), channel().size(), 0,
                                                               share_, channel().areas())) {
   shares_counts = true;
+}
+
+bool RmaAllgather::is_receiver(int member) const {
+  return !traits_of(descriptor().kind).has_root || member == static_cast<int>(descriptor().root);
 }
 
 void RmaAllgather::on_match() {
@@ -57,7 +61,7 @@ void RmaAllgather::on_match() {
     gathered_->ends.push_back(end);
   }
   // The one allocation that cannot happen earlier: only now the sizes are known.
-  gathered_->blocks = RecycledMemory(end);
+  if (is_receiver(channel().rank())) gathered_->blocks = RecycledMemory(end);
   num_blocks = (longest + share_ - 1) / share_;
 }
 
@@ -71,11 +75,15 @@ Range RmaAllgather::block(std::uint64_t index, int member) const {
 void RmaAllgather::copy_in(std::uint64_t index) {
   const Range own = block(index, channel().rank());
   Schedule& schedule = schedules_[index % schedules_.size()];
-  for (Message& message : schedule.rounds.front().sends) message.num_bytes = own.size();
+  for (Message& message : schedule.rounds.front().sends) {
+    message.num_bytes = is_receiver(message.member) ? own.size() : 0;
+  }
   if (own.size() == 0) return;
-  const std::byte* source = in_.data() + index * share_;
+  const std::byte* source = in_->data() + index * share_;
   std::memcpy(slot(index) + channel().areas().work, source, own.size());
-  std::memcpy(gathered_->blocks.data() + own.begin, source, own.size());
+  if (is_receiver(channel().rank())) {
+    std::memcpy(gathered_->blocks.data() + own.begin, source, own.size());
+  }
 }
 
 const Schedule& RmaAllgather::schedule_of(std::uint64_t index) const {
@@ -83,6 +91,7 @@ const Schedule& RmaAllgather::schedule_of(std::uint64_t index) const {
 }
 
 void RmaAllgather::copy_out(std::uint64_t index) {
+  if (!is_receiver(channel().rank())) return;
   const std::byte* landing = slot(index) + channel().areas().landing;
   for (int member = 0; member < channel().size(); ++member) {
     const Range bytes = block(index, member);

@@ -18,7 +18,7 @@ std::size_t allgather_share(int size, const AreaSizes& available);
 Schedule allgather_schedule(int member, int size, std::size_t num_bytes, std::size_t share,
                             const Areas& areas);
 
-/// Allgather of part of different sizes.
+/// Allgather of parts of different sizes; and gather, which the root alone takes.
 ///
 /// The counts come with the fingerprint check; they decide the number of blocks, the
 /// longest part's, and where everything goes. Per block every rank sends the
@@ -29,11 +29,11 @@ Schedule allgather_schedule(int member, int size, std::size_t num_bytes, std::si
 /// rank sends its part n-1 times, as it must be received.
 class RmaAllgather final : public RmaOperation {
  public:
-  /// Reads `in` until completion, or owns the part.
+  /// Reads `in` until completion, and fills `gathered` where it is taken.
   RmaAllgather(std::shared_ptr<AbortState> abort_state,
                std::shared_ptr<FingerprintCheck> fingerprint_check,
-               std::shared_ptr<RmaStream> stream, const Descriptor& descriptor, GatherInput in,
-               std::shared_ptr<Gathered> gathered);
+               std::shared_ptr<RmaStream> stream, const Descriptor& descriptor,
+               std::shared_ptr<GatherInput> in, std::shared_ptr<Gathered> gathered);
 
  protected:
   void on_match() override;
@@ -44,7 +44,9 @@ class RmaAllgather final : public RmaOperation {
  private:
   Range block(std::uint64_t index, int member) const;  // of the result
 
-  GatherInput in_;
+  bool is_receiver(int member) const;
+
+  std::shared_ptr<GatherInput> in_;
   std::shared_ptr<Gathered> gathered_;
   std::size_t share_;
   std::vector<Schedule> schedules_;  // one per block under way

@@ -47,8 +47,8 @@ HierarchicalCollectives::HierarchicalCollectives(const OperationContext& context
       stream_(std::make_shared<RmaStream>(RmaStream{
           RmaChannel(std::move(between_hosts), layout_between(hosts.num_hosts, slot_bytes))})) {}
 
-Collectives::Made HierarchicalCollectives::allreduce(const Descriptor& descriptor, const void* in,
-                                                     void* out) {
+Collectives::Made HierarchicalCollectives::allreduce(const Descriptor& descriptor,
+                                                     const CallArrays& arrays) {
   const AllreduceCase wanted{.num_bytes = descriptor.count * size_of(descriptor.dtype),
                              .dtype = descriptor.dtype,
                              .topology = Topology::hierarchical,
@@ -56,9 +56,9 @@ Collectives::Made HierarchicalCollectives::allreduce(const Descriptor& descripto
                              .num_hosts = hosts_.num_hosts};
   const MessagePattern pattern =
       pattern_of(choose_allreduce(wanted, context().requested, *context().abort_state));
-  return std::make_shared<HierarchicalAllreduce>(context().abort_state, check(), stream_, slots_,
-                                                 hosts_, descriptor, pattern.exchange,
-                                                 pattern.has_many_blocks_under_way, in, out);
+  return std::make_shared<HierarchicalAllreduce>(
+      context().abort_state, check(), stream_, slots_, hosts_, descriptor, pattern.exchange,
+      pattern.has_many_blocks_under_way, arrays.in, arrays.out);
 }
 
 }  // namespace tnt::comm

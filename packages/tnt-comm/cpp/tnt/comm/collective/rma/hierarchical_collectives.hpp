@@ -24,7 +24,8 @@ class HierarchicalCollectives final : public RmaCollectives {
                           const HostLayout& hosts, std::size_t slot_bytes, std::size_t offset,
                           NotificationId notification);
 
-  Made allreduce(const Descriptor& descriptor, const void* in, void* out) override;
+ protected:
+  Made allreduce(const Descriptor& descriptor, const CallArrays& arrays) override;
 
  private:
   HostLayout hosts_;

@@ -6,6 +6,7 @@
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/collective/rma/allgather.hpp"
 #include "tnt/comm/collective/rma/allreduce.hpp"
+#include "tnt/comm/collective/rma/alltoall.hpp"
 #include "tnt/comm/collective/rma/barrier.hpp"
 #include "tnt/comm/collective/rma/broadcast.hpp"
 #include "tnt/comm/collective/rma/reduce_scatter.hpp"
@@ -49,17 +50,38 @@ RmaCollectives::RmaCollectives(OperationContext context, std::shared_ptr<Segment
 }
 
 template <typename Operation, typename... Arguments>
-Collectives::Made RmaCollectives::make(const Descriptor& descriptor, Arguments&&... arguments) {
+Collectives::Made RmaCollectives::make_operation(const Descriptor& descriptor,
+                                                 Arguments&&... arguments) {
   return std::make_shared<Operation>(context_.abort_state, check_, stream_, descriptor,
                                      std::forward<Arguments>(arguments)...);
 }
 
-Collectives::Made RmaCollectives::barrier(const Descriptor& descriptor) {
-  return make<RmaBarrier>(descriptor);
+Collectives::Made RmaCollectives::make(const Descriptor& descriptor, CallArrays arrays) {
+  switch (descriptor.kind) {
+    case CollectiveKind::barrier:
+      return make_operation<RmaBarrier>(descriptor);
+    case CollectiveKind::allreduce:
+      return allreduce(descriptor, arrays);
+    case CollectiveKind::broadcast:
+      return make_operation<RmaBroadcast>(descriptor, arrays.in, arrays.out);
+    case CollectiveKind::allgather:
+    case CollectiveKind::gather:
+    case CollectiveKind::creation:
+      return make_operation<RmaAllgather>(descriptor, std::move(arrays.gather_input),
+                                          std::move(arrays.gathered));
+    case CollectiveKind::reduce_scatter:
+      return make_operation<RmaReduceScatter>(descriptor, std::move(arrays.parts), arrays.in,
+                                              arrays.out);
+    case CollectiveKind::alltoall:
+    case CollectiveKind::scatter:
+      return make_operation<RmaAlltoall>(descriptor, std::move(arrays.parts), arrays.in,
+                                         arrays.out);
+  }
+  throw Error(ErrorKind::comm, "this kind of collective is not known");
 }
 
-Collectives::Made RmaCollectives::allreduce(const Descriptor& descriptor, const void* in,
-                                            void* out) {
+Collectives::Made RmaCollectives::allreduce(const Descriptor& descriptor,
+                                            const CallArrays& arrays) {
   const AllreduceCase wanted{.num_bytes = descriptor.count * size_of(descriptor.dtype),
                              .dtype = descriptor.dtype,
                              .topology = Topology::put_only,
@@ -67,24 +89,8 @@ Collectives::Made RmaCollectives::allreduce(const Descriptor& descriptor, const 
   const AllreduceAlgorithm algorithm =
       choose_allreduce(wanted, context_.requested, *context_.abort_state);
   const MessagePattern pattern = pattern_of(algorithm);
-  return make<RmaAllreduce>(descriptor, pattern.exchange, pattern.has_many_blocks_under_way, in,
-                            out);
-}
-
-Collectives::Made RmaCollectives::broadcast(const Descriptor& descriptor, const void* in,
-                                            void* out) {
-  return make<RmaBroadcast>(descriptor, in, out);
-}
-
-Collectives::Made RmaCollectives::allgather(const Descriptor& descriptor, GatherInput in,
-                                            std::shared_ptr<Gathered> gathered) {
-  return make<RmaAllgather>(descriptor, std::move(in), std::move(gathered));
-}
-
-Collectives::Made RmaCollectives::reduce_scatter(const Descriptor& descriptor,
-                                                 std::vector<Range> parts, const void* in,
-                                                 void* out) {
-  return make<RmaReduceScatter>(descriptor, parts, in, out);
+  return make_operation<RmaAllreduce>(descriptor, pattern.exchange,
+                                      pattern.has_many_blocks_under_way, arrays.in, arrays.out);
 }
 
 }  // namespace tnt::comm

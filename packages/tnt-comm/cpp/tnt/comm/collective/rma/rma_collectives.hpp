@@ -17,21 +17,17 @@ class RmaCollectives : public Collectives {
   RmaCollectives(OperationContext context, std::shared_ptr<Segment> segment, std::size_t slot_bytes,
                  std::size_t offset, NotificationId notification);
 
-  Made barrier(const Descriptor& descriptor) override;
-  Made allreduce(const Descriptor& descriptor, const void* in, void* out) override;
-  Made broadcast(const Descriptor& descriptor, const void* in, void* out) override;
-  Made allgather(const Descriptor& descriptor, GatherInput in,
-                 std::shared_ptr<Gathered> gathered) override;
-  Made reduce_scatter(const Descriptor& descriptor, std::vector<Range> parts, const void* in,
-                      void* out) override;
+  Made make(const Descriptor& descriptor, CallArrays arrays) override;
 
  protected:
+  virtual Made allreduce(const Descriptor& descriptor, const CallArrays& arrays);
+
   const OperationContext& context() const { return context_; }
   const std::shared_ptr<FingerprintCheck>& check() const { return check_; }
 
  private:
   template <typename Operation, typename... Arguments>
-  Made make(const Descriptor& descriptor, Arguments&&... arguments);
+  Made make_operation(const Descriptor& descriptor, Arguments&&... arguments);
 
   OperationContext context_;
   std::shared_ptr<FingerprintCheck> check_;

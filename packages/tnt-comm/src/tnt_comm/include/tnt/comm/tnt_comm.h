@@ -1,13 +1,27 @@
 /* C interface of tnt-comm: synchronous data-parallel reductions between the
- * ranks of a job. Plain C99; no C++ types cross it.
+ * ranks of a job. Plain C99; no C++ types cross it. A program needs nothing of
+ * Python: packages/tnt-comm/examples/reduce_gradients.c is a complete one.
  *
  * Objects are named by integer handles. A handle that is unknown or closed
  * gives TNT_COMM_USAGE. All functions may be called from any thread.
  *
+ * "Collective": every rank of the group (or job) calls the function, in the same
+ * order relative to other collectives of that group, and with equal arguments
+ * unless said otherwise; differences give TNT_COMM_MISMATCH on all of them.
+ * "Local": never waits for another rank.
+ *
  * Deadlock rule: functions called start never wait for another rank. Any
  * number of reducers and gatherers progress independently of each other on
  * one thread of the library. Functions that wait block only their caller, at
- * most for the job's timeout (environment variable TNT_TIMEOUT_S).
+ * most for `timeout_s`, or where there is none, for the job's timeout
+ * (environment variable TNT_TIMEOUT_S).
+ *
+ * Errors: every function that can fail returns a tnt_comm_status and leaves a
+ * message for the calling thread. What results are written to is undefined
+ * then. All errors but TNT_COMM_USAGE break the group they happen in: its
+ * members get the same error at their next call, and it cannot be used again.
+ *
+ * A forked child cannot use the objects of its parent: TNT_COMM_USAGE.
  */
 #ifndef TNT_COMM_TNT_COMM_H
 #define TNT_COMM_TNT_COMM_H
@@ -36,12 +50,44 @@ typedef enum {
   TNT_COMM_MISMATCH = 5   /* the ranks do not do the same thing */
 } tnt_comm_status;
 
+/* Element types. TNT_COMM_FLOAT16 and TNT_COMM_BFLOAT16 are summed in float32 and
+ * rounded once. TNT_COMM_BOOL is one byte, 0 or 1. */
+typedef enum {
+  TNT_COMM_FLOAT16 = 0,
+  TNT_COMM_BFLOAT16 = 1,
+  TNT_COMM_FLOAT32 = 2,
+  TNT_COMM_FLOAT64 = 3,
+  TNT_COMM_INT8 = 4,
+  TNT_COMM_INT16 = 5,
+  TNT_COMM_INT32 = 6,
+  TNT_COMM_INT64 = 7,
+  TNT_COMM_UINT8 = 8,
+  TNT_COMM_BOOL = 9
+} tnt_comm_dtype;
+
+/* How the elements of the ranks become one. SUM and PROD are not for bool; AND and
+ * OR act on the bits of integers and bool, and are for these only. */
+typedef enum {
+  TNT_COMM_SUM = 0,
+  TNT_COMM_PROD = 1,
+  TNT_COMM_MIN = 2,
+  TNT_COMM_MAX = 3,
+  TNT_COMM_AND = 4,
+  TNT_COMM_OR = 5
+} tnt_comm_op;
+
 /* The version the library was built with; compare with TNT_COMM_ABI_VERSION. */
 TNT_COMM_API int32_t tnt_comm_abi_version(void);
 
 /* Message of the last failing call on the calling thread. Valid until that
  * thread's next call. */
 TNT_COMM_API const char* tnt_comm_last_error(void);
+
+/* Status of that call; TNT_COMM_OK if none has failed on this thread. */
+TNT_COMM_API tnt_comm_status tnt_comm_last_status(void);
+
+/* Version of the library, such as "1.2.0". Never fails. */
+TNT_COMM_API const char* tnt_comm_version(void);
 
 /* ---- The job -------------------------------------------------------------
  * Collective: every rank calls it. Reads the TNT_* variables; without them the
@@ -56,12 +102,75 @@ TNT_COMM_API tnt_comm_status tnt_comm_finalize(void);
 TNT_COMM_API tnt_comm_status tnt_comm_rank(int32_t* rank);
 TNT_COMM_API tnt_comm_status tnt_comm_size(int32_t* size);
 
-/* ---- Blocking collectives of all ranks -----------------------------------
+/* The same among the ranks on this host. */
+TNT_COMM_API tnt_comm_status tnt_comm_local_rank(int32_t* local_rank);
+TNT_COMM_API tnt_comm_status tnt_comm_local_size(int32_t* local_size);
+
+/* ---- Groups of ranks -------------------------------------------------------
+ * Groups are independent of each other, of reducers and of gatherers. */
+
+/* The group of all ranks. It need not be created and cannot be closed. */
+#define TNT_GROUP_WORLD 0
+
+/* Collective among `ranks`: num_ranks ranks of the job, ascending, the caller's
+ * among them. Ranks that are in several groups of the same ranks create them in
+ * the same order. Waits for at most the job's timeout. */
+TNT_COMM_API tnt_comm_status tnt_group_create(const int32_t* ranks, int32_t num_ranks,
+                                              int64_t* group);
+
+/* Local. Reducers and gatherers of the group can still be used. */
+TNT_COMM_API tnt_comm_status tnt_group_close(int64_t group);
+
+/* Local: the caller's rank inside the group, and the number of members. */
+TNT_COMM_API tnt_comm_status tnt_group_rank(int64_t group, int32_t* rank);
+TNT_COMM_API tnt_comm_status tnt_group_size(int64_t group, int32_t* size);
+
+/* ---- Blocking collectives of a group ---------------------------------------
+ * Buffers are plain arrays of `count` elements of the dtype; they may be NULL if
+ * that is 0. `out` may be `in`, and must not overlap it otherwise. Results are the
+ * same on all members, to the bit. timeout_s: the longest wait, in seconds; 0 is the
+ * job's timeout; others than these (negative, NaN) are TNT_COMM_USAGE. */
+
+/* Returns when all members have called it. */
+TNT_COMM_API tnt_comm_status tnt_group_barrier(int64_t group, double timeout_s);
+
+/* out[i]: all members' in[i], combined by the op. */
+TNT_COMM_API tnt_comm_status tnt_group_allreduce(int64_t group, const void* in, void* out,
+                                                 uint64_t count, tnt_comm_dtype dtype,
+                                                 tnt_comm_op op, double timeout_s);
+
+/* Copies the data of `root`, a rank of the group, to the data of all others. */
+TNT_COMM_API tnt_comm_status tnt_group_broadcast(int64_t group, void* data, uint64_t count,
+                                                 tnt_comm_dtype dtype, int32_t root,
+                                                 double timeout_s);
+
+/* Writes the blocks of all members to `out`, back to back in the order of their ranks.
+ * `count`, the elements of this member's block, may differ between members. counts:
+ * NULL, or one entry per member, which gets the elements of its block. capacity: the
+ * elements that `out` has room for. If that is too little, nothing is written to
+ * `out`, the status is TNT_COMM_USAGE on this member alone, `counts` is valid and the
+ * group can be used on. `out` must not overlap `in`. */
+TNT_COMM_API tnt_comm_status tnt_group_allgather(int64_t group, const void* in, uint64_t count,
+                                                 tnt_comm_dtype dtype, void* out,
+                                                 uint64_t capacity, uint64_t* counts,
+                                                 double timeout_s);
+
+/* Combines arrays of num_rows rows of row_elements elements, and writes to `out` this
+ * member's part of the rows of the result: with q = num_rows / size and r = num_rows %
+ * size, the first r members get q + 1 rows and the others q, in the order of their
+ * ranks. `out` must not overlap `in`. */
+TNT_COMM_API tnt_comm_status tnt_group_reduce_scatter(int64_t group, const void* in, void* out,
+                                                      uint64_t num_rows, uint64_t row_elements,
+                                                      tnt_comm_dtype dtype, tnt_comm_op op,
+                                                      double timeout_s);
+
+/* ---- Blocking collectives of all ranks, short forms ------------------------
+ * As those of the group TNT_GROUP_WORLD with the job's timeout; names instead of
+ * numbers.
  * dtype: float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 bool
  * op: sum prod min max and or */
 TNT_COMM_API tnt_comm_status tnt_comm_barrier(void);
 
-/* out may be in. */
 TNT_COMM_API tnt_comm_status tnt_comm_allreduce(const void* in, void* out, uint64_t count,
                                                 const char* dtype, const char* op);
 
@@ -70,7 +179,41 @@ TNT_COMM_API tnt_comm_status tnt_comm_broadcast(void* data, uint64_t count, cons
 
 /* ---- Reducers: sums of the same tensors, step after step ------------------
  * A step of a tensor is one start and then one finish, or one lend that gives
- * something. */
+ * something. Tensors are started and finished in any order, from any threads, and
+ * in another order on each rank. */
+
+typedef struct {
+  const char* name; /* for messages, copied; NULL: its number */
+  tnt_comm_dtype dtype;
+  uint64_t count; /* elements, may be 0 */
+} tnt_tensor_spec;
+
+/* Collective among the group. Waits for at most the job's timeout.
+ * tensors: those that are summed in every step, numbered from 0; copied.
+ * threshold_bytes: tensors of one dtype are summed together, from the last to the
+ * first, until they have this many bytes; 0 sums each by itself.
+ * wire_dtype: as what float32 tensors travel between ranks: TNT_COMM_FLOAT16 and
+ * TNT_COMM_BFLOAT16 halve what is sent, TNT_COMM_FLOAT32 sends what is there.
+ * name: for messages, copied; NULL: "gradients". */
+TNT_COMM_API tnt_comm_status tnt_reducer_create(int64_t group, const tnt_tensor_spec* tensors,
+                                                uint64_t num_tensors, uint64_t threshold_bytes,
+                                                tnt_comm_dtype wire_dtype, const char* name,
+                                                int64_t* reducer);
+
+/* Local. Its memory is freed when no operation and no view needs it any more. */
+TNT_COMM_API tnt_comm_status tnt_reducer_close(int64_t reducer);
+
+/* Local: the longest wait of each later finish or lend, in seconds; 0: the job's
+ * timeout, as at the beginning. */
+TNT_COMM_API tnt_comm_status tnt_reducer_set_timeout(int64_t reducer, double timeout_s);
+
+/* Local: tensors, buckets of tensors that are summed together, bytes of all tensors,
+ * and bytes of one. */
+TNT_COMM_API tnt_comm_status tnt_reducer_num_tensors(int64_t reducer, uint64_t* num_tensors);
+TNT_COMM_API tnt_comm_status tnt_reducer_num_buckets(int64_t reducer, uint64_t* num_buckets);
+TNT_COMM_API tnt_comm_status tnt_reducer_num_bytes(int64_t reducer, uint64_t* num_bytes);
+TNT_COMM_API tnt_comm_status tnt_reducer_tensor_bytes(int64_t reducer, int64_t tensor,
+                                                      uint64_t* num_bytes);
 
 /* Copies scale * data. Never waits. scale 0 writes zeros whatever data holds. */
 TNT_COMM_API tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data,
@@ -78,7 +221,8 @@ TNT_COMM_API tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, 
 
 /* The same for a sum that is to be in `out` (which may be `data`) after the
  * finish. Both are the reducer's until release(owner) is called. That is once, by
- * any thread: at the finish; after an error at once, or when the reducer goes. */
+ * any thread: at the finish; after an error at once, or when the reducer goes.
+ * release may be NULL. */
 TNT_COMM_API tnt_comm_status tnt_reducer_start_into(int64_t reducer, int64_t tensor,
                                                     const void* data, void* out, double scale,
                                                     void (*release)(void* owner), void* owner);
@@ -93,18 +237,34 @@ TNT_COMM_API tnt_comm_status tnt_reducer_is_in_place(int64_t reducer, int64_t te
 TNT_COMM_API tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out);
 
 /* Like finish, without the copy: *data is the sum, 64-byte aligned, and stays
- * as it is until tnt_reducer_return(*lease). The tensor counts as finished, so
+ * as it is until tnt_reducer_return(*view). The tensor counts as finished, so
  * its next step can be started at once. If *data is NULL (status TNT_COMM_OK),
  * nothing can be lent now, and the tensor is to be finished as usual: small
- * tensors are not lent, nor are those of a bucket while a lease of one of its
+ * tensors are not lent, nor are those of a bucket while a view of one of its
  * earlier steps is out. */
 TNT_COMM_API tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** data,
-                                              void** lease);
+                                              void** view);
 
-/* Any thread, once per lease, also after the reducer was closed. Never waits. */
-TNT_COMM_API void tnt_reducer_return(void* lease);
+/* Any thread, once per view, also after the reducer was closed. Never waits. */
+TNT_COMM_API void tnt_reducer_return(void* view);
 
-/* ---- Gatherers: blocks of bytes of all ranks, step after step ------------- */
+/* ---- Gatherers: blocks of bytes of all ranks, step after step -------------
+ * A step is one start, any number of waits, and one finish. Blocks may have another
+ * length on each rank and in each step. */
+
+/* Collective among the group. name: for messages, copied. Waits for at most the job's
+ * timeout. */
+TNT_COMM_API tnt_comm_status tnt_gatherer_create(int64_t group, const char* name,
+                                                 int64_t* gatherer);
+
+/* Local. */
+TNT_COMM_API tnt_comm_status tnt_gatherer_close(int64_t gatherer);
+
+/* Local: the longest of each later wait, as tnt_reducer_set_timeout. */
+TNT_COMM_API tnt_comm_status tnt_gatherer_set_timeout(int64_t gatherer, double timeout_s);
+
+/* Local: number of ranks, which is that of the blocks. */
+TNT_COMM_API tnt_comm_status tnt_gatherer_size(int64_t gatherer, int32_t* size);
 
 /* Copies data. Never waits. */
 TNT_COMM_API tnt_comm_status tnt_gatherer_start(int64_t gatherer, const void* data,
