@@ -12,10 +12,6 @@
 
 namespace tnt::comm::tests {
 
-inline bool is_half(DType dtype) {
-  return dtype == DType::float16 || dtype == DType::bfloat16;
-}
-
 /// Calls function(T{}) with the C++ type of the elements; 16-bit floats as
 /// the float32 they are computed in.
 template <typename Function>

@@ -96,7 +96,7 @@ TEST_P(AllreduceMatrix, ReducesAllTypesWithAllOperations) {
       } catch (const UsageError&) {
         continue;
       }
-      if (tests::is_half(one.dtype) && !can_sum_16_bit_floats(GetParam())) continue;
+      if (is_half(one.dtype) && !can_sum_16_bit_floats(GetParam())) continue;
       cases.push_back(one);
       cases.back().expected = reduction_of(one.dtype, one.op, GetParam().job.size, kCount);
     }

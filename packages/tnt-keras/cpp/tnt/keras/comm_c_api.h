@@ -32,8 +32,8 @@ tnt_comm_status tnt_reducer_start_into(int64_t reducer, int64_t tensor, const vo
                                        double scale, void (*release)(void* owner), void* owner);
 tnt_comm_status tnt_reducer_is_in_place(int64_t reducer, int64_t tensor, int32_t* is_in_place);
 tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out);
-tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** data, void** lease);
-void tnt_reducer_return(void* lease);
+tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** data, void** view);
+void tnt_reducer_return(void* view);
 tnt_comm_status tnt_gatherer_start(int64_t gatherer, const void* data, uint64_t num_bytes);
 tnt_comm_status tnt_gatherer_wait(int64_t gatherer, uint64_t* num_bytes_of_rank,
                                   uint64_t* num_bytes_total);

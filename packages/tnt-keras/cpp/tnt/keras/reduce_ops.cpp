@@ -86,11 +86,11 @@ class StartReduce {
   ReducerTensor tensor_;
 };
 
-struct LeaseDeleter {
-  void operator()(void* lease) const { comm_library().reducer_return(lease); }
+struct ViewDeleter {
+  void operator()(void* view) const { comm_library().reducer_return(view); }
 };
 /// A sum that tnt-comm lends.
-using LeasePtr = std::unique_ptr<void, LeaseDeleter>;
+using ViewPtr = std::unique_ptr<void, ViewDeleter>;
 
 class FinishReduce {
  public:
@@ -111,8 +111,8 @@ class FinishReduce {
     const void* data = nullptr;
     void* lent = nullptr;
     check(comm_library().reducer_lend(tensor_.reducer(), tensor_.id(), &data, &lent));
-    if (LeasePtr lease(lent); lease) {
-      output_lent(context, data, std::move(lease));
+    if (ViewPtr view(lent); view) {
+      output_lent(context, data, std::move(view));
     } else {
       TensorPtr sum;
       reuse_or_allocate_output(context, kTensorOutput, sum);
@@ -123,14 +123,14 @@ class FinishReduce {
 
   // A tensor over the lent memory. TensorFlow writes only into memory that it allocated itself, and
   // the memory is aligned as it wants, so that nothing is copied.
-  static void output_lent(TF_OpKernelContext* context, const void* data, LeasePtr lease) {
+  static void output_lent(TF_OpKernelContext* context, const void* data, ViewPtr view) {
     TensorPtr pending = input(context, 0);
     const std::vector<int64_t> dims = shape(pending.get());
     TensorPtr sum(TF_NewTensor(
         TF_TensorType(pending.get()), dims.data(), static_cast<int>(dims.size()),
         const_cast<void*>(data), TF_TensorByteSize(pending.get()),
         [](void*, size_t, void* argument) { comm_library().reducer_return(argument); },
-        lease.release()));
+        view.release()));
     if (!sum) throw KernelError(TF_INTERNAL, "TensorFlow makes no tensor of a lent sum");
     set_output(context, kTensorOutput, sum.get());
   }

@@ -31,6 +31,17 @@ inline constexpr std::size_t kNumReduceOps = 6;
 
 TNT_COMM_EXPORT std::size_t size_of(DType dtype);
 bool is_floating(DType dtype);
+
+/// Whether it is a float of 16 bits.
+constexpr bool is_half(DType dtype) {
+  return dtype == DType::float16 || dtype == DType::bfloat16;
+}
+
+/// In what elements are added up: partial sums of 16-bit floats are float32.
+constexpr DType accumulator_of(DType dtype) {
+  return is_half(dtype) ? DType::float32 : dtype;
+}
+
 TNT_COMM_EXPORT std::string_view name_of(DType dtype);
 std::string_view name_of(ReduceOp op);
 

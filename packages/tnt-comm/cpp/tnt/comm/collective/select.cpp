@@ -29,10 +29,6 @@ constexpr double kUsPerCombinedByte = 1.5e-4;
 // area of a group's slot holds.
 constexpr std::size_t kBlockBytes = 256 * 1024;
 
-constexpr bool is_half(DType dtype) {
-  return dtype == DType::float16 || dtype == DType::bfloat16;
-}
-
 // What the table is asked about: the message that one rank exchanges, and with
 // how many others.
 struct AllreduceQuery {

@@ -123,8 +123,7 @@ Buckets create_hierarchical(Group& group, SegmentSet& segments,
   for (const BucketSpec& spec : specs) {
     HierarchicalOffsets& at = places.emplace_back();
     at.slots = add_slots(on_host, spec);
-    const std::size_t chunk_bytes =
-        chunk_of_spec(spec) * size_of(PartialReducer::partial_type(spec.dtype));
+    const std::size_t chunk_bytes = chunk_of_spec(spec) * size_of(accumulator_of(spec.dtype));
     at.exchange = between_hosts.add(
         BucketExchange::memory_needs(pattern_for(group, spec), hosts.num_hosts, chunk_bytes));
     at.arrival_report = among_all.add(ArrivalReport::memory_needs(group.size())).offset;
@@ -143,8 +142,8 @@ Buckets create_hierarchical(Group& group, SegmentSet& segments,
         group.abort_state(),
         BucketStaging(host_segment, at.slots, spec.dtype, DoubleBuffer::Order::reuse),
         BucketExchange(exchange_segments[at.exchange.segment], pattern_for(group, spec),
-                       PartialReducer::partial_type(spec.dtype), chunk_of_spec(spec),
-                       at.exchange.offset, at.exchange.notification),
+                       accumulator_of(spec.dtype), chunk_of_spec(spec), at.exchange.offset,
+                       at.exchange.notification),
         ArrivalReport(group_segment, at.arrival_report), hosts, group.rank(), spec.dtype,
         spec.count, spec.name));
   }

@@ -8,19 +8,6 @@
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {
-namespace {
-
-bool is_half(DType dtype) {
-  return dtype == DType::float16 || dtype == DType::bfloat16;
-}
-
-// How a block is combined: the type of the arithmetic, not of the memory.
-DType accumulator_of(DType dtype) {
-  return is_half(dtype) ? DType::float32 : dtype;
-}
-
-}  // namespace
-
 TreeReducer::TreeReducer(DType dtype, ReduceOp op, std::size_t max_sources)
     : dtype_(dtype),
       op_(op),

@@ -15,7 +15,7 @@ namespace {
 std::size_t elements_of_blocks(const HostStaging& slots, std::size_t longest_exchanged,
                                DType dtype) {
   const auto num_chunks = static_cast<std::size_t>(slots.size());
-  const std::size_t exchanged = longest_exchanged / size_of(PartialReducer::partial_type(dtype));
+  const std::size_t exchanged = longest_exchanged / size_of(accumulator_of(dtype));
   const std::size_t local = slots.slot_bytes() / num_chunks / size_of(dtype);
   const std::size_t line = kCacheLineBytes / size_of(dtype);
   return std::min(exchanged, local) / line * line * num_chunks;
@@ -37,7 +37,7 @@ HierarchicalAllreduce::HierarchicalAllreduce(std::shared_ptr<AbortState> abort_s
       in_(static_cast<const std::byte*>(in)),
       out_(static_cast<std::byte*>(out)),
       element_bytes_(size_of(descriptor.dtype)),
-      partial_type_(PartialReducer::partial_type(descriptor.dtype)),
+      partial_type_(accumulator_of(descriptor.dtype)),
       block_elements_(elements_of_blocks(
           *slots_, longest_block(exchange, channel().size(), channel().layout().areas),
           descriptor.dtype)),

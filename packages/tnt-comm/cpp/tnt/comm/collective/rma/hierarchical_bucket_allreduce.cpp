@@ -81,7 +81,7 @@ Progress HierarchicalBucketAllreduce::do_advance() {
 bool HierarchicalBucketAllreduce::reduce_some() {
   if (exchange_.num_pushed() == exchange_.num_blocks()) return false;
   if (!slots_.have_all_posted(current())) return false;
-  const DType partial = PartialReducer::partial_type(dtype_);
+  const DType partial = accumulator_of(dtype_);
   const Range block = exchange_.block(exchange_.num_pushed());
   const std::size_t length = std::min(block.end - num_reduced_, kBytesPerTurn / size_of(partial));
   const auto& operands = slots_.operands(current(), chunk_.begin + num_reduced_);
@@ -96,7 +96,7 @@ bool HierarchicalBucketAllreduce::spread_some() {
   if (exchange_.num_done() == 0) return false;
   const std::size_t available = exchange_.block(exchange_.num_done() - 1).end;
   if (num_spread_ == available) return false;
-  const DType partial = PartialReducer::partial_type(dtype_);
+  const DType partial = accumulator_of(dtype_);
   const std::size_t length = std::min(available - num_spread_, kBytesPerTurn / size_of(partial));
   const Range elements{chunk_.begin + num_spread_, chunk_.begin + num_spread_ + length};
   on_host_.round(slots_.own_slot(current()) + elements.begin * size_of(dtype_),

@@ -13,13 +13,8 @@ constexpr std::size_t kBlockElements = 2048;  // stays in the first-level cache
 
 }  // namespace
 
-DType PartialReducer::partial_type(DType dtype) {
-  const bool is_half = dtype == DType::float16 || dtype == DType::bfloat16;
-  return is_half ? DType::float32 : dtype;
-}
-
 PartialReducer::PartialReducer(DType dtype, ReduceOp op, std::size_t max_sources)
-    : dtype_(dtype), reducer_(partial_type(dtype), op, max_sources), operands_(max_sources) {
+    : dtype_(dtype), reducer_(accumulator_of(dtype), op, max_sources), operands_(max_sources) {
   if (is_rounded()) widened_.assign(max_sources, std::vector<float>(kBlockElements));
 }
 

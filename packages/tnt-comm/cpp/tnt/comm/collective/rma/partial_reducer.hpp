@@ -11,11 +11,9 @@ namespace tnt::comm {
 /// Reduces a branch of the tree to a partial result that can be combined
 /// further, and turns the end result into the elements' own type. For 16-bit
 /// floats partial results are float32, so that they are rounded once; for all
-/// others they are what they are.
+/// others they are what they are (the partial type is accumulator_of() the type).
 class PartialReducer {
  public:
-  static DType partial_type(DType dtype);
-
   PartialReducer(DType dtype, ReduceOp op, std::size_t max_sources);
 
   /// dst (of the partial type) = tree over the sources (of the type).
@@ -26,7 +24,7 @@ class PartialReducer {
   void round(std::byte* dst, const std::byte* src, std::size_t count) const;
 
  private:
-  bool is_rounded() const { return partial_type(dtype_) != dtype_; }
+  bool is_rounded() const { return accumulator_of(dtype_) != dtype_; }
 
   DType dtype_;
   TreeReducer reducer_;
