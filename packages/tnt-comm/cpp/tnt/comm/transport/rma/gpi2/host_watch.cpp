@@ -10,7 +10,7 @@
 namespace tnt::comm {
 namespace {
 
-constexpr auto kLookInterval = std::chrono::milliseconds(100);
+constexpr auto kProbeInterval = std::chrono::milliseconds(100);
 constexpr auto kQuestionInterval = std::chrono::seconds(1);
 
 // A process that looks later than this did not get to run itself, and does not know
@@ -74,7 +74,7 @@ HostWatches::HostWatches(Gaspi& gaspi, PeerTable& peers, const std::vector<int>&
 void HostWatches::look() {
   const Clock::time_point now = Clock::now();
   if (now < next_look_) return;
-  next_look_ = now + kLookInterval;
+  next_look_ = now + kProbeInterval;
   for (Host& host : hosts_) look_at(host, now);
 }
 
