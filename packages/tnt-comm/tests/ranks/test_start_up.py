@@ -91,7 +91,7 @@ def test_blanks_and_the_case_of_words_do_not_matter(job_id: str) -> None:
         "TNT_STALL_S": ".5",
         "TNT_TRANSPORT": " SHM",
         "TNT_LOG_LEVEL": "info\t",
-        "TNT_ALLREDUCE_ALGORITHM": "Sliced ",
+        "TNT_ALLREDUCE_ALGORITHM": "Two_Shot ",
         "TNT_GPI2_LIBRARY": "",
         "TNT_GPI2_PORT": "64511",
         "TNT_RANK": " 0",

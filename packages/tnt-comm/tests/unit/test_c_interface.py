@@ -133,11 +133,11 @@ def test_sums_are_lent_and_returned_in_c(library: ctypes.CDLL) -> None:
     reducer = GradientReducer(
         FusionPlan([TensorSpec(str(n), "float32", n) for n in counts], 1 << 20)
     )
-    data, lease = ctypes.c_void_p(), ctypes.c_void_p()
+    data, view = ctypes.c_void_p(), ctypes.c_void_p()
 
     def lend(tensor: int) -> int:
         status = library.tnt_reducer_lend(
-            reducer.handle, tensor, ctypes.byref(data), ctypes.byref(lease)
+            reducer.handle, tensor, ctypes.byref(data), ctypes.byref(view)
         )
         return int(status)
 
@@ -145,7 +145,7 @@ def test_sums_are_lent_and_returned_in_c(library: ctypes.CDLL) -> None:
     values = [np.arange(n, dtype=np.float32) for n in counts]
     for tensor, array in enumerate(values):
         assert library.tnt_reducer_start(reducer.handle, tensor, array.ctypes.data, 3.0) == OK
-    assert (lend(1), data.value, lease.value) == (OK, None, None)  # small: not lent
+    assert (lend(1), data.value, view.value) == (OK, None, None)  # small: not lent
     assert library.tnt_reducer_finish(reducer.handle, 1, values[1].ctypes.data) == OK
     assert lend(0) == OK
     assert data.value is not None
@@ -155,7 +155,7 @@ def test_sums_are_lent_and_returned_in_c(library: ctypes.CDLL) -> None:
     assert lend(0) == USAGE  # lending finishes the tensor
     reducer.close()
     np.testing.assert_array_equal(lent, 3 * values[0])
-    library.tnt_reducer_return(lease)
+    library.tnt_reducer_return(view)
 
 
 def test_gatherers_of_python_work_in_c(library: ctypes.CDLL) -> None:

@@ -360,3 +360,34 @@ def optimizers_kept_by_a_second_compile(spoil: bool) -> dict[str, Any]:
         known.append([sum(o is optimizer for o in kept) for optimizer in optimizers])
     states = [np.asarray(v) for optimizer in optimizers for v in optimizer.variables]
     return {"known": known, "variables": [*map(np.asarray, model.get_weights()), *states]}
+
+
+class _Highest(keras.metrics.Metric):
+    """The largest prediction so far. To tell it from a sum takes samples of other values."""
+
+    def __init__(self) -> None:
+        super().__init__(name="highest")
+        self._highest = self.add_weight(name="highest", initializer="zeros")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self._highest.assign(keras.ops.maximum(self._highest, keras.ops.max(y_pred)))
+
+    def result(self) -> Any:
+        return self._highest + 0.0
+
+
+def weighted_counts(distributed: bool) -> list[float]:
+    """Results of a metric with a matrix of integers, as which Keras takes the weights."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(9, 6)).astype("float32")
+    weights = rng.random(9).astype("float32")
+    weights[5:] = 0
+    keras.utils.set_random_seed(1)
+    layers = [keras.Input((6,)), keras.layers.Dense(1, activation="sigmoid")]
+    model = keras.Sequential(layers)
+    if distributed:
+        model = tnt_keras.Model(model, probe="error")
+    iou = keras.metrics.BinaryIoU(name="iou")
+    model.compile("sgd", "binary_crossentropy", metrics=[_Highest()], weighted_metrics=[iou])
+    y = (x[:, :1] > 0.3).astype("int32")
+    return list(model.evaluate(x, y, sample_weight=2 * weights, batch_size=8, verbose=0))

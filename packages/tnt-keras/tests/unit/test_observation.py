@@ -64,3 +64,10 @@ def test_of_a_large_tensor_with_few_entries_these_are_kept():
     of_a_part[3] = 2
     assert np.count_nonzero(Observed.of(of_a_part, like=kept).entries) == 16
     assert len(Observed.of(of_a_part[:9], like=kept).entries) == 9 * 16
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [("int64", 2.0**63), ("int32", 2.0**31 - 1)])
+def test_sums_of_integers_have_a_limit(dtype, limit):
+    zero, one = array_of([0], dtype), array_of([1], dtype)
+    assert Observed.of_move(zero, one).limit == limit
+    assert Observed.of_move(zero.astype("float32"), one.astype("float32")).limit == np.inf

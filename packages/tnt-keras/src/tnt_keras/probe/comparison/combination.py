@@ -189,7 +189,8 @@ def _fit(
     adds_up_slices: bool | None,
 ) -> Fit:
     tolerance = tolerances.of(quantity, serial)
-    finite = np.isfinite(serial.entries)
+    # NaN becomes an integer of any size, whose sums depend on where they wrap around.
+    finite = np.isfinite(serial.entries) & ~(np.abs(candidates[Rule.SUM]) >= serial.limit)
     distances = {
         rule: _distance(values, serial.entries, finite) for rule, values in candidates.items()
     }
@@ -210,7 +211,7 @@ def _fit(
 
 
 def _distance(values: Array, serial: Array, finite: npt.NDArray[np.bool_]) -> float:
-    """Return the largest difference where the serial value is finite; inf if only that one is."""
+    """Return the largest difference where the serial value counts; inf if it alone is finite."""
     difference = np.abs(values - serial, where=finite, out=np.zeros_like(serial))
     return float(np.nan_to_num(difference, nan=np.inf, posinf=np.inf).max(initial=0.0))
 

@@ -72,6 +72,7 @@ class Observed:
             None.
         places: Where the entries lie in the flat tensor, if they were sampled.
         size: Of that tensor.
+        limit: Of integers, the size from which on their sums wrap around.
     """
 
     entries: Array
@@ -82,6 +83,7 @@ class Observed:
     indices: npt.NDArray[np.int64] | None = None
     places: npt.NDArray[np.int64] | None = None
     size: int = 0
+    limit: float = np.inf
 
     @classmethod
     def of(cls, value: Any, like: Observed | None = None) -> Observed:
@@ -126,7 +128,10 @@ class Observed:
             entries = last[places].astype(np.float64)
             move = entries - first[places].astype(np.float64)
         sizes = _largest(last), _largest(first)
-        return cls(move, _largest(moves), entries, *sizes, places=places, size=last.size)
+        limit = float(np.iinfo(last.dtype).max) if last.dtype.kind in "iu" else np.inf
+        return cls(
+            move, _largest(moves), entries, *sizes, places=places, size=last.size, limit=limit
+        )
 
     @classmethod
     def of_slices(cls, slices: Any, rows: npt.NDArray[np.int64]) -> Observed:

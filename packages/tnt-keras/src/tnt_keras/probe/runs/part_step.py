@@ -110,7 +110,8 @@ def _call(
 def _sum(name: str, value: NumpyArray, scale: NumpyArray) -> NumpyArray:
     summand = np.zeros_like(value) if scale == 0 else (value * scale).astype(value.dtype)
     parts = np.stack(_of_all_ranks(name, summand))
-    return np.asarray(parts.sum(axis=0, dtype=np.float64).astype(value.dtype).reshape(value.shape))
+    exact = value.dtype if value.dtype.kind in "iu" else np.float64  # integers wrap around
+    return np.asarray(parts.sum(axis=0, dtype=exact).astype(value.dtype).reshape(value.shape))
 
 
 def _rows(name: str, rows: NumpyArray, presence: NumpyArray) -> NumpyArray:

@@ -27,7 +27,7 @@ def make_reducer(threshold_bytes: int = 0, dtype: str = "float32") -> GradientRe
 
 def is_lent(array: np.ndarray) -> bool:
     """The base of a lent array is what gives its memory back to the reducer."""
-    return '"lease"' in repr(array.base)
+    return '"view"' in repr(array.base)
 
 
 def start_all(reducer: GradientReducer, value: float) -> None:
@@ -147,7 +147,7 @@ def test_the_borrower_may_write_and_pass_it_on(pool_of: Pools, size: int) -> Non
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_leases_outlive_the_reducer(pool_of: Pools, size: int) -> None:
+def test_lent_sums_outlive_the_reducer(pool_of: Pools, size: int) -> None:
     pool_of(size).run(check_leases_outlive_the_reducer)
 
 
