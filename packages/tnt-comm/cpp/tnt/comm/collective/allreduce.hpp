@@ -13,7 +13,7 @@ namespace tnt::comm {
 /// Allreduce of large messages, each rank reducing a part for all.
 ///
 /// *Private arrays* go through the slots, see TwoShotBlocks. Blocks:
-/// ceil(bytes / (n rooms)), two rounds each.
+/// ceil(bytes / (n pair slots)), two rounds each.
 ///
 /// *Arrays in shared regions*, if those of all members are: every rank reduces
 /// one chunk of the whole message out of all arrays and writes it to all
@@ -21,8 +21,8 @@ namespace tnt::comm {
 ///
 /// Which of the two it is, all ranks see from what all say at the first block,
 /// where a rank with shared arrays posts an empty slot. If there are some
-/// with private arrays as well, that block counts for nothing, and its block is
-/// done once more as the last one.
+/// with private arrays as well, the first block counts for nothing, and what it
+/// should have brought comes once more as the last one.
 class TwoShotAllreduce final : public StagedOperation {
  public:
   /// `out` may be `in`; both stay untouched by others until completion, unless

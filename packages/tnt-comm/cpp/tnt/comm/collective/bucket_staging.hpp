@@ -24,7 +24,7 @@ struct BucketLayout {
 };
 
 /// The slots of a bucket on all ranks, and what an allreduce does with them.
-/// The blocks are separate, so that algorithms can put something in between: a
+/// Its phases are separate, so that algorithms can put something in between: a
 /// hierarchical allreduce sends the reduced chunk through the network before it
 /// spreads it on the host.
 ///

@@ -11,8 +11,8 @@ namespace tnt::comm {
 
 /// Allreduce of private arrays through the slots of a network channel.
 ///
-/// Per block a *block* of the arrays, as long as the slots allow, is copied
-/// into the work area, exchanged (see Exchange for rounds and bytes) and copied
+/// Each block of the arrays, as long as the slots allow, is copied into the
+/// work area, exchanged (see Exchange for rounds and bytes) and copied
 /// out. With one block under way at a time a long array alternates between the
 /// network and the reduction; with several, a block is on the network while
 /// another one is reduced and a third one waits for the slowest rank, which is

@@ -16,7 +16,7 @@ namespace tnt::comm {
 /// host has is summed before it crosses the network, so that each byte crosses
 /// it once per host and not once per rank.
 ///
-/// Per block a block of the arrays:
+/// For each block of the arrays:
 ///   1. every rank copies it into its slot of the host;
 ///   2. rank i of a host reduces chunk i (1/q of the block) out of the slots
 ///      of the host, into registered memory;
@@ -29,7 +29,7 @@ namespace tnt::comm {
 /// the sum is the same as without levels. 16-bit floats cross the network as
 /// float32 and are rounded once, in 4; then any exchange will do.
 ///
-/// Blocks: ceil(bytes / block). Bytes that a rank sends over the network: those
+/// Blocks: ceil(bytes / longest block). Bytes that a rank sends over the network: those
 /// of the exchange among H for 1/q of the array.
 class HierarchicalAllreduce final : public RmaOperation {
  public:

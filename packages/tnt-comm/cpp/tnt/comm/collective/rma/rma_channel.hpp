@@ -29,8 +29,8 @@ struct RmaLayout {
 /// s uses slot s mod 2d (d: the depth) of every rank, and its notifications
 /// carry s+1. A rank begins s only after it has finished s-d.
 ///
-/// In a block of an allreduce, an allgather or a reduce_scatter every rank gets a
-/// message that depends on every other rank's having begun it, empty messages
+/// In a block of all collectives but a broadcast every rank gets a message that
+/// depends on every other rank's having begun it, empty messages
 /// included. So when a rank has finished s-d, all have begun s-d, and hence
 /// finished s-2d: nobody uses the slot of s-2d any more, neither to read what
 /// landed there nor to send from it, and block s may fill it, here and there.
