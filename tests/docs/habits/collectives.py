@@ -24,6 +24,7 @@ ZERO, ONE = of_rank(0), of_rank(1)
     "hvd.allgather(x)",
     "hvd.broadcast(x, root_rank=1)",
     "hvd.reducescatter(x, op=hvd.Sum)",
+    "hvd.alltoall(x)",
     "dist.all_reduce(x)",
 )
 def arrays_of_ranks_become_one(code):
@@ -35,6 +36,9 @@ def arrays_of_ranks_become_one(code):
         "np.concatenate(tnt.comm.allgather(x))": np.concatenate([ZERO, ONE]),
         "tnt.comm.broadcast(x, root=1)": ONE,
         "tnt.comm.reduce_scatter(x)": np.split(ZERO + ONE, 2)[tnt.get_rank()],
+        "tnt.comm.alltoall(x)": np.concatenate(
+            [np.split(x, 2)[tnt.get_rank()] for x in (ZERO, ONE)]
+        ),
     }
     np.testing.assert_array_equal(value(code, x=of_rank(tnt.get_rank())), expected[code])
 
