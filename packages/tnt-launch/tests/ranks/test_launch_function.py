@@ -297,13 +297,14 @@ def test_tracebacks_show_the_lines_of_a_notebooks_cell():
     assert 'line 2, in fail\n    raise LookupError("in a cell")\n' in str(caught.value.__cause__)
 
 
-def test_a_process_that_is_not_part_of_the_job_may_keep_its_output_open(tmp_path):
+def test_a_process_that_a_rank_leaves_behind_ends_with_the_job():
     def leave_one_behind():
         sleeper = subprocess.Popen(["sleep", "1000"], start_new_session=True)
         return sleeper.pid
 
     (pid,) = launch(leave_one_behind, n=1)
-    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 def test_the_job_ends_if_its_output_cannot_be_written():
