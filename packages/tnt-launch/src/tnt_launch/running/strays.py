@@ -50,6 +50,10 @@ class Strays:
 
     def reap(self) -> None:
         """Let those that have ended disappear, as the parent that they lost would have done."""
+        with contextlib.suppress(ChildProcessError):
+            # One look, before all processes of the host are asked for their parents.
+            if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                return
         for pid in set(children_of(os.getpid())) - self._others - set(self._ranks()):
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)

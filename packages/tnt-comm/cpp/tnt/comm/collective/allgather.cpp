@@ -17,10 +17,6 @@ Allgather::Allgather(std::shared_ptr<AbortState> abort_state, std::shared_ptr<Ch
       num_bytes_(descriptor.count * size_of(descriptor.dtype)),
       gathered_(std::move(gathered)) {}
 
-bool Allgather::is_receiver(int member) const {
-  return !traits_of(descriptor().kind).has_root || member == static_cast<int>(descriptor().root);
-}
-
 void Allgather::on_match() {
   std::size_t longest = 0;
   std::size_t end = 0;
@@ -33,7 +29,7 @@ void Allgather::on_match() {
     gathered_->ends.push_back(end);
   }
   // The one allocation that cannot happen earlier: only now the sizes are known.
-  if (is_receiver(channel().rank())) gathered_->blocks = RecycledMemory(end);
+  if (descriptor().is_root(channel().rank())) gathered_->blocks = RecycledMemory(end);
   const std::size_t slot = channel().slot_bytes();
   num_blocks = std::max<std::size_t>(1, (longest + slot - 1) / slot);
 }
@@ -45,7 +41,7 @@ void Allgather::copy_in(std::uint64_t index, std::byte* slot) {
 }
 
 void Allgather::copy_out(std::uint64_t index) {
-  if (!is_receiver(channel().rank())) return;
+  if (!descriptor().is_root(channel().rank())) return;
   const std::size_t offset = index * channel().slot_bytes();
   std::size_t block_begin = 0;
   for (int member = 0; member < channel().size(); ++member) {

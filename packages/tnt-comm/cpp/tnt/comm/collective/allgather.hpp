@@ -29,8 +29,6 @@ class Allgather final : public StagedOperation {
   void copy_out(std::uint64_t index) override;
 
  private:
-  bool is_receiver(int member) const;
-
   std::shared_ptr<GatherInput> in_;
   std::size_t num_bytes_;
   std::shared_ptr<Gathered> gathered_;

@@ -11,19 +11,15 @@ Alltoall::Alltoall(std::shared_ptr<AbortState> abort_state, std::shared_ptr<Chan
     : PartsOperation(std::move(abort_state), std::move(state), descriptor, std::move(parts), in),
       out_(static_cast<std::byte*>(out)) {}
 
-bool Alltoall::is_sender(int member) const {
-  return !traits_of(descriptor().kind).has_root || member == static_cast<int>(descriptor().root);
-}
-
 void Alltoall::copy_in(std::uint64_t index, std::byte* slot) {
-  if (is_sender(channel().rank())) PartsOperation::copy_in(index, slot);
+  if (descriptor().is_root(channel().rank())) PartsOperation::copy_in(index, slot);
 }
 
 void Alltoall::copy_out(std::uint64_t index) {
   const Range own = own_block(index);
   std::byte* part = out_;
   for (int member = 0; member < channel().size(); ++member) {
-    if (!is_sender(member)) continue;
+    if (!descriptor().is_root(member)) continue;
     if (own.size() > 0) {
       std::memcpy(part + own.begin * element_bytes(), for_this_rank(member, index),
                   own.size() * element_bytes());

@@ -20,8 +20,6 @@ class Alltoall final : public PartsOperation {
   void copy_out(std::uint64_t index) override;
 
  private:
-  bool is_sender(int member) const;
-
   std::byte* out_;
 };
 

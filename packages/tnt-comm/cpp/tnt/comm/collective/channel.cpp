@@ -1,11 +1,12 @@
 #include "tnt/comm/collective/channel.hpp"
-#include "tnt/comm/base/cache_line.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
 #include <utility>
+
+#include "tnt/comm/base/cache_line.hpp"
 
 namespace tnt::comm {
 

@@ -27,6 +27,11 @@ struct Descriptor {
   /// some may differ (see CollectiveTraits).
   bool matches(const Descriptor& other) const;
 
+  /// True for the root; where there is none, for every member.
+  bool is_root(int member) const {
+    return !traits_of(kind).has_root || member == static_cast<int>(root);
+  }
+
   /// Of this rank's contribution.
   std::uint64_t num_bytes() const { return count * size_of(dtype); }
 

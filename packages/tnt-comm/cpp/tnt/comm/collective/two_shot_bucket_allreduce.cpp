@@ -1,9 +1,9 @@
 #include "tnt/comm/collective/two_shot_bucket_allreduce.hpp"
-#include "tnt/comm/base/cache_line.hpp"
 
 #include <limits>
 #include <utility>
 
+#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/kernel/pack.hpp"
 #include "tnt/comm/transport/local/heap_segment.hpp"
 

@@ -1,6 +1,6 @@
 #include "tnt/comm/communicator/buckets.hpp"
-#include "tnt/comm/base/cache_line.hpp"
 
+#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/collective/chunks.hpp"
 #include "tnt/comm/collective/one_shot_bucket_allreduce.hpp"

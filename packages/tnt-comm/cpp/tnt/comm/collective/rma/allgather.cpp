@@ -1,10 +1,10 @@
 #include "tnt/comm/collective/rma/allgather.hpp"
-#include "tnt/comm/base/cache_line.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/base/memory_size.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
@@ -45,10 +45,6 @@ RmaAllgather::RmaAllgather(std::shared_ptr<AbortState> abort_state,
   shares_counts = true;
 }
 
-bool RmaAllgather::is_receiver(int member) const {
-  return !traits_of(descriptor().kind).has_root || member == static_cast<int>(descriptor().root);
-}
-
 void RmaAllgather::on_match() {
   std::size_t longest = 0;
   std::size_t end = 0;
@@ -61,7 +57,7 @@ void RmaAllgather::on_match() {
     gathered_->ends.push_back(end);
   }
   // The one allocation that cannot happen earlier: only now the sizes are known.
-  if (is_receiver(channel().rank())) gathered_->blocks = RecycledMemory(end);
+  if (descriptor().is_root(channel().rank())) gathered_->blocks = RecycledMemory(end);
   num_blocks = (longest + share_ - 1) / share_;
 }
 
@@ -76,12 +72,12 @@ void RmaAllgather::copy_in(std::uint64_t index) {
   const Range own = block(index, channel().rank());
   Schedule& schedule = schedules_[index % schedules_.size()];
   for (Message& message : schedule.rounds.front().sends) {
-    message.num_bytes = is_receiver(message.member) ? own.size() : 0;
+    message.num_bytes = descriptor().is_root(message.member) ? own.size() : 0;
   }
   if (own.size() == 0) return;
   const std::byte* source = in_->data() + index * share_;
   std::memcpy(slot(index) + channel().areas().work, source, own.size());
-  if (is_receiver(channel().rank())) {
+  if (descriptor().is_root(channel().rank())) {
     std::memcpy(gathered_->blocks.data() + own.begin, source, own.size());
   }
 }
@@ -91,7 +87,7 @@ const Schedule& RmaAllgather::schedule_of(std::uint64_t index) const {
 }
 
 void RmaAllgather::copy_out(std::uint64_t index) {
-  if (!is_receiver(channel().rank())) return;
+  if (!descriptor().is_root(channel().rank())) return;
   const std::byte* landing = slot(index) + channel().areas().landing;
   for (int member = 0; member < channel().size(); ++member) {
     const Range bytes = block(index, member);

@@ -44,8 +44,6 @@ class RmaAllgather final : public RmaOperation {
  private:
   Range block(std::uint64_t index, int member) const;  // of the result
 
-  bool is_receiver(int member) const;
-
   std::shared_ptr<GatherInput> in_;
   std::shared_ptr<Gathered> gathered_;
   std::size_t share_;

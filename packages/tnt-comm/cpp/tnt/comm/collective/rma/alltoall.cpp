@@ -13,10 +13,6 @@ RmaAlltoall::RmaAlltoall(std::shared_ptr<AbortState> abort_state,
                         descriptor, parts, in),
       out_(static_cast<std::byte*>(out)) {}
 
-bool RmaAlltoall::is_sender(int member) const {
-  return !traits_of(descriptor().kind).has_root || member == static_cast<int>(descriptor().root);
-}
-
 std::size_t RmaAlltoall::offset_of(int member) const {
   const Areas areas = channel().areas();
   const std::size_t area = member == channel().rank() ? areas.work : areas.landing;
@@ -32,7 +28,7 @@ void RmaAlltoall::copy_out(std::uint64_t index) {
   const Range bytes = own_block(index);
   std::byte* part = out_;
   for (int member = 0; member < channel().size(); ++member) {
-    if (!is_sender(member)) continue;
+    if (!descriptor().is_root(member)) continue;
     if (bytes.size() > 0) {
       std::memcpy(part + bytes.begin, slot(index) + offset_of(member), bytes.size());
     }

@@ -20,11 +20,10 @@ class RmaAlltoall final : public RmaPartsOperation {
 
  protected:
   void copy_in(std::uint64_t index) override;
-  bool sends() const override { return is_sender(channel().rank()); }
+  bool sends() const override { return descriptor().is_root(channel().rank()); }
   void copy_out(std::uint64_t index) override;
 
  private:
-  bool is_sender(int member) const;
   std::size_t offset_of(int member) const;  // in the landing area; this rank's own in the other
 
   std::byte* out_;

@@ -1,8 +1,8 @@
 #include "tnt/comm/collective/rma/arrival_report.hpp"
-#include "tnt/comm/base/cache_line.hpp"
 
 #include <utility>
 
+#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/base/partition.hpp"
 
 namespace tnt::comm {

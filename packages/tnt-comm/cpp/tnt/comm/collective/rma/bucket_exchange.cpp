@@ -1,9 +1,9 @@
 #include "tnt/comm/collective/rma/bucket_exchange.hpp"
-#include "tnt/comm/base/cache_line.hpp"
 
 #include <algorithm>
 #include <utility>
 
+#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/collective/rma/reduction_schedule.hpp"
 
 namespace tnt::comm {

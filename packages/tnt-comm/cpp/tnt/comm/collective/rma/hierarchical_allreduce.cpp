@@ -1,10 +1,10 @@
 #include "tnt/comm/collective/rma/hierarchical_allreduce.hpp"
-#include "tnt/comm/base/cache_line.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/collective/chunks.hpp"
 
 namespace tnt::comm {

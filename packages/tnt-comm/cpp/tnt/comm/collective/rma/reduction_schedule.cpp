@@ -1,8 +1,8 @@
 #include "tnt/comm/collective/rma/reduction_schedule.hpp"
-#include "tnt/comm/base/cache_line.hpp"
 
 #include <algorithm>
 
+#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/base/partition.hpp"
 
 namespace tnt::comm {

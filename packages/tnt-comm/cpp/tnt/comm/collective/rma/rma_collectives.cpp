@@ -1,8 +1,8 @@
 #include "tnt/comm/collective/rma/rma_collectives.hpp"
-#include "tnt/comm/base/cache_line.hpp"
 
 #include <utility>
 
+#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/collective/rma/allgather.hpp"
 #include "tnt/comm/collective/rma/allreduce.hpp"

@@ -1,5 +1,4 @@
 #include "tnt/comm/transport/shm/shm_segment.hpp"
-#include "tnt/comm/base/cache_line.hpp"
 
 #include <sys/mman.h>
 
@@ -7,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/fence.hpp"
 #include "tnt/comm/base/interrupt.hpp"
