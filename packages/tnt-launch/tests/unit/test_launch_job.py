@@ -9,7 +9,7 @@ import pytest
 from tnt_launch.output.report import first_failure
 from tnt_launch.output.router import OutputRouter
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
-from tnt_launch.running.job import GRACE_S, TERMINATE_S, Job
+from tnt_launch.running.job import GRACE_S, LEAVING_S, TERMINATE_S, Job
 from tnt_launch.running.signals import SignalInbox
 
 
@@ -87,6 +87,40 @@ def test_a_rank_that_ends_after_a_signal_is_not_to_blame_and_may_have_been_stopp
     assert job.ends[-1].was_ended
     assert job.ends[-1].was_stopped
     assert first_failure(job.ends).rank == 1
+
+
+TOLD = (
+    b"Traceback (most recent call last):\n"
+    b"RuntimeError: fit: Rank 0: a callback has raised an error on other ranks at the end\n"
+)
+OWN = b"Traceback (most recent call last):\nRuntimeError: no more disk\n"
+
+
+def test_the_others_wait_for_the_end_of_a_rank_that_has_printed_the_cause(job, agent):
+    job.on_output(1, "stderr", OWN)
+    job.on_output(0, "stderr", TOLD)
+    fail(job, agent, 0)
+    assert signals_until(job, agent, GRACE_S) == []
+    fail(job, agent, 1, exit_code=3)
+    assert signals_until(job, agent, GRACE_S + 1) == [signal.SIGTERM]
+    assert first_failure(job.ends).rank == 1
+    assert first_failure(job.ends).exit_code == 3
+
+
+def test_a_rank_that_has_printed_the_cause_and_does_not_end_is_ended(job, agent):
+    job.on_output(1, "stderr", OWN)
+    job.on_output(0, "stderr", TOLD)
+    fail(job, agent, 0)
+    assert signals_until(job, agent, LEAVING_S - 0.2) == []
+    assert signals_until(job, agent, LEAVING_S) == [signal.SIGTERM]
+    assert signals_until(job, agent, LEAVING_S + TERMINATE_S) == [signal.SIGTERM, signal.SIGKILL]
+
+
+def test_nobody_waits_for_a_traceback_where_the_cause_is_known(job, agent):
+    job.on_output(1, "stderr", OWN)
+    job.on_output(0, "stderr", OWN)
+    fail(job, agent, 0)
+    assert signals_until(job, agent, GRACE_S) == [signal.SIGTERM]
 
 
 @pytest.mark.parametrize(

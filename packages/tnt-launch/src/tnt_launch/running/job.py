@@ -8,9 +8,10 @@ import time
 from collections.abc import Sequence
 
 from tnt_launch.log import LOGGER
-from tnt_launch.output.report import RankEnd, exit_text
+from tnt_launch.output.report import RankEnd, exit_text, first_failure
 from tnt_launch.output.router import OutputRouter, Stream
 from tnt_launch.output.sink import Sink
+from tnt_launch.output.traceback_text import last_traceback
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Agent
 from tnt_launch.running.signals import ENDING, SignalInbox
@@ -21,13 +22,23 @@ GRACE_S = 1.5
 TERMINATE_S = 1.5
 """Time between SIGTERM and SIGKILL."""
 
+LEAVING_S = 10.0
+"""Time after the first failure that a rank has to end by itself after its own traceback.
+
+Python with TensorFlow takes seconds to end on a busy host. Ranks that were told of the error may
+end sooner, but the exit code of the job is that of the rank that raised it.
+"""
+
+_LOOK_AGAIN_S = 0.1
+
 
 class Job:
     """Watch all ranks of a job and end them together. Not thread-safe.
 
     After the first failure the other ranks have `GRACE_S`, then get SIGTERM, and `TERMINATE_S`
-    later SIGKILL. A signal to the launcher is passed on at once, followed by SIGTERM and SIGKILL; a
-    second one kills at once.
+    later SIGKILL. If all failures so far only tell of another rank, and a rank that has printed a
+    traceback still runs, the signals wait for its end, up to `LEAVING_S`. A signal to the launcher
+    is passed on at once, followed by SIGTERM and SIGKILL; a second one kills at once.
 
     Attributes:
         ends: Ends of ranks, in the order of time.
@@ -50,6 +61,7 @@ class Job:
         self._due_signals: list[tuple[float, int]] = []  # when to send which signal, in order
         self._signalled: dict[int, bool] = {}  # ranks that got a signal -> were they stopped
         self._is_ending = False
+        self._last_wait = 0.0  # until when signals may wait for a rank that is leaving
         self._has_given_up = False
         self._written: set[Sink] = set()
         selector.register(inbox, selectors.EVENT_READ, self._take_signals)
@@ -90,6 +102,7 @@ class Job:
         if end.has_failed and not self._is_ending:
             now = time.monotonic()
             self._begin_to_end()
+            self._last_wait = now + LEAVING_S
             self._due_signals = [
                 (now + GRACE_S, signal.SIGTERM),
                 (now + GRACE_S + TERMINATE_S, signal.SIGKILL),
@@ -172,6 +185,9 @@ class Job:
 
     def send_due_signals(self, now: float) -> None:
         """Send the ranks the signals whose time has come."""
+        if self._due_signals and self._due_signals[0][0] <= now and self._is_cause_leaving(now):
+            delay_s = now + _LOOK_AGAIN_S - self._due_signals[0][0]
+            self._due_signals = [(at + delay_s, number) for at, number in self._due_signals]
         while self._due_signals and self._due_signals[0][0] <= now:
             _, number = self._due_signals.pop(0)
             for agent in self._agents:
@@ -181,3 +197,13 @@ class Job:
                 agent.send_signal(number)
                 # A stopped process acts on a signal only when it is continued.
                 agent.send_signal(signal.SIGCONT)
+
+    def _is_cause_leaving(self, now: float) -> bool:
+        """Return whether a rank that is likely the cause is about to end by itself."""
+        first = first_failure(self.ends)
+        if self.interrupted_by is not None or now >= self._last_wait:
+            return False
+        if first is None or first.has_own_error or self._signalled:
+            return False
+        running = [rank for agent in self._agents for rank in agent.running()]
+        return any(last_traceback(self._router.last_errors(rank)) for rank in running)
