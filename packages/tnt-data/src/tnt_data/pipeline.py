@@ -11,6 +11,7 @@ from tnt_data.description.order import order_of
 from tnt_data.description.passes import find_irreproducible, passes_are_independent
 from tnt_data.description.rank_differences import find_differences
 from tnt_data.description.transformation import Transformation
+from tnt_data.elements.fingerprints import fingerprint_of
 from tnt_data.elements.row_split import check_rank
 from tnt_data.plan.explain import explain_plan
 from tnt_data.plan.report import report_plan, report_random_fingerprint
@@ -18,6 +19,7 @@ from tnt_data.plan.split import PICK_FROM_BYTES, plan_split
 from tnt_data.rank_dataset.rewrite import rewrite
 from tnt_data.rank_dataset.serial_part import Repairs
 from tnt_data.transformations.read import read_transformations
+from tnt_data.transformations.sources import some_rows
 
 _RESULTS = "_tnt_data_results"
 
@@ -80,6 +82,20 @@ class Pipeline:
             seeded: Whether shuffles without a seed get one, as `distribute` does.
         """
         return find_irreproducible(self._last, seeded=seeded)
+
+    def fingerprint_of_arrays(self, num_rows: int) -> int:
+        """Return a number by which ranks can compare the arrays that a dataset is made of. Local.
+
+        Texts do not count: names of files may differ from host to host.
+
+        Args:
+            num_rows: About how many rows to look at, spread over each array.
+
+        Returns:
+            64 bits, from the numbers that `from_tensor_slices` was given; 1 if there are none.
+        """
+        rows = [some_rows(one, num_rows) for one in self._last.walk()]
+        return int(fingerprint_of(rows))
 
     def distribute(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -75,6 +76,17 @@ def test_same_question_has_the_same_dataset_as_its_answer() -> None:
     assert tnt_data.distribute(dataset, 0, 2, seed=7) is first
     assert pipeline.distribute(0, 2, seed=8) is not first
     assert pipeline.distribute(1, 2, seed=7) is not first
+
+
+def test_arrays_of_two_pipelines_are_compared_by_a_number() -> None:
+    def fingerprint_of(array: np.ndarray, names: list[str]) -> int:
+        samples = Data.from_tensor_slices((array, names)).shuffle(3).batch(2)
+        return Pipeline(samples).fingerprint_of_arrays(2)
+
+    first = fingerprint_of(np.arange(4.0), ["a"] * 4)
+    assert fingerprint_of(np.arange(4.0), ["b"] * 4) == first
+    assert fingerprint_of(np.arange(4.0)[::-1], ["a"] * 4) != first
+    assert Pipeline(numbers()).fingerprint_of_arrays(2) == 1
 
 
 def test_wrong_use_has_the_errors_of_the_functions() -> None:

@@ -54,6 +54,17 @@ def fail_on_the_last_and_go_on(patience_s: float) -> str:
     return str(caught.value)
 
 
+def go_on_after_an_error_of_all_without_the_master() -> str:
+    """The error of rank 1, which goes on, when rank 0 has ended."""
+    with pytest.raises(TypeError, match="pickle"):
+        tnt_keras.broadcast_object(lambda: None)
+    if tnt_keras.is_master_rank():
+        raise RuntimeError("the master ends")
+    with pytest.raises(tnt_comm.PeerLostError) as caught:
+        _fit("mse")
+    return str(caught.value)
+
+
 def fail_and_save_in_the_end(patience_s: float, path: str) -> None:
     """A script that saves whatever happens."""
     failed_call.PATIENCE_S = patience_s

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -59,6 +59,26 @@ def _other_samples_on_rank_1() -> None:
     x, y = samples(20, seed=tnt_keras.get_rank())
     data = tf.data.Dataset.from_tensor_slices((x, y)).batch(5)
     classifier(True).fit(data, verbose=0, verify_inputs=True)
+
+
+def _batches_of_this_rank() -> Iterator[Any]:
+    x, y = samples(20, seed=tnt_keras.get_rank())
+    yield from ((x[i : i + 5], y[i : i + 5]) for i in range(0, 20, 5))
+
+
+def _other_batches_of_a_py_dataset() -> None:
+    class OfRank(Batches):
+        def _rows(self, rows: range) -> tuple[Any, ...]:
+            x, *others = super()._rows(rows)
+            return x + tnt_keras.get_rank(), *others
+
+    classifier(True).fit(OfRank(), shuffle=False, verbose=0)
+
+
+def losses_of_other_batches_on_purpose() -> list[float]:
+    """Losses of a training whose batches differ between ranks."""
+    model = classifier(True)
+    return model.fit(_batches_of_this_rank(), verbose=0, verify_inputs=False).history["loss"]
 
 
 def _other_order_in_the_second_epoch() -> None:
@@ -133,6 +153,10 @@ MISTAKES: dict[str, Callable[[], None]] = {
     "unequal own datasets of unknown length": _unequal_own_datasets_of_unknown_length,
     "unequal evaluation": _unequal_evaluation,
     "other samples on rank 1": _other_samples_on_rank_1,
+    "other batches of a generator": lambda: classifier(True).fit(
+        _batches_of_this_rank(), verbose=0
+    ),
+    "other batches of a PyDataset": _other_batches_of_a_py_dataset,
     "other order in the second epoch": _other_order_in_the_second_epoch,
     "look at a shuffled dataset": _look_at_a_shuffled_dataset_on_rank_1,
     "other arrays": lambda: fit_other_arrays(verify_inputs=True),

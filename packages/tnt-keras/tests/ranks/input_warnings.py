@@ -55,6 +55,18 @@ def fit_other_arrays(verify_inputs: bool = False) -> None:
     restarted(classifier, True).fit(x, y, batch_size=5, verbose=0, verify_inputs=verify_inputs)
 
 
+def _fit_other_arrays_of_a_dataset() -> None:
+    data = tf.data.Dataset.from_tensor_slices(samples(20, seed=tnt_keras.get_rank())).batch(5)
+    restarted(classifier, True).fit(data, verbose=0)
+
+
+def _fit_with_another_learning_rate() -> None:
+    model = restarted(classifier, True)
+    model.optimizer.learning_rate = 0.125 * (1 + tnt_keras.get_rank())
+    model.fit(Batches(), shuffle=False, verbose=0)
+    assert float(model.optimizer.learning_rate) == 0.125
+
+
 def _fit_own_samples() -> None:
     x, y = samples(4)
     data = tf.data.Dataset.from_tensor_slices((x, y)).batch(2)
@@ -70,6 +82,8 @@ def _fit_twice(data: Any) -> None:
 
 SUSPICIOUS: dict[str, Callable[[], Any]] = {
     "other arrays": fit_other_arrays,
+    "other arrays of a dataset": _fit_other_arrays_of_a_dataset,
+    "another learning rate": _fit_with_another_learning_rate,
     "random PyDataset": lambda: restarted(classifier, True).fit(
         RandomBatches(), shuffle=False, verbose=0
     ),

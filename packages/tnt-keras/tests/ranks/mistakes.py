@@ -94,6 +94,26 @@ def _different_models() -> None:
     model.fit(batches_of(), verbose=0)
 
 
+def _fit_with(optimizer: keras.optimizers.Optimizer) -> None:
+    model = tnt_keras.Model(keras.Sequential([keras.Input((10,)), keras.layers.Dense(3)]))
+    model.compile(optimizer, "sparse_categorical_crossentropy")
+    model.fit(batches_of(), verbose=0)
+
+
+def _schedule_of_this_rank() -> None:
+    rate = 0.125 * (1 + tnt_keras.get_rank())
+    schedule = keras.optimizers.schedules.ExponentialDecay(rate, 5, 0.5)
+    _fit_with(keras.optimizers.Adam(schedule))
+
+
+def _clipping_of_this_rank() -> None:
+    _fit_with(keras.optimizers.SGD(clipnorm=1.0 + tnt_keras.get_rank()))
+
+
+def _optimizer_of_this_rank() -> None:
+    _fit_with([keras.optimizers.SGD, keras.optimizers.Adam][tnt_keras.get_rank()]())
+
+
 def _custom_loop() -> None:
     model = classifier(True)
     model.optimizer.apply(
@@ -213,6 +233,9 @@ MISTAKES = {
     "step of an object": _step_of_an_object,
     "apply of an object": _apply_of_an_object,
     "checkpoint of the master": _checkpoint_of_the_master,
+    "other schedule": _schedule_of_this_rank,
+    "other clipping": _clipping_of_this_rank,
+    "other optimizer": _optimizer_of_this_rank,
     "different models": _different_models,
     "custom loop": _custom_loop,
     "drifting rank": _drifting_rank,

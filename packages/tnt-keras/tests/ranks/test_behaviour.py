@@ -198,12 +198,10 @@ def test_xla_is_turned_off_with_a_warning(pool_of: Any) -> None:
     assert "jit_compile=True" in messages[0]
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
 def test_metrics_that_count_in_integers_are_those_of_the_serial_run(
     size: int, pool_of: Any
 ) -> None:
-    expected = pool_of(size).run(behaviours.weighted_counts, False)
-    for one, serial in zip(
-        pool_of(size).run(behaviours.weighted_counts, True), expected, strict=True
-    ):
-        np.testing.assert_allclose(one, serial, rtol=1e-6)
+    [expected] = pool_of(1).run(behaviours.weighted_counts, False)
+    for result in pool_of(size).run(behaviours.weighted_counts, True):
+        np.testing.assert_allclose(result, expected, rtol=1e-6)

@@ -26,6 +26,17 @@ from tnt_comm.testing import observe_ranks
         ("step of an object", "ValueError", ["`predict_step` was set on the object", "class"]),
         ("apply of an object", "ValueError", ["`apply` was set on the object", "class"]),
         ("checkpoint of the master", "ValueError", ["Rank 1", "`ModelCheckpoint`", "All ranks"]),
+        (
+            "other schedule",
+            "ValueError",
+            ["learning_rate of the optimizer", "0.125", "0.25", "rank 1"],
+        ),
+        (
+            "other clipping",
+            "ValueError",
+            ["the clipnorm of the optimizer is 1.0 on rank 0 and 2.0"],
+        ),
+        ("other optimizer", "ValueError", ["the class of the optimizer is SGD on rank 0 and Adam"]),
         ("different models", "ValueError", ["head", "(10, 3)", "(10, 4)", "rank 1"]),
         ("custom loop", "RuntimeError", ["train_step"]),
         ("derived log", "ValueError", ["'perplexity'", "metric.result()"]),

@@ -29,6 +29,15 @@ def test_a_rank_whose_step_failed_alone_cannot_go_on_and_the_others_are_told():
     assert " (InvalidArgumentError), of group 'world'" in told
 
 
+def test_a_rank_that_is_lost_after_an_error_of_all_is_told_as_lost():
+    function = failed_steps.go_on_after_an_error_of_all_without_the_master
+    master, other = observe_ranks(function, 2, env=ENVIRONMENT, timeout_s=200, grace_s=60)
+    assert "the master ends" in master.error
+    assert "not on all" not in other.value
+    assert "rank 0" in other.value
+    assert "broadcast_object from failed_steps.py" in other.value
+
+
 def test_the_first_error_is_shown_when_the_script_saves_in_the_end(tmp_path: Path):
     env = {**ENVIRONMENT, "TNT_PROBE": "off"}
     path = str(tmp_path / "model.keras")

@@ -218,9 +218,31 @@ def test_different_data_are_noticed_when_inputs_are_verified(mistake: str, prelo
 
 
 @pytest.mark.parametrize(
+    "mistake",
+    [
+        "other batches of a generator",
+        pytest.param("other batches of a PyDataset", marks=pytest.mark.thorough),
+    ],
+)
+def test_different_batches_of_python_code_are_noticed_by_default(
+    mistake: str, preloaded: Any
+) -> None:
+    results = errors_of_ranks(preloaded, input_mistakes.error_of, mistake)
+    assert any("read different data in one step" in text for _, text in results), results
+    assert all(kind in ("ValueError", "PeerLostError") for kind, _ in results), results
+
+
+def test_batches_that_differ_on_purpose_are_taken_as_they_are(pool_of: Any) -> None:
+    first, second = pool_of(2).run(input_mistakes.losses_of_other_batches_on_purpose)
+    assert first == second
+
+
+@pytest.mark.parametrize(
     ("case", "words"),
     [
         ("other arrays", "arrays of ranks [1] differ"),
+        ("other arrays of a dataset", "arrays of ranks [1] differ"),
+        ("another learning rate", "All ranks go on with that of rank 0"),
         ("random PyDataset", "Python code of RandomBatches draws random numbers"),
         ("random generator", "Python code of _random_generator draws random numbers"),
         ("own samples", "`verify_inputs` has no effect"),

@@ -50,6 +50,13 @@ def test_a_call_in_the_scope_of_a_strategy_is_refused(name: str) -> None:
     model.fit(X, Y, verbose=0)
 
 
+def test_a_step_function_in_the_scope_of_a_strategy_is_refused() -> None:
+    step = tnt_keras.function(lambda x: x)
+    strategy = tf.distribute.MirroredStrategy(["cpu:0"])
+    with strategy.scope(), pytest.raises(RuntimeError, match="leave the strategy and its scope"):
+        step(tf.zeros(2))
+
+
 def test_another_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")

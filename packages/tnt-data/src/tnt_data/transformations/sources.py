@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tnt_data.description.transformation import Kind, Trait
+import tensorflow as tf
+
+from tnt_data.description.transformation import Kind, Trait, Transformation
+from tnt_data.tensorflow_private import InspectedDataset
 from tnt_data.transformations.dataset_class import DatasetClass
 
 CLASSES = (
@@ -11,3 +14,17 @@ CLASSES = (
     DatasetClass("TensorDataset", "from_tensors", Kind.SOURCE),
     DatasetClass("SparseTensorSliceDataset", "from_sparse_tensor_slices", Kind.SOURCE),
 )
+
+
+def some_rows(source: Transformation, num_rows: int) -> list[tf.Tensor]:
+    """Return rows of the numbers that `from_tensor_slices` was given; of others none. Local.
+
+    Args:
+        source: Any transformation.
+        num_rows: How many rows of each array to return, or up to twice as many.
+    """
+    if Trait.IN_MEMORY not in source.traits:
+        return []
+    arrays = InspectedDataset(source.dataset).argument("tensors", ())
+    numbers = [array for array in arrays if array.dtype not in (tf.string, tf.variant)]
+    return [array[:: max(1, array.shape[0] // num_rows)] for array in numbers]

@@ -60,11 +60,17 @@ def settle_failure() -> None:
             label=f"{failure.call}: after an error",
             caller=f"{failure.caller} ({failure.kind})",  # few words have room
         )
-    except (tnt_comm.CommTimeoutError, tnt_comm.PeerLostError) as error:
-        raise type(error)(
+    except tnt_comm.CommTimeoutError as error:
+        raise tnt_comm.CommTimeoutError(
             f"rank {get_rank()}: {failure.call} from {failure.caller} has failed on this rank and "
             f"not on all, so that others wait for it: {failure.kind}: {failure.message}. Let such "
             f"an error end the rank instead of going on. ({error})"
+        ) from None
+    except tnt_comm.PeerLostError as error:
+        raise tnt_comm.PeerLostError(
+            f"{error} (On this rank, {failure.call} from {failure.caller} had failed before: "
+            f"{failure.kind}: {failure.message}. If it failed on some ranks only, that is why "
+            "others have ended: let such an error end the rank instead of going on.)"
         ) from None
 
 

@@ -62,7 +62,8 @@ class InputArguments:
         micro_batch_size: Samples of each rank in a step, if the user asked for a number.
         distribute: False if each rank is given samples of its own.
         steps: Steps of an epoch, None for all there are.
-        verify: Whether ranks compare what they read.
+        verify: Whether ranks compare what they read: all of it, nothing, or (None) some rows of
+            what Python code makes, unless it draws random numbers.
         needs_equal_steps: Whether ranks with samples of their own need the same number of steps.
             They do not in `predict`, where no rank waits for another.
         keywords: What the arguments are called in the user's script.
@@ -75,7 +76,7 @@ class InputArguments:
     micro_batch_size: int | None = None
     distribute: bool = True
     steps: int | None = None
-    verify: bool = False
+    verify: bool | None = None
     needs_equal_steps: bool = True
     keywords: Keywords = TRAINING
 

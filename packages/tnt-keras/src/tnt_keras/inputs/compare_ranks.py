@@ -83,7 +83,7 @@ def require_same_pipeline(
         raise DifferentInputError(f"{error} {cause}".rstrip()) from None
 
 
-def compare_input_arrays(arrays: Arrays, verify: bool) -> None:
+def compare_input_arrays(arrays: Arrays, verify: bool | None) -> None:
     """Compare the arrays of ranks: some of their rows, or all if the user wants it. Collective.
 
     Args:
@@ -94,7 +94,19 @@ def compare_input_arrays(arrays: Arrays, verify: bool) -> None:
         DifferentInputError: On all ranks, if `verify` and the arrays differ; else there is a
             warning.
     """
-    own = arrays.fingerprint(None if verify else _COMPARED_ROWS)
+    _compare_arrays(arrays.fingerprint(None if verify else _COMPARED_ROWS), bool(verify))
+
+
+def compare_arrays_of_dataset(pipeline: tnt_data.Pipeline) -> None:
+    """Compare some rows of the arrays that a dataset is made of, with a warning. Collective.
+
+    Args:
+        pipeline: The dataset of global batches or samples.
+    """
+    _compare_arrays(pipeline.fingerprint_of_arrays(_COMPARED_ROWS), is_error=False)
+
+
+def _compare_arrays(own: int, is_error: bool) -> None:
     of_ranks = allgather("samples of arrays", str(own).encode())
     others = [rank for rank, number in enumerate(of_ranks) if number != of_ranks[MASTER_RANK]]
     if not others:
@@ -104,7 +116,7 @@ def compare_input_arrays(arrays: Arrays, verify: bool) -> None:
         "so that some samples are used twice and others not at all. Make them alike on all ranks, "
         "with seeds for all that is random."
     )
-    if verify:
+    if is_error:
         raise DifferentInputError(text)
     logger.warning(text)
 

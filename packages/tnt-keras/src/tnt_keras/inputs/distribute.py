@@ -17,6 +17,7 @@ from tnt_keras.inputs.class_weights import (
     class_weights_of,
 )
 from tnt_keras.inputs.compare_ranks import (
+    compare_arrays_of_dataset,
     compare_input_arrays,
     require_same_number_of_steps,
     require_same_pipeline,
@@ -83,6 +84,7 @@ def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> Dis
     if get_size() > 1:
         batch_size = _global_batch_size(pipeline, given)
         require_same_pipeline(pipeline, str(given.x.element_spec), batch_size, given.keywords)
+        compare_arrays_of_dataset(pipeline)
     return _share(pipeline, given, [], SEED, weights)
 
 
@@ -112,7 +114,7 @@ def _distribute_arrays(
     if seeds is None:
         return _share(pipeline, given, functions, seed)
     rank, size = get_rank(), get_size()
-    parts = tnt_data.slice_batches(positions, rank, size, given.verify and size > 1)
+    parts = tnt_data.slice_batches(positions, rank, size, bool(given.verify) and size > 1)
     local = map_micro_batches(parts, functions)
     return _with_traits(_distributed(local, given, given.array_batch_size), pipeline, seeded=True)
 
@@ -136,7 +138,7 @@ def _share(
         get_size(),
         micro_batch_size=given.micro_batch_size,
         seed=seed,
-        fingerprint=given.verify and get_size() > 1,
+        fingerprint=bool(given.verify) and get_size() > 1,
     )
     local = map_micro_batches(local, functions)
     data = _distributed(local, given, _global_batch_size(pipeline, given), weights)

@@ -3,11 +3,12 @@
 Keras reads the batches, so that workers and epochs are as the user wants them. What it reads is
 then changed to this rank's part. Ranks compare in each step which batch it is that they have, since
 Keras does not promise an order: batches that workers have made too early for an epoch, for example,
-are used in the next one.
+are used in the next one. They also compare some of its rows, if the code draws no random numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -31,9 +32,10 @@ from tnt_keras.inputs.py_dataset import (
 from tnt_keras.keras_hooks.private import ChangedInput
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.local_batch import CheckedBatch
+from tnt_keras.step.local_batch import CheckedBatch, num_rows, rows_at
 
 _FACTOR = 31
+_COMPARED_ROWS = 8  # of a batch, or a few more: next to nothing to read
 
 
 def distribute_python_input(
@@ -88,8 +90,7 @@ def _share_generator(given: InputArguments, class_weight: ClassWeight) -> Change
 
     def micro_batches(whole: tf.data.Dataset) -> tf.data.Dataset:
         whole = tnt_data.without_prefetch(whole)  # the reader reads ahead
-        parts = tnt_data.slice_batches(whole, get_rank(), get_size(), given.verify)
-        return map_batches(parts, [CheckedBatch])
+        return _slice(whole, given, lambda batch: (batch, tf.constant(0, tf.int64)))
 
     return ChangedInput(
         batches_of(given.x, reader),
@@ -102,18 +103,17 @@ def _share_generator(given: InputArguments, class_weight: ClassWeight) -> Change
 def _share_py_dataset(
     given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
 ) -> ChangedInput:
-    rank, size = get_rank(), get_size()
     if makes_rows(given.x):
-        rows = RankRowsPyDataset(given.x, shuffle, seed, rank, size)
+        rows = RankRowsPyDataset(given.x, shuffle, seed, get_rank(), get_size())
         return ChangedInput(rows, class_weight, _rows_to_micro_batches)
     return ChangedInput(
         NumberedPyDataset(given.x, shuffle, seed),
         class_weight,
-        lambda whole: _slice_numbered(whole, rank, size, given.verify),
+        lambda whole: _slice(whole, given, _split_number),
     )
 
 
-def _warn(batches: Any, verify: bool) -> None:
+def _warn(batches: Any, verify: bool | None) -> None:
     """Warn of code that may give ranks different samples, where these are not compared."""
     name = getattr(batches, "__name__", type(batches).__name__)
     if verify and makes_rows(batches):
@@ -144,19 +144,41 @@ def _rows_to_micro_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return map_batches(dataset, [micro_batch])
 
 
-def _slice_numbered(
-    dataset: tf.data.Dataset, rank: int, size: int, verify: bool
+def _split_number(element: Any) -> tuple[Any, tf.Tensor]:
+    batch, numbers = split_numbers(element)
+    return batch, numbers[0, 0]
+
+
+def _slice(
+    dataset: tf.data.Dataset,
+    given: InputArguments,
+    split: Callable[[Any], tuple[Any, tf.Tensor]],
 ) -> tf.data.Dataset:
-    """Cut this rank's micro-batches out of the global batches of a `NumberedPyDataset`."""
+    """Cut this rank's micro-batches out of global batches, with a number that ranks compare.
+
+    With the number k of a batch and its fingerprint f, which is 0 if it is not computed, that is
+    31 f + k (mod 2^64); f + k where f is that of some rows.
+    """
+    of_some_rows = given.verify is None and not draws_random_numbers(given.x)
 
     def with_number(element: Any) -> dict[str, Any]:
-        batch, numbers = split_numbers(element)
-        return {"batch": batch, "number": numbers[0, 0]}
+        batch, number = split(element)
+        if of_some_rows:
+            number += _fingerprint_of_some_rows(batch)
+        return {"batch": batch, "number": number}
 
     def without_number(part: tnt_data.MicroBatch) -> CheckedBatch:
         fingerprint = part.fingerprint * _FACTOR + part.data["number"]
         return CheckedBatch(part._replace(data=part.data["batch"], fingerprint=fingerprint))
 
     numbered = map_batches(dataset, [with_number])
-    parts = tnt_data.slice_batches(numbered, rank, size, verify)
+    parts = tnt_data.slice_batches(numbered, get_rank(), get_size(), bool(given.verify))
     return map_batches(parts, [without_number])
+
+
+def _fingerprint_of_some_rows(batch: Any) -> tf.Tensor:
+    """Return the fingerprint of every k-th row of a batch of N, k = max(1, N // 8)."""
+    size = num_rows(batch)
+    rows = tf.range(0, size, tf.maximum(size // _COMPARED_ROWS, 1))
+    leaves = [leaf for leaf in tf.nest.flatten(batch) if leaf is not None and leaf.shape.rank != 0]
+    return tnt_data.fingerprint_of([rows_at(leaf, rows) for leaf in leaves])

@@ -23,6 +23,7 @@ from tnt_keras.model.model import Model
 from tnt_keras.probe.samples.first_samples import take_rows
 from tnt_keras.process.environment import PROBES
 from tnt_keras.process.log import logger
+from tnt_keras.process.other_distribution import check_no_strategy
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.context import is_inside_step
 from tnt_keras.step.local_batch import CheckedBatch, num_rows
@@ -67,7 +68,10 @@ class StepFunction:
         Returns:
             What the function returns, of the global batch and equal on all ranks.
         """
-        if get_size() == 1 or is_inside_step():
+        if is_inside_step():
+            return self._function(*args, **kwargs)
+        check_no_strategy(self._name)
+        if get_size() == 1:
             return self._function(*args, **kwargs)
         if tf.inside_function():
             raise RuntimeError(

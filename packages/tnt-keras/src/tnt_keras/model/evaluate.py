@@ -31,7 +31,7 @@ class Evaluating(MixinBase):
         *,
         tnt_micro_batch_size: int | None = None,
         tnt_distribute_dataset: bool = True,
-        verify_inputs: bool = False,
+        verify_inputs: bool | None = None,
         **kwargs: Any,
     ) -> Any:
         """Evaluate on all ranks together, otherwise as `keras.Model.evaluate`. Collective.
@@ -90,7 +90,7 @@ class Evaluating(MixinBase):
         *,
         tnt_micro_batch_size: int | None = None,
         tnt_distribute_dataset: bool = True,
-        verify_inputs: bool = False,
+        verify_inputs: bool | None = None,
     ) -> Any:
         """Predict on all ranks together, otherwise as `keras.Model.predict`. Collective.
 

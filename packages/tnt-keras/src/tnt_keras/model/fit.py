@@ -64,7 +64,7 @@ class Fitting(MixinBase):
         tnt_validation_micro_batch_size: int | None = None,
         tnt_distribute_dataset: bool = True,
         tnt_distribute_validation_dataset: bool = True,
-        verify_inputs: bool = False,
+        verify_inputs: bool | None = None,
     ) -> keras.callbacks.History:
         """Train on all ranks together, otherwise as `keras.Model.fit`. Collective.
 
@@ -94,8 +94,9 @@ class Fitting(MixinBase):
             tnt_distribute_dataset: False if each rank gives samples of its own, which are not
                 shared any more. All ranks must have the same number of steps.
             tnt_distribute_validation_dataset: The same for `validation_data`.
-            verify_inputs: Whether ranks compare in each step what they have read, so that no sample
-                is used twice and none is missing. It costs a little in each step.
+            verify_inputs: True if ranks compare in each step what they have read, so that no sample
+                is used twice and none is missing, which costs a little; False if not. By default
+                they compare some rows of each batch that Python code makes without random numbers.
 
         Returns:
             The history, equal on all ranks.

@@ -42,8 +42,8 @@ _NO_WEIGHT = (
 )
 OTHER_DATA = (
     "Ranks have read different data in one step, so that some samples are used twice and others "
-    "not at all. Do all build the same pipeline, with seeds for all that is random? Ranks that "
-    "differ from rank 0:"
+    "not at all. Do all build the same pipeline, with seeds for all that is random? (`fit` with "
+    "`verify_inputs=False` takes what differs on purpose.) Ranks that differ from rank 0:"
 )
 
 

@@ -18,6 +18,7 @@ from tnt_keras.collectives.replicas import compare_arrays, first_difference
 from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
 from tnt_keras.process.rank import MASTER_RANK, get_rank
+from tnt_keras.step.optimizer_settings import require_same_optimizers
 from tnt_keras.step.rank_draws import CommonSeeds
 
 _NAME_ON_MASTER_RANK = "_tnt_name"
@@ -47,9 +48,10 @@ def synchronize(model: keras.Model) -> None:
         model: A built model.
 
     Raises:
-        DifferentInputError: On all ranks, if the models differ in structure; names the first
-            difference.
+        DifferentInputError: On all ranks, if the models differ in structure, or optimizers in
+            their settings; names the first difference.
     """
+    require_same_optimizers(model._tnt_communication.optimizers)
     variables = [*replicated_variables(model), *seed_states(model), *states_of_generators(model)]
     of_metrics = [variable for metric in model.metrics for variable in metric.variables]
     _check_same_structure([*variables, *of_metrics])
