@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
-import shutil
 import tempfile
 from collections.abc import Callable
 
@@ -70,6 +70,7 @@ def write_here(
     Raises:
         FileExistsError: If the file exists and `overwrite` is False.
         FileNotFoundError: If its folder does not exist and is not made.
+        IsADirectoryError: If a folder has the name of a file.
         OSError: If it cannot be written.
     """
     if path.exists() and not overwrite:
@@ -85,8 +86,32 @@ def write_here(
             error.args = (str(error).replace(folder, str(path.parent)),)
             raise
         # The named file comes last: it may refer to others (shards of weights).
-        for source in sorted(pathlib.Path(folder).iterdir(), key=lambda p: p.name == path.name):
-            target = path.parent / source.name
-            if target.is_dir():
-                shutil.rmtree(target)
-            os.replace(source, target)
+        sources = sorted(pathlib.Path(folder).iterdir(), key=lambda p: p.name == path.name)
+        for source in sources:
+            _require_no_folder(path.parent / source.name, instead_of=source)
+        for source in sources:
+            _move(source, path.parent / source.name)
+
+
+def _require_no_folder(target: pathlib.Path, instead_of: pathlib.Path) -> None:
+    if target.is_dir() and not instead_of.is_dir():
+        raise IsADirectoryError(
+            errno.EISDIR, "A folder has the name of the file to write, and is kept", str(target)
+        )
+
+
+def _move(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Put a file or folder in its place; what else is in a folder of that name stays there."""
+    if not target.is_dir():
+        os.replace(source, target)
+    elif _below(target) <= _below(source) and not target.is_symlink():
+        os.rename(target, source.with_name(f".{source.name}.replaced"))
+        os.rename(source, target)
+    else:
+        for inner in sorted(source.iterdir(), key=pathlib.Path.is_file):
+            _require_no_folder(target / inner.name, instead_of=inner)
+            _move(inner, target / inner.name)
+
+
+def _below(folder: pathlib.Path) -> set[pathlib.Path]:
+    return {path.relative_to(folder) for path in folder.rglob("*")}
