@@ -24,7 +24,23 @@ INCLUDES: dict[str, set[str]] = {
     "bindings": {"base", "trace", "communicator", "reducer", "capi"},
 }
 
-INCLUDE = re.compile(r'^\s*#\s*include\s*["<]tnt/comm/(\w+)/', re.MULTILINE)
+# Likewise the folders inside of `transport`: another engine is a folder beside `gpi2`.
+TRANSPORTS: dict[str, set[str]] = {
+    "transport": set(),
+    "transport/local": {"transport"},
+    "transport/shm": {"transport", "transport/local"},
+    "transport/rma": {"transport", "transport/local"},
+    "transport/rma/gpi2": {"transport", "transport/rma"},
+    "transport/hierarchical": {
+        "transport",
+        "transport/local",
+        "transport/shm",
+        "transport/rma",
+        "transport/rma/gpi2",
+    },
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]tnt/comm/([\w/]+)/\w+\.h', re.MULTILINE)
 
 
 def layer_of(path: Path) -> str:
@@ -45,9 +61,23 @@ def check_includes(root: Path) -> Iterator[str]:
         if layer not in INCLUDES:
             yield f"{where}: no row for layer {layer!r} in tools/check_layers.py"
             continue
-        for included in sorted(set(INCLUDE.findall(path.read_text(encoding="utf-8")))):
+        folders = sorted(set(INCLUDE.findall(path.read_text(encoding="utf-8"))))
+        for included in sorted({folder.split("/")[0] for folder in folders}):
             if included not in INCLUDES[layer] | {layer}:
                 yield f"{where}: layer {layer} must not include layer {included}"
+        if layer == "transport":
+            yield from check_transport(where, path.relative_to(sources / "tnt/comm"), folders)
+
+
+def check_transport(where: Path, path: Path, folders: list[str]) -> Iterator[str]:
+    """Yield one sentence for every include of a folder of `transport` that its table forbids."""
+    own = path.parent.as_posix()
+    if own not in TRANSPORTS:
+        yield f"{where}: no row for folder {own!r} in tools/check_layers.py"
+        return
+    for folder in folders:
+        if folder in TRANSPORTS and folder not in TRANSPORTS[own] | {own}:
+            yield f"{where}: {own} must not include {folder}"
 
 
 def main(arguments: list[str] | None = None) -> int:

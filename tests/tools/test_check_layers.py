@@ -40,3 +40,19 @@ def test_the_table_of_layers_has_no_cycle():
         assert lowest, f"these layers need each other: {sorted(remaining)}"
         for layer in lowest:
             del remaining[layer]
+
+
+def test_what_engines_share_knows_none_of_them(tmp_path: Path) -> None:
+    source = '#include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"\n'
+    write(tmp_path / "packages/tnt-comm/cpp/tnt/comm/transport/rma/mailbox.hpp", source)
+    write(tmp_path / "packages/tnt-comm/cpp/tnt/comm/transport/hierarchical/join.cpp", source)
+    assert list(check_layers.check_includes(tmp_path)) == [
+        "packages/tnt-comm/cpp/tnt/comm/transport/rma/mailbox.hpp: transport/rma must not include"
+        " transport/rma/gpi2"
+    ]
+
+
+def test_a_new_folder_of_transports_needs_a_row(tmp_path: Path) -> None:
+    write(tmp_path / "packages/tnt-comm/cpp/tnt/comm/transport/rma/pigeons/fly.cpp", "")
+    (violation,) = check_layers.check_includes(tmp_path)
+    assert "no row for folder 'transport/rma/pigeons'" in violation

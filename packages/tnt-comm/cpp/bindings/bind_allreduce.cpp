@@ -7,12 +7,9 @@
 #include <exception>
 #include <new>
 
+#include "arrays.hpp"
 #include "bindings.hpp"
-#include "errors.hpp"
-#include "interrupt.hpp"
-#include "plain_array.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "user_line.hpp"
 
 namespace py = pybind11;
 

@@ -1,11 +1,16 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "arrays.hpp"
 #include "bindings.hpp"
-#include "interrupt.hpp"
+#include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "user_line.hpp"
+#include "tnt/comm/communicator/shared_array.hpp"
 
 namespace py = pybind11;
 
@@ -26,40 +31,53 @@ std::size_t count_of(const py::array& array) {
 // Whoever is going to wait runs the operation right here, unlocked. Starting
 // alone takes a lock for a moment only, so it keeps the GIL.
 template <typename Function>
-RequestPtr start(bool will_wait, Function&& function) {
-  if (!will_wait) return function(Driver::engine);
+RequestPtr start(bool will_wait, const std::string& label, const std::string& caller,
+                 Function&& function) {
+  const CallLabel named{label, caller, &user_line};
+  if (!will_wait) return function(Driver::engine, named);
   const py::gil_scoped_release unlocked;
-  return function(Driver::caller);
+  return function(Driver::caller, named);
+}
+
+// What C++ needs of an input and an output.
+struct Arrays {
+  Arrays(const py::array& source, py::array target)
+      : in(source.data()), out(target.mutable_data()), count(count_of(source)) {}
+
+  const void* in;
+  void* out;
+  std::size_t count;
+};
+
+Group::Rows rows_of(const py::array& array) {
+  const auto num_rows = static_cast<std::size_t>(array.shape(0));
+  return {num_rows, num_rows == 0 ? 0 : count_of(array) / num_rows};
 }
 
 RequestPtr start_barrier(Group& group, bool will_wait, const std::string& label,
                          const std::string& caller) {
-  return start(will_wait, [&](Driver driver) {
-    return group.start_barrier(driver, {label, caller, &user_line});
+  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+    return group.start_barrier(driver, named);
   });
 }
 
 RequestPtr start_allreduce(Group& group, const py::array& in, py::array out,
                            const std::string& dtype, const std::string& op, bool will_wait,
                            const std::string& label, const std::string& caller) {
-  const void* source = in.data();
-  void* target = out.mutable_data();
-  const std::size_t count = count_of(in);
-  return start(will_wait, [&](Driver driver) {
-    return group.start_allreduce(source, target, count, parse_dtype(dtype), parse_reduce_op(op),
-                                 driver, {label, caller, &user_line});
+  const Arrays arrays(in, std::move(out));
+  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+    return group.start_allreduce(arrays.in, arrays.out, arrays.count, parse_dtype(dtype),
+                                 parse_reduce_op(op), driver, named);
   });
 }
 
 RequestPtr start_broadcast(Group& group, const py::array& in, py::array out,
                            const std::string& dtype, int root, bool will_wait,
                            const std::string& label, const std::string& caller) {
-  const void* source = in.data();
-  void* target = out.mutable_data();
-  const std::size_t count = count_of(in);
-  return start(will_wait, [&](Driver driver) {
-    return group.start_broadcast(source, target, count, parse_dtype(dtype), root, driver,
-                                 {label, caller, &user_line});
+  const Arrays arrays(in, std::move(out));
+  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+    return group.start_broadcast(arrays.in, arrays.out, arrays.count, parse_dtype(dtype), root,
+                                 driver, named);
   });
 }
 
@@ -68,9 +86,8 @@ RequestPtr start_allgather(Group& group, const py::array& in, const std::string&
                            const std::string& caller) {
   const void* source = in.data();
   const std::size_t count = count_of(in);
-  return start(will_wait, [&](Driver driver) {
-    return group.start_allgather(source, count, parse_dtype(dtype), shape_id, driver,
-                                 {label, caller, &user_line});
+  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+    return group.start_allgather(source, count, parse_dtype(dtype), shape_id, driver, named);
   });
 }
 
@@ -79,50 +96,40 @@ RequestPtr start_gather(Group& group, const py::array& in, const std::string& dt
                         const std::string& caller) {
   const void* source = in.data();
   const std::size_t count = count_of(in);
-  return start(will_wait, [&](Driver driver) {
-    return group.start_gather(source, count, parse_dtype(dtype), shape_id, root, driver,
-                              {label, caller, &user_line});
+  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+    return group.start_gather(source, count, parse_dtype(dtype), shape_id, root, driver, named);
   });
-}
-
-Group::Rows rows_of(const py::array& array) {
-  const auto num_rows = static_cast<std::size_t>(array.shape(0));
-  return {num_rows, num_rows == 0 ? 0 : count_of(array) / num_rows};
 }
 
 RequestPtr start_reduce_scatter(Group& group, const py::array& in, py::array out,
                                 const std::string& dtype, const std::string& op, bool will_wait,
                                 const std::string& label, const std::string& caller) {
-  const void* source = in.data();
-  void* target = out.mutable_data();
   const Group::Rows rows = rows_of(in);
-  return start(will_wait, [&](Driver driver) {
-    return group.start_reduce_scatter(source, target, rows, parse_dtype(dtype), parse_reduce_op(op),
-                                      driver, {label, caller, &user_line});
+  const Arrays arrays(in, std::move(out));
+  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+    return group.start_reduce_scatter(arrays.in, arrays.out, rows, parse_dtype(dtype),
+                                      parse_reduce_op(op), driver, named);
   });
 }
 
 RequestPtr start_alltoall(Group& group, const py::array& in, py::array out,
                           const std::string& dtype, bool will_wait, const std::string& label,
                           const std::string& caller) {
-  const void* source = in.data();
-  void* target = out.mutable_data();
   const Group::Rows rows = rows_of(in);
-  return start(will_wait, [&](Driver driver) {
-    return group.start_alltoall(source, target, rows, parse_dtype(dtype), driver,
-                                {label, caller, &user_line});
+  const Arrays arrays(in, std::move(out));
+  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+    return group.start_alltoall(arrays.in, arrays.out, rows, parse_dtype(dtype), driver, named);
   });
 }
 
 RequestPtr start_scatter(Group& group, const py::array& in, py::array out, const std::string& dtype,
                          int root, bool will_wait, const std::string& label,
                          const std::string& caller) {
-  const void* source = in.data();
-  void* target = out.mutable_data();
   const Group::Rows rows = rows_of(in);
-  return start(will_wait, [&](Driver driver) {
-    return group.start_scatter(source, target, rows, parse_dtype(dtype), root, driver,
-                               {label, caller, &user_line});
+  const Arrays arrays(in, std::move(out));
+  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+    return group.start_scatter(arrays.in, arrays.out, rows, parse_dtype(dtype), root, driver,
+                               named);
   });
 }
 
@@ -136,39 +143,48 @@ py::list take_blocks(Request& request) {
   return views_of(std::move(gathered.blocks), gathered.ends);
 }
 
+py::array empty(const std::shared_ptr<Group>& group, const py::dtype& dtype,
+                const std::vector<py::ssize_t>& shape) {
+  std::size_t num_bytes = static_cast<std::size_t>(dtype.itemsize());
+  for (const py::ssize_t length : shape) {
+    num_bytes = bytes_in_memory(static_cast<std::size_t>(length), num_bytes, "An array");
+  }
+  std::unique_ptr<SharedArray> memory;
+  {
+    const InterruptibleCall interruptible;
+    memory = std::make_unique<SharedArray>(*group, num_bytes);
+  }
+  const void* data = memory->data();
+  const py::capsule owner(memory.release(),
+                          [](void* owned) { delete static_cast<SharedArray*>(owned); });
+  return py::array(dtype, shape, data, owner);
+}
+
 }  // namespace
 
 void bind_group(py::module_& module) {
-  module.def("new_result", &new_result, py::arg("dtype"), py::arg("shape"));
+  module.def("new_result", &new_result);
+  module.def("empty", &empty);
 
   py::classh<Request>(module, "Request")
       .def("is_done", &Request::is_done)
-      .def("wait", &wait, py::arg("timeout_s"))
+      .def("wait", &wait)
       .def("take_blocks", &take_blocks);
 
   py::classh<Group>(module, "Group")
       .def_static("world", &Group::world, py::call_guard<InterruptibleCall>())
-      .def_static("create", &create, py::arg("ranks"), py::call_guard<InterruptibleCall>())
+      .def_static("create", &create, py::call_guard<InterruptibleCall>())
       .def_property_readonly("rank", &Group::rank)
       .def_property_readonly("size", &Group::size)
       .def_property_readonly("ranks", &Group::ranks)
-      .def("start_barrier", &start_barrier, py::arg("will_wait"), py::arg("label"),
-           py::arg("caller"))
-      .def("start_allreduce", &start_allreduce, py::arg("array"), py::arg("out"), py::arg("dtype"),
-           py::arg("op"), py::arg("will_wait"), py::arg("label"), py::arg("caller"))
-      .def("start_broadcast", &start_broadcast, py::arg("array"), py::arg("out"), py::arg("dtype"),
-           py::arg("root"), py::arg("will_wait"), py::arg("label"), py::arg("caller"))
-      .def("start_allgather", &start_allgather, py::arg("array"), py::arg("dtype"),
-           py::arg("shape_id"), py::arg("will_wait"), py::arg("label"), py::arg("caller"))
-      .def("start_gather", &start_gather, py::arg("array"), py::arg("dtype"), py::arg("shape_id"),
-           py::arg("root"), py::arg("will_wait"), py::arg("label"), py::arg("caller"))
-      .def("start_reduce_scatter", &start_reduce_scatter, py::arg("array"), py::arg("out"),
-           py::arg("dtype"), py::arg("op"), py::arg("will_wait"), py::arg("label"),
-           py::arg("caller"))
-      .def("start_alltoall", &start_alltoall, py::arg("array"), py::arg("out"), py::arg("dtype"),
-           py::arg("will_wait"), py::arg("label"), py::arg("caller"))
-      .def("start_scatter", &start_scatter, py::arg("array"), py::arg("out"), py::arg("dtype"),
-           py::arg("root"), py::arg("will_wait"), py::arg("label"), py::arg("caller"));
+      .def("start_barrier", &start_barrier)
+      .def("start_allreduce", &start_allreduce)
+      .def("start_broadcast", &start_broadcast)
+      .def("start_allgather", &start_allgather)
+      .def("start_gather", &start_gather)
+      .def("start_reduce_scatter", &start_reduce_scatter)
+      .def("start_alltoall", &start_alltoall)
+      .def("start_scatter", &start_scatter);
 }
 
 }  // namespace tnt::comm::bindings

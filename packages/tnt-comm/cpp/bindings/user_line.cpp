@@ -1,6 +1,6 @@
-#include "user_line.hpp"
+#include <string>
 
-#include <pybind11/pybind11.h>
+#include "bindings.hpp"
 
 namespace py = pybind11;
 

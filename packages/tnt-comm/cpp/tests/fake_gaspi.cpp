@@ -1,10 +1,9 @@
-#include "fake_gaspi.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
 
+#include "fake_gaspi.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
 
@@ -184,14 +183,14 @@ void FakeGaspi::introduce_to_all(SegmentId segment) {
   fabric_->changed_.wait(lock, [&] { return fabric_->num_generations_ != generation; });
 }
 
-void FakeGaspi::write(const GaspiWrite& request, int queue) {
+void FakeGaspi::write(const RmaWrite& request, int queue) {
   const std::lock_guard lock(fabric_->mutex_);
   fabric_->post({rank_, queue, request, 0, 0});
 }
 
 void FakeGaspi::notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
                        int queue) {
-  GaspiWrite target;
+  RmaWrite target;
   target.rank = rank;
   target.to_segment = to_segment;
   const std::lock_guard lock(fabric_->mutex_);

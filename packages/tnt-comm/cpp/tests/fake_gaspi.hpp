@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "tnt/comm/transport/rma/gpi2/gaspi.hpp"
+#include "tnt/comm/transport/rma/rma_device.hpp"
 
 namespace tnt::comm::tests {
 
@@ -58,7 +58,7 @@ class FakeFabric {
   struct Request {
     int from = 0;
     int queue = 0;
-    GaspiWrite write;
+    RmaWrite write;
     std::size_t slot = 0;
     std::uint32_t value = 0;  // a notification if not 0
   };
@@ -94,7 +94,7 @@ class FakeFabric {
 };
 
 /// One rank's access to a FakeFabric.
-class FakeGaspi final : public Gaspi {
+class FakeGaspi final : public RmaDevice {
  public:
   FakeGaspi(std::shared_ptr<FakeFabric> fabric, int rank)
       : fabric_(std::move(fabric)), rank_(rank) {}
@@ -106,7 +106,7 @@ class FakeGaspi final : public Gaspi {
   void release(SegmentId segment) override;
   void introduce(SegmentId segment, int rank, const Deadline& deadline) override;
   void introduce_to_all(SegmentId segment) override;
-  void write(const GaspiWrite& request, int queue) override;
+  void write(const RmaWrite& request, int queue) override;
   void notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
               int queue) override;
   std::uint32_t take_notification(SegmentId segment, std::size_t slot) override;

@@ -15,7 +15,7 @@
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/transport/hierarchical/cluster_transport.hpp"
-#include "tnt/comm/transport/rma/gpi2/gpi2_transport.hpp"
+#include "tnt/comm/transport/rma/rma_transport.hpp"
 #include "tnt/comm/transport/shm/shm_transport.hpp"
 
 namespace tnt::comm::tests {
@@ -48,7 +48,7 @@ inline std::unique_ptr<Transport> join_fabric(const std::shared_ptr<FakeFabric>&
     host = std::make_unique<ShmTransport>(ranks, environment.rank, deadline,
                                           environment.stall_report_s);
   }
-  auto network = std::make_unique<Gpi2Transport>(
+  auto network = std::make_unique<RmaTransport>(
       std::make_unique<FakeGaspi>(fabric, environment.rank), environment, deadline);
   if (!host) return network;
   return std::make_unique<ClusterTransport>(std::move(host), std::move(network));

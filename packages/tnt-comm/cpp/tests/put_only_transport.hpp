@@ -103,9 +103,6 @@ class PutOnlySegment final : public Segment {
     }
     return inner_->poll(sender, id);
   }
-  void flush() override {
-    if (late_) late_->flush();
-  }
 
  private:
   void take_room(int member) {

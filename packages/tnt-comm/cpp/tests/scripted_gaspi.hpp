@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/transport/rma/gpi2/gaspi.hpp"
+#include "tnt/comm/transport/rma/rma_device.hpp"
 
 namespace tnt::comm::tests {
 
 /// GASPI for rank 0, whose peers do what the test says: it writes into the memory of
 /// the one segment and sets notifications. What is sent goes nowhere.
-class ScriptedGaspi final : public Gaspi {
+class ScriptedGaspi final : public RmaDevice {
  public:
   explicit ScriptedGaspi(int size) : size_(size) {}
 
@@ -32,7 +32,7 @@ class ScriptedGaspi final : public Gaspi {
   void release(SegmentId) override {}
   void introduce(SegmentId, int, const Deadline&) override {}
   void introduce_to_all(SegmentId) override {}
-  void write(const GaspiWrite&, int) override { ++num_written_; }
+  void write(const RmaWrite&, int) override { ++num_written_; }
   void notify(int, SegmentId, std::size_t, std::uint32_t, int) override {}
   std::uint32_t take_notification(SegmentId, std::size_t slot) override {
     return std::exchange(words_[slot], 0U);

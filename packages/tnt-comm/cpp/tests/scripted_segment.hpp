@@ -32,7 +32,6 @@ class ScriptedSegment final : public Segment {
     const auto found = notifications_.find({sender, id});
     return found == notifications_.end() ? 0 : found->second;
   }
-  void flush() override {}
 
  private:
   struct alignas(64) Line {

@@ -27,6 +27,23 @@ class Group:
     other. Sums are formed in an order that depends on the number of ranks
     only, so results are bitwise equal on all ranks and from run to run.
 
+    A collective waits for its result; its `start_` form returns a `Ticket` for
+    it at once. What their arguments mean, unless they say more:
+
+    - `array`: Of any shape, and of a dtype in `arrays.DTYPES`; with parts for
+      the members, of at least one axis.
+    - `root`: A member, as rank inside the group.
+    - `out`: Where to put the result, C-contiguous; may be `array` itself.
+    - `timeout_s`: The longest wait, as in `Ticket.wait`.
+    - `label`: What the call is for, such as "fit: end of step". Members whose
+      labels differ are in different calls: a MismatchError on all.
+    - `caller`: Where it is called, such as "train.py:31"; shown in errors, not
+      compared. By default the line outside of this package.
+
+    They raise a TypeError if `out` is not an array, a ValueError if dtype, `op`
+    or `root` are not as described or `out` does not fit, and what `Ticket.wait`
+    raises.
+
     Collective: every member must create the group, in the same order as other
     groups of the same ranks. May be used from any thread.
 
@@ -67,17 +84,7 @@ class Group:
         return self._core
 
     def barrier(self, timeout_s: float | None = None, *, label: str = "", caller: str = "") -> None:
-        """Wait until all members have called it.
-
-        Collective.
-
-        Args:
-            timeout_s: As in `Ticket.wait`, as are the errors.
-            label: What the call is for, such as "fit: end of step". Members whose
-                labels differ are in different calls: a MismatchError on all.
-            caller: Where it is called, such as "train.py:31"; shown in errors,
-                not compared. By default the line outside of this package.
-        """
+        """Wait until all members have called it. Collective."""
         timeout_or_default(timeout_s)
         self._start_barrier(label, caller, will_wait=True).wait(timeout_s)
 
@@ -90,27 +97,14 @@ class Group:
         label: str = "",
         caller: str = "",
     ) -> Array:
-        """Combine the arrays of all members element by element.
+        """Combine the arrays of all members element by element. Collective.
 
-        Collective.
-
-        Args:
-            array: Array of any shape, equal on all members.
-            op: "sum", "prod", "min", "max"; for bool and integers also "and"
-                and "or" (bitwise). "sum" and "prod" are not defined for bool.
-            out: Where to put the result, C-contiguous; may be `array` itself.
-            timeout_s: As in `Ticket.wait`.
-            label: What the call is for, as in `barrier`.
-            caller: Where it is called, as in `barrier`.
+        `array` has the same shape on all members. `op` is "sum", "prod", "min" or "max"; for bool
+        and integers also "and" or "or" (bitwise). "sum" and "prod" are not defined for bool.
 
         Returns:
             The result, the same on all members; `out` if given. Otherwise a new array, whose
             memory is used again when nobody holds it or a view of it any more.
-
-        Raises:
-            TypeError: If `out` is not an array.
-            ValueError: If dtype or `op` are not supported, or `out` does not
-                fit. CommError and its subclasses as in `Ticket.wait`.
         """
         if timeout_s is None:
             result = _core.allreduce_plain(self._core, array, op, out, label, caller)
@@ -130,23 +124,9 @@ class Group:
         label: str = "",
         caller: str = "",
     ) -> Array:
-        """Give all members the array of one.
+        """Give all members the array of `root`; `out` if given. Collective.
 
-        Collective.
-
-        Args:
-            array: Array of any shape; its values matter on the root only,
-                shape and dtype on all members.
-            root: Member whose array is sent, as rank inside the group.
-            out: Where to put the result, C-contiguous; may be `array` itself.
-            timeout_s: As in `Ticket.wait`.
-            label: What the call is for, such as "fit: end of step". Members whose
-                labels differ are in different calls: a MismatchError on all.
-            caller: Where it is called, such as "train.py:31"; shown in errors,
-                not compared. By default the line outside of this package.
-
-        Returns:
-            The root's array; `out` if given. Errors as in `allreduce`.
+        The values of `array` matter on the root only, its shape and dtype on all members.
         """
         timeout_or_default(timeout_s)
         ticket = self._start_broadcast(array, root, out, label, caller, will_wait=True)
@@ -160,21 +140,10 @@ class Group:
         label: str = "",
         caller: str = "",
     ) -> list[Array]:
-        """Give all members the arrays of all.
+        """Give all members the arrays of all, in rank order. Collective.
 
-        Collective.
-
-        Args:
-            array: Array whose first axis may differ between members (also 0);
-                dtype and the other axes may not.
-            timeout_s: As in `Ticket.wait`.
-            label: What the call is for, such as "fit: end of step". Members whose
-                labels differ are in different calls: a MismatchError on all.
-            caller: Where it is called, such as "train.py:31"; shown in errors,
-                not compared. By default the line outside of this package.
-
-        Returns:
-            The arrays in rank order. Errors as in `allreduce`.
+        The first axis of `array` may differ between members (also 0); dtype and the other axes
+        may not.
         """
         timeout_or_default(timeout_s)
         return self._start_allgather(array, label, caller, will_wait=True).wait(timeout_s)
@@ -188,20 +157,9 @@ class Group:
         label: str = "",
         caller: str = "",
     ) -> Array:
-        """Combine the arrays of all members and give each member its part.
+        """Give each member its part of what `allreduce` of the arrays gives. Collective.
 
-        Collective.
-
-        Args:
-            array: Array with at least one axis, of equal shape on all members.
-            op: As in `allreduce`.
-            timeout_s: As in `Ticket.wait`.
-            label: What the call is for, as in `barrier`.
-            caller: Where it is called, as in `barrier`.
-
-        Returns:
-            Part `rank` of the result, as `numpy.array_split` cuts it along the
-            first axis. Errors as in `allreduce`.
+        Parts are those into which `numpy.array_split` cuts along the first axis: part `rank`.
         """
         timeout_or_default(timeout_s)
         ticket = self._start_reduce_scatter(array, op, label, caller, will_wait=True)
@@ -215,20 +173,13 @@ class Group:
         label: str = "",
         caller: str = "",
     ) -> Array:
-        """Give each member its part of the arrays of all.
+        """Give each member its part of the arrays of all. Collective.
 
-        Collective.
-
-        Args:
-            array: Array with at least one axis, of equal shape on all members; part `r`, as
-                `numpy.array_split` cuts it along the first axis, is for member `r`.
-            timeout_s: As in `Ticket.wait`.
-            label: What the call is for, as in `barrier`.
-            caller: Where it is called, as in `barrier`.
+        Arrays have the same shape; parts are those of `reduce_scatter`, here part `r` for member
+        `r`.
 
         Returns:
             The parts for this member, of all members in rank order, joined along the first axis.
-            Errors as in `allreduce`.
         """
         timeout_or_default(timeout_s)
         return self._start_alltoall(array, label, caller, will_wait=True).wait(timeout_s)
@@ -242,20 +193,7 @@ class Group:
         label: str = "",
         caller: str = "",
     ) -> list[Array] | None:
-        """Give one member the arrays of all.
-
-        Collective.
-
-        Args:
-            array: As in `allgather`.
-            root: Member that gets them, as rank inside the group.
-            timeout_s: As in `Ticket.wait`.
-            label: What the call is for, as in `barrier`.
-            caller: Where it is called, as in `barrier`.
-
-        Returns:
-            The arrays in rank order on the root, None elsewhere. Errors as in `allreduce`.
-        """
+        """Give `root` the arrays of all, as `allgather` does, and the others None. Collective."""
         timeout_or_default(timeout_s)
         return self._start_gather(array, root, label, caller, will_wait=True).wait(timeout_s)
 
@@ -268,21 +206,9 @@ class Group:
         label: str = "",
         caller: str = "",
     ) -> Array:
-        """Give each member its part of the array of one.
+        """Give each member its part, as of `reduce_scatter`, of the array of `root`. Collective.
 
-        Collective.
-
-        Args:
-            array: Array with at least one axis; its values matter on the root only, shape and dtype
-                on all members.
-            root: Member whose array is cut, as rank inside the group.
-            timeout_s: As in `Ticket.wait`.
-            label: What the call is for, as in `barrier`.
-            caller: Where it is called, as in `barrier`.
-
-        Returns:
-            Part `rank` of the root's array, as `numpy.array_split` cuts it along the first axis.
-            Errors as in `allreduce`.
+        The values of `array` matter on the root only, its shape and dtype on all members.
         """
         timeout_or_default(timeout_s)
         return self._start_scatter(array, root, label, caller, will_wait=True).wait(timeout_s)
@@ -361,9 +287,7 @@ class Group:
         *,
         will_wait: bool,
     ) -> Ticket[Array]:
-        source = as_input(array)
-        target = as_output(out, source.shape, source.dtype)
-        source = without_partial_overlap(source, target)
+        source, target = _with_result(array, out)
         dtype = dtype_name(source.dtype)
         core = self._core.start_allreduce(source, target, dtype, op, will_wait, label, caller)
         return Ticket(core, (source, target), lambda _: target)
@@ -378,9 +302,7 @@ class Group:
         *,
         will_wait: bool,
     ) -> Ticket[Array]:
-        source = as_input(array)
-        target = as_output(out, source.shape, source.dtype)
-        source = without_partial_overlap(source, target)
+        source, target = _with_result(array, out)
         dtype = dtype_name(source.dtype)
         core = self._core.start_broadcast(source, target, dtype, root, will_wait, label, caller)
         return Ticket(core, (source, target), lambda _: target)
@@ -436,6 +358,13 @@ class Group:
             raise ValueError("`array` must have an axis to scatter. Received: a scalar.")
         base, extra = divmod(array.shape[0], self.size)
         return (base + (self.rank < extra), *array.shape[1:])
+
+
+def _with_result(array: npt.ArrayLike, out: Array | None) -> tuple[Array, Array]:
+    """Return an input, and the array for a result of its shape and dtype."""
+    source = as_input(array)
+    target = as_output(out, source.shape, source.dtype)
+    return without_partial_overlap(source, target), target
 
 
 def _shape_id(array: Array) -> int:

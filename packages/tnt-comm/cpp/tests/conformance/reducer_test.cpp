@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "naive_tree.hpp"
+#include "out_of_memory.hpp"
 #include "thread_ranks.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"
 
@@ -166,6 +167,24 @@ TEST(ReducerUsage, DoubleStartAndFinishWithoutStartNameTheTensor) {
     reducer.finish(0, data.data());
     reducer.close();
     EXPECT_THROW(reducer.start(0, data.data(), 1.0), UsageError);
+  });
+}
+
+TEST(LentSum, CanStillBeHadWhereThereWasNoMemoryForTheView) {
+  run_threads(2, [](Runtime& runtime) {
+    const std::vector<float> ones(1 << 20, 1);
+    const FusionPlan plan({{"kernel", DType::float32, ones.size()}, {"bias", DType::float32, 1}},
+                          std::size_t{1} << 30);
+    GradientReducer reducer(runtime.world(), plan, "g");
+    for (std::size_t id = 0; id < 2; ++id) reducer.start(id, ones.data(), 1);
+    float bias = 0;
+    reducer.finish(1, &bias);  // the sum of the other one is there as well
+    EXPECT_TRUE(tests::fails_without_memory([&] { reducer.lend(0); }));
+    const auto view = reducer.lend(0);
+    ASSERT_NE(view, nullptr);
+    float sum = 0;
+    std::memcpy(&sum, view->data(), sizeof sum);
+    EXPECT_EQ(sum, 2);
   });
 }
 

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "thread_ranks.hpp"
-#include "tnt/comm/communicator/clock_offset.hpp"
+#include "tnt/comm/communicator/timeline_keeper.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm {

@@ -8,13 +8,12 @@
 #include "scripted_segment.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
 #include "tnt/comm/collective/creations.hpp"
-#include "tnt/comm/collective/mismatch.hpp"
 #include "tnt/comm/collective/rma/fingerprint_check.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
-#include "tnt/comm/transport/rma/gpi2/data_queues.hpp"
-#include "tnt/comm/transport/rma/gpi2/mailbox.hpp"
-#include "tnt/comm/transport/rma/gpi2/rank_location.hpp"
-#include "tnt/comm/transport/rma/gpi2/rendezvous.hpp"
+#include "tnt/comm/transport/rma/data_queues.hpp"
+#include "tnt/comm/transport/rma/mailbox.hpp"
+#include "tnt/comm/transport/rma/rank_location.hpp"
+#include "tnt/comm/transport/rma/segment_lifecycle.hpp"
 
 namespace tnt::comm::tests {
 namespace {
@@ -32,7 +31,7 @@ TEST(Fuzz, AgreementOnACall) {
     Descriptor descriptor;
     descriptor.kind = CollectiveKind::allgather;
     descriptor.count = 100;
-    fingerprint_check.begin(descriptor, true);
+    fingerprint_check.begin(descriptor);
     CallNote note;
     note.give(" from train.py:1");
     for (int look = 0;

@@ -7,9 +7,9 @@
 
 #include "fuzz.hpp"
 #include "tnt/comm/base/environment.hpp"
-#include "tnt/comm/collective/allreduce_algorithm.hpp"
+#include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/transport/ended_ranks.hpp"
-#include "tnt/comm/transport/rma/gpi2/gaspi_settings.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
 
 namespace tnt::comm::tests {

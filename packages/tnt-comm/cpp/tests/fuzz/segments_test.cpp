@@ -111,7 +111,7 @@ TEST(Fuzz, SegmentOfAGroup) {
       mutator.change(reinterpret_cast<std::byte*>(content.data()), content.size());
     }
     write_object(name, content);
-    ShmSegment segment(name, request, 1, pair.second, Deadline(kShortWaitS), kNoReport);
+    ShmSegment segment(name, request, 1, pair.second, Deadline(kShortWaitS));
     for (NotificationId id = 0; id < request.num_notifications; ++id) segment.poll(0, id);
     EXPECT_EQ(segment.local() - segment.peer(0), 4096);
   });

@@ -1,7 +1,5 @@
 // When a host counts as gone, and when as merely silent.
 
-#include "tnt/comm/transport/rma/gpi2/host_watch.hpp"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -11,6 +9,7 @@
 #include <string>
 
 #include "gpi2_ranks.hpp"
+#include "tnt/comm/transport/rma/host_watch.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -11,11 +11,11 @@
 #include <thread>
 #include <vector>
 
-#include "tnt/comm/base/detachable_call.hpp"
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/thread.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
 #include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
-#include "tnt/comm/transport/rma/gpi2/posting.hpp"
-#include "tnt/comm/transport/rma/gpi2/presence.hpp"
+#include "tnt/comm/transport/rma/gpi2/start_watch.hpp"
 
 namespace tnt::comm {
 namespace {

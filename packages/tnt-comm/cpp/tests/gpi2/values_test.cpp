@@ -1,6 +1,9 @@
 // The parts of the GPI-2 transport that are pure arithmetic and rules.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstring>
@@ -9,12 +12,11 @@
 #include <vector>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/transport/rma/gpi2/control_message.hpp"
-#include "tnt/comm/transport/rma/gpi2/counter_word.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
-#include "tnt/comm/transport/rma/gpi2/gaspi_settings.hpp"
-#include "tnt/comm/transport/rma/gpi2/rank_location.hpp"
-#include "tnt/comm/transport/rma/gpi2/segment_ids.hpp"
+#include "tnt/comm/transport/rma/mailbox.hpp"
+#include "tnt/comm/transport/rma/rank_location.hpp"
+#include "tnt/comm/transport/rma/segment_lifecycle.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -40,7 +42,7 @@ TEST(CounterWord, OvertakenWordsChangeNothing) {
 
 TEST(SegmentIds, TheSmallestFreeOneIsTaken) {
   SegmentIds ids;
-  for (int id = 0; id < Gaspi::kNumSegments; ++id) EXPECT_EQ(ids.take(), id);
+  for (int id = 0; id < RmaDevice::kNumSegments; ++id) EXPECT_EQ(ids.take(), id);
   EXPECT_EQ(ids.take(), std::nullopt);
   ids.give_back(17);
   ids.give_back(3);
@@ -179,6 +181,62 @@ TEST(GaspiSettings, AreReadByTheLayoutOfTheVersion) {
     set_config(layout.queue_num, 1U << 20);  // as if the layout were another one
     EXPECT_THROW(read_gaspi_settings(library), Error);
   }
+}
+
+GaspiLibrary library_of_one_rank() {
+  const GaspiLayout& layout = kGaspiLayouts.back();
+  config_bytes = {};
+  set_config(layout.sn_port, 23456);
+  set_config(layout.queue_size_max, 1024);
+  set_config(layout.queue_num, 8);
+  set_config(layout.segment_max, 255);
+  set_config(layout.notification_num, 65536);
+  GaspiLibrary library;
+  library.layout = &layout;
+  library.functions.config_get = [](void* target) {
+    std::memcpy(target, config_bytes.data(), config_bytes.size());
+    return 0;
+  };
+  library.functions.proc_init = [](GaspiFunctions::Time) { return 0; };
+  return library;
+}
+
+std::string error_of_allocation(RmaDevice& device) {
+  try {
+    device.allocate(1, 4096);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// In a child, since limits are those of the whole process, which starts GPI-2 once.
+bool names_limits_of_memory() {
+  const rlimit locked{65536, 65536};
+  if (::setrlimit(RLIMIT_MEMLOCK, &locked) != 0) return false;
+  static int status = 0;
+  GaspiLibrary library = library_of_one_rank();
+  library.functions.segment_alloc = [](std::uint8_t, std::uint64_t, int) { return status; };
+  GaspiProcess process(std::move(library), Environment(), {}, Deadline(20));
+  status = 26;
+  const std::string of_locked = error_of_allocation(process);
+  status = 28;
+  const std::string of_all = error_of_allocation(process);
+  return of_locked ==
+             "rank 0: gaspi_segment_alloc returned 26 for 4096 bytes (the network device does not"
+             " register them). The limit of locked memory (ulimit -l) is 65536: raise it." &&
+         of_all.starts_with(
+             "rank 0: gaspi_segment_alloc returned 28 for 4096 bytes (out of"
+             " memory). ") &&
+         of_all.find("limit of address space (ulimit -v)") != std::string::npos;
+}
+
+TEST(GaspiProcess, LimitsOfMemoryAreNamedWhereThereIsNone) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(names_limits_of_memory() ? 7 : 8);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
 TEST(GaspiLibrary, AMissingOneIsToldWithTheRemedy) {

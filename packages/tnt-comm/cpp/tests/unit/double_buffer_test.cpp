@@ -1,18 +1,17 @@
-#include "tnt/comm/collective/double_buffer.hpp"
-
 #include <gtest/gtest.h>
 
-#include "tnt/comm/transport/local/heap_segment.hpp"
+#include "tnt/comm/collective/double_buffer.hpp"
+#include "tnt/comm/transport/local/solo_transport.hpp"
 
 namespace tnt::comm {
 namespace {
 
-std::shared_ptr<DoubleBuffer> pair_with(DoubleBuffer::Order order) {
-  return std::make_shared<DoubleBuffer>(std::make_shared<HeapSegment>(128), 0, 64, order);
+std::shared_ptr<DoubleBuffer> two_slots() {
+  return std::make_shared<DoubleBuffer>(std::make_shared<HeapSegment>(128), 0, 64);
 }
 
 TEST(DoubleBuffer, TheSameSlotIsPackedAgainUnlessItIsLent) {
-  const auto pair = pair_with(DoubleBuffer::Order::reuse);
+  const auto pair = two_slots();
   const std::size_t first = pair->open(0);
   EXPECT_EQ(pair->open(0), first);  // all tensors of a step go to one slot
   EXPECT_EQ(pair->open(1), first);
@@ -24,7 +23,7 @@ TEST(DoubleBuffer, TheSameSlotIsPackedAgainUnlessItIsLent) {
 }
 
 TEST(DoubleBuffer, OnlyOneSlotIsLentAtATime) {
-  const auto pair = pair_with(DoubleBuffer::Order::reuse);
+  const auto pair = two_slots();
   const std::size_t first = pair->open(0);
   ASSERT_TRUE(pair->try_lend(0));
   ASSERT_TRUE(pair->try_lend(0));  // another tensor of the same step
@@ -38,26 +37,18 @@ TEST(DoubleBuffer, OnlyOneSlotIsLentAtATime) {
 }
 
 TEST(DoubleBuffer, ASlotThatIsPackedAgainIsNotLent) {
-  const auto pair = pair_with(DoubleBuffer::Order::reuse);
+  const auto pair = two_slots();
   pair->open(0);
   pair->open(1);  // one tensor is ahead of another, which is still to be finished
   EXPECT_FALSE(pair->try_lend(0));
 }
 
 TEST(DoubleBuffer, TheRestOfAStepIsLentAfterTheNextWasOpenedElsewhere) {
-  const auto pair = pair_with(DoubleBuffer::Order::reuse);
+  const auto pair = two_slots();
   const std::size_t first = pair->open(0);
   ASSERT_TRUE(pair->try_lend(0));
   EXPECT_EQ(pair->open(1), 1 - first);
   EXPECT_TRUE(pair->try_lend(0));
-}
-
-TEST(DoubleBuffer, SlotsThatTakeTurnsAreNeverLent) {
-  const auto pair = pair_with(DoubleBuffer::Order::alternate);
-  const std::size_t first = pair->open(0);
-  EXPECT_FALSE(pair->try_lend(0));
-  EXPECT_EQ(pair->open(1), 1 - first);
-  EXPECT_EQ(pair->open(2), first);
 }
 
 }  // namespace

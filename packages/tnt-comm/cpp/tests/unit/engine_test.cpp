@@ -1,6 +1,3 @@
-#include "tnt/comm/progress/engine.hpp"
-#include "tnt/comm/progress/backoff.hpp"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,6 +6,8 @@
 
 #include "out_of_memory.hpp"
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/progress/backoff.hpp"
+#include "tnt/comm/progress/engine.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -82,6 +81,44 @@ TEST_F(EngineTest, AnErrorEndsItsOperationOnly) {
   release(*next);
   EXPECT_TRUE(is_done_within(*next, 30));
   EXPECT_THROW(failing->completion.rethrow_unless_completed(1), Error);
+}
+
+/// On which the engine's thread sleeps until it is rung for, so that callers are alone.
+class DeepSleep final : public Doorbell {
+ public:
+  std::uint32_t num_rings() const override { return num_rings_.load(); }
+  void wait(std::uint32_t seen, std::chrono::nanoseconds) override {
+    is_asleep_.store(true);
+    is_asleep_.notify_all();
+    num_rings_.wait(seen);
+  }
+  void ring() override {
+    num_rings_.fetch_add(1);
+    num_rings_.notify_all();
+  }
+  void begin_listening() override {}
+  void end_listening() override {}
+  void begin_polling() override {}
+  void end_polling() override {}
+  void wait_for_sleeper() const { is_asleep_.wait(false); }
+
+ private:
+  std::atomic<std::uint32_t> num_rings_{0};
+  std::atomic<bool> is_asleep_{false};
+};
+
+TEST(EngineWithoutMemory, WhatWasSubmittedIsTakenUpAllTheSame) {
+  DeepSleep doorbell;
+  Engine engine(doorbell, {});
+  doorbell.wait_for_sleeper();
+  auto operation = std::make_shared<Scripted>();
+  operation->is_ready = true;
+  engine.submit(std::make_shared<Stream>(), operation, Engine::Driver::caller);
+  const auto end = Deadline(30).end();
+  bool is_complete = false;
+  EXPECT_FALSE(
+      fails_without_memory([&] { is_complete = engine.wait(operation->completion, 1, end); }));
+  EXPECT_TRUE(is_complete);
 }
 
 TEST_F(EngineTest, PendingOperationsAreSupervised) {

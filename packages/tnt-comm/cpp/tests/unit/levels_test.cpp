@@ -1,4 +1,4 @@
-#include "tnt/comm/collective/rma/levels.hpp"
+#include "tnt/comm/collective/rma/reduction_schedule.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,3 @@
-#include "tnt/comm/base/limit.hpp"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -8,6 +6,7 @@
 #include <string>
 
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/thread.hpp"
 
 namespace tnt::comm {

@@ -1,8 +1,6 @@
-#include "tnt/comm/trace/meter.hpp"
-
 #include <gtest/gtest.h>
 
-#include "tnt/comm/trace/probe.hpp"
+#include "tnt/comm/trace/monitor.hpp"
 
 namespace tnt::comm {
 namespace {

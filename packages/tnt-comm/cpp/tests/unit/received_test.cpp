@@ -18,10 +18,10 @@
 #include "tnt/comm/collective/creations.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
-#include "tnt/comm/transport/rma/gpi2/data_queues.hpp"
-#include "tnt/comm/transport/rma/gpi2/gaspi_settings.hpp"
-#include "tnt/comm/transport/rma/gpi2/mailbox.hpp"
-#include "tnt/comm/transport/rma/gpi2/rendezvous.hpp"
+#include "tnt/comm/transport/rma/data_queues.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
+#include "tnt/comm/transport/rma/mailbox.hpp"
+#include "tnt/comm/transport/rma/segment_lifecycle.hpp"
 #include "tnt/comm/transport/shm/control_segment.hpp"
 
 namespace tnt::comm::tests {

@@ -8,10 +8,8 @@
 #include <utility>
 
 #include "schedule_simulation.hpp"
-#include "tnt/comm/collective/rma/allgather.hpp"
-#include "tnt/comm/collective/rma/broadcast.hpp"
-#include "tnt/comm/collective/rma/reduce_scatter.hpp"
 #include "tnt/comm/collective/rma/reduction_schedule.hpp"
+#include "tnt/comm/collective/rma/rma_exchange.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -167,14 +165,21 @@ TEST(BroadcastSchedule, TakesTheBlockFromAnyRootToEverybodyInLogarithmicallyMany
   }
 }
 
-TEST(AllgatherSchedule, BringsEverybodysBlockToItsPlace) {
+// Of the same to all, with the lengths of blocks; or of a part to each.
+Schedule exchange(int rank, int size, SentParts parts, std::size_t num_bytes, const Areas& areas) {
+  Schedule schedule = exchange_schedule(rank, size, 2 * kGranule, parts, areas);
+  for (Message& message : schedule.rounds.front().sends) message.num_bytes = num_bytes;
+  return schedule;
+}
+
+TEST(ExchangeSchedule, BringsEverybodysBlockToItsPlace) {
   for (int size = 1; size <= kMostRanks; ++size) {
     const auto n = static_cast<std::size_t>(size);
     const Areas areas{0, 4 * kGranule};
     std::vector<Schedule> schedules;
     for (int rank = 0; rank < size; ++rank) {
       const std::size_t length = static_cast<std::size_t>(rank % 3) * kGranule;
-      schedules.push_back(allgather_schedule(rank, size, length, 2 * kGranule, areas));
+      schedules.push_back(exchange(rank, size, SentParts::same, length, areas));
     }
     ScheduleSimulation simulation(std::move(schedules), (4 + 2 * n) * kGranule, 9);
     for (std::size_t rank = 0; rank < n; ++rank) {
@@ -191,23 +196,24 @@ TEST(AllgatherSchedule, BringsEverybodysBlockToItsPlace) {
   }
 }
 
-TEST(ReduceScatterSchedule, GivesEachRankTheTreeOverWhatAllSendIt) {
+TEST(ExchangeSchedule, BringsEachRankThePartsThatAllHaveForIt) {
   for (int size = 1; size <= kMostRanks; ++size) {
     const auto n = static_cast<std::size_t>(size);
     std::vector<Schedule> schedules;
     for (int rank = 0; rank < size; ++rank) {
-      schedules.push_back(reduce_scatter_schedule(rank, size, kGranule, {0, n * kGranule}));
-      Round& round = schedules.back().rounds.front();
-      for (Message& message : round.sends) message.num_bytes = kGranule;
-      round.num_bytes = kGranule;
+      schedules.push_back(
+          exchange(rank, size, SentParts::different, kGranule, {0, 2 * n * kGranule}));
     }
-    ScheduleSimulation simulation(std::move(schedules), 2 * n * kGranule, 3);
+    ScheduleSimulation simulation(std::move(schedules), 4 * n * kGranule, 3);
     for (std::size_t rank = 0; rank < n; ++rank) {
-      for (std::size_t to = 0; to < n; ++to) simulation.slot(rank)[to] = input(rank, to);
+      for (std::size_t to = 0; to < n; ++to) simulation.slot(rank)[2 * to] = input(rank, to);
     }
     ASSERT_TRUE(simulation.run());
     for (std::size_t rank = 0; rank < n; ++rank) {
-      EXPECT_EQ(simulation.slot(rank)[rank], sum_at(n, rank));
+      for (std::size_t sender = 0; sender < n; ++sender) {
+        if (sender == rank) continue;
+        EXPECT_EQ(simulation.slot(rank)[2 * n + 2 * sender], input(sender, rank));
+      }
     }
   }
 }

@@ -1,11 +1,10 @@
 // Notifications are few on some networks: how many buckets there may be.
 
-#include "tnt/comm/communicator/segment_plan.hpp"
-
 #include <gtest/gtest.h>
 
-#include "tnt/comm/collective/rma/bucket_exchange.hpp"
+#include "tnt/comm/collective/rma/allreduce.hpp"
 #include "tnt/comm/collective/select.hpp"
+#include "tnt/comm/communicator/segment_set.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -20,7 +19,7 @@ std::vector<MemoryNeeds> segments_for(const MessagePattern& pattern, int num_hos
                                       std::size_t num_bytes) {
   SegmentPlan plan(kMostNotifications);
   for (std::size_t i = 0; i < kNumBuckets; ++i) {
-    plan.add(BucketExchange::memory_needs(pattern, num_hosts, num_bytes));
+    plan.add(needs_in_place(pattern, num_hosts, num_bytes));
   }
   return plan.totals();
 }

@@ -1,10 +1,9 @@
-#include "tnt/comm/kernel/stream_copy.hpp"
-
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <vector>
 
+#include "tnt/comm/kernel/pack.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {

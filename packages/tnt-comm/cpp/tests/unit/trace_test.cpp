@@ -10,10 +10,9 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/trace/event_buffer.hpp"
-#include "tnt/comm/trace/json.hpp"
-#include "tnt/comm/trace/part_files.hpp"
 #include "tnt/comm/trace/render.hpp"
+#include "tnt/comm/trace/timeline.hpp"
+#include "tnt/comm/trace/trace_files.hpp"
 
 namespace tnt::comm {
 namespace {

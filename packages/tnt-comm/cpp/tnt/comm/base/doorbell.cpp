@@ -1,6 +1,6 @@
 #include "tnt/comm/base/doorbell.hpp"
 
-#include "tnt/comm/base/futex.hpp"
+#include "tnt/comm/base/sync.hpp"
 
 namespace tnt::comm {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "tnt/comm/base/fence.hpp"
+#include "tnt/comm/base/sync.hpp"
 
 namespace tnt::comm {
 

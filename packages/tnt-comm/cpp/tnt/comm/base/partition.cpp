@@ -1,6 +1,10 @@
 #include "tnt/comm/base/partition.hpp"
 
 #include <algorithm>
+#include <limits>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 
@@ -18,6 +22,13 @@ std::size_t smallest_prime_factor(std::size_t n) {
     if (n % factor == 0) return factor;
   }
   return n;
+}
+
+std::size_t bytes_in_memory(std::size_t count, std::size_t size, std::string_view what) {
+  constexpr std::size_t kMostBytes = std::numeric_limits<std::size_t>::max() / 4096;
+  if (size == 0 || count <= kMostBytes / size) return count * size;
+  throw UsageError(
+      text(what, " has ", count, " elements of ", size, " bytes: more than any memory holds."));
 }
 
 }  // namespace tnt::comm

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
+
+#include "tnt/comm/base/export.hpp"
 
 namespace tnt::comm {
 
@@ -23,5 +26,15 @@ std::size_t smallest_prime_factor(std::size_t n);
 constexpr std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
 }
+
+/// What a core reads and writes at once; boundaries between what two ranks or threads write lie on
+/// multiples of it.
+inline constexpr std::size_t kCacheLineBytes = 64;
+
+/// count * size, where the product of several such numbers, and what is added to
+/// it for alignment, must still be a size. UsageError, about `what`, if it is more
+/// than any memory holds.
+TNT_COMM_EXPORT std::size_t bytes_in_memory(std::size_t count, std::size_t size,
+                                            std::string_view what);
 
 }  // namespace tnt::comm

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tnt::comm {
 
@@ -36,5 +38,10 @@ inline std::string_view last_bytes(std::string_view whole, std::size_t count) {
   while (begin < whole.size() && is_inside_character(whole[begin])) ++begin;
   return whole.substr(begin);
 }
+
+/// For messages: "rank 2", "ranks 1, 2"; of many the first ten. `name_of` says what
+/// stands for a rank, its number if it is empty.
+std::string names_of_ranks(const std::vector<int>& ranks,
+                           const std::function<std::string(int)>& name_of = {});
 
 }  // namespace tnt::comm

@@ -1,7 +1,7 @@
 #include "tnt/comm/capi/arguments.hpp"
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/memory_size.hpp"
+#include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/capi/registry.hpp"
 #include "tnt/comm/communicator/group.hpp"

@@ -1,13 +1,60 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <exception>
 #include <memory>
+#include <string_view>
 
 #include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/tnt_comm.h"
 
 namespace tnt::comm {
+
+/// Status and message of the calling thread's last error. It has its memory from the begin,
+/// since an error may be that there is none.
+class LastError {
+ public:
+  const char* text() const { return text_.data(); }
+  tnt_comm_status status() const { return status_; }
+
+  tnt_comm_status set(tnt_comm_status status, const char* text) {
+    status_ = status;
+    const std::string_view beginning = first_bytes(text, text_.size() - 1);
+    std::memcpy(text_.data(), beginning.data(), beginning.size());
+    text_[beginning.size()] = '\0';
+    return status;
+  }
+
+ private:
+  tnt_comm_status status_ = TNT_COMM_OK;
+  std::array<char, 4096> text_{};
+};
+
+inline LastError& last_error() {
+  thread_local LastError message;
+  return message;
+}
+
+/// Runs a function and turns what it throws into a status and a message: no
+/// exception crosses the C interface.
+template <typename Function>
+tnt_comm_status guard(Function&& function) noexcept {
+  try {
+    function();
+    return TNT_COMM_OK;
+  } catch (const Error& error) {
+    return last_error().set(static_cast<tnt_comm_status>(error.kind()), error.what());
+  } catch (const std::exception& error) {
+    return last_error().set(TNT_COMM_ERROR, error.what());
+  } catch (...) {
+    return last_error().set(TNT_COMM_ERROR, "An unknown exception was thrown.");
+  }
+}
 
 class Group;
 
@@ -32,5 +79,14 @@ void require_apart(const void* in, std::size_t in_bytes, const void* out, std::s
 
 /// The group of a handle.
 std::shared_ptr<Group> group_of(std::int64_t handle);
+
+/// Calls a function and hands its result to the caller at `out`.
+template <typename Value, typename Function>
+tnt_comm_status give(Value* out, const char* argument, Function&& function) noexcept {
+  return guard([&] {
+    require_pointer(out, argument);
+    *out = static_cast<Value>(function());
+  });
+}
 
 }  // namespace tnt::comm

@@ -3,11 +3,9 @@
 #include <numeric>
 #include <vector>
 
-#include "tnt/comm/base/memory_size.hpp"
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/capi/arguments.hpp"
-#include "tnt/comm/capi/guard.hpp"
 #include "tnt/comm/capi/registry.hpp"
 #include "tnt/comm/communicator/group.hpp"
 
@@ -74,17 +72,11 @@ tnt_comm_status tnt_group_close(int64_t group) {
 }
 
 tnt_comm_status tnt_group_rank(int64_t group, int32_t* rank) {
-  return guard([&] {
-    require_pointer(rank, "rank");
-    *rank = group_of(group)->rank();
-  });
+  return give(rank, "rank", [&] { return group_of(group)->rank(); });
 }
 
 tnt_comm_status tnt_group_size(int64_t group, int32_t* size) {
-  return guard([&] {
-    require_pointer(size, "size");
-    *size = group_of(group)->size();
-  });
+  return give(size, "size", [&] { return group_of(group)->size(); });
 }
 
 tnt_comm_status tnt_group_barrier(int64_t group, double timeout_s) {

@@ -1,6 +1,5 @@
-#include "tnt/comm/base/build_name.hpp"
+#include "tnt/comm/base/process.hpp"
 #include "tnt/comm/capi/arguments.hpp"
-#include "tnt/comm/capi/guard.hpp"
 #include "tnt/comm/communicator/runtime.hpp"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions
@@ -8,10 +7,19 @@ using namespace tnt::comm;  // NOLINT: a file of C functions
 namespace {
 
 tnt_comm_status read(int Environment::*variable, int32_t* value, const char* argument) {
-  return guard([&] {
-    require_pointer(value, argument);
-    *value = world_environment().*variable;
-  });
+  return give(value, argument, [&] { return world_environment().*variable; });
+}
+
+// Calls `record(timeline, row, name)` if there is a timeline.
+template <typename Record>
+void on_this_thread(const char* name, Record&& record) noexcept {
+  Timeline* timeline = process_timeline();
+  if (timeline == nullptr) return;
+  try {
+    record(*timeline, timeline->row_of_this_thread(), timeline->name(name));
+  } catch (...) {  // no memory for the name: a mark is not worth more than the program
+    return;
+  }
 }
 
 }  // namespace
@@ -56,6 +64,18 @@ tnt_comm_status tnt_comm_local_rank(int32_t* local_rank) {
 
 tnt_comm_status tnt_comm_local_size(int32_t* local_size) {
   return read(&Environment::local_size, local_size, "local_size");
+}
+
+void tnt_timeline_begin(const char* name) {
+  on_this_thread(name, [](Timeline& timeline, RowId row, NameId id) { timeline.begin(row, id); });
+}
+
+void tnt_timeline_end(const char* name) {
+  on_this_thread(name, [](Timeline& timeline, RowId row, NameId id) { timeline.end(row, id); });
+}
+
+void tnt_timeline_instant(const char* name) {
+  on_this_thread(name, [](Timeline& timeline, RowId row, NameId id) { timeline.instant(row, id); });
 }
 
 }  // extern "C"

@@ -1,12 +1,14 @@
+#include <algorithm>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/capi/arguments.hpp"
-#include "tnt/comm/capi/guard.hpp"
 #include "tnt/comm/capi/registry.hpp"
+#include "tnt/comm/communicator/gatherer.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions
@@ -47,6 +49,10 @@ std::shared_ptr<GradientReducer> reducer_to_start(std::int64_t reducer, std::int
   return found;
 }
 
+std::uint64_t total_of(const std::vector<std::size_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+}
+
 }  // namespace
 
 extern "C" {
@@ -72,34 +78,25 @@ tnt_comm_status tnt_reducer_set_timeout(int64_t reducer, double timeout_s) {
 }
 
 tnt_comm_status tnt_reducer_num_tensors(int64_t reducer, uint64_t* num_tensors) {
-  return guard([&] {
-    require_pointer(num_tensors, "num_tensors");
-    *num_tensors = reducers().find(reducer)->num_tensors();
-  });
+  return give(num_tensors, "num_tensors", [&] { return reducers().find(reducer)->num_tensors(); });
 }
 
 tnt_comm_status tnt_reducer_num_buckets(int64_t reducer, uint64_t* num_buckets) {
-  return guard([&] {
-    require_pointer(num_buckets, "num_buckets");
-    *num_buckets = reducers().find(reducer)->num_buckets();
-  });
+  return give(num_buckets, "num_buckets", [&] { return reducers().find(reducer)->num_buckets(); });
 }
 
 tnt_comm_status tnt_reducer_num_bytes(int64_t reducer, uint64_t* num_bytes) {
-  return guard([&] {
-    require_pointer(num_bytes, "num_bytes");
+  return give(num_bytes, "num_bytes", [&] {
     const auto found = reducers().find(reducer);
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < found->num_tensors(); ++i) sum += num_bytes_of(found->tensor(i));
-    *num_bytes = sum;
+    return sum;
   });
 }
 
 tnt_comm_status tnt_reducer_tensor_bytes(int64_t reducer, int64_t tensor, uint64_t* num_bytes) {
-  return guard([&] {
-    require_pointer(num_bytes, "num_bytes");
-    *num_bytes = num_bytes_of(reducers().find(reducer)->tensor(id_of(tensor)));
-  });
+  return give(num_bytes, "num_bytes",
+              [&] { return num_bytes_of(reducers().find(reducer)->tensor(id_of(tensor))); });
 }
 
 tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data, double scale) {
@@ -117,11 +114,8 @@ tnt_comm_status tnt_reducer_start_into(int64_t reducer, int64_t tensor, const vo
 }
 
 tnt_comm_status tnt_reducer_is_in_place(int64_t reducer, int64_t tensor, int32_t* is_in_place) {
-  return guard([&] {
-    require_pointer(is_in_place, "is_in_place");
-    const bool is = reducers().find(reducer)->is_summed_in_place(id_of(tensor));
-    *is_in_place = is ? 1 : 0;
-  });
+  return give(is_in_place, "is_in_place",
+              [&] { return reducers().find(reducer)->is_summed_in_place(id_of(tensor)); });
 }
 
 tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out) {
@@ -143,6 +137,50 @@ tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** d
 
 void tnt_reducer_return(void* view) {
   delete static_cast<BorrowedView*>(view);
+}
+
+tnt_comm_status tnt_gatherer_create(int64_t group, const char* name, int64_t* gatherer) {
+  return guard([&] {
+    require_pointer(name, "name");
+    require_pointer(gatherer, "gatherer");
+    *gatherer = gatherers().add(std::make_shared<Gatherer>(group_of(group), name));
+  });
+}
+
+tnt_comm_status tnt_gatherer_close(int64_t gatherer) {
+  return guard([&] { gatherers().close(gatherer); });
+}
+
+tnt_comm_status tnt_gatherer_set_timeout(int64_t gatherer, double timeout_s) {
+  return guard([&] { gatherers().find(gatherer)->set_timeout(checked_timeout(timeout_s)); });
+}
+
+tnt_comm_status tnt_gatherer_size(int64_t gatherer, int32_t* size) {
+  return give(size, "size", [&] { return gatherers().find(gatherer)->size(); });
+}
+
+tnt_comm_status tnt_gatherer_start(int64_t gatherer, const void* data, uint64_t num_bytes) {
+  return guard([&] {
+    checked_bytes(data, num_bytes, DType::uint8, "data");
+    gatherers().find(gatherer)->start(data, num_bytes);
+  });
+}
+
+tnt_comm_status tnt_gatherer_wait(int64_t gatherer, uint64_t* num_bytes_of_rank,
+                                  uint64_t* num_bytes_total) {
+  return guard([&] {
+    const std::vector<std::size_t> sizes = gatherers().find(gatherer)->wait();
+    if (num_bytes_of_rank != nullptr) std::copy(sizes.begin(), sizes.end(), num_bytes_of_rank);
+    if (num_bytes_total != nullptr) *num_bytes_total = total_of(sizes);
+  });
+}
+
+tnt_comm_status tnt_gatherer_finish(int64_t gatherer, void* out) {
+  return guard([&] {
+    const auto found = gatherers().find(gatherer);
+    if (out == nullptr && total_of(found->wait()) > 0) require_pointer(out, "out");
+    found->finish(out);
+  });
 }
 
 }  // extern "C"

@@ -8,7 +8,7 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/export.hpp"
-#include "tnt/comm/base/forked_child.hpp"
+#include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {

@@ -4,8 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "tnt/comm/base/forked_child.hpp"
-#include "tnt/comm/base/rank_names.hpp"
+#include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {

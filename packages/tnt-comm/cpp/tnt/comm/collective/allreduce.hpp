@@ -1,19 +1,59 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "tnt/comm/collective/shared_regions.hpp"
-#include "tnt/comm/collective/staged_operation.hpp"
-#include "tnt/comm/collective/two_shot_blocks.hpp"
+#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/collective/staging_pipeline.hpp"
 #include "tnt/comm/kernel/tree_reduce.hpp"
 
 namespace tnt::comm {
 
-/// Allreduce of large messages, each rank reducing a part for all.
+/// Allreduce of small messages among ranks that can read each other's memory: every rank puts
+/// its array into its slot and reduces all slots for itself.
 ///
-/// *Private arrays* go through the slots, see TwoShotBlocks. Blocks:
-/// ceil(bytes / (n pair slots)), two rounds each.
+/// The array is private and copied in, or has been packed in the slot (the persistent one).
+/// One block, one round; n times the message is read.
+class OneShotAllreduce final : public StagedWork {
+ public:
+  /// `in` is not looked at if the first block is posted already.
+  OneShotAllreduce(const StagingPipeline& pipeline, const Descriptor& descriptor,
+                   const CallArrays& arrays);
+
+  void copy_in(std::uint64_t index) override;
+  void copy_out(std::uint64_t index) override;
+
+ private:
+  std::size_t count_;
+  std::size_t num_bytes_;
+  const std::byte* in_;
+  std::byte* out_;
+  std::vector<const std::byte*> sources_;
+  TreeReducer reducer_;
+};
+
+/// Some elements of a vector, and where they lie in this rank's memory.
+struct Run {
+  Range range;                    ///< of the vector's elements
+  const std::byte* in = nullptr;  ///< the first of them
+  std::byte* out = nullptr;       ///< where their sums go; may be `in`
+  double scale = 1;               ///< what is summed is scale * in
+};
+
+/// Allreduce of large messages among ranks that can read each other's memory, each rank reducing a
+/// part for all.
+///
+/// *Private memory*, where the elements may lie in several places: in blocks as large as the pair
+/// slots of a slot (see Channel). Every rank copies into pair slots what the others will reduce
+/// (all of a block but its own chunk), reduces its chunk straight out of its own memory and the
+/// others' pair slots into the same places, and copies the other chunks of the
+/// result from its pair slots. Slots stay in the caches (see Channel for why it is cheap to write
+/// to them), so main memory sees the vector and the result only. Results can go past the caches.
+///
+/// Blocks: ceil(bytes / (n pair slots)), two rounds each. Memory traffic per rank and byte of the
+/// vector: (n-1)/n copied in, n/n read and n/n written by the reduction, (n-1)/n copied out.
 ///
 /// *Arrays in shared regions*, if those of all members are: every rank reduces
 /// one chunk of the whole message out of all arrays and writes it to all
@@ -23,21 +63,25 @@ namespace tnt::comm {
 /// where a rank with shared arrays posts an empty slot. If there are some
 /// with private arrays as well, the first block counts for nothing, and what it
 /// should have brought comes once more as the last one.
-class TwoShotAllreduce final : public StagedOperation {
+class TwoShotAllreduce final : public StagedWork {
  public:
-  /// `out` may be `in`; both stay untouched by others until completion, unless
-  /// they lie in a shared region.
-  TwoShotAllreduce(std::shared_ptr<AbortState> abort_state, std::shared_ptr<ChannelState> state,
-                   const Descriptor& descriptor, const void* in, void* out,
-                   std::shared_ptr<const SharedRegions> regions);
+  TwoShotAllreduce(const StagingPipeline& pipeline, const Descriptor& descriptor,
+                   const CallArrays& arrays);
+  /// The persistent one, of private memory that runs() say.
+  TwoShotAllreduce(const StagingPipeline& pipeline, DType dtype, ReduceOp op, std::size_t count);
 
- protected:
+  /// Where the elements lie, in ascending order. Elements that no run holds are
+  /// not summed. Pointers and scales may be changed between two passes.
+  std::vector<Run>& runs() { return runs_; }
+
   void on_match() override;
-  void copy_in(std::uint64_t index, std::byte* slot) override;
+  void copy_in(std::uint64_t index) override;
   bool reduce(std::uint64_t index) override;
   void copy_out(std::uint64_t index) override;
 
  private:
+  struct Extent;  // of a chunk, in one run
+
   struct Arrays {  // of one member, in a shared region
     const std::byte* in;
     std::byte* out;
@@ -46,35 +90,27 @@ class TwoShotAllreduce final : public StagedOperation {
   };
 
   bool is_void(std::uint64_t index) const { return is_mixed_ && index == 0; }
-  std::uint64_t block(std::uint64_t index) const { return index % blocks_.num_blocks(); }
   bool reduce_shared();  // true when this rank's chunk is done
   Arrays arrays_of(int member) const;
 
-  std::shared_ptr<const SharedRegions> regions_;
-  TwoShotBlocks blocks_;
+  Range elements_of(std::uint64_t index) const;
+  template <typename Function>
+  void visit(std::uint64_t index, int member, const Function& function) const;
+  template <typename Function>
+  void visit_others(std::uint64_t index, const Function& function) const;
+
+  DType dtype_;
+  std::size_t stride_;
+  std::size_t count_;
+  std::size_t block_length_;  // elements
+  std::uint64_t num_copied_blocks_;
+  std::vector<Run> runs_;
+  bool is_streamed_ = false;  // results are written past the caches
   bool is_mixed_ = false;
-  std::vector<Arrays> arrays_;  // by member, if all are shared
+  std::vector<Arrays> shared_;  // by member, if all are
   std::size_t num_reduced_ = 0;
   std::vector<const std::byte*> sources_;
-};
-
-/// Allreduce of small messages: every rank copies its array into its slot
-/// and reduces all slots for itself.
-///
-/// One block, one round; n times the message is read.
-class OneShotAllreduce final : public StagedOperation {
- public:
-  OneShotAllreduce(std::shared_ptr<AbortState> abort_state, std::shared_ptr<ChannelState> state,
-                   const Descriptor& descriptor, const void* in, void* out);
-
- protected:
-  void copy_in(std::uint64_t index, std::byte* slot) override;
-  void copy_out(std::uint64_t index) override;
-
- private:
-  const std::byte* in_;
-  std::byte* out_;
-  std::vector<const std::byte*> sources_;
+  std::vector<std::byte*> targets_;
   TreeReducer reducer_;
 };
 

@@ -15,10 +15,16 @@ void BucketOperation::post() {
   num_posted_.store(step + 1);
 }
 
+Progress BucketOperation::do_advance() {
+  if (awaits_this_rank()) return Progress::pending;
+  if (!has_begun_) has_begun_ = try_begin();
+  return has_begun_ ? advance_step() : Progress::pending;
+}
+
 void BucketOperation::complete() {
   // Before the completion: who sees it may post the next step at once.
   ++current_;
-  reset();
+  has_begun_ = false;
   CollectiveOperation::complete();
 }
 

@@ -7,11 +7,24 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/collective/collective_operation.hpp"
 #include "tnt/comm/collective/double_buffer.hpp"
 
 namespace tnt::comm {
+
+/// A bucket that is to be summed over a group in every step.
+struct BucketSpec {
+  DType dtype = DType::float32;
+  std::size_t count = 0;     ///< elements
+  std::string name;          ///< for messages
+  std::vector<Range> large;  ///< elements of the tensors that may be placed, ascending
+
+  std::size_t num_bytes() const { return count * size_of(dtype); }
+};
 
 /// A tensor that is summed where it lies, without being packed.
 struct InPlaceTensor {
@@ -21,8 +34,9 @@ struct InPlaceTensor {
   std::shared_ptr<void> owner = nullptr;  ///< keeps both where they are
 };
 
-/// Allreduce of a bucket in memory of its own, one per training step, over and
-/// over; what is common to all kinds of memory.
+/// The allreduce of a bucket: a persistent one, as MPI_Allreduce_init makes. Set up once, it is
+/// started in every training step, and is the same work as a call's; what is packed in place is
+/// where its data comes from. This class is what is common to all kinds of memory.
 ///
 /// A step is: input() and packing for every tensor, post(), the engine, and
 /// result() or try_lend(). The result of step s stays as it is until this rank
@@ -71,11 +85,15 @@ class BucketOperation : public CollectiveOperation {
  protected:
   /// Part of post(): tells those who have to know.
   virtual void announce(std::uint64_t /*step*/) {}
-  /// Part of complete(): gets ready for the next step.
-  virtual void reset() {}
+  Progress do_advance() final;
+  /// Whether the posted step could begin, which it then has.
+  virtual bool try_begin() = 0;
+  /// Likewise advances the step that has begun.
+  virtual Progress advance_step() = 0;
 
   /// The step that is reduced.
   std::uint64_t current() const { return current_; }
+  bool has_begun() const { return has_begun_; }
 
   std::string describe() const override;
   std::string own_part() const override;
@@ -85,6 +103,7 @@ class BucketOperation : public CollectiveOperation {
   std::function<std::string()> describe_own_part_;
   std::atomic<std::uint64_t> num_posted_{0};
   std::uint64_t current_ = 0;
+  bool has_begun_ = false;
 };
 
 }  // namespace tnt::comm

@@ -5,8 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "tnt/comm/collective/announcements.hpp"
-#include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/collective/staging_pipeline.hpp"
 
 namespace tnt::comm {
@@ -24,11 +22,11 @@ class BucketSequencer {
  public:
   static MemoryNeeds memory_needs(const ChannelLayout& layout, std::size_t num_buckets);
 
-  /// The memory begins at the layout's offset, the notifications at `first`.
-  BucketSequencer(std::shared_ptr<Segment> segment, const ChannelLayout& layout,
+  /// The channel lies in the segment, the notifications begin at `first`.
+  BucketSequencer(std::shared_ptr<Segment> segment, std::shared_ptr<StagedStream> stream,
                   NotificationId first, std::size_t num_buckets);
 
-  const std::shared_ptr<ChannelState>& state() const { return state_; }
+  const std::shared_ptr<StagedStream>& stream() const { return stream_; }
 
   /// This rank has packed the bucket for the step.
   void post(std::size_t bucket, std::uint64_t step);
@@ -47,9 +45,12 @@ class BucketSequencer {
 
  private:
   std::uint64_t turn_of(std::size_t bucket, std::uint64_t step);
+  void announce(NotificationId counter, std::uint64_t value);
+  bool have_all_posted(std::size_t bucket, std::uint64_t step) const;
 
-  std::shared_ptr<ChannelState> state_;
-  Announcements announcements_;
+  std::shared_ptr<Segment> segment_;
+  std::shared_ptr<StagedStream> stream_;
+  NotificationId first_;
   std::vector<std::uint64_t> turns_;  // by bucket, the last one that it has used; turns begin at 1
   std::uint64_t num_over_ = 0;
   std::vector<std::uint64_t> given_;  // by bucket, the last one that the first member has given it

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "tnt/comm/base/cache_line.hpp"
-
 namespace tnt::comm {
 
 /// What precedes a slot. The block and what is said at the first block of a call
@@ -59,11 +57,7 @@ Channel::SlotHeader& Channel::header_of(int member, std::uint64_t block) const {
   return *reinterpret_cast<SlotHeader*>(slot_begin(member, block));
 }
 
-std::byte* Channel::slot(std::uint64_t block) {
-  return slot_begin(rank(), block) + kHeaderBytes;
-}
-
-const std::byte* Channel::slot_of(int member, std::uint64_t block) const {
+std::byte* Channel::slot_of(int member, std::uint64_t block) const {
   return slot_begin(member, block) + kHeaderBytes;
 }
 
@@ -93,6 +87,14 @@ Posting Channel::posting_of(int member, std::uint64_t block) const {
   Posting result{.descriptor = header.descriptor, .is_shared = header.is_shared != 0, .places = {}};
   if (result.is_shared) result.places = header.places;
   return result;
+}
+
+void Channel::say_packed(std::uint64_t block, std::size_t slot) {
+  header_of(rank(), block).places.in_region = slot;
+}
+
+std::size_t Channel::packed_slot_of(int member, std::uint64_t block) const {
+  return header_of(member, block).places.in_region % 2;  // whatever stands there
 }
 
 void Channel::tell_note(std::uint64_t block, std::string_view note) {
@@ -136,42 +138,41 @@ bool Channel::has_reduced(int member, std::uint64_t block) const {
   return header_of(member, block).num_reduced.load(std::memory_order_acquire) > block;
 }
 
-bool Channel::have_all_posted(std::uint64_t block) const {
+template <Channel::Look has_done>
+bool Channel::have_others(std::uint64_t block) const {
   for (int member = 0; member < size(); ++member) {
-    if (member != rank() && !has_posted(member, block)) return false;
+    if (member != rank() && !(this->*has_done)(member, block)) return false;
   }
   return true;
+}
+
+template <Channel::Look has_done>
+std::vector<int> Channel::missing(std::uint64_t block) const {
+  std::vector<int> result;
+  for (int member = 0; member < size(); ++member) {
+    if (member != rank() && !(this->*has_done)(member, block)) result.push_back(member);
+  }
+  return result;
+}
+
+bool Channel::have_all_posted(std::uint64_t block) const {
+  return have_others<&Channel::has_posted>(block);
 }
 
 bool Channel::have_all_reduced(std::uint64_t block) const {
-  for (int member = 0; member < size(); ++member) {
-    if (member != rank() && !has_reduced(member, block)) return false;
-  }
-  return true;
+  return have_others<&Channel::has_reduced>(block);
 }
 
 std::vector<int> Channel::missing_posts(std::uint64_t block) const {
-  std::vector<int> result;
-  for (int member = 0; member < size(); ++member) {
-    if (member != rank() && !has_posted(member, block)) result.push_back(member);
-  }
-  return result;
+  return missing<&Channel::has_posted>(block);
 }
 
 std::vector<int> Channel::missing_reductions(std::uint64_t block) const {
-  std::vector<int> result;
-  for (int member = 0; member < size(); ++member) {
-    if (member != rank() && !has_reduced(member, block)) result.push_back(member);
-  }
-  return result;
+  return missing<&Channel::has_reduced>(block);
 }
 
 std::vector<int> Channel::missing_notes(std::uint64_t block) const {
-  std::vector<int> result;
-  for (int member = 0; member < size(); ++member) {
-    if (member != rank() && !has_told_note(member, block)) result.push_back(member);
-  }
-  return result;
+  return missing<&Channel::has_told_note>(block);
 }
 
 }  // namespace tnt::comm

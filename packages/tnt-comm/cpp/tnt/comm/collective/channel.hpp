@@ -6,11 +6,19 @@
 #include <string_view>
 #include <vector>
 
+#include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/collective/call_label.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/transport/segment.hpp"
 
 namespace tnt::comm {
+
+/// Elements of a vector that one member reduces for all. Boundaries lie on
+/// cache lines, so that two ranks never write to the same one.
+inline Range chunk_of(std::size_t count, DType dtype, int num_members, int member) {
+  return part_of(count, static_cast<std::size_t>(num_members), static_cast<std::size_t>(member),
+                 kCacheLineBytes / size_of(dtype));
+}
 
 /// Size and place of a channel inside a segment.
 struct ChannelLayout {
@@ -38,8 +46,8 @@ struct Posting {
   SharedOffsets places;
 };
 
-/// One independent stream of collectives of a group, for ranks that can read
-/// each other's memory.
+/// Staging slots of ranks that can read each other's memory: of one stream of calls, of one
+/// bucket or of several that take turns, or of the ranks of a host in a hierarchical allreduce.
 ///
 /// A channel is a sequence of *blocks*, numbered from 0 on every rank alike. In
 /// block s a rank
@@ -58,6 +66,9 @@ struct Posting {
 /// descriptor, next to the slot, which the others look at. The note of a call
 /// is told only when its first block was posted by all and the calls differ.
 ///
+/// A bucket of a hierarchical allreduce lies in memory of its own, so that its sum can be lent: its
+/// channel has slots without bytes, and a post says where the bucket is.
+///
 /// Slots change hands: the one that a rank fills was filled by its neighbour
 /// the last time, and read by this rank. A core that writes again to a line
 /// which it wrote before, and which others have read since, has to ask them
@@ -71,7 +82,7 @@ struct Posting {
 /// and the other one answers in the same bytes. So whoever writes to a pair slot is
 /// the one who has read it last, the next time as well.
 ///
-/// Threads: one at a time.
+/// Threads: one at a time for each block.
 class Channel {
  public:
   /// What precedes each slot.
@@ -84,8 +95,8 @@ class Channel {
   std::size_t slot_bytes() const { return layout_.slot_bytes; }
   std::size_t depth() const { return layout_.depth; }
 
-  std::byte* slot(std::uint64_t block);
-  const std::byte* slot_of(int member, std::uint64_t block) const;
+  std::byte* slot(std::uint64_t block) const { return slot_of(rank_, block); }
+  std::byte* slot_of(int member, std::uint64_t block) const;
 
   /// Bytes of a pair slot, a multiple of 64; the slots are too small if it is 0.
   std::size_t pair_slot_bytes() const;
@@ -97,6 +108,10 @@ class Channel {
   void describe(std::uint64_t block, const Posting& posting);
   const Descriptor& descriptor_of(int member, std::uint64_t block) const;
   Posting posting_of(int member, std::uint64_t block) const;
+
+  /// Instead of describe(): which of two slots in other memory holds what this rank has packed.
+  void say_packed(std::uint64_t block, std::size_t slot);
+  std::size_t packed_slot_of(int member, std::uint64_t block) const;
 
   /// Tells the others the note of the call that began with the block; at most
   /// kMaxNoteBytes of it.
@@ -113,6 +128,7 @@ class Channel {
   void wake_others() { segment_->wake_others(); }
 
   bool has_posted(int member, std::uint64_t block) const;
+  // Of the other members.
   bool have_all_posted(std::uint64_t block) const;
   bool have_all_reduced(std::uint64_t block) const;
 
@@ -135,6 +151,12 @@ class Channel {
   std::byte* slot_begin(int member, std::uint64_t block) const;
   SlotHeader& header_of(int member, std::uint64_t block) const;
   bool has_reduced(int member, std::uint64_t block) const;
+
+  using Look = bool (Channel::*)(int member, std::uint64_t block) const;
+  template <Look has_done>
+  bool have_others(std::uint64_t block) const;
+  template <Look has_done>
+  std::vector<int> missing(std::uint64_t block) const;
 
   std::shared_ptr<Segment> segment_;  // operations may outlive the object they belong to
   int rank_;

@@ -120,6 +120,23 @@ void CollectiveOperation::require_alive() const {
   }
 }
 
+std::vector<int> CollectiveOperation::members_holding_up() const {
+  const std::vector<int> awaited = missing();
+  if (awaited.empty()) return awaited;
+  const auto members_that = [&](const auto& holds) {
+    std::vector<int> members;
+    for (int member = 0; member < abort_state_->num_members(); ++member) {
+      if (holds(member)) members.push_back(member);
+    }
+    return members;
+  };
+  const auto absent = members_that([&](int member) { return !has_made_call(member); });
+  if (!absent.empty()) return absent;
+  const auto silent =
+      members_that([&](int member) { return is_silent(abort_state_->status_of(member)); });
+  return silent.empty() ? awaited : silent;
+}
+
 std::vector<int> CollectiveOperation::awaited_ranks() const {
   std::vector<int> ranks;
   for (const int member : awaited_members()) ranks.push_back(abort_state_->world_rank_of(member));

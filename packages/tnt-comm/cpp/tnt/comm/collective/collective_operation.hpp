@@ -8,10 +8,10 @@
 
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
-#include "tnt/comm/collective/call_note.hpp"
+#include "tnt/comm/collective/call_label.hpp"
 #include "tnt/comm/progress/completion.hpp"
 #include "tnt/comm/progress/operation.hpp"
-#include "tnt/comm/trace/probe.hpp"
+#include "tnt/comm/trace/monitor.hpp"
 
 namespace tnt::comm {
 
@@ -84,6 +84,11 @@ class CollectiveOperation : public Operation {
   /// this is who holds up the others, and not only who this rank hears from.
   virtual std::vector<int> awaited_members() const { return missing(); }
 
+  /// Those, where messages are passed on from rank to rank, given what is known of who has made the
+  /// call: the members that have not if there are any, else those that do not respond, else
+  /// the ones that this rank waits for itself.
+  std::vector<int> members_holding_up() const;
+
   /// Whether an awaited member is known to have made the call itself.
   virtual bool has_made_call(int /*member*/) const { return false; }
 
@@ -92,6 +97,8 @@ class CollectiveOperation : public Operation {
 
   /// What is missing if it is this rank's own act.
   virtual std::string own_part() const { return "this rank itself"; }
+  static constexpr std::string_view kAwaitsRoom =
+      "this rank itself: its messages wait for room in the queues of the network";
 
   const std::shared_ptr<AbortState>& abort_state() const { return abort_state_; }
   const CallNote& note() const { return note_; }

@@ -2,19 +2,45 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/collective/collective_operation.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
-#include "tnt/comm/collective/gathered.hpp"
 
 namespace tnt::comm {
 
 class QuickAllreduce;
 class SharedRegions;
 
-/// The arrays of a call on this rank.
+/// What an allgather leaves behind.
+struct Gathered {
+  RecycledMemory blocks;          ///< of all members in their order, back to back
+  std::vector<std::size_t> ends;  ///< where each ends, in bytes
+
+  std::size_t begin_of(std::size_t member) const { return member == 0 ? 0 : ends[member - 1]; }
+};
+
+/// A block to be gathered: the caller's memory, or the operation's own copy.
+class GatherInput {
+ public:
+  explicit GatherInput(const void* block) : block_(static_cast<const std::byte*>(block)) {}
+  explicit GatherInput(std::vector<std::byte> block)
+      : owned_(std::move(block)), block_(owned_.data()) {}
+  // A moved vector keeps its memory, so the pointer stays good.
+  GatherInput(GatherInput&&) = default;
+
+  const std::byte* data() const { return block_; }
+
+ private:
+  std::vector<std::byte> owned_;
+  const std::byte* block_;
+};
+
+/// The arrays of a call on this rank. They stay as they are (`out`: untouched by others) until the
+/// call is complete.
 struct CallArrays {
   /// Only the root's is read by broadcast and scatter.
   const void* in = nullptr;
@@ -28,6 +54,9 @@ struct CallArrays {
   std::shared_ptr<GatherInput> gather_input = nullptr;
   std::shared_ptr<Gathered> gathered = nullptr;
 };
+
+/// Whether a member gives the same to all others, or something different to each.
+enum class SentParts { same, different };
 
 /// Makes the collectives of one stream, each for the kind of memory that the
 /// ranks share. Operations run one after the other, in the order of the calls.
@@ -52,6 +81,15 @@ class Collectives {
 struct MemoryNeeds {
   std::size_t num_bytes = 0;
   std::size_t num_notifications = 0;
+};
+
+/// Where the memory of a stream is.
+struct StreamMemory {
+  std::shared_ptr<Segment> segment;                           ///< of all members
+  std::shared_ptr<Segment> on_host = {}, between_hosts = {};  ///< with two levels
+  std::size_t slot_bytes = 0;  ///< about so long are the slots through which large messages go
+  std::size_t offset = 0;      ///< in `segment`; the other two are used from their begin
+  NotificationId notification = 0;
 };
 
 /// What all operations of a stream are made with.

@@ -1,8 +1,36 @@
 #include "tnt/comm/collective/descriptor.hpp"
 
+#include <array>
+#include <cstddef>
+#include <map>
+
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
+#include "tnt/comm/collective/abort_state.hpp"
 
 namespace tnt::comm {
+namespace {
+
+constexpr std::array<std::string_view, 6> kNames = {
+    "auto", "one_shot", "two_shot", "recursive_doubling", "halving_doubling", "pipelined"};
+
+}  // namespace
+
+std::string_view name_of(AllreduceAlgorithm algorithm) {
+  const auto index = static_cast<std::size_t>(algorithm);
+  return index < kNames.size() ? kNames[index] : "unknown";  // what another rank sends may be
+}
+
+AllreduceAlgorithm parse_allreduce_algorithm(const std::string& name) {
+  std::string known;
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) return static_cast<AllreduceAlgorithm>(i);
+    known += text(i == 0 ? "" : ", ", kNames[i]);
+  }
+  throw UsageError(text("Environment variable TNT_ALLREDUCE_ALGORITHM must be one of ", known,
+                        ". Received: TNT_ALLREDUCE_ALGORITHM='", name,
+                        "'. Correct it or unset it."));
+}
 
 bool Descriptor::matches(const Descriptor& other) const {
   return call_index == other.call_index && kind == other.kind && dtype == other.dtype &&
@@ -37,6 +65,25 @@ std::string Descriptor::describe() const {
     result += text(", TNT_ALLREDUCE_ALGORITHM=", comm::name_of(algorithm));
   }
   return result + ")";
+}
+
+Error mismatch_error(const AbortState& abort_state, const std::vector<MadeCall>& calls) {
+  std::vector<std::string> titles;  // in the order of the ranks that make the calls first
+  std::map<std::string, std::vector<int>> callers;
+  for (std::size_t member = 0; member < calls.size(); ++member) {
+    const std::string title = calls[member].descriptor.describe() + calls[member].note;
+    if (callers.count(title) == 0) titles.push_back(title);
+    callers[title].push_back(static_cast<int>(member));
+  }
+  std::string all;
+  for (const std::string& title : titles) {
+    all += text(all.empty() ? "" : "; ", abort_state.names_of(callers[title]), " called ", title);
+  }
+  return {ErrorKind::mismatch,
+          text("Collective call ", calls.front().descriptor.call_index, " of group '",
+               abort_state.group_name(), "' differs between ranks: ", all,
+               ". All members must make the same calls with the same dtypes, sizes and"
+               " operations, in the same order.")};
 }
 
 }  // namespace tnt::comm

@@ -1,14 +1,80 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "tnt/comm/base/dtype.hpp"
-#include "tnt/comm/collective/allreduce_algorithm.hpp"
-#include "tnt/comm/collective/collective_kind.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
+
+class AbortState;
+
+/// The collectives; the numbers travel between ranks.
+enum class CollectiveKind : std::uint8_t {
+  barrier,
+  allreduce,
+  broadcast,
+  allgather,
+  reduce_scatter,
+  alltoall,
+  gather,
+  scatter,
+  creation,  ///< of something by all members together, which tell each other of what
+};
+
+/// What distinguishes a collective for checks and messages.
+struct CollectiveTraits {
+  std::string_view name;
+  bool has_data = false;
+  bool reduces = false;
+  bool has_root = false;
+  bool takes_any_count = false;  ///< members may contribute arrays of different lengths
+};
+
+inline constexpr std::array<CollectiveTraits, 10> kCollectiveTraits{{
+    {.name = "barrier"},
+    {.name = "allreduce", .has_data = true, .reduces = true},
+    {.name = "broadcast", .has_data = true, .has_root = true},
+    {.name = "allgather", .has_data = true, .takes_any_count = true},
+    {.name = "reduce_scatter", .has_data = true, .reduces = true},
+    {.name = "alltoall", .has_data = true},
+    {.name = "gather", .has_data = true, .has_root = true, .takes_any_count = true},
+    {.name = "scatter", .has_data = true, .has_root = true},
+    {.name = "creation", .takes_any_count = true},
+    {.name = "unknown"},  // the byte of a rank that is none of these
+}};
+
+constexpr const CollectiveTraits& traits_of(CollectiveKind kind) {
+  const auto index = static_cast<std::size_t>(kind);
+  return index < kCollectiveTraits.size() ? kCollectiveTraits[index] : kCollectiveTraits.back();
+}
+
+constexpr std::string_view name_of(CollectiveKind kind) {
+  return traits_of(kind).name;
+}
+
+/// The ways to do an allreduce; select.hpp says when each is taken. The
+/// numbers travel between ranks.
+enum class AllreduceAlgorithm : std::uint8_t {
+  automatic,  ///< what the table chooses
+  one_shot,
+  two_shot,
+  recursive_doubling,
+  halving_doubling,
+  pipelined,
+};
+
+std::string_view name_of(AllreduceAlgorithm algorithm);
+
+/// A name as TNT_ALLREDUCE_ALGORITHM holds it; UsageError for an unknown one,
+/// which lists the known ones.
+AllreduceAlgorithm parse_allreduce_algorithm(const std::string& name);
 
 /// What a rank says about the collective it takes part in, so that the others
 /// can see that they all mean the same. Travels as bytes.
@@ -48,5 +114,9 @@ struct MadeCall {
   Descriptor descriptor;
   std::string note;
 };
+
+/// The error that every member of a group throws when their calls differ: the
+/// same text on all of them. `calls` holds what each member calls.
+Error mismatch_error(const AbortState& abort_state, const std::vector<MadeCall>& calls);
 
 }  // namespace tnt::comm

@@ -1,20 +1,13 @@
 #include "tnt/comm/collective/double_buffer.hpp"
 
-#include <utility>
-
 namespace tnt::comm {
-
-DoubleBuffer::DoubleBuffer(std::shared_ptr<Segment> segment, std::size_t offset,
-                           std::size_t slot_bytes, Order order)
-    : segment_(std::move(segment)), offset_(offset), slot_bytes_(slot_bytes), order_(order) {}
 
 std::size_t DoubleBuffer::open(std::uint64_t step) {
   const std::lock_guard lock(mutex_);
   std::size_t& slot = slot_of_step_[step % 2];
   if (num_opened_ == step) {
     const std::size_t before = slot_of_step_[(step + 1) % 2];
-    const bool must_change = order_ == Order::alternate || num_lent_[before] > 0;
-    slot = must_change ? 1 - before : before;
+    slot = num_lent_[before] > 0 ? 1 - before : before;
     ++num_opened_;
   }
   return slot;
@@ -29,7 +22,7 @@ bool DoubleBuffer::try_lend(std::uint64_t step) {
   const std::lock_guard lock(mutex_);
   const std::size_t slot = slot_of_step_[step % 2];
   const bool is_packed_again = num_opened_ > step + 1 && slot_of_step_[(step + 1) % 2] == slot;
-  if (order_ == Order::alternate || is_packed_again || num_lent_[1 - slot] > 0) return false;
+  if (is_packed_again || num_lent_[1 - slot] > 0) return false;
   ++num_lent_[slot];
   return true;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "tnt/comm/transport/segment.hpp"
 
@@ -15,10 +16,8 @@ namespace tnt::comm {
 /// ranks.
 ///
 /// A step's slot is chosen when it is *opened*, that is when its first
-/// tensor is packed. With `Order::reuse` the slot of the step before is taken
-/// again (it is in the caches), unless it is lent; so the slots of a step may
-/// differ between ranks. With `Order::alternate` steps take turns, and nothing
-/// can be lent.
+/// tensor is packed: that of the step before again (it is in the caches), unless
+/// it is lent. So the slots of a step may differ between ranks.
 ///
 /// Only one slot is lent at a time, so that the other one can always be
 /// packed. The same slot may be lent several times over: a bucket holds
@@ -30,13 +29,11 @@ namespace tnt::comm {
 /// tensors are packed, hence when all have finished the step before.
 ///
 /// Threads: all functions may be called from any thread.
-class DoubleBuffer : public std::enable_shared_from_this<DoubleBuffer> {
+class DoubleBuffer {
  public:
-  enum class Order { reuse, alternate };
-
   /// Slots begin at `offset` of the segment's parts, `slot_bytes` each.
-  DoubleBuffer(std::shared_ptr<Segment> segment, std::size_t offset, std::size_t slot_bytes,
-               Order order);
+  DoubleBuffer(std::shared_ptr<Segment> segment, std::size_t offset, std::size_t slot_bytes)
+      : segment_(std::move(segment)), offset_(offset), slot_bytes_(slot_bytes) {}
 
   static constexpr std::size_t kNumSlots = 2;
 
@@ -61,7 +58,6 @@ class DoubleBuffer : public std::enable_shared_from_this<DoubleBuffer> {
   std::shared_ptr<Segment> segment_;  // borrowers may outlive everything else
   std::size_t offset_;
   std::size_t slot_bytes_;
-  Order order_;
   mutable std::mutex mutex_;
   std::uint64_t num_opened_ = 0;
   std::array<std::size_t, 2> slot_of_step_{};  // of the last two steps, by parity

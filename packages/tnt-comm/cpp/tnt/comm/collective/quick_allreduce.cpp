@@ -3,21 +3,21 @@
 #include <cstring>
 #include <utility>
 
-#include "tnt/comm/collective/chunks.hpp"
+#include "tnt/comm/collective/select.hpp"
 
 namespace tnt::comm {
 
-QuickAllreduce::QuickAllreduce(std::shared_ptr<ChannelState> state)
-    : state_(std::move(state)),
-      limit_bytes_(one_shot_limit_bytes(state_->channel.size())),
-      sources_(static_cast<std::size_t>(state_->channel.size())),
+QuickAllreduce::QuickAllreduce(std::shared_ptr<StagedStream> stream)
+    : stream_(std::move(stream)),
+      limit_bytes_(one_shot_limit_bytes(stream_->channel.size())),
+      sources_(static_cast<std::size_t>(stream_->channel.size())),
       reducer_(DType::uint8, ReduceOp::sum, sources_.size()) {}
 
 void QuickAllreduce::begin(const void* in, void* out, const Descriptor& descriptor) {
-  Channel& channel = state_->channel;
-  const std::uint64_t block = state_->next_block;
+  Channel& channel = stream_->channel;
+  const std::uint64_t block = stream_->next_block;
   descriptor_ = descriptor;
-  descriptor_.call_index = state_->num_calls++;
+  descriptor_.call_index = stream_->num_calls++;
   in_ = static_cast<const std::byte*>(in);
   out_ = static_cast<std::byte*>(out);
   num_arrived_ = 0;
@@ -28,8 +28,8 @@ void QuickAllreduce::begin(const void* in, void* out, const Descriptor& descript
 }
 
 bool QuickAllreduce::try_finish() {
-  const Channel& channel = state_->channel;
-  const std::uint64_t block = state_->next_block;
+  const Channel& channel = stream_->channel;
+  const std::uint64_t block = stream_->next_block;
   for (; num_arrived_ < channel.size(); ++num_arrived_) {
     if (num_arrived_ == channel.rank()) continue;
     if (!channel.has_posted(num_arrived_, block)) return false;
@@ -42,7 +42,7 @@ bool QuickAllreduce::try_finish() {
   }
   reducer_.become(descriptor_.dtype, descriptor_.op);
   reducer_.reduce(out_, sources_.data(), sources_.size(), descriptor_.count);
-  state_->next_block = block + 1;
+  stream_->next_block = block + 1;
   return true;
 }
 

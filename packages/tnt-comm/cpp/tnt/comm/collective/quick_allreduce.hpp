@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "tnt/comm/collective/staged_operation.hpp"
+#include "tnt/comm/collective/staging_pipeline.hpp"
 #include "tnt/comm/kernel/tree_reduce.hpp"
 
 namespace tnt::comm {
@@ -17,7 +17,7 @@ namespace tnt::comm {
 /// takes the call over where it is; see StagedOperation::take_over().
 class QuickAllreduce {
  public:
-  explicit QuickAllreduce(std::shared_ptr<ChannelState> state);
+  explicit QuickAllreduce(std::shared_ptr<StagedStream> stream);
 
   /// Whether messages of this size are OneShotAllreduce's.
   bool takes(std::size_t num_bytes) const { return num_bytes <= limit_bytes_; }
@@ -29,13 +29,13 @@ class QuickAllreduce {
   bool try_finish();
 
   /// To be called at the end, or if there is none soon: for ranks that sleep.
-  void wake_others() { state_->channel.wake_others(); }
+  void wake_others() { stream_->channel.wake_others(); }
 
   /// The call, with its number.
   const Descriptor& descriptor() const { return descriptor_; }
 
  private:
-  std::shared_ptr<ChannelState> state_;
+  std::shared_ptr<StagedStream> stream_;
   std::size_t limit_bytes_;
   Descriptor descriptor_;
   const std::byte* in_ = nullptr;

@@ -9,7 +9,6 @@
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/collective/chunks.hpp"
 
 namespace tnt::comm {
 namespace {

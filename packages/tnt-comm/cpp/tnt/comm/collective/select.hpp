@@ -4,7 +4,7 @@
 
 #include "tnt/comm/base/dtype.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
-#include "tnt/comm/collective/allreduce_algorithm.hpp"
+#include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/collective/rma/reduction_schedule.hpp"
 
 namespace tnt::comm {
@@ -37,6 +37,13 @@ AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgori
 /// for each algorithm and number of ranks.
 AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested,
                                     const AbortState& abort_state);
+
+/// Allreduces up to this many bytes are done by every rank for itself: reading
+/// n small inputs costs less than a second round of notifications.
+inline std::size_t one_shot_limit_bytes(int num_members) {
+  constexpr std::size_t kReadBudget = 128 * 1024;
+  return kReadBudget / static_cast<std::size_t>(num_members);
+}
 
 /// How an algorithm exchanges messages.
 struct MessagePattern {

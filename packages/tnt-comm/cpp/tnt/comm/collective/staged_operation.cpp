@@ -1,28 +1,28 @@
 #include "tnt/comm/collective/staged_operation.hpp"
 
-#include <utility>
-
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/collective/mismatch.hpp"
 
 namespace tnt::comm {
 
-StagedOperation::StagedOperation(std::shared_ptr<AbortState> abort_state,
-                                 std::shared_ptr<ChannelState> state, const Descriptor& descriptor)
-    : CollectiveOperation(std::move(abort_state)),
-      pipeline_(std::move(state)),
-      posting_{.descriptor = descriptor, .is_shared = false, .places = {}} {}
+StagedOperation::StagedOperation(std::shared_ptr<StagedStream> stream, const Descriptor& descriptor,
+                                 StagedWork& work)
+    : CollectiveOperation(stream->context.abort_state),
+      pipeline_(std::move(stream)),
+      descriptor_(descriptor),
+      work_(work) {}
 
 void StagedOperation::take_over(const Descriptor& descriptor) {
   has_begun_ = true;
-  posting_.descriptor = descriptor;
+  descriptor_ = descriptor;
   pipeline_.begin(1);
 }
 
 Progress StagedOperation::do_advance() {
   if (!has_begun_) begin();
-  const bool has_moved = pipeline_.advance(*this);
-  if (pipeline_.is_done(*this)) {
+  bool has_moved = pipeline_.try_post(work_);
+  if (!has_matched_ && pipeline_.have_all_posted_first()) match();
+  if (has_matched_) has_moved |= pipeline_.advance(work_);
+  if (pipeline_.is_done(work_)) {
     pipeline_.end();
     return Progress::done;
   }
@@ -32,32 +32,26 @@ Progress StagedOperation::do_advance() {
 void StagedOperation::begin() {
   has_begun_ = true;
   pipeline_.begin();
-  posting_.descriptor.call_index = pipeline_.state().num_calls++;
-  pipeline_.state().channel.describe(pipeline_.base(), posting_);
+  StagedStream& stream = pipeline_.stream();
+  descriptor_.call_index = stream.num_calls++;
+  stream.channel.describe(pipeline_.base(), {.descriptor = descriptor_,
+                                             .is_shared = work_.places.has_value(),
+                                             .places = work_.places.value_or(SharedOffsets{})});
 }
 
-bool StagedOperation::on_first_posted() {
-  is_mismatch_ = !do_all_match();
-  if (is_mismatch_) {
-    exchange_notes();
-    return false;
-  }
-  on_match();
-  return true;
-}
-
-bool StagedOperation::do_all_match() const {
-  bool is_equal = true;
+void StagedOperation::match() {
   for (int member = 0; member < channel().size(); ++member) {
-    is_equal = is_equal && descriptor().matches(descriptor_of(member));
+    is_mismatch_ |= !descriptor_.matches(channel().descriptor_of(member, pipeline_.base()));
   }
-  return is_equal;
+  if (is_mismatch_) return exchange_notes();
+  has_matched_ = true;
+  work_.on_match();
 }
 
 // Throws when all are known.
 void StagedOperation::exchange_notes() {
   if (!note().is_given()) return;
-  Channel& own = pipeline_.state().channel;
+  Channel& own = pipeline_.stream().channel;
   if (!own.has_told_note(own.rank(), pipeline_.base())) {
     own.tell_note(pipeline_.base(), note().text());
   }
@@ -67,7 +61,8 @@ void StagedOperation::exchange_notes() {
 Error StagedOperation::mismatch() const {
   std::vector<MadeCall> calls;
   for (int member = 0; member < channel().size(); ++member) {
-    calls.push_back({descriptor_of(member), channel().note_of(member, pipeline_.base())});
+    calls.push_back({channel().descriptor_of(member, pipeline_.base()),
+                     channel().note_of(member, pipeline_.base())});
   }
   return mismatch_error(*abort_state(), calls);
 }
@@ -78,7 +73,7 @@ Error StagedOperation::explained(const Error& error) const {
 }
 
 std::string StagedOperation::describe() const {
-  return text("call ", descriptor().call_index, ", ", descriptor().describe(), note().text(), ",");
+  return text("call ", descriptor_.call_index, ", ", descriptor_.describe(), note().text(), ",");
 }
 
 bool StagedOperation::has_made_call(int member) const {

@@ -3,37 +3,30 @@
 namespace tnt::comm {
 
 void StagingPipeline::begin(std::uint64_t num_posted) {
-  base_ = state_->next_block;
-  is_first_posted_ = false;
+  base_ = stream_->next_block;
   posted_ = num_posted;
-  reduced_ = 0;
-  finished_ = 0;
+  reduced_ = finished_ = 0;
 }
 
 bool StagingPipeline::advance(StagedWork& work) {
-  bool has_moved = try_post(work);
-  has_moved |= try_reduce(work);
+  bool has_moved = try_reduce(work);
   has_moved |= try_finish(work);
   return has_moved;
 }
 
 bool StagingPipeline::try_post(StagedWork& work) {
   if (posted_ == work.num_blocks || posted_ == finished_ + channel().depth()) return false;
-  work.copy_in(posted_, own_slot(posted_));
-  state_->channel.post(base_ + posted_);
+  work.copy_in(posted_);
+  stream_->channel.post(base_ + posted_);
   ++posted_;
   return true;
 }
 
 bool StagingPipeline::try_reduce(StagedWork& work) {
   if (reduced_ == posted_ || !channel().have_all_posted(base_ + reduced_)) return false;
-  if (!is_first_posted_) {
-    if (!work.on_first_posted()) return false;
-    is_first_posted_ = true;
-  }
   if (work.has_second_round) {
     if (!work.reduce(reduced_)) return true;
-    state_->channel.publish_reduced(base_ + reduced_);
+    stream_->channel.publish_reduced(base_ + reduced_);
   }
   ++reduced_;
   return true;

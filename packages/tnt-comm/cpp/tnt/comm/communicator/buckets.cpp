@@ -1,16 +1,13 @@
 #include "tnt/comm/communicator/buckets.hpp"
 
-#include "tnt/comm/base/cache_line.hpp"
+#include <utility>
+
 #include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/collective/chunks.hpp"
-#include "tnt/comm/collective/one_shot_bucket_allreduce.hpp"
+#include "tnt/comm/collective/buckets.hpp"
 #include "tnt/comm/collective/readable_collectives.hpp"
-#include "tnt/comm/collective/rma/bucket_allreduce.hpp"
-#include "tnt/comm/collective/rma/hierarchical_bucket_allreduce.hpp"
+#include "tnt/comm/collective/rma/buckets.hpp"
 #include "tnt/comm/collective/select.hpp"
-#include "tnt/comm/collective/two_shot_bucket_allreduce.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "tnt/comm/communicator/segment_plan.hpp"
 #include "tnt/comm/communicator/segment_set.hpp"
 #include "tnt/comm/communicator/streams.hpp"
 
@@ -19,59 +16,52 @@ namespace {
 
 using Buckets = std::vector<std::shared_ptr<BucketOperation>>;
 
-std::size_t num_bytes_of(const BucketSpec& spec) {
-  return spec.count * size_of(spec.dtype);
-}
-
-BucketLayout add_slots(SegmentPlan& plan, const BucketSpec& spec) {
-  BucketLayout layout;
-  layout.slot_bytes = round_up(num_bytes_of(spec), kCacheLineBytes);
-  const auto place = plan.add({layout.num_bytes(), BucketLayout::kNumNotifications});
-  layout.offset = place.offset;
-  layout.notification = place.notification;
-  return layout;
+std::shared_ptr<StagedStream> channel_in(const Group& group,
+                                         const std::shared_ptr<Segment>& segment,
+                                         const ChannelLayout& layout) {
+  OperationContext context;
+  context.abort_state = group.abort_state();
+  return std::make_shared<StagedStream>(StagedStream{std::move(context), Channel(segment, layout)});
 }
 
 // Alone, there is nothing to reduce.
 bool is_one_shot(const BucketSpec& spec, int num_members) {
-  return num_members > 1 && num_bytes_of(spec) <= one_shot_limit_bytes(num_members);
+  return num_members > 1 && spec.num_bytes() <= one_shot_limit_bytes(num_members);
 }
 
 Buckets create_readable(Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs) {
   SegmentPlan plan;
-  std::vector<BucketLayout> layouts;
-  std::size_t num_streamed = 0;
+  std::vector<ChannelLayout> layouts;  // of the small ones
   for (const BucketSpec& spec : specs) {
-    const bool is_small = is_one_shot(spec, group.size());
-    layouts.push_back(is_small ? add_slots(plan, spec) : BucketLayout{});
-    num_streamed += is_small ? 0 : 1;
+    if (!is_one_shot(spec, group.size())) continue;
+    ChannelLayout& layout = layouts.emplace_back(OneShotBucket::layout(spec));
+    layout.offset = plan.add({layout.num_bytes(), 0}).offset;
   }
+  const std::size_t num_large = specs.size() - layouts.size();
   // As for the group's own allreduces of large arrays.
-  ChannelLayout channel = ReadableCollectives::layout_with(slot_bytes_for(Topology::readable));
-  const auto shared = plan.add(
-      num_streamed > 0 ? BucketSequencer::memory_needs(channel, num_streamed) : MemoryNeeds{});
+  ChannelLayout large = ReadableCollectives::layout_with(slot_bytes_for(Topology::readable));
+  const auto shared =
+      plan.add(num_large > 0 ? BucketSequencer::memory_needs(large, num_large) : MemoryNeeds{});
+  large.offset = shared.offset;
   const auto segment = segments.create(plan.totals().front());
-  channel.offset = shared.offset;
-  const auto sequencer =
-      std::make_shared<BucketSequencer>(segment, channel, shared.notification, num_streamed);
+  const auto sequencer = std::make_shared<BucketSequencer>(
+      segment, channel_in(group, segment, large), shared.notification, num_large);
   Buckets buckets;
-  std::size_t next_streamed = 0;
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    const BucketSpec& spec = specs[i];
+  auto small = layouts.begin();
+  std::size_t next_large = 0;
+  for (const BucketSpec& spec : specs) {
     if (is_one_shot(spec, group.size())) {
-      buckets.push_back(std::make_shared<OneShotBucketAllreduce>(
-          group.abort_state(), segment, layouts[i], spec.dtype, spec.count, spec.name));
-    } else {
       buckets.push_back(
-          std::make_shared<TwoShotBucketAllreduce>(group.abort_state(), sequencer, next_streamed++,
-                                                   spec.dtype, spec.count, spec.large, spec.name));
+          std::make_shared<OneShotBucket>(channel_in(group, segment, *small++), spec));
+    } else {
+      buckets.push_back(std::make_shared<TwoShotBucket>(sequencer, next_large++, spec));
     }
   }
   return buckets;
 }
 
 MessagePattern pattern_for(const Group& group, const BucketSpec& spec) {
-  const AllreduceCase wanted{.num_bytes = num_bytes_of(spec),
+  const AllreduceCase wanted{.num_bytes = spec.num_bytes(),
                              .dtype = spec.dtype,
                              .topology = group.topology(),
                              .num_members = group.size(),
@@ -79,14 +69,26 @@ MessagePattern pattern_for(const Group& group, const BucketSpec& spec) {
   return pattern_of(choose_allreduce(wanted, group.requested_algorithm(), *group.abort_state()));
 }
 
+// The slots of a bucket that is packed in place in the memory at `place`.
+std::shared_ptr<RmaStream> slots_in(const Group& group, const std::shared_ptr<Segment>& segment,
+                                    const SegmentPlan::Place& place, RmaLayout layout) {
+  layout.offset = place.offset;
+  layout.notification = place.notification;
+  return std::make_shared<RmaStream>(RmaStream{.abort_state = group.abort_state(),
+                                               .check = nullptr,
+                                               .staging = RmaStaging(segment, layout)});
+}
+
 using Segments = std::vector<std::shared_ptr<Segment>>;
 
 Buckets create_put_only(Group& group, SegmentSet& set, const std::vector<BucketSpec>& specs) {
+  const std::size_t report_bytes = ArrivalReport::memory_needs(group.size()).num_bytes;
   SegmentPlan plan(group.most_counters());
   std::vector<SegmentPlan::Place> places;
   for (const BucketSpec& spec : specs) {
-    places.push_back(plan.add(RmaBucketAllreduce::memory_needs(
-        pattern_for(group, spec), group.size(), spec.dtype, spec.count)));
+    MemoryNeeds needs = needs_in_place(pattern_for(group, spec), group.size(), spec.num_bytes());
+    needs.num_bytes += report_bytes;  // behind the slots
+    places.push_back(plan.add(needs));
   }
   Segments segments;
   for (const MemoryNeeds& total : plan.totals()) {
@@ -94,38 +96,43 @@ Buckets create_put_only(Group& group, SegmentSet& set, const std::vector<BucketS
   }
   Buckets buckets;
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    const BucketSpec& spec = specs[i];
-    buckets.push_back(std::make_shared<RmaBucketAllreduce>(
-        group.abort_state(), segments[places[i].segment], pattern_for(group, spec), spec.dtype,
-        spec.count, places[i].offset, places[i].notification, spec.name));
+    const MessagePattern pattern = pattern_for(group, specs[i]);
+    const auto& segment = segments[places[i].segment];
+    const RmaLayout layout = layout_in_place(pattern, group.size(), specs[i].num_bytes());
+    buckets.push_back(std::make_shared<RmaBucket>(
+        slots_in(group, segment, places[i], layout),
+        ArrivalReport(segment, places[i].offset + layout.num_bytes()), pattern, specs[i]));
   }
   return buckets;
 }
 
-// The parts of a bucket over two levels in the three kinds of segments that it needs:
-// the slot on the host, the chunk between the hosts, the arrival report of all.
-struct HierarchicalOffsets {
-  BucketLayout slots;
-  SegmentPlan::Place exchange;
-  std::size_t arrival_report = 0;  // offset
+// A bucket over two levels in the three kinds of segments that it needs.
+struct HierarchicalPlaces {
+  ChannelLayout channel;                  // on the host
+  std::size_t slots = 0, slot_bytes = 0;  // likewise: offset and size
+  RmaLayout exchange;                     // of the chunk, between the hosts
+  SegmentPlan::Place between_hosts;
+  std::size_t arrival_report = 0;  // offset, among all
 };
 
 Buckets create_hierarchical(Group& group, SegmentSet& segments,
                             const std::vector<BucketSpec>& specs) {
   const HostLayout& hosts = group.hosts();
-  const auto chunk_of_spec = [&](const BucketSpec& spec) {
-    return HierarchicalBucketAllreduce::chunk(spec.count, spec.dtype, hosts, group.rank()).size();
-  };
   SegmentPlan on_host;
   SegmentPlan between_hosts(group.most_counters());
   SegmentPlan among_all;
-  std::vector<HierarchicalOffsets> places;
+  std::vector<HierarchicalPlaces> places;
   for (const BucketSpec& spec : specs) {
-    HierarchicalOffsets& at = places.emplace_back();
-    at.slots = add_slots(on_host, spec);
-    const std::size_t chunk_bytes = chunk_of_spec(spec) * size_of(accumulator_of(spec.dtype));
-    at.exchange = between_hosts.add(
-        BucketExchange::memory_needs(pattern_for(group, spec), hosts.num_hosts, chunk_bytes));
+    HierarchicalPlaces& at = places.emplace_back();
+    at.channel.offset = on_host.add({at.channel.num_bytes(), 0}).offset;
+    at.slot_bytes = round_up(spec.num_bytes(), kCacheLineBytes);
+    at.slots = on_host.add({DoubleBuffer::kNumSlots * at.slot_bytes, 0}).offset;
+    const MessagePattern pattern = pattern_for(group, spec);
+    const Range chunk = chunk_of(spec.count, spec.dtype, hosts.members_per_host,
+                                 hosts.local_index_of(group.rank()));
+    const std::size_t chunk_bytes = chunk.size() * size_of(accumulator_of(spec.dtype));
+    at.exchange = layout_in_place(pattern, hosts.num_hosts, chunk_bytes);
+    at.between_hosts = between_hosts.add(needs_in_place(pattern, hosts.num_hosts, chunk_bytes));
     at.arrival_report = among_all.add(ArrivalReport::memory_needs(group.size())).offset;
   }
   const auto host_segment = segments.create_on_host(on_host.totals().front());
@@ -136,16 +143,15 @@ Buckets create_hierarchical(Group& group, SegmentSet& segments,
   const auto group_segment = segments.create(among_all.totals().front());
   Buckets buckets;
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    const BucketSpec& spec = specs[i];
-    const HierarchicalOffsets& at = places[i];
-    buckets.push_back(std::make_shared<HierarchicalBucketAllreduce>(
-        group.abort_state(),
-        BucketStaging(host_segment, at.slots, spec.dtype, DoubleBuffer::Order::reuse),
-        BucketExchange(exchange_segments[at.exchange.segment], pattern_for(group, spec),
-                       accumulator_of(spec.dtype), chunk_of_spec(spec), at.exchange.offset,
-                       at.exchange.notification),
-        ArrivalReport(group_segment, at.arrival_report), hosts, group.rank(), spec.dtype,
-        spec.count, spec.name));
+    const HierarchicalPlaces& at = places[i];
+    buckets.push_back(std::make_shared<HierarchicalBucket>(
+        slots_in(group, exchange_segments[at.between_hosts.segment], at.between_hosts, at.exchange),
+        ArrivalReport(group_segment, at.arrival_report),
+        HostLevel{.hosts = hosts,
+                  .channel = std::make_shared<Channel>(host_segment, at.channel),
+                  .segment = host_segment,
+                  .slots = std::make_shared<DoubleBuffer>(host_segment, at.slots, at.slot_bytes)},
+        pattern_for(group, specs[i]), specs[i]));
   }
   return buckets;
 }

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "tnt/comm/base/forked_child.hpp"
+#include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/communicator/creation.hpp"
 

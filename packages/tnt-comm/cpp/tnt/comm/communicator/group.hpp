@@ -10,16 +10,44 @@
 
 #include "tnt/comm/base/dtype.hpp"
 #include "tnt/comm/base/export.hpp"
+#include "tnt/comm/base/polling.hpp"
 #include "tnt/comm/collective/call_label.hpp"
+#include "tnt/comm/collective/collective_operation.hpp"
 #include "tnt/comm/collective/collectives.hpp"
+#include "tnt/comm/collective/creations.hpp"
 #include "tnt/comm/collective/rma/host_layout.hpp"
 #include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/collective/shared_regions.hpp"
-#include "tnt/comm/communicator/request.hpp"
 #include "tnt/comm/communicator/runtime.hpp"
 #include "tnt/comm/progress/engine.hpp"
 
 namespace tnt::comm {
+
+class Group;
+
+/// What a caller holds for an operation in flight. Keeps group and operation
+/// alive, but not the caller's arrays.
+class TNT_COMM_EXPORT Request {
+ public:
+  Request(std::shared_ptr<Group> group, std::shared_ptr<CollectiveOperation> operation,
+          std::shared_ptr<Gathered> gathered)
+      : group_(std::move(group)),
+        operation_(std::move(operation)),
+        gathered_(std::move(gathered)) {}
+
+  bool is_done() const;
+
+  /// Blocks; a `timeout_s` of 0 or less means the job's timeout.
+  void wait(double timeout_s, const InterruptCheck& check_interrupt = {});
+
+  /// Of an allgather that is done.
+  Gathered& gathered() const { return *gathered_; }
+
+ private:
+  std::shared_ptr<Group> group_;
+  std::shared_ptr<CollectiveOperation> operation_;
+  std::shared_ptr<Gathered> gathered_;  // null for other collectives
+};
 
 class CreationWatch;
 class SegmentSet;

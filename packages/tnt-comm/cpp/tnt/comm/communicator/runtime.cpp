@@ -1,13 +1,21 @@
 #include "tnt/comm/communicator/runtime.hpp"
 
+// The one runtime of a process: made lazily, ended at exit, refused in forked
+// children. It is never destroyed: threads of the program (TensorFlow's, say)
+// may still be inside a call when the process ends.
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/text.hpp"
+#include "tnt/comm/collective/call_label.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "tnt/comm/communicator/group_request.hpp"
 #include "tnt/comm/communicator/timeline_keeper.hpp"
 #include "tnt/comm/transport/hierarchical/join.hpp"
 
@@ -94,8 +102,10 @@ void Runtime::watch(const std::shared_ptr<Group>& group) {
 }
 
 CreationId Runtime::next_creation_of(const std::vector<int>& ranks) {
+  const std::string_view bytes(reinterpret_cast<const char*>(ranks.data()),
+                               ranks.size() * sizeof(int));
   const std::lock_guard lock(mutex_);
-  return {.members = fingerprint_of(ranks), .use = num_creations_[ranks]++};
+  return {.members = fingerprint_of(bytes), .use = num_creations_[ranks]++};
 }
 
 void Runtime::note_failed_creation(const std::string& reason) {
@@ -123,6 +133,64 @@ void Runtime::finish() {
                                 " completed after it.")));
   memory_keeper_.reset();  // which the engine has used
   if (timeline_keeper_) timeline_keeper_->join(!failure.empty());
+}
+
+namespace {
+
+std::atomic<Runtime*> instance{nullptr};
+std::atomic<bool> was_finalized{false};
+std::mutex creation_mutex;
+
+Runtime& create() {
+  const std::lock_guard lock(creation_mutex);
+  if (Runtime* existing = instance.load()) return *existing;
+  watch_forks();
+  auto* created = new Runtime(world_environment());
+  std::atexit(finalize);
+  instance.store(created);
+  return *created;
+}
+
+}  // namespace
+
+Runtime& runtime() {
+  refuse_forked_child();
+  if (was_finalized.load()) {
+    throw UsageError("tnt_comm.finalize() was called; tnt_comm cannot be used after it.");
+  }
+  Runtime* existing = instance.load(std::memory_order_acquire);
+  return existing != nullptr ? *existing : create();
+}
+
+bool is_initialized() {
+  return instance.load() != nullptr && !was_finalized.load() && !is_forked_child();
+}
+
+void finalize() {
+  Runtime* existing = instance.load();
+  if (existing == nullptr || is_forked_child()) return;
+  was_finalized.store(true);
+  existing->finish();
+}
+
+Timeline* process_timeline() {
+  Runtime* existing = instance.load(std::memory_order_acquire);
+  if (existing == nullptr || was_finalized.load(std::memory_order_relaxed)) return nullptr;
+  if (is_forked_child()) return nullptr;
+  return existing->monitor()->timeline.get();
+}
+
+Counters counters() {
+  return runtime().monitor()->meter.counters();
+}
+
+const Environment& world_environment() {
+  static const Environment environment = [] {
+    Environment read = read_environment();
+    parse_allreduce_algorithm(read.allreduce_algorithm);  // throws if there is none of this name
+    return read;
+  }();
+  return environment;
 }
 
 }  // namespace tnt::comm

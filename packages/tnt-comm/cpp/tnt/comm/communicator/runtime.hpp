@@ -12,11 +12,11 @@
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/export.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
-#include "tnt/comm/collective/allreduce_algorithm.hpp"
 #include "tnt/comm/collective/creations.hpp"
-#include "tnt/comm/communicator/stalls.hpp"
+#include "tnt/comm/collective/descriptor.hpp"
+#include "tnt/comm/communicator/wait.hpp"
 #include "tnt/comm/progress/engine.hpp"
-#include "tnt/comm/trace/probe.hpp"
+#include "tnt/comm/trace/monitor.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {

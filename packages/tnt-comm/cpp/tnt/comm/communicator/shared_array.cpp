@@ -1,9 +1,9 @@
 #include "tnt/comm/communicator/shared_array.hpp"
 
-#include "tnt/comm/base/forked_child.hpp"
+#include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/communicator/creation.hpp"
-#include "tnt/comm/transport/local/heap_segment.hpp"
+#include "tnt/comm/transport/local/solo_transport.hpp"
 
 namespace tnt::comm {
 

@@ -1,9 +1,6 @@
 #include "tnt/comm/communicator/streams.hpp"
 
-#include <utility>
-
 #include "tnt/comm/collective/readable_collectives.hpp"
-#include "tnt/comm/collective/rma/hierarchical_collectives.hpp"
 #include "tnt/comm/collective/rma/rma_collectives.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/communicator/segment_set.hpp"
@@ -19,15 +16,16 @@ std::size_t slot_bytes_for(Topology topology) {
 }
 
 MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t slot_bytes) {
-  return topology == Topology::readable ? ReadableCollectives::memory_needs(slot_bytes)
-                                        : RmaCollectives::memory_needs(num_members, slot_bytes);
+  return topology == Topology::readable
+             ? MemoryNeeds{ReadableCollectives::layout_with(slot_bytes).num_bytes(), 0}
+             : RmaCollectives::memory_needs(num_members, slot_bytes);
 }
 
 void create_levels(SegmentSet& segments, const HostLayout& hosts, StreamMemory& memory) {
-  memory.on_host = segments.create_on_host(
-      HierarchicalCollectives::needs_on_host(hosts.members_per_host, memory.slot_bytes));
+  memory.on_host =
+      segments.create_on_host(HierarchicalCollectives::needs_on_host(hosts, memory.slot_bytes));
   memory.between_hosts = segments.create_between_hosts(
-      HierarchicalCollectives::needs_between_hosts(hosts.num_hosts, memory.slot_bytes));
+      HierarchicalCollectives::needs_between_hosts(hosts, memory.slot_bytes));
 }
 
 std::unique_ptr<Collectives> make_stream(Group& group, const OperationContext& context,
@@ -35,19 +33,13 @@ std::unique_ptr<Collectives> make_stream(Group& group, const OperationContext& c
   if (group.topology() != Topology::hierarchical) {
     return make_flat_stream(group.topology(), context, memory);
   }
-  return std::make_unique<HierarchicalCollectives>(
-      context, memory.segment, memory.on_host, memory.between_hosts, group.hosts(),
-      memory.slot_bytes, memory.offset, memory.notification);
+  return std::make_unique<HierarchicalCollectives>(context, memory, group.hosts());
 }
 
 std::unique_ptr<Collectives> make_flat_stream(Topology topology, const OperationContext& context,
                                               const StreamMemory& memory) {
-  if (topology == Topology::readable) {
-    return std::make_unique<ReadableCollectives>(context, memory.segment, memory.slot_bytes,
-                                                 memory.offset);
-  }
-  return std::make_unique<RmaCollectives>(context, memory.segment, memory.slot_bytes, memory.offset,
-                                          memory.notification);
+  if (topology == Topology::readable) return std::make_unique<ReadableCollectives>(context, memory);
+  return std::make_unique<RmaCollectives>(context, memory);
 }
 
 }  // namespace tnt::comm

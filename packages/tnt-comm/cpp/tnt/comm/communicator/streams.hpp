@@ -20,15 +20,6 @@ std::size_t slot_bytes_for(Topology topology);
 /// about the given size.
 MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t slot_bytes);
 
-/// Where the memory of a stream is.
-struct StreamMemory {
-  std::shared_ptr<Segment> segment;                           ///< of all members
-  std::shared_ptr<Segment> on_host = {}, between_hosts = {};  ///< with two levels
-  std::size_t slot_bytes = 0;
-  std::size_t offset = 0;
-  NotificationId notification = 0;
-};
-
 /// The further segments that two levels need. Collective, blocking.
 void create_levels(SegmentSet& segments, const HostLayout& hosts, StreamMemory& memory);
 

@@ -2,19 +2,55 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <limits>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/trace/part_files.hpp"
+#include "tnt/comm/trace/trace_files.hpp"
 
 namespace tnt::comm {
+namespace {
+
+constexpr int kNumRounds = 16;
+
+std::int64_t number_in(const std::string& digits) {
+  std::int64_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+std::int64_t of_first_member(Group& group, std::int64_t own) {
+  return number_in(group.exchange(text(own), "a common time").front());
+}
+
+}  // namespace
+
+ClockOffset measure_clock_offset(Group& group, const std::function<std::int64_t()>& now_ns) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (int round = 0; round < kNumRounds; ++round) {
+    const std::int64_t begin = now_ns();
+    const std::int64_t first_begin = of_first_member(group, begin);
+    const std::int64_t end = now_ns();
+    const std::int64_t first_end = of_first_member(group, end);
+    least = std::max(least, first_begin - end);
+    most = std::min(most, first_end - begin);
+  }
+  if (group.rank() == 0) return {};
+  return {least + (most - least) / 2, (most - least + 1) / 2};
+}
+
 namespace {
 
 constexpr auto kLookInterval = std::chrono::milliseconds(250);

@@ -1,18 +1,39 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/environment.hpp"
-#include "tnt/comm/communicator/clock_offset.hpp"
-#include "tnt/comm/trace/probe.hpp"
+#include "tnt/comm/communicator/group.hpp"
+#include "tnt/comm/trace/monitor.hpp"
 #include "tnt/comm/trace/render.hpp"
-#include "tnt/comm/trace/trace_paths.hpp"
+#include "tnt/comm/trace/trace_files.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
+
+/// How two clocks differ: the other one shows `offset_ns` more than this one,
+/// give or take `error_ns`.
+struct ClockOffset {
+  std::int64_t offset_ns = 0;
+  std::int64_t error_ns = 0;
+};
+
+/// Compares this rank's clock with that of the group's first member.
+/// Collective, blocking; some messages.
+///
+/// In each of several rounds all members exchange the time at which they began
+/// the round, and note when they had everything. A message cannot arrive before
+/// it was sent, on whichever clock: with the offset d,
+///
+///     first.begin <= end + d     and     begin + d <= first.end,
+///
+/// which bounds d from both sides. The result is the middle of the tightest
+/// bounds of all rounds.
+ClockOffset measure_clock_offset(Group& group, const std::function<std::int64_t()>& now_ns);
 
 /// Writes the timeline of a rank, and joins those of all ranks (TNT_TIMELINE).
 ///

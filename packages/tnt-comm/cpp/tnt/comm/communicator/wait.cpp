@@ -1,18 +1,131 @@
 #include "tnt/comm/communicator/wait.hpp"
 
 #include <algorithm>
+#include <utility>
 
-#include "tnt/comm/base/forked_child.hpp"
-#include "tnt/comm/communicator/creation_watch.hpp"
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/process.hpp"
+#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "tnt/comm/communicator/stall_watch.hpp"
 
 namespace tnt::comm {
 namespace {
 
 constexpr auto kLookInterval = std::chrono::milliseconds(100);
 
+/// Reports one thread's wait for an operation when it stalls: when nothing has
+/// come of it for `stall_report_s` since the thread began to wait. Once, unless
+/// it goes on and stalls again; not at all while it is part of a stall that is
+/// known (see Stalls).
+///
+/// What this rank does before it waits is no stall, however long the others
+/// have been waited for by the operation, which goes on in the background.
+class StallWatch {
+ public:
+  StallWatch(const Group& group, const CollectiveOperation& operation, std::uint32_t count,
+             Clock::time_point start)
+      : engine_(group.engine()),
+        stalls_(group.stalls()),
+        operation_(operation),
+        count_(count),
+        stall_report_s_(group.stall_report_s()),
+        start_(start) {}
+  ~StallWatch() {
+    if (is_reported_) stalls_.end(this);
+  }
+  StallWatch(const StallWatch&) = delete;
+  StallWatch& operator=(const StallWatch&) = delete;
+
+  /// To be called several times per second.
+  void look();
+
+ private:
+  void look_while_paused();
+  void begin_anew(Clock::time_point start);
+
+  Engine& engine_;
+  Stalls& stalls_;
+  const CollectiveOperation& operation_;
+  std::uint32_t count_;
+  double stall_report_s_;
+  Clock::time_point start_;
+  bool is_reported_ = false;
+};
+
+void StallWatch::look() {
+  if (seconds_since(start_) < stall_report_s_ && stalls_.empty()) return;
+  engine_.while_paused([this] {
+    if (!operation_.completion().has_reached(count_)) look_while_paused();
+  });
+}
+
+void StallWatch::look_while_paused() {
+  // All operations of an engine are collective ones.
+  const auto& first = static_cast<const CollectiveOperation&>(engine_.first_before(operation_));
+  if (first.last_progress() > start_) begin_anew(first.last_progress());
+  std::vector<int> ranks = first.awaited_ranks();
+  if (is_reported_) return stalls_.set(this, std::move(ranks));
+  if (stalls_.cover(this, ranks)) return begin_anew(Clock::now());
+  const double waited_s = seconds_since(start_);
+  if (waited_s < stall_report_s_) return;
+  is_reported_ = true;
+  stalls_.set(this, std::move(ranks));
+  first.report_wait(waited_s);
+}
+
+void StallWatch::begin_anew(Clock::time_point start) {
+  start_ = start;
+  if (is_reported_) stalls_.end(this);
+  is_reported_ = false;
+}
+
+// Ends an operation, which this thread has waited for for long, if a rank that
+// it waits for creates a group meanwhile, and waits for this rank in turn.
+void refuse_creations_by_awaited(Engine& engine, CollectiveOperation& operation,
+                                 const AbortState& abort_state, std::uint32_t count) {
+  Creations& creations = *abort_state.creations();
+  engine.while_paused([&] {
+    if (operation.completion().has_reached(count)) return;
+    for (const int member : operation.awaited()) {
+      const int rank = abort_state.world_rank_of(member);
+      const auto notice = creations.awaited_by(rank);
+      if (!notice) continue;
+      const Error error(
+          ErrorKind::mismatch,
+          text("rank ", rank, " creates ", *notice, ", while rank ", abort_state.world_rank(),
+               " waits for it in ", operation.title(), kCreationRule));
+      operation.break_group(error);  // before a rank ends that is told the other way
+      return creations.refuse(error.what());
+    }
+  });
+}
+
 }  // namespace
+
+bool Stalls::empty() const {
+  const std::lock_guard lock(mutex_);
+  return ranks_.empty();
+}
+
+bool Stalls::cover(Wait wait, const std::vector<int>& ranks) const {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+    return std::any_of(ranks_.begin(), ranks_.end(), [&](const auto& reported) {
+      const auto& [other, awaited] = reported;
+      return other != wait && std::find(awaited.begin(), awaited.end(), rank) != awaited.end();
+    });
+  });
+}
+
+void Stalls::set(Wait wait, std::vector<int> ranks) {
+  const std::lock_guard lock(mutex_);
+  ranks_[wait] = std::move(ranks);
+}
+
+void Stalls::end(Wait wait) {
+  const std::lock_guard lock(mutex_);
+  ranks_.erase(wait);
+}
 
 void wait_for(Group& group, CollectiveOperation& operation, std::uint32_t count, double timeout_s,
               const InterruptCheck& check_interrupt) {
@@ -24,7 +137,7 @@ void wait_for(Group& group, CollectiveOperation& operation, std::uint32_t count,
   const Clock::time_point start = Clock::now();
   const ObservedWait observed(operation.probe(), start);
   const Deadline deadline(timeout_s, start);
-  StallWatch stall(engine, group.stalls(), operation, count, start, group.stall_report_s());
+  StallWatch stall(group, operation, count, start);
   for (Clock::time_point now = start;
        !engine.wait(completion, count, std::min(deadline.end(), now + kLookInterval));
        now = Clock::now()) {

@@ -56,4 +56,8 @@ void unpack_widened(void* dst, const void* src, std::size_t count, DType narrow)
                                     static_cast<const std::uint16_t*>(src), count);
 }
 
+void stream_copy(void* dst, const void* src, std::size_t num_bytes) {
+  if (num_bytes > 0) kernels().stream(dst, src, num_bytes);
+}
+
 }  // namespace tnt::comm

@@ -1,6 +1,6 @@
 #include "tnt/comm/progress/completion.hpp"
 
-#include "tnt/comm/base/futex.hpp"
+#include "tnt/comm/base/sync.hpp"
 
 namespace tnt::comm {
 namespace {

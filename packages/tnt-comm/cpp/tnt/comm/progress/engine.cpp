@@ -45,10 +45,11 @@ Engine::~Engine() {
 void Engine::submit(const std::shared_ptr<Stream>& stream, std::shared_ptr<Operation> operation,
                     Driver driver) {
   {
+    Submission submission{stream, {std::move(operation)}, false};
     const std::lock_guard lock(submit_mutex_);
     if (stopped_) stopped_->raise();
     // First what may throw: what is counted must come.
-    submitted_.push_back({stream, std::move(operation), false});
+    submitted_.push_back(std::move(submission));
     num_unfinished_.fetch_add(1);
     stream->state_.fetch_add(1);
   }
@@ -98,10 +99,11 @@ void Engine::release(Stream& stream) {
 void Engine::hand_over(Hold hold, std::shared_ptr<Operation> operation) {
   std::optional<Error> stopped;
   {
+    Submission submission{hold.stream_->shared_from_this(), {operation}, true};
     const std::lock_guard lock(submit_mutex_);
     stopped = stopped_;
     if (!stopped) {
-      submitted_.push_back({hold.stream_->shared_from_this(), std::move(operation), true});
+      submitted_.push_back(std::move(submission));
       // It is held until it is the first one, before what waits already.
       Stream& stream = *std::exchange(hold.stream_, nullptr);
       num_unfinished_.fetch_add(1);
@@ -221,11 +223,17 @@ bool Engine::advance_all() {
   for (const auto& stream : streams_) {
     for (int i = 0; i < kStepsPerLook && advance_stream(*stream); ++i) has_moved = true;
   }
-  std::erase_if(streams_, [](const auto& stream) {
-    if (stream->operations_.empty()) stream->is_listed_ = false;
-    return stream->operations_.empty();
-  });
+  drop_idle_streams();
   return has_moved;
+}
+
+void Engine::drop_idle_streams() noexcept {
+  for (auto next = streams_.begin(); next != streams_.end();) {
+    const auto here = next++;
+    if (!(*here)->operations_.empty()) continue;
+    const std::shared_ptr<Stream> stream = std::move(*here);
+    stream->entry_.splice(stream->entry_.begin(), streams_, here);
+  }
 }
 
 bool Engine::advance_stream(Stream& stream) {
@@ -280,19 +288,16 @@ void Engine::finish_head(Stream& stream, const Error* error) {
   }
 }
 
-void Engine::take_submitted() {
+void Engine::take_submitted() noexcept {
   const std::lock_guard lock(submit_mutex_);
-  for (auto& [stream, operation, is_first] : submitted_) {
-    if (is_first) {
-      stream->operations_.push_front(std::move(operation));
-      stream->state_.fetch_and(~Stream::kHeld);
-    } else {
-      stream->operations_.push_back(std::move(operation));
-    }
-    if (!stream->is_listed_) {
-      stream->is_listed_ = true;
-      streams_.push_back(std::move(stream));
-    }
+  for (auto& [owner, operation, is_first] : submitted_) {
+    Stream& stream = *owner;
+    auto& operations = stream.operations_;
+    operations.splice(is_first ? operations.begin() : operations.end(), operation);
+    if (is_first) stream.state_.fetch_and(~Stream::kHeld);
+    if (stream.entry_.empty()) continue;
+    stream.entry_.front() = std::move(owner);
+    streams_.splice(streams_.end(), stream.entry_);
   }
   submitted_.clear();
 }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,7 +15,6 @@
 #include "tnt/comm/progress/backoff.hpp"
 #include "tnt/comm/progress/completion.hpp"
 #include "tnt/comm/progress/operation.hpp"
-#include "tnt/comm/progress/stream.hpp"
 
 namespace tnt::comm {
 
@@ -121,23 +121,24 @@ class Engine {
   bool advance_stream(Stream& stream);  // likewise
   void supervise_all();
   void finish_head(Stream& stream, const Error* error);
-  void take_submitted();
+  void take_submitted() noexcept;  // nobody could be told of a failure
+  void drop_idle_streams() noexcept;
 
   Doorbell& doorbell_;
   EngineSettings settings_;
 
   struct Submission {
     std::shared_ptr<Stream> stream;
-    std::shared_ptr<Operation> operation;
-    bool is_first;  // of its stream
+    std::list<std::shared_ptr<Operation>> operation;  // one, which moves as it is
+    bool is_first;                                    // of its stream
   };
 
   std::mutex submit_mutex_;
   std::vector<Submission> submitted_;
   std::optional<Error> stopped_;  // set once by stop(), guarded by submit_mutex_
 
-  std::mutex progress_mutex_;  // held by whoever advances operations
-  std::vector<std::shared_ptr<Stream>> streams_;
+  std::mutex progress_mutex_;                   // held by whoever advances operations
+  std::list<std::shared_ptr<Stream>> streams_;  // those that have operations
   Clock::time_point last_supervision_ = Clock::now();
 
   std::atomic<int> num_unfinished_{0};       // submitted and not completed

@@ -1,5 +1,10 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+
 #include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
@@ -36,6 +41,26 @@ class Operation {
   /// The last call: advance() said `done`, or the operation has failed.
   virtual void complete() = 0;
   virtual void fail(const Error& error) = 0;
+};
+
+/// Operations that must run one after the other, in the order of submission:
+/// those of one channel. Streams are independent of each other, so one that
+/// has to wait holds up nobody else.
+///
+/// A thread may *hold* a stream that has nothing to do, and run an operation
+/// by itself; what others submit meanwhile waits until it is released: see
+/// Engine::Hold.
+///
+/// Only the engine touches it, its state aside under its lock.
+class Stream : public std::enable_shared_from_this<Stream> {
+ private:
+  friend class Engine;
+  static constexpr std::uint32_t kHeld = 1U << 31;
+
+  std::atomic<std::uint32_t> state_{0};  // number of unfinished operations, and kHeld
+  std::list<std::shared_ptr<Operation>> operations_;
+  // The engine's list of those that have work takes this entry, so that it needs no memory.
+  std::list<std::shared_ptr<Stream>> entry_{1};
 };
 
 }  // namespace tnt::comm

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tnt/comm/base/forked_child.hpp"
+#include "tnt/comm/base/process.hpp"
 
 namespace tnt::comm {
 

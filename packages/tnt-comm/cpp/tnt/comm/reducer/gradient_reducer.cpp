@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/forked_child.hpp"
+#include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/communicator/buckets.hpp"
 #include "tnt/comm/communicator/creation.hpp"
@@ -311,7 +311,14 @@ std::unique_ptr<BorrowedView> GradientReducer::lend(std::size_t id, double timeo
     tensor.state.store(State::started);
     return nullptr;
   }
-  auto view = std::make_unique<BorrowedView>(lender, slot, tensor.offset);
+  std::unique_ptr<BorrowedView> view;
+  try {
+    view = std::make_unique<BorrowedView>(lender, slot, tensor.offset);
+  } catch (...) {  // without memory for it; the loan ends, and the sum can still be had
+    lender->take_back(slot);
+    tensor.state.store(State::started);
+    throw;
+  }
   hand_out(tensor);
   return view;
 }

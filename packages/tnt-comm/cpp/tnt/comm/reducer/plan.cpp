@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/memory_size.hpp"
+#include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {

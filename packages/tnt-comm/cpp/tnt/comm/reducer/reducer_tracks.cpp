@@ -1,7 +1,7 @@
 #include "tnt/comm/reducer/reducer_tracks.hpp"
 
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/trace/json.hpp"
+#include "tnt/comm/trace/render.hpp"
 
 namespace tnt::comm {
 

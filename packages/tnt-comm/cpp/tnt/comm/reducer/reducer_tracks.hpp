@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tnt/comm/trace/probe.hpp"
+#include "tnt/comm/trace/monitor.hpp"
 
 namespace tnt::comm {
 

@@ -1,6 +1,5 @@
 #include "tnt/comm/reducer/tensor_offsets.hpp"
 
-#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/base/partition.hpp"
 
 namespace tnt::comm {

@@ -8,6 +8,10 @@
 
 namespace tnt::comm {
 
+/// A text as JSON string, with its quotes. Bytes that are no UTF-8 become '?',
+/// since names come from everywhere and the file must stay valid.
+std::string quoted(std::string_view text);
+
 /// How much of what a rank did its part of the trace holds.
 enum class PartState {
   started,   ///< nothing: it was written at start-up

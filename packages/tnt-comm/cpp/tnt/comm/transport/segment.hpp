@@ -53,7 +53,7 @@ class Segment {
   virtual void discard_local() {}
 
   /// Starts writing `num_bytes` from `from` in this rank's part to `to` in the
-  /// part of `member`. The source must stay as it is until flush(), or until
+  /// part of `member`. The source must stay as it is until
   /// something that `member` did with the data is known. An aligned word of 8
   /// bytes arrives as a whole.
   virtual void put(int member, std::size_t to, std::size_t from, std::size_t num_bytes) = 0;
@@ -68,9 +68,6 @@ class Segment {
 
   /// The newest value that `sender` set for this rank. Never blocks.
   virtual std::uint64_t poll(int sender, NotificationId id) const = 0;
-
-  /// Returns when the sources of all earlier puts may be overwritten.
-  virtual void flush() = 0;
 };
 
 }  // namespace tnt::comm

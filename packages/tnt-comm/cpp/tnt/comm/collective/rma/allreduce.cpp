@@ -9,6 +9,23 @@
 namespace tnt::comm {
 namespace {
 
+// Large enough that a message's way is short next to what it takes to send it,
+// also when it is cut for eight ranks; and not so many that the counters of the
+// notifications, of 31 bits on some networks, run full in a long training.
+constexpr std::size_t kSmallestBlockBytes = 256 * 1024;
+constexpr std::size_t kMostBlocks = 16;
+
+std::vector<Range> blocks_in_place(const MessagePattern& pattern, std::size_t num_bytes) {
+  const bool is_cut = pattern.exchange.is_split && pattern.has_many_blocks_under_way;
+  const std::size_t wanted = is_cut ? num_bytes / kSmallestBlockBytes : 1;
+  const std::size_t num_blocks = std::clamp<std::size_t>(wanted, 1, kMostBlocks);
+  std::vector<Range> blocks;
+  for (std::size_t i = 0; i < num_blocks; ++i) {
+    blocks.push_back(part_of(num_bytes, num_blocks, i, kCacheLineBytes));
+  }
+  return blocks;
+}
+
 std::size_t num_operands(const Exchange& exchange, int size) {
   int largest = 1;
   for (const Level& level : levels_of(size, exchange.radices)) {
@@ -19,27 +36,76 @@ std::size_t num_operands(const Exchange& exchange, int size) {
 
 }  // namespace
 
-RmaAllreduce::RmaAllreduce(std::shared_ptr<AbortState> abort_state,
-                           std::shared_ptr<FingerprintCheck> fingerprint_check,
-                           std::shared_ptr<RmaStream> stream, const Descriptor& descriptor,
-                           const Exchange& exchange, bool is_pipelined, const void* in, void* out)
-    : RmaOperation(std::move(abort_state), std::move(fingerprint_check), std::move(stream),
-                   descriptor),
-      in_(static_cast<const std::byte*>(in)),
-      out_(static_cast<std::byte*>(out)),
-      element_bytes_(size_of(descriptor.dtype)),
-      num_bytes_(descriptor.count * element_bytes_),
-      block_bytes_(longest_block(exchange, channel().size(), channel().layout().areas)),
-      reducer_(descriptor.dtype, descriptor.op, num_operands(exchange, channel().size())) {
+RmaLayout layout_in_place(const MessagePattern& pattern, int size, std::size_t num_bytes) {
+  RmaLayout layout;
+  const std::vector<Range> blocks = blocks_in_place(pattern, num_bytes);
+  for (const Range& block : blocks) {
+    const AreaSizes sizes = allreduce_areas(pattern.exchange, size, block.size());
+    layout.areas.work += sizes.work;
+    layout.areas.landing += sizes.landing;
+  }
+  layout.depth = layout.blocks_per_slot = blocks.size();
+  return layout;
+}
+
+MemoryNeeds needs_in_place(const MessagePattern& pattern, int size, std::size_t num_bytes) {
+  return {layout_in_place(pattern, size, num_bytes).num_bytes(),
+          num_arrivals(pattern.exchange, size)};
+}
+
+BlockReduction::BlockReduction(const RmaPipeline& pipeline, const MessagePattern& pattern,
+                               DType dtype, ReduceOp op)
+    : RmaWork(pipeline),
+      pattern_(pattern),
+      element_bytes_(size_of(dtype)),
+      reducer_(dtype, op, num_operands(pattern.exchange, staging().size())) {
   sends_before_match = true;
-  if (!is_pipelined) most_blocks_in_flight = 1;
-  num_blocks = std::max<std::size_t>(1, (num_bytes_ + block_bytes_ - 1) / block_bytes_);
-  const auto schedule = [&](std::uint64_t index) {
-    return allreduce_schedule(exchange, channel().rank(), channel().size(), block(index).size(),
-                              channel().areas());
+}
+
+void BlockReduction::exchange_copied(std::size_t num_bytes, std::size_t last_bytes) {
+  if (!pattern_.has_many_blocks_under_way) most_blocks_in_flight = 1;
+  const auto add = [&](std::size_t block_bytes) {
+    exchanges_.push_back({allreduce_schedule(pattern_.exchange, staging().rank(), staging().size(),
+                                             block_bytes, staging().areas()),
+                          staging().areas().work});
   };
-  if (num_blocks > 1) full_ = schedule(0);
-  last_ = schedule(num_blocks - 1);
+  if (num_blocks > 1) add(num_bytes);
+  add(last_bytes);
+}
+
+std::vector<Range> BlockReduction::exchange_in_place(std::size_t num_bytes) {
+  const int size = staging().size();
+  std::vector<Range> blocks = blocks_in_place(pattern_, num_bytes);
+  num_blocks = blocks.size();
+  Areas areas = staging().areas();
+  for (const Range& block : blocks) {
+    exchanges_.push_back(
+        {allreduce_schedule(pattern_.exchange, staging().rank(), size, block.size(), areas),
+         areas.work});
+    number_arrivals(exchanges_.back().schedule);
+    const AreaSizes sizes = allreduce_areas(pattern_.exchange, size, block.size());
+    areas.work += sizes.work;
+    areas.landing += sizes.landing;
+  }
+  return blocks;
+}
+
+RmaAllreduce::RmaAllreduce(const RmaPipeline& pipeline, const Descriptor& descriptor,
+                           const MessagePattern& pattern, const CallArrays& arrays)
+    : BlockReduction(pipeline, pattern, descriptor.dtype, descriptor.op),
+      in_(static_cast<const std::byte*>(arrays.in)),
+      out_(static_cast<std::byte*>(arrays.out)),
+      num_bytes_(descriptor.num_bytes()),
+      block_bytes_(longest_block(pattern.exchange, staging().size(), staging().layout().areas)) {
+  num_blocks = std::max<std::size_t>(1, (num_bytes_ + block_bytes_ - 1) / block_bytes_);
+  exchange_copied(block_bytes_, block(num_blocks - 1).size());
+}
+
+RmaAllreduce::RmaAllreduce(const RmaPipeline& pipeline, const MessagePattern& pattern, DType dtype,
+                           std::size_t count)
+    : BlockReduction(pipeline, pattern, dtype, ReduceOp::sum), num_bytes_(count * size_of(dtype)) {
+  exchange_in_place(num_bytes_);
+  takes_turns = false;
 }
 
 Range RmaAllreduce::block(std::uint64_t index) const {
@@ -47,20 +113,15 @@ Range RmaAllreduce::block(std::uint64_t index) const {
   return {begin, std::min(begin + block_bytes_, num_bytes_)};
 }
 
-const Schedule& RmaAllreduce::schedule_of(std::uint64_t index) const {
-  return index + 1 == num_blocks ? last_ : full_;
-}
-
 void RmaAllreduce::copy_in(std::uint64_t index) {
   const Range bytes = block(index);
-  if (bytes.size() == 0) return;
-  std::memcpy(slot(index) + channel().areas().work, in_ + bytes.begin, bytes.size());
+  if (bytes.size() > 0) std::memcpy(input(index), in_ + bytes.begin, bytes.size());
 }
 
 void RmaAllreduce::copy_out(std::uint64_t index) {
+  if (block_bytes_ == 0) return;
   const Range bytes = block(index);
-  if (bytes.size() == 0) return;
-  std::memcpy(out_ + bytes.begin, slot(index) + schedule_of(index).result, bytes.size());
+  if (bytes.size() > 0) std::memcpy(out_ + bytes.begin, result(index), bytes.size());
 }
 
 }  // namespace tnt::comm

@@ -1,47 +1,100 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/collective/rma/reduction_schedule.hpp"
-#include "tnt/comm/collective/rma/rma_operation.hpp"
+#include "tnt/comm/collective/rma/rma_pipeline.hpp"
+#include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/kernel/tree_reduce.hpp"
 
 namespace tnt::comm {
 
-/// Allreduce of private arrays through the slots of a network channel.
+/// The layout for an array of `num_bytes` that is packed in its slot, and cut into the
+/// blocks that may be under way at once: several (`pipelined`), so that some are on the network
+/// while others are summed, or one (`halving_doubling`), with the fewest messages.
 ///
-/// Each block of the arrays, as long as the slots allow, is copied into the
+/// Twice the array and the landing area, which is as large for split exchanges, and S
+/// times as large for whole ones (see Exchange), which are for small arrays.
+RmaLayout layout_in_place(const MessagePattern& pattern, int size, std::size_t num_bytes);
+
+/// What it needs of a segment of Senders::one.
+MemoryNeeds needs_in_place(const MessagePattern& pattern, int size, std::size_t num_bytes);
+
+/// The exchanges of an allreduce's blocks, and the sums that they are for.
+class BlockReduction : public RmaWork {
+ public:
+  const Schedule& schedule_of(std::uint64_t index) const final {
+    return exchanges_[exchange_of(index)].schedule;
+  }
+  Combiner combiner() final { return {&reducer_, element_bytes_}; }
+
+ protected:
+  BlockReduction(const RmaPipeline& pipeline, const MessagePattern& pattern, DType dtype,
+                 ReduceOp op);
+
+  /// The blocks come through slots of their own: so long are all but the last, and the last.
+  void exchange_copied(std::size_t num_bytes, std::size_t last_bytes);
+  /// The array of `num_bytes` lies in a slot, see layout_in_place(). Returns the blocks, in bytes.
+  std::vector<Range> exchange_in_place(std::size_t num_bytes);
+
+  /// What this rank exchanges is put here, and found there.
+  std::byte* input(std::uint64_t index) const {
+    return slot(index) + exchanges_[exchange_of(index)].input;
+  }
+  const std::byte* result(std::uint64_t index) const {
+    return slot(index) + schedule_of(index).result;
+  }
+
+ private:
+  struct BlockExchange {
+    Schedule schedule;
+    std::size_t input = 0;  // where it begins in the slot
+  };
+
+  std::size_t exchange_of(std::uint64_t index) const {
+    // One per block, or one for the last and one for all others.
+    return index + 1 == num_blocks ? exchanges_.size() - 1
+                                   : std::min<std::size_t>(index, exchanges_.size() - 2);
+  }
+
+  MessagePattern pattern_;
+  std::size_t element_bytes_;
+  std::vector<BlockExchange> exchanges_;
+  TreeReducer reducer_;
+};
+
+/// Allreduce among ranks that can only put into each other's memory.
+///
+/// *Private arrays*: each block, as long as the slots allow, is copied into the
 /// work area, exchanged (see Exchange for rounds and bytes) and copied
 /// out. With one block under way at a time a long array alternates between the
 /// network and the reduction; with several, a block is on the network while
 /// another one is reduced and a third one waits for the slowest rank, which is
 /// the `pipelined` variant. Blocks: ceil(bytes / longest block).
-class RmaAllreduce final : public RmaOperation {
+///
+/// *Packed in place*, the persistent one: the array lies in registered memory, is sent
+/// from there, and its sum comes back to the same place, without a copy. Messages may
+/// still be on their way when a rank has the result, so the next step is packed into the other
+/// slot, and none can be lent.
+class RmaAllreduce final : public BlockReduction {
  public:
-  /// `out` may be `in`; both stay untouched by others until completion.
-  RmaAllreduce(std::shared_ptr<AbortState> abort_state,
-               std::shared_ptr<FingerprintCheck> fingerprint_check,
-               std::shared_ptr<RmaStream> stream, const Descriptor& descriptor,
-               const Exchange& exchange, bool is_pipelined, const void* in, void* out);
+  RmaAllreduce(const RmaPipeline& pipeline, const Descriptor& descriptor,
+               const MessagePattern& pattern, const CallArrays& arrays);
+  RmaAllreduce(const RmaPipeline& pipeline, const MessagePattern& pattern, DType dtype,
+               std::size_t count);
 
- protected:
   void copy_in(std::uint64_t index) override;
-  const Schedule& schedule_of(std::uint64_t index) const override;
-  Combiner combiner() override { return {&reducer_, element_bytes_}; }
   void copy_out(std::uint64_t index) override;
 
  private:
   Range block(std::uint64_t index) const;  // bytes
 
-  const std::byte* in_;
-  std::byte* out_;
-  std::size_t element_bytes_;
+  const std::byte* in_ = nullptr;
+  std::byte* out_ = nullptr;
   std::size_t num_bytes_;
-  std::size_t block_bytes_;
-  Schedule full_;  // of all blocks but the last
-  Schedule last_;
-  TreeReducer reducer_;
+  std::size_t block_bytes_ = 0;  // 0: packed in place
 };
 
 }  // namespace tnt::comm

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/base/partition.hpp"
 
 namespace tnt::comm {

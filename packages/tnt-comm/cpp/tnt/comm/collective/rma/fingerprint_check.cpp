@@ -6,8 +6,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "tnt/comm/collective/call_label.hpp"
-
 namespace tnt::comm {
 namespace {
 
@@ -54,11 +52,11 @@ FingerprintCheck::FingerprintCheck(std::shared_ptr<Segment> segment, std::size_t
       arrival_report_(segment_, offset + static_cast<std::size_t>(segment_->size()) * kEntryBytes +
                                     FingerprintExchange::num_bytes(segment_->size())) {}
 
-void FingerprintCheck::begin(Descriptor& descriptor, bool shares_counts) {
+void FingerprintCheck::begin(Descriptor& descriptor) {
   descriptor.call_index = num_calls_;
   // Nothing is ever sent from here but once, at the end.
   own_entry(*segment_, entry_offset(segment_->rank())).descriptor = descriptor;
-  exchange_.begin(num_calls_, descriptor, shares_counts);
+  exchange_.begin(num_calls_, descriptor);
   arrival_report_.begin(num_calls_);
   ++num_calls_;
 }

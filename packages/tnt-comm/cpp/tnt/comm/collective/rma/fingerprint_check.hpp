@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tnt/comm/collective/call_note.hpp"
+#include "tnt/comm/collective/call_label.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/collective/rma/arrival_report.hpp"
 #include "tnt/comm/collective/rma/fingerprint_exchange.hpp"
@@ -23,8 +23,8 @@ class FingerprintCheck {
 
   FingerprintCheck(std::shared_ptr<Segment> segment, std::size_t offset, NotificationId first_id);
 
-  /// The next call: fills in its number. See FingerprintExchange for the counts.
-  void begin(Descriptor& descriptor, bool shares_counts);
+  /// The next call: fills in its number.
+  void begin(Descriptor& descriptor);
 
   /// Does what can be done without waiting; true if that was anything. `note` is
   /// the call's.
@@ -38,7 +38,7 @@ class FingerprintCheck {
   /// When refused: what each member calls.
   std::vector<MadeCall> calls() const;
 
-  /// When reached, if asked for: what each member contributes.
+  /// When reached, where members may contribute any count: what each member contributes.
   std::uint64_t count_of(int member) const { return exchange_.count_of(member); }
 
   /// Appends the members whose message is waited for.

@@ -39,11 +39,10 @@ FingerprintExchange::FingerprintExchange(std::shared_ptr<Segment> segment, std::
       num_rounds_(num_rounds(size_)),
       round_(num_rounds_) {}
 
-void FingerprintExchange::begin(std::uint64_t call, const Descriptor& descriptor,
-                                bool shares_counts) {
+void FingerprintExchange::begin(std::uint64_t call, const Descriptor& descriptor) {
   call_ = call;
   fingerprint_ = descriptor.fingerprint();
-  shares_counts_ = shares_counts;
+  shares_counts_ = traits_of(descriptor.kind).takes_any_count;
   is_uniform_ = true;
   is_sent_ = false;
   round_ = 0;

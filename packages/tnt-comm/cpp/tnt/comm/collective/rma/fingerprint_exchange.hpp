@@ -34,9 +34,9 @@ class FingerprintExchange {
   FingerprintExchange(std::shared_ptr<Segment> segment, std::size_t offset,
                       NotificationId first_id);
 
-  /// Call number `call` (from 0, one after the other). Counts are spread only
-  /// on request: it takes n numbers per rank.
-  void begin(std::uint64_t call, const Descriptor& descriptor, bool shares_counts);
+  /// Call number `call` (from 0, one after the other). Counts, n numbers per rank, are spread only
+  /// where they may differ.
+  void begin(std::uint64_t call, const Descriptor& descriptor);
 
   /// Does what can be done without waiting; true if that was anything.
   bool advance();

@@ -2,22 +2,31 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/collective/channel.hpp"
+#include "tnt/comm/collective/double_buffer.hpp"
+#include "tnt/comm/collective/rma/allreduce.hpp"
 #include "tnt/comm/collective/rma/host_layout.hpp"
-#include "tnt/comm/collective/rma/host_staging.hpp"
 #include "tnt/comm/collective/rma/partial_reducer.hpp"
-#include "tnt/comm/collective/rma/reduction_schedule.hpp"
-#include "tnt/comm/collective/rma/rma_operation.hpp"
 
 namespace tnt::comm {
 
-/// Allreduce of private arrays of ranks on several hosts, q on each: what a
-/// host has is summed before it crosses the network, so that each byte crosses
-/// it once per host and not once per rank.
+/// How the ranks of one host reach each other, in an allreduce of several hosts.
+struct HostLevel {
+  HostLayout hosts;
+  std::shared_ptr<Channel> channel;            ///< for these allreduces only
+  std::shared_ptr<Segment> segment = nullptr;  ///< in which arrays lie that are summed in place
+  std::shared_ptr<DoubleBuffer> slots =
+      nullptr;  ///< this rank's, in it; others' are at the same places
+};
+
+/// Allreduce of ranks on several hosts, q on each: what a host has is summed before it
+/// crosses the network, so that each byte crosses it once per host and not once per rank.
 ///
-/// For each block of the arrays:
-///   1. every rank copies it into its slot of the host;
+/// *Private arrays*, for each block:
+///   1. every rank copies it into its slot of the host's channel;
 ///   2. rank i of a host reduces chunk i (1/q of the block) out of the slots
 ///      of the host, into registered memory;
 ///   3. the ranks i of all H hosts exchange their chunks (see Exchange), q
@@ -25,51 +34,55 @@ namespace tnt::comm {
 ///   4. rank i writes the result of chunk i to all slots of the host, and
 ///      everybody copies its own slot.
 ///
+/// *Packed in place*, the persistent one: the array lies in memory that the ranks of the host
+/// reach, and each says with its post in which of its two slots. Rank i exchanges chunk i of the
+/// whole array, cut into blocks, and each rank ends with the whole result in its own slot, which
+/// can be lent. So a block of the chunk is on the network while the next one is reduced and the one
+/// before is written back. A slot can be packed again when all have said `reduced`: of this rank's
+/// slot, rank r reads chunk r and then writes chunk r, and says so after both.
+///
 /// The ranks of a host are a branch of the tree (HostLayout), so the order of
 /// the sum is the same as without levels. 16-bit floats cross the network as
 /// float32 and are rounded once, in 4; then any exchange will do.
 ///
 /// Blocks: ceil(bytes / longest block). Bytes that a rank sends over the network: those
 /// of the exchange among H for 1/q of the array.
-class HierarchicalAllreduce final : public RmaOperation {
+class HierarchicalAllreduce final : public BlockReduction {
  public:
-  /// `stream`: of the ranks with the same place on their hosts. `slots`: of
-  /// this host, used by these operations only. `out` may be `in`; both stay
-  /// untouched by others until completion.
-  HierarchicalAllreduce(std::shared_ptr<AbortState> abort_state,
-                        std::shared_ptr<FingerprintCheck> fingerprint_check,
-                        std::shared_ptr<RmaStream> stream, std::shared_ptr<HostStaging> slots,
-                        const HostLayout& hosts, const Descriptor& descriptor,
-                        const Exchange& exchange, bool is_pipelined, const void* in, void* out);
+  /// `pipeline`: of the ranks with the same place on their hosts.
+  HierarchicalAllreduce(const RmaPipeline& pipeline, const Descriptor& descriptor, HostLevel host,
+                        const MessagePattern& pattern, const CallArrays& arrays);
+  HierarchicalAllreduce(const RmaPipeline& pipeline, HostLevel host, const MessagePattern& pattern,
+                        DType dtype, std::size_t count);
 
- protected:
   void copy_in(std::uint64_t index) override;
-  bool is_filled(std::uint64_t index) override;
-  const Schedule& schedule_of(std::uint64_t index) const override;
-  Combiner combiner() override { return {&reducer_, size_of(partial_type_)}; }
-  void on_exchanged(std::uint64_t index) override;
+  Progress prepare(std::uint64_t index) override;
+  Progress distribute(std::uint64_t index) override;
   bool is_complete(std::uint64_t index) override;
   void copy_out(std::uint64_t index) override;
   void append_missing(std::vector<int>& members) const override;
 
  private:
-  Range block(std::uint64_t index) const;      // elements of the array
-  Range own_chunk(std::uint64_t index) const;  // elements of the block
-  int host() const { return channel().rank(); }
-  std::uint64_t block_of(std::uint64_t index) const { return first_block() + index; }
+  bool is_in_place() const { return host_.slots != nullptr; }
+  Channel& channel() const { return *host_.channel; }
+  std::uint64_t block_on_host(std::uint64_t index) const;
+  Range block(std::uint64_t index) const;  // elements of a private array
+  Range chunk(std::uint64_t index) const;  // elements of the arrays on the host
+  std::byte* array_of(int local_rank, std::uint64_t index) const;
 
-  std::shared_ptr<HostStaging> slots_;
-  HostLayout hosts_;
-  const std::byte* in_;
-  std::byte* out_;
+  HostLevel host_;
+  DType dtype_;
   std::size_t element_bytes_;
-  DType partial_type_;
-  std::size_t block_elements_;
-  Schedule full_;  // of all blocks but the last
-  Schedule last_;
+  std::size_t partial_bytes_;  // of an element
+  std::size_t count_;
+  const std::byte* in_ = nullptr;
+  std::byte* out_ = nullptr;
+  std::size_t block_elements_ = 0;  // of private arrays
+  std::vector<Range> chunks_;       // by block, of an array in place
   PartialReducer on_host_;
-  TreeReducer reducer_;
   std::vector<const std::byte*> operands_;
+  std::size_t num_reduced_ = 0;      // elements of the block's chunk
+  std::size_t num_distributed_ = 0;  // likewise
 };
 
 }  // namespace tnt::comm

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/collective/rma/levels.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -29,6 +29,14 @@ std::string better_numbers(int num_hosts, int wanted) {
 }
 
 }  // namespace
+
+bool is_branch_size(int part, int size) {
+  int branch = 1;
+  while (branch < part && branch < size) {
+    branch *= static_cast<int>(smallest_prime_factor(static_cast<std::size_t>(size / branch)));
+  }
+  return branch == part;
+}
 
 HostLayout host_layout(const std::vector<int>& hosts) {
   const std::vector<int> counts = members_of_hosts(hosts);

@@ -5,6 +5,10 @@
 
 namespace tnt::comm {
 
+/// Whether each `part` consecutive members of `size`, counted from 0, are a
+/// branch of the tree of TreeReducer, so that they can combine what they have first.
+bool is_branch_size(int part, int size);
+
 /// How the members of a group lie on hosts, and whether a host can reduce what
 /// its members have before anything crosses the network.
 ///

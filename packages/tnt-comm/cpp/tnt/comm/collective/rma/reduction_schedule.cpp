@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/base/partition.hpp"
 
 namespace tnt::comm {
@@ -153,6 +152,20 @@ Schedule split_schedule(const Exchange& exchange, int member, int size, std::siz
 }
 
 }  // namespace
+
+std::vector<Level> levels_of(int size, Radices radices) {
+  std::vector<Level> levels;
+  int stride = 1;
+  while (stride < size) {
+    const int left = size / stride;
+    const int radix = radices == Radices::one
+                          ? left
+                          : static_cast<int>(smallest_prime_factor(static_cast<std::size_t>(left)));
+    levels.push_back({radix, stride});
+    stride *= radix;
+  }
+  return levels;
+}
 
 Schedule allreduce_schedule(const Exchange& exchange, int member, int size, std::size_t num_bytes,
                             const Areas& areas) {

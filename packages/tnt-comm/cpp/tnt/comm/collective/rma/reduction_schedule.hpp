@@ -1,16 +1,41 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
-#include "tnt/comm/collective/rma/levels.hpp"
 #include "tnt/comm/collective/rma/schedule.hpp"
 
 namespace tnt::comm {
 
+/// How the members of a group are cut into levels.
+enum class Radices {
+  one,     ///< a single level with everybody: [n]
+  primes,  ///< the prime factors of n, smallest first
+};
+
+/// One level of a mixed-radix numbering of the members 0 .. n-1.
+///
+/// Member i has the digit (i / stride) mod radix on the level. Members that
+/// differ in this digit only are a *team*: they exchange data on the level.
+/// The first level has stride 1, so its teams are neighbours; once a team on
+/// level l has combined what its members held, each of them holds the sum of
+/// `stride * radix` neighbours. That is the order of TreeReducer.
+struct Level {
+  int radix = 1;
+  int stride = 1;
+
+  int digit_of(int member) const { return member / stride % radix; }
+  /// The member of `member`'s team that has the digit.
+  int teammate(int member, int digit) const { return member + (digit - digit_of(member)) * stride; }
+};
+
+/// The levels of `size` members; none for one member.
+std::vector<Level> levels_of(int size, Radices radices);
+
 /// The family of allreduce algorithms between ranks that can only put into
 /// each other's memory.
 ///
-/// The members are cut into levels (levels.hpp), and each level is one round,
+/// The members are cut into levels, and each level is one round,
 /// in which the members of a team of q exchange what they hold and combine it.
 ///
 ///  - *Whole*: everybody sends all it has to the q-1 others and combines the q

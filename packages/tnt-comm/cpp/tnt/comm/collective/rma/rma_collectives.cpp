@@ -2,95 +2,98 @@
 
 #include <utility>
 
-#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/collective/rma/allgather.hpp"
-#include "tnt/comm/collective/rma/allreduce.hpp"
-#include "tnt/comm/collective/rma/alltoall.hpp"
-#include "tnt/comm/collective/rma/barrier.hpp"
-#include "tnt/comm/collective/rma/broadcast.hpp"
-#include "tnt/comm/collective/rma/reduce_scatter.hpp"
-#include "tnt/comm/collective/select.hpp"
+#include "tnt/comm/collective/exchange.hpp"
+#include "tnt/comm/collective/rma/rma_exchange.hpp"
 
 namespace tnt::comm {
 namespace {
-
-// Enough blocks under way that a rank has something to send while it waits for
-// the rounds of the others: with eight ranks, six of them for each block.
-constexpr std::size_t kDepth = 4;
-
-RmaLayout layout_with(int num_members, std::size_t slot_bytes) {
-  RmaLayout layout;
-  layout.areas = slot_areas(num_members, slot_bytes);
-  layout.depth = kDepth;
-  return layout;
-}
 
 std::size_t check_bytes(int num_members) {
   return round_up(FingerprintCheck::num_bytes(num_members), kCacheLineBytes);
 }
 
+std::shared_ptr<RmaStream> make_stream(const OperationContext& context,
+                                       const StreamMemory& memory) {
+  const int size = memory.segment->size();
+  RmaLayout layout = stream_layout(size, memory.slot_bytes);
+  layout.offset = memory.offset + check_bytes(size);
+  layout.notification = memory.notification + FingerprintCheck::num_notifications(size);
+  return std::make_shared<RmaStream>(RmaStream{
+      .abort_state = context.abort_state,
+      .check =
+          std::make_shared<FingerprintCheck>(memory.segment, memory.offset, memory.notification),
+      .staging = RmaStaging(memory.segment, layout)});
+}
+
+// The chunk of a rank is what fills a slot of the exchange, and as many blocks are under way.
+ChannelLayout layout_on_host(const HostLayout& hosts, std::size_t slot_bytes) {
+  return {.slot_bytes = static_cast<std::size_t>(hosts.members_per_host) * slot_bytes,
+          .depth = stream_layout(hosts.num_hosts, slot_bytes).depth};
+}
+
 }  // namespace
 
 MemoryNeeds RmaCollectives::memory_needs(int num_members, std::size_t slot_bytes) {
-  return {
-      check_bytes(num_members) + layout_with(num_members, slot_bytes).num_bytes(),
-      FingerprintCheck::num_notifications(num_members) + RmaLayout::num_notifications(num_members)};
+  return {check_bytes(num_members) + stream_layout(num_members, slot_bytes).num_bytes(),
+          FingerprintCheck::num_notifications(num_members) + max_num_rounds(num_members)};
 }
 
-RmaCollectives::RmaCollectives(OperationContext context, std::shared_ptr<Segment> segment,
-                               std::size_t slot_bytes, std::size_t offset,
-                               NotificationId notification)
-    : context_(std::move(context)),
-      check_(std::make_shared<FingerprintCheck>(segment, offset, notification)) {
-  RmaLayout layout = layout_with(segment->size(), slot_bytes);
-  layout.offset = offset + check_bytes(segment->size());
-  layout.notification = notification + FingerprintCheck::num_notifications(segment->size());
-  stream_ = std::make_shared<RmaStream>(RmaStream{RmaChannel(std::move(segment), layout)});
-}
-
-template <typename Operation, typename... Arguments>
-Collectives::Made RmaCollectives::make_operation(const Descriptor& descriptor,
-                                                 Arguments&&... arguments) {
-  return std::make_shared<Operation>(context_.abort_state, check_, stream_, descriptor,
-                                     std::forward<Arguments>(arguments)...);
-}
+RmaCollectives::RmaCollectives(OperationContext context, const StreamMemory& memory)
+    : context_(std::move(context)), stream_(make_stream(context_, memory)) {}
 
 Collectives::Made RmaCollectives::make(const Descriptor& descriptor, CallArrays arrays) {
-  switch (descriptor.kind) {
-    case CollectiveKind::barrier:
-      return make_operation<RmaBarrier>(descriptor);
-    case CollectiveKind::allreduce:
-      return allreduce(descriptor, arrays);
-    case CollectiveKind::broadcast:
-      return make_operation<RmaBroadcast>(descriptor, arrays.in, arrays.out);
-    case CollectiveKind::allgather:
-    case CollectiveKind::gather:
-    case CollectiveKind::creation:
-      return make_operation<RmaAllgather>(descriptor, std::move(arrays.gather_input),
-                                          std::move(arrays.gathered));
-    case CollectiveKind::reduce_scatter:
-      return make_operation<RmaReduceScatter>(descriptor, std::move(arrays.parts), arrays.in,
-                                              arrays.out);
-    case CollectiveKind::alltoall:
-    case CollectiveKind::scatter:
-      return make_operation<RmaAlltoall>(descriptor, std::move(arrays.parts), arrays.in,
-                                         arrays.out);
-  }
-  throw Error(ErrorKind::comm, "this kind of collective is not known");
+  if (descriptor.kind == CollectiveKind::allreduce) return allreduce(descriptor, arrays);
+  return make_exchange<RmaWorld>(stream_, descriptor, std::move(arrays));
+}
+
+MessagePattern RmaCollectives::choose_pattern(const AllreduceCase& wanted) const {
+  return pattern_of(choose_allreduce(wanted, context_.requested, *context_.abort_state));
 }
 
 Collectives::Made RmaCollectives::allreduce(const Descriptor& descriptor,
                                             const CallArrays& arrays) {
-  const AllreduceCase wanted{.num_bytes = descriptor.count * size_of(descriptor.dtype),
-                             .dtype = descriptor.dtype,
-                             .topology = Topology::put_only,
-                             .num_members = stream_->channel.size()};
-  const AllreduceAlgorithm algorithm =
-      choose_allreduce(wanted, context_.requested, *context_.abort_state);
-  const MessagePattern pattern = pattern_of(algorithm);
-  return make_operation<RmaAllreduce>(descriptor, pattern.exchange,
-                                      pattern.has_many_blocks_under_way, arrays.in, arrays.out);
+  const MessagePattern pattern = choose_pattern({.num_bytes = descriptor.num_bytes(),
+                                                 .dtype = descriptor.dtype,
+                                                 .topology = Topology::put_only,
+                                                 .num_members = stream_->staging.size()});
+  return std::make_shared<RmaCall<RmaAllreduce>>(stream_, descriptor, pattern, arrays);
+}
+
+MemoryNeeds HierarchicalCollectives::needs_on_host(const HostLayout& hosts,
+                                                   std::size_t slot_bytes) {
+  return {layout_on_host(hosts, slot_bytes).num_bytes(), 0};
+}
+
+MemoryNeeds HierarchicalCollectives::needs_between_hosts(const HostLayout& hosts,
+                                                         std::size_t slot_bytes) {
+  return {stream_layout(hosts.num_hosts, slot_bytes).num_bytes(), max_num_rounds(hosts.num_hosts)};
+}
+
+HierarchicalCollectives::HierarchicalCollectives(const OperationContext& context,
+                                                 const StreamMemory& memory,
+                                                 const HostLayout& hosts)
+    : RmaCollectives(context, memory),
+      host_{.hosts = hosts,
+            .channel = std::make_shared<Channel>(memory.on_host,
+                                                 layout_on_host(hosts, memory.slot_bytes))},
+      between_hosts_(std::make_shared<RmaStream>(
+          RmaStream{.abort_state = context.abort_state,
+                    .check = stream().check,
+                    .staging = RmaStaging(memory.between_hosts,
+                                          stream_layout(hosts.num_hosts, memory.slot_bytes))})) {}
+
+Collectives::Made HierarchicalCollectives::allreduce(const Descriptor& descriptor,
+                                                     const CallArrays& arrays) {
+  const HostLayout& hosts = host_.hosts;
+  const MessagePattern pattern =
+      choose_pattern({.num_bytes = descriptor.num_bytes(),
+                      .dtype = descriptor.dtype,
+                      .topology = Topology::hierarchical,
+                      .num_members = hosts.num_hosts * hosts.members_per_host,
+                      .num_hosts = hosts.num_hosts});
+  return std::make_shared<RmaCall<HierarchicalAllreduce>>(between_hosts_, descriptor, host_,
+                                                          pattern, arrays);
 }
 
 }  // namespace tnt::comm

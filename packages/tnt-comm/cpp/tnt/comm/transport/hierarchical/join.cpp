@@ -9,7 +9,7 @@
 #include "tnt/comm/transport/local/solo_transport.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
-#include "tnt/comm/transport/rma/gpi2/gpi2_transport.hpp"
+#include "tnt/comm/transport/rma/rma_transport.hpp"
 #include "tnt/comm/transport/shm/shm_transport.hpp"
 
 namespace tnt::comm {
@@ -56,7 +56,7 @@ std::unique_ptr<Transport> join_all(GaspiLibrary library, const Environment& env
                                     std::vector<RankAddress> addresses, const Deadline& deadline) {
   auto gaspi = std::make_unique<GaspiProcess>(std::move(library), environment, std::move(addresses),
                                               deadline);
-  return std::make_unique<Gpi2Transport>(std::move(gaspi), environment, deadline);
+  return std::make_unique<RmaTransport>(std::move(gaspi), environment, deadline);
 }
 
 }  // namespace

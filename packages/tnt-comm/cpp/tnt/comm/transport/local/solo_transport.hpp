@@ -1,11 +1,49 @@
 #pragma once
 
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include "tnt/comm/transport/local/heap_segment.hpp"
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "tnt/comm/transport/segment.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
+
+/// Segment of a group with one member: private memory, nobody to notify. The
+/// operating system gives memory for what is used of it.
+class HeapSegment final : public Segment {
+ public:
+  explicit HeapSegment(std::size_t num_bytes) : num_bytes_(std::max<std::size_t>(num_bytes, 1)) {
+    void* memory = ::mmap(nullptr, num_bytes_, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    memory_ = static_cast<std::byte*>(memory);
+  }
+  ~HeapSegment() override { ::munmap(memory_, num_bytes_); }
+  HeapSegment(const HeapSegment&) = delete;
+  HeapSegment& operator=(const HeapSegment&) = delete;
+
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::byte* local() override { return memory_; }
+  const std::byte* peer(int) const override { return memory_; }
+  std::byte* writable_peer(int) override { return memory_; }
+  void put(int, std::size_t to, std::size_t from, std::size_t num_bytes) override {
+    if (num_bytes > 0) std::memmove(memory_ + to, memory_ + from, num_bytes);
+  }
+  bool has_room(int, std::size_t) override { return true; }
+  void notify(int, NotificationId, std::uint64_t) override {}
+  std::uint64_t poll(int, NotificationId) const override { return 0; }
+
+ private:
+  std::size_t num_bytes_;
+  std::byte* memory_;
+};
 
 /// The world of one rank: no launcher, no shared memory, no peers.
 class SoloTransport final : public Transport {

@@ -1,25 +1,49 @@
 #include "tnt/comm/transport/shm/control_segment.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <random>
-#include <thread>
 
-#include "tnt/comm/base/build_name.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/fence.hpp"
-#include "tnt/comm/base/interrupt.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/rank_names.hpp"
+#include "tnt/comm/base/polling.hpp"
+#include "tnt/comm/base/process.hpp"
+#include "tnt/comm/base/sync.hpp"
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/transport/shm/process_lock.hpp"
 
 namespace tnt::comm {
 namespace {
 
-constexpr auto kStartPollInterval = std::chrono::microseconds(500);
+// Liveness by a lock that the kernel releases when a process dies.
+//
+// Every rank holds a POSIX record lock on one byte of the control segment's file. The lock
+// belongs to the process: it ends with it, however it ends, and a forked child does not have
+// it. It also ends when the process closes *any* descriptor of that file, so there must be
+// exactly one. Locks of a process of its own are not seen by it.
+
+struct flock one_byte(int index) {
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = index;
+  range.l_len = 1;
+  return range;
+}
+
+bool try_lock_byte(int descriptor, int index) {
+  struct flock range = one_byte(index);
+  return ::fcntl(descriptor, F_SETLK, &range) == 0;
+}
+
+bool is_byte_locked_by_other(int descriptor, int index) {
+  struct flock range = one_byte(index);
+  // If the question cannot be asked, assume life: deadlines still end waits.
+  if (::fcntl(descriptor, F_GETLK, &range) != 0) return true;
+  return range.l_type != F_UNLCK;
+}
 
 std::uint32_t encode(PeerState state) {
   return 1 + static_cast<std::uint32_t>(state);
@@ -31,9 +55,7 @@ PeerState decode(std::uint32_t state) {
 }
 
 std::uint64_t monotonic_ns() {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
-          .count());
+  return static_cast<std::uint64_t>(now_ns());
 }
 
 // Random, so that equal pids in different containers are not one process.
@@ -65,16 +87,17 @@ ControlSegment::ControlSegment(const HostRanks& host, int rank, const Deadline& 
       rank_(rank),
       first_rank_(host.first_rank),
       count_(host.count),
+      stall_report_s_(stall_report_s),
       ended_(host.job_id, rank) {
   const bool is_creator = rank == first_rank_;
   if (is_creator) {
     create();
   } else {
-    open(deadline, stall_report_s);
+    open(deadline);
   }
   try {
     join();
-    wait_for_all(deadline, stall_report_s);
+    wait_for_all(deadline);
   } catch (...) {
     if (is_creator) SharedMemory::unlink(name_);
     throw;
@@ -102,26 +125,26 @@ void ControlSegment::create() {
   header().is_ready.store(1, std::memory_order_release);
 }
 
-void ControlSegment::open(const Deadline& deadline, double stall_report_s) {
-  const auto start = Clock::now();
-  bool has_reported = false;
+void ControlSegment::open(const Deadline& deadline) {
   const std::string complaint = text("rank ", rank_, " has waited for rank ", first_rank_,
                                      " to open the job '", name_, "' for ");
-  while (!try_open()) {
+  const PolledWait wait{
+      .rank = rank_,
+      .deadline = deadline,
+      .stall_report_s = stall_report_s_,
+      .warning = [&](double waited_s) { return text(complaint, waited_s, " s."); },
+      .error =
+          [&] {
+            return text(complaint, deadline.timeout_s(), " s (TNT_TIMEOUT_S). Check that rank ",
+                        first_rank_,
+                        " was started with the same TNT_JOB_ID on this host and calls"
+                        " tnt_comm.init().");
+          }};
+  poll_until(wait, [this] {
+    if (try_open()) return true;
     ended_.require_running([this] { return std::vector<int>{first_rank_}; });
-    if (deadline.is_over()) {
-      throw Error(
-          ErrorKind::timeout,
-          text(complaint, deadline.timeout_s(), " s (TNT_TIMEOUT_S). Check that rank ", first_rank_,
-               " was started with the same TNT_JOB_ID on this host and calls tnt_comm.init()."));
-    }
-    if (!has_reported && seconds_since(start) > stall_report_s) {
-      log_warning(rank_, text(complaint, seconds_since(start), " s."));
-      has_reported = true;
-    }
-    check_interrupt();
-    std::this_thread::sleep_for(kStartPollInterval);
-  }
+    return false;
+  });
 }
 
 bool ControlSegment::try_open() {
@@ -158,28 +181,28 @@ void ControlSegment::join() {
   own.state.store(encode(PeerState::running), std::memory_order_release);
 }
 
-void ControlSegment::wait_for_all(const Deadline& deadline, double stall_report_s) {
-  const auto start = Clock::now();
-  bool has_reported = false;
-  for (int rank = first_rank_; rank < end_rank(); ++rank) {
-    while (!has_joined(rank)) {
-      ended_.require_running([this] { return absent_ranks(); });
-      if (deadline.is_over()) {
-        throw Error(ErrorKind::timeout,
-                    text("rank ", rank_, ": ", names_of_ranks(absent_ranks()), " of ", count_,
-                         " did not join within ", deadline.timeout_s(),
-                         " s (TNT_TIMEOUT_S). Check that all ranks were"
-                         " started and call tnt_comm.init()."));
-      }
-      if (!has_reported && seconds_since(start) > stall_report_s) {
-        log_warning(rank_, text("init() has waited ", seconds_since(start), " s for ",
-                                names_of_ranks(absent_ranks()), " of ", count_, " to join."));
-        has_reported = true;
-      }
-      check_interrupt();
-      std::this_thread::sleep_for(kStartPollInterval);
-    }
-  }
+void ControlSegment::wait_for_all(const Deadline& deadline) {
+  const PolledWait wait{
+      .rank = rank_,
+      .deadline = deadline,
+      .stall_report_s = stall_report_s_,
+      .warning =
+          [this](double waited_s) {
+            return text("init() has waited ", waited_s, " s for ", names_of_ranks(absent_ranks()),
+                        " of ", count_, " to join.");
+          },
+      .error =
+          [&] {
+            return text("rank ", rank_, ": ", names_of_ranks(absent_ranks()), " of ", count_,
+                        " did not join within ", deadline.timeout_s(),
+                        " s (TNT_TIMEOUT_S). Check that all ranks were"
+                        " started and call tnt_comm.init().");
+          }};
+  poll_until(wait, [this] {
+    if (absent_ranks().empty()) return true;
+    ended_.require_running([this] { return absent_ranks(); });
+    return false;
+  });
 }
 
 bool ControlSegment::has_joined(int rank) const {

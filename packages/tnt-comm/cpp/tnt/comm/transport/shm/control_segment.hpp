@@ -35,6 +35,7 @@ class ControlSegment {
   /// whose process has ended.
   ControlSegment(const HostRanks& host, int rank, const Deadline& deadline, double stall_report_s);
 
+  double stall_report_s() const { return stall_report_s_; }
   DoorbellWords& doorbell_of(int rank) { return record(rank).doorbell; }
   PeerStatus status_of(int rank) const;
   void beat();
@@ -59,10 +60,10 @@ class ControlSegment {
   std::size_t num_bytes() const;
   int end_rank() const { return first_rank_ + count_; }
   void create();
-  void open(const Deadline& deadline, double stall_report_s);
+  void open(const Deadline& deadline);
   bool try_open();
   void join();
-  void wait_for_all(const Deadline& deadline, double stall_report_s);
+  void wait_for_all(const Deadline& deadline);
   bool has_joined(int rank) const;
   std::vector<int> absent_ranks() const;
   Header& header() const { return *reinterpret_cast<Header*>(memory_.data()); }
@@ -73,6 +74,7 @@ class ControlSegment {
   int rank_;
   int first_rank_;
   int count_;
+  double stall_report_s_;
   EndedRanks ended_;
   SharedMemory memory_;  // keeps its descriptor: it carries the liveness lock
   std::atomic<bool> has_left_{false};

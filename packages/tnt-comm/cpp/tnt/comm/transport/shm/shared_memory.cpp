@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/limit.hpp"
+#include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {

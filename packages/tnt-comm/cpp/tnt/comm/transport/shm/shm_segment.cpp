@@ -1,17 +1,16 @@
 #include "tnt/comm/transport/shm/shm_segment.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <cstdint>
 #include <cstring>
-#include <thread>
 #include <utility>
 
-#include "tnt/comm/base/cache_line.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/fence.hpp"
-#include "tnt/comm/base/interrupt.hpp"
-#include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/polling.hpp"
+#include "tnt/comm/base/sync.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
@@ -19,6 +18,13 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr auto kPollInterval = std::chrono::microseconds(200);
+
+// Reads, and does not touch what the first member may not have reserved yet: where /dev/shm is
+// full, that is a SIGBUS.
+bool has_begun(int descriptor) {
+  std::uint32_t word = 0;
+  return ::pread(descriptor, &word, sizeof word, 0) == sizeof word && word != 0;
+}
 
 }  // namespace
 
@@ -28,14 +34,12 @@ struct ShmSegment::Header {
 };
 
 ShmSegment::ShmSegment(const std::string& name, const SegmentRequest& request, int member,
-                       std::shared_ptr<ControlSegment> control, const Deadline& deadline,
-                       double stall_report_s)
+                       std::shared_ptr<ControlSegment> control, const Deadline& deadline)
     : members_(request.members),
       rank_(member),
       size_(static_cast<int>(request.members.size())),
       title_(request.title()),
       look_around_(request.look_around),
-      stall_report_s_(stall_report_s),
       header_bytes_(kPage),
       run_bytes_(round_up(request.num_notifications * sizeof(Counter), kCacheLineBytes)),
       num_runs_(request.senders == Senders::one ? 1 : request.members.size()),
@@ -64,9 +68,10 @@ void ShmSegment::map(const std::string& name, const Deadline& deadline) {
     header().is_ready.store(1, std::memory_order_release);
     return;
   }
-  poll_until(
+  wait_until(
       [&] {
         return SharedMemory::try_open(name, num_bytes, memory_) &&
+               has_begun(memory_.descriptor()) &&
                header().is_ready.load(std::memory_order_acquire) != 0;
       },
       "create", deadline);
@@ -83,34 +88,37 @@ void ShmSegment::reserve_own_part() {
 
 void ShmSegment::wait_for_members(const Deadline& deadline) const {
   const auto everybody = static_cast<std::uint32_t>(size_);
-  poll_until([&] { return header().num_mapped.load() >= everybody; }, "map", deadline);
+  wait_until([&] { return header().num_mapped.load() >= everybody; }, "map", deadline);
 }
 
-void ShmSegment::poll_until(const std::function<bool()>& is_reached, const char* what,
+void ShmSegment::wait_until(const std::function<bool()>& is_reached, const char* what,
                             const Deadline& deadline) const {
   constexpr int kLooksBetweenLivenessChecks = 500;
-  const auto start = Clock::now();
-  bool has_reported = false;
-  for (int look = 1; !is_reached(); ++look) {
-    if (!has_reported && seconds_since(start) > stall_report_s_) {
-      log_warning(world_rank(),
-                  text("has waited ", seconds_since(start), " s for the other members to ", what,
-                       " ", title_, " together. Every member must create it."));
-      has_reported = true;
-    }
-    if (look % kLooksBetweenLivenessChecks == 0) {
+  const PolledWait wait{
+      .rank = world_rank(),
+      .deadline = deadline,
+      .stall_report_s = control_->stall_report_s(),
+      .interval = kPollInterval,
+      .warning =
+          [&](double waited_s) {
+            return text("has waited ", waited_s, " s for the other members to ", what, " ", title_,
+                        " together. Every member must create it.");
+          },
+      .error =
+          [&] {
+            return text("rank ", world_rank(), " waited ", deadline.timeout_s(),
+                        " s for the other ranks to ", what, " ", title_,
+                        " together. Every member of the group must create it, in the same order.");
+          }};
+  int num_looks = 0;
+  poll_until(wait, [&] {
+    if (is_reached()) return true;
+    if (++num_looks % kLooksBetweenLivenessChecks == 0) {
       look_around_();
-      check_interrupt();
       for (int member = 0; member < size_; ++member) require_alive(member);
     }
-    if (deadline.is_over()) {
-      throw Error(ErrorKind::timeout,
-                  text("rank ", world_rank(), " waited ", deadline.timeout_s(),
-                       " s for the other ranks to ", what, " ", title_,
-                       " together. Every member of the group must create it, in the same order."));
-    }
-    std::this_thread::sleep_for(kPollInterval);
-  }
+    return false;
+  });
 }
 
 void ShmSegment::require_alive(int member) const {

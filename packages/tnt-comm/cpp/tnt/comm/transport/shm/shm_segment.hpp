@@ -24,8 +24,7 @@ class ShmSegment final : public Segment {
   /// find it by name; each reserves its own part (memory lands on its NUMA
   /// node); then the name is removed.
   ShmSegment(const std::string& name, const SegmentRequest& request, int member,
-             std::shared_ptr<ControlSegment> control, const Deadline& deadline,
-             double stall_report_s);
+             std::shared_ptr<ControlSegment> control, const Deadline& deadline);
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -38,7 +37,6 @@ class ShmSegment final : public Segment {
   bool has_room(int, std::size_t) override { return true; }
   void notify(int member, NotificationId id, std::uint64_t value) override;
   std::uint64_t poll(int sender, NotificationId id) const override;
-  void flush() override {}
 
  private:
   struct Header;
@@ -47,7 +45,7 @@ class ShmSegment final : public Segment {
   void map(const std::string& name, const Deadline& deadline);
   void reserve_own_part();
   void wait_for_members(const Deadline& deadline) const;
-  void poll_until(const std::function<bool()>& is_reached, const char* what,
+  void wait_until(const std::function<bool()>& is_reached, const char* what,
                   const Deadline& deadline) const;
   void require_alive(int member) const;
   int world_rank() const { return members_[static_cast<std::size_t>(rank_)]; }
@@ -60,7 +58,6 @@ class ShmSegment final : public Segment {
   int size_;
   std::string title_;
   std::function<void()> look_around_;  // of the request, while it waits
-  double stall_report_s_;
   std::size_t header_bytes_;
   std::size_t run_bytes_;     // counters of one sender at one receiver, or of all: see Senders
   std::size_t num_runs_;      // at one receiver

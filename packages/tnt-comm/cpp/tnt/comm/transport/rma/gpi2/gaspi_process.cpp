@@ -1,29 +1,84 @@
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/detachable_call.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/fence.hpp"
-#include "tnt/comm/base/interrupt.hpp"
+#include "tnt/comm/base/polling.hpp"
+#include "tnt/comm/base/process.hpp"
+#include "tnt/comm/base/sync.hpp"
 #include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/thread.hpp"
 #include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
-#include "tnt/comm/transport/rma/gpi2/posting.hpp"
-#include "tnt/comm/transport/rma/gpi2/tcp_socket.hpp"
+#include "tnt/comm/transport/rma/host_watch.hpp"
+#include "tnt/comm/transport/rma/tcp_socket.hpp"
 
 namespace tnt::comm {
 namespace {
+
+struct OpenSocket {
+  int descriptor;
+  ino_t inode;  // the descriptor's number may come to mean something else
+};
+
+// Written once, before forks can happen that matter; read by forked children.
+std::vector<OpenSocket>& adopted() {
+  static auto* sockets = new std::vector<OpenSocket>();  // children may outlive static objects
+  return *sockets;
+}
+
+std::vector<int> open_descriptors() {
+  std::vector<int> result;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"), ::closedir);
+  if (!folder) return result;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const int descriptor = std::atoi(entry->d_name);
+    if (entry->d_name[0] != '.' && descriptor != ::dirfd(folder.get())) {
+      result.push_back(descriptor);
+    }
+  }
+  return result;
+}
+
+void close_in_child() {
+  for (const OpenSocket& socket : adopted()) {
+    struct stat status {};
+    const bool is_same = ::fstat(socket.descriptor, &status) == 0 && status.st_ino == socket.inode;
+    if (is_same) ::close(socket.descriptor);
+  }
+}
+
+// Keeps the sockets of GPI-2, which are those opened since then, out of child processes.
+//
+// GPI-2 opens them without CLOEXEC. A child that inherits them keeps a dead rank's connections
+// open: nobody notices the death, and its ports stay taken. So programs that are executed do not
+// get them, and forked children close them. Once per process.
+void adopt_sockets_but(const std::vector<int>& descriptors_before) {
+  for (const int descriptor : open_descriptors()) {
+    struct stat status {};
+    const bool is_old = std::find(descriptors_before.begin(), descriptors_before.end(),
+                                  descriptor) != descriptors_before.end();
+    if (is_old || ::fstat(descriptor, &status) != 0 || !S_ISSOCK(status.st_mode)) continue;
+    ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    adopted().push_back({descriptor, status.st_ino});
+  }
+  ::pthread_atfork(nullptr, nullptr, close_in_child);
+}
 
 using std::chrono::milliseconds;
 
@@ -65,19 +120,22 @@ std::string meaning_of(int status) {
   }
 }
 
+// To follow what was asked for.
+std::string why_no_memory(int status) {
+  switch (status) {
+    case 26:
+      return text(" (the network device does not register them). ",
+                  advice_for_limit(RLIMIT_MEMLOCK, "locked memory (ulimit -l)"));
+    case 28:
+      return text(" (out of memory). ", advice_for_limit(RLIMIT_AS, "address space (ulimit -v)"));
+    default:
+      return text(" (", meaning_of(status), ")");
+  }
+}
+
 GaspiFunctions::Time milliseconds_left(const Deadline& deadline) {
   const auto left = std::chrono::duration_cast<milliseconds>(deadline.end() - Clock::now());
   return static_cast<GaspiFunctions::Time>(std::max<milliseconds::rep>(left.count(), 1));
-}
-
-template <typename Value>
-void require_equal(const char* name, const std::optional<int>& value, const char* other_name,
-                   Value other) {
-  if (value && *value == other) return;
-  throw UsageError(text("The environment contradicts itself: ", name, "=",
-                        value ? std::to_string(*value) : std::string("(not set)"), " and ",
-                        other_name, "=", other,
-                        ". For GPI-2 the launcher sets both to the same number."));
 }
 
 // GPI-2 itself may connect to whoever has its port, and wait for an answer.
@@ -106,29 +164,7 @@ void require_done(int rank, int status, const char* what) {
       text("rank ", rank, ": ", what, " returned ", status, " (", meaning_of(status), ")."));
 }
 
-bool is_readable(const std::string& path) {
-  return ::access(path.c_str(), R_OK) == 0;
-}
-
 }  // namespace
-
-std::vector<RankAddress> require_gaspi_environment(const Environment& environment) {
-  require_equal("GASPI_RANK", environment.gaspi_rank, "TNT_RANK", environment.rank);
-  require_equal("GASPI_NRANKS", environment.gaspi_num_ranks, "TNT_SIZE", environment.size);
-  for (const auto& [name, is_set] :
-       {std::pair{"GASPI_SOCKET", environment.gaspi_socket.has_value()},
-        std::pair{"GASPI_MFILE", !environment.gaspi_machine_file.empty()}}) {
-    if (is_set) continue;
-    throw UsageError(text("rank ", environment.rank, ": the GPI-2 transport needs the variable ",
-                          name, ", which the launcher sets: GASPI_RANK, GASPI_NRANKS, GASPI_SOCKET",
-                          " (number of the rank on its host) and GASPI_MFILE (file with one host",
-                          " name per rank)."));
-  }
-  // GPI-2 reads that of rank 0; the others need not have it.
-  const std::string& machine_file = environment.gaspi_machine_file;
-  if (environment.rank != 0 && !is_readable(machine_file)) return {};
-  return read_machine_file(environment);
-}
 
 GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
                            std::vector<RankAddress> addresses, const Deadline& deadline)
@@ -137,7 +173,8 @@ GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
       addresses_(std::move(addresses)),
       rank_(environment.rank),
       size_(environment.size),
-      deadline_(deadline) {
+      deadline_(deadline),
+      descriptors_before_(open_descriptors()) {
   static std::atomic<bool> was_started{false};
   if (was_started.exchange(true)) {
     throw Error(ErrorKind::comm, "GPI-2 can be started once in a process only.");
@@ -176,7 +213,11 @@ void GaspiProcess::require(int status, const char* what) const {
 }
 
 std::byte* GaspiProcess::allocate(SegmentId segment, std::size_t num_bytes) {
-  require(functions_.segment_alloc(segment, num_bytes, kZeroedMemory), "gaspi_segment_alloc");
+  const int status = functions_.segment_alloc(segment, num_bytes, kZeroedMemory);
+  if (status != kSuccess) {
+    throw Error(ErrorKind::comm, text("rank ", rank_, ": gaspi_segment_alloc returned ", status,
+                                      " for ", num_bytes, " bytes", why_no_memory(status), "."));
+  }
   void* pointer = nullptr;
   require(functions_.segment_ptr(segment, &pointer), "gaspi_segment_ptr");
   if (reinterpret_cast<std::uintptr_t>(pointer) % 64 != 0) {
@@ -213,7 +254,7 @@ void GaspiProcess::introduce_to_all(SegmentId segment) {
   }
   call.get();
   synchronize();
-  sockets_.adopt_new_ones();
+  adopt_sockets_but(descriptors_before_);
   watch_.reset();
 }
 
@@ -229,7 +270,7 @@ void GaspiProcess::synchronize() {
   require(status, "gaspi_barrier");
 }
 
-void GaspiProcess::write(const GaspiWrite& request, int queue) {
+void GaspiProcess::write(const RmaWrite& request, int queue) {
   require(post_when_unlocked(Deadline(kLongestLockS),
                              [&] {
                                return functions_.write(request.from_segment, request.from,

@@ -1,26 +1,42 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/environment.hpp"
-#include "tnt/comm/transport/rma/gpi2/gaspi.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
-#include "tnt/comm/transport/rma/gpi2/gaspi_settings.hpp"
-#include "tnt/comm/transport/rma/gpi2/inherited_sockets.hpp"
 #include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
 #include "tnt/comm/transport/rma/gpi2/start_watch.hpp"
+#include "tnt/comm/transport/rma/rma_device.hpp"
 
 namespace tnt::comm {
+
+/// Makes a call of GPI-2 that posts a request, and makes it again while it returns
+/// that time is over (1).
+///
+/// That only means that another thread of this process has kept the lock of the queue:
+/// nothing was posted, and no other rank has to do with it. The lock is held for
+/// microseconds, but in a container whose time on the processor is limited, or in a
+/// debugger, its holder may be stopped for longer. So a wait ends when `deadline` does.
+/// Returns what the last call returned.
+template <typename Call>
+int post_when_unlocked(const Deadline& deadline, Call&& call) {
+  int status = call();
+  while (status == 1 && !deadline.is_over()) status = call();
+  return status;
+}
 
 /// GASPI through a GPI-2 library: this process as one of its ranks.
 ///
 /// GPI-2 cannot be left and joined again, so there is one per process, and it
 /// is never ended: gaspi_proc_term waits for other ranks, and crashes at times
 /// when one of them is dead. The kernel closes what it has opened.
-class GaspiProcess final : public Gaspi {
+class GaspiProcess final : public RmaDevice {
  public:
   /// Collective among all ranks of the job, blocking. Takes a few seconds: GPI-2
   /// measures the clock of the processor.
@@ -35,7 +51,7 @@ class GaspiProcess final : public Gaspi {
   void release(SegmentId segment) override;
   void introduce(SegmentId segment, int rank, const Deadline& deadline) override;
   void introduce_to_all(SegmentId segment) override;
-  void write(const GaspiWrite& request, int queue) override;
+  void write(const RmaWrite& request, int queue) override;
   void notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
               int queue) override;
   std::uint32_t take_notification(SegmentId segment, std::size_t slot) override;
@@ -58,14 +74,9 @@ class GaspiProcess final : public Gaspi {
   std::vector<RankAddress> addresses_;
   int rank_;
   int size_;
-  Deadline deadline_;  // of the start
-  InheritedSockets sockets_;
-  std::optional<StartWatch> watch_;  // until all have started
+  Deadline deadline_;                    // of the start
+  std::vector<int> descriptors_before_;  // the start
+  std::optional<StartWatch> watch_;      // until all have started
 };
-
-/// UsageError if GASPI_* and TNT_* variables contradict each other, one that
-/// GPI-2 needs is not set, or the machine file is not what the job needs. Returns the
-/// addresses in that file; none on ranks that cannot read it, as only rank 0 must.
-std::vector<RankAddress> require_gaspi_environment(const Environment& environment);
 
 }  // namespace tnt::comm

@@ -1,11 +1,15 @@
 #include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
@@ -28,6 +32,20 @@ void require_host(const std::string& host, int line) {
                           " has blanks, a carriage return or other characters that no host name"
                           " has: write one host per line and nothing else"));
   }
+}
+
+template <typename Value>
+void require_equal(const char* name, const std::optional<int>& value, const char* other_name,
+                   Value other) {
+  if (value && *value == other) return;
+  throw UsageError(text("The environment contradicts itself: ", name, "=",
+                        value ? std::to_string(*value) : std::string("(not set)"), " and ",
+                        other_name, "=", other,
+                        ". For GPI-2 the launcher sets both to the same number."));
+}
+
+bool is_readable(const std::string& path) {
+  return ::access(path.c_str(), R_OK) == 0;
 }
 
 }  // namespace
@@ -86,6 +104,24 @@ std::vector<RankAddress> read_machine_file(const Environment& environment) {
                 "' (counted from 0), but GASPI_SOCKET=", environment.gaspi_socket.value_or(0)));
   }
   return addresses;
+}
+
+std::vector<RankAddress> require_gaspi_environment(const Environment& environment) {
+  require_equal("GASPI_RANK", environment.gaspi_rank, "TNT_RANK", environment.rank);
+  require_equal("GASPI_NRANKS", environment.gaspi_num_ranks, "TNT_SIZE", environment.size);
+  for (const auto& [name, is_set] :
+       {std::pair{"GASPI_SOCKET", environment.gaspi_socket.has_value()},
+        std::pair{"GASPI_MFILE", !environment.gaspi_machine_file.empty()}}) {
+    if (is_set) continue;
+    throw UsageError(text("rank ", environment.rank, ": the GPI-2 transport needs the variable ",
+                          name, ", which the launcher sets: GASPI_RANK, GASPI_NRANKS, GASPI_SOCKET",
+                          " (number of the rank on its host) and GASPI_MFILE (file with one host",
+                          " name per rank)."));
+  }
+  // GPI-2 reads that of rank 0; the others need not have it.
+  const std::string& machine_file = environment.gaspi_machine_file;
+  if (environment.rank != 0 && !is_readable(machine_file)) return {};
+  return read_machine_file(environment);
 }
 
 }  // namespace tnt::comm

@@ -4,14 +4,9 @@
 #include <vector>
 
 #include "tnt/comm/base/environment.hpp"
+#include "tnt/comm/transport/rma/presence.hpp"
 
 namespace tnt::comm {
-
-/// Where GPI-2 looks for a rank.
-struct RankAddress {
-  std::string host;
-  int local_rank = 0;  ///< among the ranks of the same host, which all have ports of their own
-};
 
 /// The addresses in a machine file, by rank. One host per line; empty lines do not
 /// count. Refuses whatever GPI-2 misreads (UsageError with the number of the line):
@@ -22,5 +17,10 @@ std::vector<RankAddress> parse_machine_file(const std::string& content, int size
 /// The addresses in GASPI_MFILE. UsageError if the file cannot be read or is refused
 /// above, or if GASPI_SOCKET is not what follows from it.
 std::vector<RankAddress> read_machine_file(const Environment& environment);
+
+/// UsageError if GASPI_* and TNT_* variables contradict each other, one that
+/// GPI-2 needs is not set, or the machine file is not what the job needs. Returns the
+/// addresses in that file; none on ranks that cannot read it, as only rank 0 must.
+std::vector<RankAddress> require_gaspi_environment(const Environment& environment);
 
 }  // namespace tnt::comm

@@ -3,13 +3,16 @@
 #include <atomic>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <utility>
 
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/interrupt.hpp"
 #include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/polling.hpp"
 #include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/thread.hpp"
 
 namespace tnt::comm {
 namespace {

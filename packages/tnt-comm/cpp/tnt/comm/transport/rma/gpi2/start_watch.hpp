@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/detachable_call.hpp"
 #include "tnt/comm/base/environment.hpp"
+#include "tnt/comm/base/thread.hpp"
 #include "tnt/comm/transport/ended_ranks.hpp"
-#include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
-#include "tnt/comm/transport/rma/gpi2/presence.hpp"
+#include "tnt/comm/transport/rma/presence.hpp"
 
 namespace tnt::comm {
 

@@ -1,0 +1,54 @@
+#include "tnt/comm/base/process.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <bit>
+#include <mutex>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+namespace {
+
+std::atomic<bool> is_fork{false};
+
+}  // namespace
+
+void watch_forks() {
+  static std::once_flag once;
+  std::call_once(once, [] { ::pthread_atfork(nullptr, nullptr, [] { is_fork.store(true); }); });
+}
+
+bool is_forked_child() noexcept {
+  return is_fork.load(std::memory_order_relaxed);
+}
+
+void refuse_forked_child() {
+  if (!is_forked_child()) return;
+  throw UsageError(
+      "This process was forked from one that uses tnt_comm, whose progress thread and"
+      " identity it does not have. Start processes with subprocess or"
+      " multiprocessing's 'spawn' method instead.");
+}
+
+std::string advice_for_limit(__rlimit_resource_t resource, const char* what) {
+  rlimit limit{};
+  ::getrlimit(resource, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) {
+    return text("This process has no limit of ", what, ", so that of the host or container is met");
+  }
+  return text("The limit of ", what, " is ", limit.rlim_cur, ": raise it");
+}
+
+const char* version() {
+  return TNT_COMM_VERSION;
+}
+
+std::string build_name() {
+  const bool is_little = std::endian::native == std::endian::little;
+  return std::string("tnt-comm ") + version() + ", " + (is_little ? "little" : "big") + "-endian";
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,158 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/trace/timeline.hpp"
+
+namespace tnt::comm {
+
+/// What one rank's communication has cost since the start.
+struct Counters {
+  std::uint64_t num_operations = 0;  ///< collectives, buckets and gathers that were begun
+  std::uint64_t num_bytes = 0;       ///< of this rank's contributions to them
+  std::uint64_t num_waits = 0;       ///< how often a thread had to wait for one
+  double communication_s = 0;        ///< at least one of them was under way
+  double exposed_s = 0;              ///< at least one thread waited for one
+};
+
+/// Length of the union of intervals of which any number may be open at once.
+/// Not thread-safe.
+class IntervalUnion {
+ public:
+  void open(Clock::time_point now) {
+    if (num_open_++ == 0) begin_ = now;
+  }
+  void close(Clock::time_point now) {
+    if (--num_open_ == 0) total_ += now - begin_;
+  }
+  double total_s(Clock::time_point now) const {
+    const Clock::duration open = num_open_ > 0 ? now - begin_ : Clock::duration::zero();
+    return std::chrono::duration<double>(total_ + open).count();
+  }
+
+ private:
+  int num_open_ = 0;
+  Clock::time_point begin_;
+  Clock::duration total_{};
+};
+
+/// Counts what one rank communicates. Any thread; the lock is held for a few
+/// additions.
+class Meter {
+ public:
+  /// One more operation. `is_under_way`: until end_operation().
+  void begin_operation(std::uint64_t num_bytes, bool is_under_way);
+  void end_operation();
+
+  /// One that its caller has waited for, after the fact: it was short.
+  void add_operation(std::uint64_t num_bytes, Clock::time_point begin, Clock::time_point end);
+
+  /// A thread waits since `now`. `is_alone`: for an operation that was not begun
+  /// as being under way, so that the wait stands for its time too.
+  void begin_wait(bool is_alone, Clock::time_point now);
+  void end_wait(bool is_alone);
+
+  Counters counters() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::uint64_t num_operations_ = 0;
+  std::uint64_t num_bytes_ = 0;
+  std::uint64_t num_waits_ = 0;
+  IntervalUnion communication_;
+  IntervalUnion waits_;
+};
+
+/// What observes the communication of one rank.
+struct Monitor {
+  Meter meter;
+  std::unique_ptr<Timeline> timeline;  ///< null unless it was asked for
+};
+
+/// How an operation is drawn. Exists with a timeline only.
+class Track {
+ public:
+  virtual ~Track() = default;
+  virtual void post() {}   ///< it was given away
+  virtual void begin() {}  ///< it is its turn to be advanced
+  virtual void end(bool is_complete) = 0;
+  virtual NameId wait_name() const = 0;
+};
+
+/// Follows an operation for the monitor: counts it, and draws it if there is a
+/// timeline. Part of the operation, which tells it what happens. Until it is
+/// attached, it observes nothing.
+class Probe {
+ public:
+  /// `track` may be null.
+  void attach(std::shared_ptr<Monitor> monitor, std::shared_ptr<Track> track,
+              std::uint64_t num_bytes);
+
+  /// It was given away, and is under way until end(). One that repeats is
+  /// posted each time anew.
+  void post() { post(true); }
+
+  /// It was given away by somebody who waits for it at once: it counts as under
+  /// way while he waits, which saves a look at the clock.
+  void post_and_wait() { post(false); }
+
+  void advance() {
+    if (track_ && !has_begun_) begin();
+  }
+
+  /// It is complete or has failed. To be called before anybody can know of it;
+  /// only the first call after a post() counts.
+  void end(bool is_complete);
+
+ private:
+  friend class ObservedWait;
+  void post(bool is_under_way);
+  void begin();
+
+  std::shared_ptr<Monitor> monitor_;
+  std::shared_ptr<Track> track_;
+  std::uint64_t num_bytes_ = 0;
+  bool is_under_way_ = true;  // when posted
+  bool has_begun_ = false;
+  std::atomic<bool> is_posted_{false};
+};
+
+/// A thread's wait for an operation, from construction to destruction.
+class ObservedWait {
+ public:
+  ObservedWait(const Probe& probe, Clock::time_point start);
+  ~ObservedWait();
+  ObservedWait(const ObservedWait&) = delete;
+  ObservedWait& operator=(const ObservedWait&) = delete;
+
+ private:
+  const Probe& probe_;
+};
+
+/// Draws an operation on a row where one runs after the other.
+class OperationTrack final : public Track {
+ public:
+  static RowSpec row(std::string title);
+
+  OperationTrack(Timeline& timeline, RowId row, std::string_view name, std::uint64_t num_bytes);
+
+  void begin() override { timeline_.begin(row_, name_, num_bytes_); }
+  void end(bool is_complete) override;
+  NameId wait_name() const override { return wait_name_; }
+
+ private:
+  Timeline& timeline_;
+  RowId row_;
+  NameId name_;
+  NameId wait_name_;
+  std::uint64_t num_bytes_;
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,318 @@
+#include "tnt/comm/trace/trace_files.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/trace/render.hpp"
+
+namespace tnt::comm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostLinks = 40;  // as the kernel follows
+
+// What a link leads to, also if that does not exist yet: a file that is put in
+// paths of the link itself would end up elsewhere than the user asked for.
+fs::path without_links(fs::path path) {
+  for (int i = 0; fs::is_symlink(fs::symlink_status(path)); ++i) {
+    if (i == kMostLinks) throw UsageError("it is a link that leads to itself.");
+    path = path.parent_path() / fs::read_symlink(path);
+  }
+  return path;
+}
+
+}  // namespace
+
+TracePaths trace_paths(const std::string& path, const std::string& job) {
+  // The program may change its folder before the end.
+  const fs::path target = without_links(fs::absolute(path));
+  const fs::file_status status = fs::status(target);
+  if (fs::is_directory(status)) throw UsageError("it is a folder.");
+  if (!fs::exists(status) || fs::is_regular_file(status)) {
+    return {target.string(), target.string(), true};
+  }
+  const fs::path parts = fs::temp_directory_path() / text("tnt-timeline-", job);
+  return {target.string(), parts.string(), false};
+}
+
+namespace {
+
+constexpr int kMostNames = 100;
+constexpr int kLongestWaitMs = 5000;
+
+// With the error of the last call of the system.
+[[noreturn]] void refuse_file(const std::string& path, const char* what) {
+  throw Error(ErrorKind::comm,
+              text("the file '", path, "' cannot be ", what, ": ", std::strerror(errno), "."));
+}
+
+std::string random_name_beside(const std::string& path) {
+  std::random_device random;
+  std::array<char, 24> digits{};
+  std::snprintf(digits.data(), digits.size(), ".%08x%08x.new", random(), random());
+  return path + digits.data();
+}
+
+// Says when a file can take more bytes; not for ever, if nobody reads a pipe.
+bool is_ready_in_time(int file) {
+  pollfd wait{.fd = file, .events = POLLOUT, .revents = 0};
+  int num_ready = 0;
+  while ((num_ready = ::poll(&wait, 1, kLongestWaitMs)) < 0 && errno == EINTR) {
+  }
+  if (num_ready == 0) errno = ETIMEDOUT;
+  return num_ready > 0;
+}
+
+void write_all(int file, const std::string& path, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN ? !is_ready_in_time(file) : errno != EINTR) {
+      refuse_file(path, "written");
+    }
+  }
+}
+
+/// Writes a file as a whole or not at all: under another name, from which it is
+/// put in place. What was there before stays until then.
+///
+/// The other name cannot be guessed and is never one that is there already, so
+/// that in a folder where others may write, too, no link of theirs is followed.
+/// All functions throw CommError if the file cannot be written.
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path) : path_(path) {
+    for (int i = 0; i < kMostNames; ++i) {
+      name_ = random_name_beside(path_);
+      file_ = ::open(name_.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
+      if (file_ >= 0) return;
+      if (errno != EEXIST) break;
+    }
+    refuse_file(path_, "written");
+  }
+  ~NewFile() {
+    if (file_ < 0) return;
+    ::close(file_);
+    ::unlink(name_.c_str());
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void add(std::string_view text) { write_all(file_, path_, text); }
+
+  void put_in_place() {
+    // Some file systems tell only now that there was no room.
+    const bool is_whole = ::close(std::exchange(file_, -1)) == 0;
+    if (is_whole && std::rename(name_.c_str(), path_.c_str()) == 0) return;
+    const int error = errno;
+    ::unlink(name_.c_str());
+    errno = error;
+    refuse_file(path_, "written");
+  }
+
+ private:
+  const std::string& path_;
+  std::string name_;
+  int file_ = -1;
+};
+
+/// Writes into a device or a pipe, which stays what it is. Gives up, with a
+/// CommError, where nobody reads a pipe for some seconds.
+class OpenedFile {
+ public:
+  explicit OpenedFile(const std::string& path)
+      : path_(path), file_(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
+    if (file_ < 0) refuse_file(path_, "written");
+  }
+  ~OpenedFile() { ::close(file_); }
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
+
+  void add(std::string_view text) { write_all(file_, path_, text); }
+
+ private:
+  const std::string& path_;
+  int file_;
+};
+
+constexpr double kLongestWaitForLockS = 5.0;
+
+/// Lets one process of the job merge at a time. Held until destruction, or
+/// until the process ends.
+class MergeLock {
+ public:
+  explicit MergeLock(const std::string& path)
+      : name_(path + ".lock"),
+        file_(::open(name_.c_str(), O_CREAT | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0600)) {
+    if (file_ < 0) refuse_file(name_, "created");
+    const Deadline deadline(kLongestWaitForLockS);
+    while (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK && !deadline.is_over()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        continue;
+      }
+      ::close(file_);
+      refuse_file(name_, "locked");
+    }
+  }
+  ~MergeLock() { ::close(file_); }
+  MergeLock(const MergeLock&) = delete;
+  MergeLock& operator=(const MergeLock&) = delete;
+
+  void remove() { ::unlink(name_.c_str()); }
+
+ private:
+  std::string name_;
+  int file_;
+};
+
+/// What a part says about its rank, as JSON object, and its events.
+struct Part {
+  std::string info;
+  std::string lines;
+};
+
+std::optional<Part> read_part(const std::string& path) {
+  // A link would be somebody else's: ranks put files in paths.
+  if (!fs::is_regular_file(fs::symlink_status(path))) return std::nullopt;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return std::nullopt;
+  std::ostringstream content;
+  content << stream.rdbuf();
+  const std::string whole = std::move(content).str();
+  const std::size_t info = whole.rfind(kInfoHead);
+  if (!whole.starts_with(kTraceHead) || !whole.ends_with(kTraceTail) || info == std::string::npos) {
+    return std::nullopt;
+  }
+  const std::size_t info_begin = info + kInfoHead.size();
+  return Part{whole.substr(info_begin, whole.size() - kTraceTail.size() - info_begin),
+              whole.substr(kTraceHead.size(), info - kTraceHead.size())};
+}
+
+// The number of ranks that a part of our own writing names.
+int size_in(const std::string& info) {
+  constexpr std::string_view kName = "\"size\":";
+  int size = 1;
+  const std::size_t begin = info.find(kName);
+  if (begin == std::string::npos) return size;
+  std::from_chars(info.data() + begin + kName.size(), info.data() + info.size(), size);
+  return size;
+}
+
+std::string mark_of_absence(int rank, std::int64_t now_ns, const char* why) {
+  return process_mark_event(rank, now_ns, text("no events of rank ", rank, ": ", why));
+}
+
+Part part_of_rank(const TracePaths& paths, int rank, std::int64_t now_ns) {
+  std::optional<Part> part = read_part(part_path(paths.parts, rank));
+  if (!part) {
+    return {text(R"({"rank":)", rank, R"(,"state":"missing"})"),
+            text(process_name_event(rank, text("rank ", rank, ": no trace")), kEventsSeparator,
+                 mark_of_absence(rank, now_ns, "it wrote no file here"))};
+  }
+  if (part->info.find(R"("state":"started")") != std::string::npos) {
+    part->lines +=
+        text(kEventsSeparator,
+             mark_of_absence(rank, now_ns, "it was ended from outside, or has not ended yet"));
+  }
+  return *std::move(part);
+}
+
+// Calls add(text) with all of the trace, block by block.
+template <typename Add>
+void join_parts(const TracePaths& paths, int num_ranks, std::int64_t now_ns, const Add& add) {
+  std::string infos;
+  add(kTraceHead);
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    const Part part = part_of_rank(paths, rank, now_ns);
+    infos += text(rank == 0 ? "" : ",", part.info);
+    if (rank > 0) add(kEventsSeparator);
+    add(part.lines);
+  }
+  add(kInfoHead);
+  add(text(R"({"size":)", num_ranks, R"(,"ranks":[)", infos, "]}"));
+  add(kTraceTail);
+}
+
+}  // namespace
+
+std::string part_path(const std::string& parts, int rank) {
+  return text(parts, ".rank", rank);
+}
+
+void write_atomically(const std::string& path, std::string_view text) {
+  NewFile file(path);
+  file.add(text);
+  file.put_in_place();
+}
+
+void merge_parts(const TracePaths& paths, int num_ranks, std::int64_t now_ns, bool has_ended) {
+  // What was written into a pipe cannot be replaced by a more complete trace.
+  if (!paths.is_replaced && !has_ended) return;
+  MergeLock lock(paths.parts);
+  // The parts are gone if another rank, which thought itself the last one too,
+  // has merged them in the meantime.
+  bool has_parts = false;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    has_parts |= fs::exists(part_path(paths.parts, rank));
+  }
+  if (!has_parts) return lock.remove();
+
+  const auto remove_parts = [&] {
+    for (int rank = 0; rank < num_ranks; ++rank) ::unlink(part_path(paths.parts, rank).c_str());
+    lock.remove();
+  };
+  if (paths.is_replaced) {
+    NewFile file(paths.path);
+    join_parts(paths, num_ranks, now_ns, [&](std::string_view text) { file.add(text); });
+    file.put_in_place();
+    if (has_ended) remove_parts();
+    return;
+  }
+  try {
+    OpenedFile file(paths.path);
+    join_parts(paths, num_ranks, now_ns, [&](std::string_view text) { file.add(text); });
+  } catch (const Error&) {
+    remove_parts();  // nobody would look for them among temporary files
+    throw;
+  }
+  remove_parts();
+}
+
+void merge_left_parts(const std::string& path) {
+  const TracePaths paths = trace_paths(path, "");
+  const fs::path parts = paths.parts;
+  const std::string prefix = parts.filename().string() + ".rank";
+  const fs::path folder = parts.parent_path();
+  std::error_code no_folder;
+  for (const auto& entry : fs::directory_iterator(folder, no_folder)) {
+    if (!entry.path().filename().string().starts_with(prefix)) continue;
+    const std::optional<Part> part = read_part(entry.path().string());
+    if (part) return merge_parts(paths, size_in(part->info), now_ns(), true);
+  }
+  throw UsageError(
+      text("There is no part '", part_path(path, 0), "' or of another rank: nothing to merge."));
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tnt/comm/base/export.hpp"
+
+namespace tnt::comm {
+
+/// Where a trace is written, and where the parts of ranks lie until they are joined.
+struct TracePaths {
+  std::string path;   ///< absolute; a link has been followed
+  std::string parts;  ///< begin of the parts' names
+  /// A regular file, or none yet, which the whole trace replaces. Otherwise a
+  /// device or a pipe, which is written to and stays what it is.
+  bool is_replaced = true;
+};
+
+/// The paths that a path names. Parts are beside a regular file, and in the
+/// folder for temporary files for anything else; `job` then tells those of
+/// different jobs apart. UsageError if the path is a folder or a link to itself.
+TracePaths trace_paths(const std::string& path, const std::string& job);
+
+/// Where a rank writes its part of the trace, of which `parts` is the paths's.
+std::string part_path(const std::string& parts, int rank);
+
+/// Writes a file as a whole or not at all: what was there before stays until
+/// the new one is complete. CommError if it cannot be written.
+void write_atomically(const std::string& path, std::string_view text);
+
+/// Joins the parts of all ranks into the trace, atomically; a device or a pipe is
+/// written to once, when all ranks have ended. Ranks whose
+/// part is missing or empty are named in it, with a mark at `now_ns` (of rank
+/// 0's clock). Never waits for a rank; if another process is merging, it waits
+/// some seconds for that.
+///
+/// `has_ended`: no rank will write its part any more, so that the parts are
+/// removed. CommError if a file cannot be read or written.
+void merge_parts(const TracePaths& paths, int num_ranks, std::int64_t now_ns, bool has_ended);
+
+/// merge_parts() for the parts that a job has left, which is over. UsageError
+/// if there are none.
+TNT_COMM_EXPORT void merge_left_parts(const std::string& path);
+
+}  // namespace tnt::comm

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "tnt/comm/transport/rma/data_queues.hpp"
+#include "tnt/comm/transport/rma/peer_table.hpp"
+#include "tnt/comm/transport/rma/rma_device.hpp"
+
+namespace tnt::comm {
+
+// A notification of a device carries 32 bits that must not be zero, a notification
+// counter of a segment has 64 and only grows. The word holds the counter's lower 31
+// bits, and a one.
+
+inline constexpr std::uint64_t kCounterWordModulus = std::uint64_t{1} << 31;
+
+inline std::uint32_t word_of_counter(std::uint64_t counter) {
+  return static_cast<std::uint32_t>(counter % kCounterWordModulus) | 0x80000000U;
+}
+
+/// The counter behind a word that came after `newest`. Words that were overtaken
+/// give `newest`. Both are less than 2^30 apart: nobody runs ahead that far.
+inline std::uint64_t counter_of_word(std::uint32_t word, std::uint64_t newest) {
+  const std::uint64_t ahead =
+      (word - word_of_counter(newest)) % static_cast<std::uint32_t>(kCounterWordModulus);
+  return ahead < kCounterWordModulus / 2 ? newest + ahead : newest;
+}
+
+/// What ranks tell each other apart from the data of segments.
+enum class ControlKind : std::uint32_t {
+  hello,     ///< who and where the sender is: numbers of `Place`, pid; text: host and job
+  leaving,   ///< numbers: PeerState; text: reason
+  creating,  ///< the sender creates a segment; numbers: bytes, notifications, members; text: key
+  ready,     ///< its part is there; numbers: its segment id; text: key
+  released,  ///< it will not write into others' parts any more; text: key
+};
+
+/// One message of fixed size. Trivially copyable: it travels as it is.
+struct ControlMessage {
+  ControlKind kind{};
+  std::uint32_t text_bytes = 0;
+  std::array<std::int64_t, 6> numbers{};
+  std::array<char, 1032> letters{};
+
+  std::string text() const {
+    return {letters.data(), std::min<std::size_t>(text_bytes, letters.size())};
+  }
+
+  /// Cut off if it is too long.
+  void set_text(const std::string& value) {
+    text_bytes = static_cast<std::uint32_t>(value.copy(letters.data(), letters.size()));
+  }
+};
+static_assert(std::is_trivially_copyable_v<ControlMessage>);
+static_assert(sizeof(ControlMessage) % 64 == 0);
+
+/// Ordered messages from every rank to every other one, and signs of life,
+/// through one segment per rank, the *control segment*.
+///
+/// It holds kDepth places for messages of every other rank, and the same for
+/// messages to it: the sender writes its place into the receiver's and raises
+/// the count of messages; the receiver takes them and raises the count of those
+/// it has taken. So a place is reused when its message has certainly arrived,
+/// whatever a queue says about its requests, and a sender knows what was read.
+///
+/// Nothing here blocks: messages that find no place wait in this rank.
+///
+/// Threads: all functions may be called from any thread.
+class Mailbox {
+ public:
+  using Handler = std::function<void(int from, const ControlMessage&)>;
+
+  /// Collective: makes the control segment known to all ranks.
+  Mailbox(RmaDevice& device, SegmentId segment, PeerTable& peers, DataQueues& queues,
+          Handler handler);
+
+  /// Appends a message; nothing if the rank is not reachable. Not to itself.
+  void send(int rank, const ControlMessage& message);
+
+  /// Hands what has arrived to the handler, in order, and sends what waits.
+  void exchange();
+
+  /// Shows these ranks that this one is alive.
+  void beat(const std::vector<int>& ranks);
+
+  /// Whether all messages to a rank were taken by it.
+  bool is_delivered(int rank) const;
+
+ private:
+  static constexpr std::size_t kDepth = 8;
+
+  struct Correspondent {
+    std::deque<ControlMessage> waiting;
+    std::uint64_t num_sent = 0;
+    std::uint64_t num_taken_by_it = 0;
+    std::uint64_t num_received = 0;
+    std::uint64_t num_confirmed = 0;  // of those received, told to the sender
+    std::uint64_t num_beats = 0;
+  };
+
+  // Every rank has its notification slots in the order of these.
+  enum class Counter : std::size_t { messages, taken, beats };
+  static constexpr std::size_t kNumCounters = 3;
+
+  Correspondent& correspondent(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  std::size_t slot(int sender, Counter which) const;
+  void announce(int rank, Counter which, std::uint64_t value);
+  std::uint64_t poll(int sender, Counter which, std::uint64_t newest, std::uint64_t most);
+  std::size_t place(bool is_outgoing, int rank, std::uint64_t index) const;
+  template <typename Function>
+  void post(int rank, Function&& function);
+  void take_from(int rank);
+  void send_to(int rank);
+
+  RmaDevice& device_;
+  SegmentId segment_;
+  PeerTable& peers_;
+  DataQueues& queues_;
+  Handler handler_;
+  std::byte* memory_;
+  mutable std::mutex mutex_;
+  std::vector<Correspondent> ranks_;
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,112 @@
+#include "tnt/comm/transport/rma/rank_location.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/process.hpp"
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+namespace {
+
+[[noreturn]] void refuse(std::size_t rank, const RankLocation& location, const char* variable,
+                         const std::string& value, const std::string& rule) {
+  throw UsageError(text("The environments of the ranks contradict each other: rank ", rank,
+                        " (host ", location.host, ", pid ", location.pid, ") has ", variable, "=",
+                        value, ", but ", rule, ". All ranks must be started by one launch."));
+}
+
+void require(bool is_right, std::size_t rank, const RankLocation& location, const char* variable,
+             int value, const std::string& rule) {
+  if (!is_right) refuse(rank, location, variable, std::to_string(value), rule);
+}
+
+}  // namespace
+
+RankLocation location_of(const Environment& environment, const std::string& engine) {
+  std::array<char, 64> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  RankLocation location;
+  location.build = text(build_name(), ", ", engine);
+  location.size = environment.size;
+  location.local_rank = environment.local_rank;
+  location.local_size = environment.local_size;
+  location.node_rank = environment.node_rank;
+  location.num_nodes = environment.num_nodes;
+  location.job_id = environment.job_id;
+  location.host = host.data();
+  location.pid = ::getpid();
+  return location;
+}
+
+ControlMessage hello_of(const RankLocation& location) {
+  ControlMessage message;
+  message.kind = ControlKind::hello;
+  message.numbers = {location.size,      location.local_rank, location.local_size,
+                     location.node_rank, location.num_nodes,  location.pid};
+  message.set_text(text(location.build, "\n", location.job_id, "\n", location.host));
+  return message;
+}
+
+RankLocation location_in(const ControlMessage& hello) {
+  RankLocation location;
+  location.size = static_cast<int>(hello.numbers[0]);
+  location.local_rank = static_cast<int>(hello.numbers[1]);
+  location.local_size = static_cast<int>(hello.numbers[2]);
+  location.node_rank = static_cast<int>(hello.numbers[3]);
+  location.num_nodes = static_cast<int>(hello.numbers[4]);
+  location.pid = static_cast<int>(hello.numbers[5]);
+  std::istringstream lines(hello.text());
+  std::getline(lines, location.build);
+  std::getline(lines, location.job_id);
+  std::getline(lines, location.host);
+  return location;
+}
+
+std::vector<int> nodes_of(const std::vector<RankLocation>& locations) {
+  const RankLocation& first = locations.front();
+  const auto of_first = [](int value) { return text("rank 0 has ", value); };
+  std::vector<int> nodes;
+  int local_rank = 0;
+  for (std::size_t rank = 0; rank < locations.size(); ++rank) {
+    const RankLocation& location = locations[rank];
+    if (location.build != first.build) {
+      throw UsageError(text("The ranks run different builds: rank ", rank, " (host ", location.host,
+                            ") has ", location.build, ", and rank 0 (host ", first.host, ") has ",
+                            first.build, ". Install the same versions on all hosts."));
+    }
+    if (location.job_id != first.job_id) {
+      refuse(rank, location, "TNT_JOB_ID", location.job_id, text("rank 0 has ", first.job_id));
+    }
+    require(location.size == first.size, rank, location, "TNT_SIZE", location.size,
+            of_first(first.size));
+    require(location.num_nodes == first.num_nodes, rank, location, "TNT_NUM_NODES",
+            location.num_nodes, of_first(first.num_nodes));
+    const int previous = nodes.empty() ? 0 : nodes.back();
+    const bool is_next_node = !nodes.empty() && location.node_rank == previous + 1;
+    require(location.node_rank == previous || is_next_node, rank, location, "TNT_NODE_RANK",
+            location.node_rank,
+            text("the rank before it is on node ", previous,
+                 ", and the ranks of a node must be consecutive"));
+    local_rank = is_next_node ? 0 : local_rank;
+    require(location.local_rank == local_rank, rank, location, "TNT_LOCAL_RANK",
+            location.local_rank,
+            text("it is number ", local_rank, " of node ", location.node_rank));
+    ++local_rank;
+    nodes.push_back(location.node_rank);
+  }
+  require(nodes.back() == first.num_nodes - 1, 0, first, "TNT_NUM_NODES", first.num_nodes,
+          text("the ranks are on ", nodes.back() + 1));
+  for (std::size_t rank = 0; rank < locations.size(); ++rank) {
+    const auto count = std::count(nodes.begin(), nodes.end(), nodes[rank]);
+    require(locations[rank].local_size == count, rank, locations[rank], "TNT_LOCAL_SIZE",
+            locations[rank].local_size, text("its node has ", count, " ranks"));
+  }
+  return nodes;
+}
+
+}  // namespace tnt::comm
