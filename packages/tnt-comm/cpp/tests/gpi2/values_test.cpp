@@ -158,20 +158,25 @@ void set_config(std::size_t offset, std::uint32_t value) {
   std::memcpy(config_bytes.data() + offset, &value, sizeof value);
 }
 
+GaspiLibrary library_with(const GaspiLayout& layout) {
+  config_bytes = {};
+  set_config(layout.sn_port, 12121);
+  set_config(layout.queue_size_max, 1024);
+  set_config(layout.queue_num, 8);
+  set_config(layout.segment_max, 255);
+  set_config(layout.notification_num, 65536);
+  GaspiLibrary library;
+  library.layout = &layout;
+  library.functions.config_get = [](void* target) {
+    std::memcpy(target, config_bytes.data(), config_bytes.size());
+    return 0;
+  };
+  return library;
+}
+
 TEST(GaspiSettings, AreReadByTheLayoutOfTheVersion) {
   for (const GaspiLayout& layout : kGaspiLayouts) {
-    config_bytes = {};
-    set_config(layout.sn_port, 12121);
-    set_config(layout.queue_size_max, 1024);
-    set_config(layout.queue_num, 8);
-    set_config(layout.segment_max, 255);
-    set_config(layout.notification_num, 65536);
-    GaspiLibrary library;
-    library.layout = &layout;
-    library.functions.config_get = [](void* target) {
-      std::memcpy(target, config_bytes.data(), config_bytes.size());
-      return 0;
-    };
+    const GaspiLibrary library = library_with(layout);
     const GaspiSettings settings = read_gaspi_settings(library);
     EXPECT_EQ(settings.num_queues, 8);
     EXPECT_EQ(settings.queue_capacity, 1024U);
@@ -184,19 +189,8 @@ TEST(GaspiSettings, AreReadByTheLayoutOfTheVersion) {
 }
 
 GaspiLibrary library_of_one_rank() {
-  const GaspiLayout& layout = kGaspiLayouts.back();
-  config_bytes = {};
-  set_config(layout.sn_port, 23456);
-  set_config(layout.queue_size_max, 1024);
-  set_config(layout.queue_num, 8);
-  set_config(layout.segment_max, 255);
-  set_config(layout.notification_num, 65536);
-  GaspiLibrary library;
-  library.layout = &layout;
-  library.functions.config_get = [](void* target) {
-    std::memcpy(target, config_bytes.data(), config_bytes.size());
-    return 0;
-  };
+  GaspiLibrary library = library_with(kGaspiLayouts.back());
+  set_config(library.layout->sn_port, 23456);
   library.functions.proc_init = [](GaspiFunctions::Time) { return 0; };
   return library;
 }

@@ -8,6 +8,7 @@ are used in the next one. They also compare some of its rows, if the code draws 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +60,10 @@ def distribute_python_input(
         return DistributedInput(
             data, spec, None, given.needs_equal_steps, batches_are_independent(given.x)
         )
-    _warn(given.x, given.verify)
+    is_random = draws_random_numbers(given.x)
+    _warn(given.x, given.verify, is_random)
+    if is_random and given.verify is None:
+        given = dataclasses.replace(given, verify=False)
     if is_generator:
         data = _share_generator(given, class_weight)
     else:
@@ -113,7 +117,7 @@ def _share_py_dataset(
     )
 
 
-def _warn(batches: Any, verify: bool | None) -> None:
+def _warn(batches: Any, verify: bool | None, is_random: bool) -> None:
     """Warn of code that may give ranks different samples, where these are not compared."""
     name = getattr(batches, "__name__", type(batches).__name__)
     if verify and makes_rows(batches):
@@ -123,7 +127,7 @@ def _warn(batches: Any, verify: bool | None) -> None:
             get_rank(),
             name,
         )
-    elif not verify and draws_random_numbers(batches):
+    elif not verify and is_random:
         logger.warning(
             "rank %d: the Python code of %s draws random numbers and sets no seed, so that ranks "
             "may see different samples. Seed it alike on all ranks; `verify_inputs=True` compares "
@@ -156,15 +160,14 @@ def _slice(
 ) -> tf.data.Dataset:
     """Cut this rank's micro-batches out of global batches, with a number that ranks compare.
 
-    With the number k of a batch and its fingerprint f, which is 0 if it is not computed, that is
-    31 f + k (mod 2^64); f + k where f is that of some rows.
+    With the number k of a batch and its fingerprint f, that is 31 f + k (mod 2^64); f is that of
+    the whole batch, of some rows, or 0, as `given.verify` says.
     """
-    of_some_rows = given.verify is None and not draws_random_numbers(given.x)
 
     def with_number(element: Any) -> dict[str, Any]:
         batch, number = split(element)
-        if of_some_rows:
-            number += _fingerprint_of_some_rows(batch)
+        if given.verify is None:
+            number += _FACTOR * _fingerprint_of_some_rows(batch)
         return {"batch": batch, "number": number}
 
     def without_number(part: tnt_data.MicroBatch) -> CheckedBatch:

@@ -104,7 +104,7 @@ def _move(source: pathlib.Path, target: pathlib.Path) -> None:
     """Put a file or folder in its place; what else is in a folder of that name stays there."""
     if not target.is_dir():
         os.replace(source, target)
-    elif _below(target) <= _below(source) and not target.is_symlink():
+    elif not target.is_symlink() and _holds_nothing_but(source, target):
         os.rename(target, source.with_name(f".{source.name}.replaced"))
         os.rename(source, target)
     else:
@@ -113,5 +113,6 @@ def _move(source: pathlib.Path, target: pathlib.Path) -> None:
             _move(inner, target / inner.name)
 
 
-def _below(folder: pathlib.Path) -> set[pathlib.Path]:
-    return {path.relative_to(folder) for path in folder.rglob("*")}
+def _holds_nothing_but(source: pathlib.Path, target: pathlib.Path) -> bool:
+    """Whether all that the folder `target` holds is in `source` as well, and so replaced."""
+    return all(os.path.lexists(source / path.relative_to(target)) for path in target.rglob("*"))

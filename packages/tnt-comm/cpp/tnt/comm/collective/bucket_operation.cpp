@@ -28,6 +28,14 @@ void BucketOperation::complete() {
   CollectiveOperation::complete();
 }
 
+std::shared_ptr<DoubleBuffer> BucketOperation::try_lend(std::uint64_t step,
+                                                        std::size_t& slot) const {
+  std::shared_ptr<DoubleBuffer> slots = lendable();
+  if (!slots || !slots->try_lend(step)) return nullptr;
+  slot = slots->slot_of(step);
+  return slots;
+}
+
 std::string BucketOperation::describe() const {
   return text("step ", current_, " of ", name_);
 }

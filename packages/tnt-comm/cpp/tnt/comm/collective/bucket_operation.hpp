@@ -73,9 +73,7 @@ class BucketOperation : public CollectiveOperation {
 
   /// Lends the completed step's slot, or null if that is not possible now.
   /// Nobody writes to it until the lent slots have taken it back.
-  virtual std::shared_ptr<DoubleBuffer> try_lend(std::uint64_t /*step*/, std::size_t& /*slot*/) {
-    return nullptr;
-  }
+  std::shared_ptr<DoubleBuffer> try_lend(std::uint64_t step, std::size_t& slot) const;
 
   /// Steps that this rank has posted.
   std::uint64_t num_posted() const { return num_posted_.load(); }
@@ -90,6 +88,8 @@ class BucketOperation : public CollectiveOperation {
   virtual bool try_begin() = 0;
   /// Likewise advances the step that has begun.
   virtual Progress advance_step() = 0;
+  /// The slots that hold the results, if these can be lent.
+  virtual std::shared_ptr<DoubleBuffer> lendable() const { return nullptr; }
 
   /// The step that is reduced.
   std::uint64_t current() const { return current_; }

@@ -72,12 +72,6 @@ TwoShotBucket::TwoShotBucket(std::shared_ptr<BucketSequencer> sequencer, std::si
   add_run({end, spec.count}, kNoPlace);
 }
 
-std::shared_ptr<DoubleBuffer> TwoShotBucket::try_lend(std::uint64_t step, std::size_t& slot) {
-  if (!packed_->try_lend(step)) return nullptr;
-  slot = packed_->slot_of(step);
-  return packed_;
-}
-
 void TwoShotBucket::place(std::size_t place, InPlaceTensor tensor) {
   const bool is_alone = pipeline().channel().size() == 1;
   if (is_alone && (tensor.in != tensor.out || tensor.scale != 1)) {

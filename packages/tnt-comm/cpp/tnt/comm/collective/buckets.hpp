@@ -72,12 +72,12 @@ class TwoShotBucket final : public StagedBucketOperation {
   const std::byte* result(std::uint64_t step) const override {
     return packed_->data_of(packed_->slot_of(step));
   }
-  std::shared_ptr<DoubleBuffer> try_lend(std::uint64_t step, std::size_t& slot) override;
   bool may_be_in_place(std::size_t /*place*/) const override { return true; }
   void place(std::size_t place, InPlaceTensor tensor) override;
   void release(std::size_t place) override { placed_[place] = {}; }
 
  protected:
+  std::shared_ptr<DoubleBuffer> lendable() const override { return packed_; }
   void announce(std::uint64_t step) override;
   bool try_begin() override;
   void end() override;

@@ -71,12 +71,6 @@ const std::byte* HierarchicalBucket::result(std::uint64_t step) const {
   return host_.slots->data_of(host_.slots->slot_of(step));
 }
 
-std::shared_ptr<DoubleBuffer> HierarchicalBucket::try_lend(std::uint64_t step, std::size_t& slot) {
-  if (!host_.slots->try_lend(step)) return nullptr;
-  slot = host_.slots->slot_of(step);
-  return host_.slots;
-}
-
 void HierarchicalBucket::announce(std::uint64_t step) {
   // Opened here if a bucket has no tensors, and so nothing to pack.
   host_.channel->say_packed(step, host_.slots->open(step));

@@ -59,9 +59,9 @@ class HierarchicalBucket final : public RmaBucketOperation {
 
   std::byte* input(std::uint64_t step) override;
   const std::byte* result(std::uint64_t step) const override;
-  std::shared_ptr<DoubleBuffer> try_lend(std::uint64_t step, std::size_t& slot) override;
 
  protected:
+  std::shared_ptr<DoubleBuffer> lendable() const override { return host_.slots; }
   void announce(std::uint64_t step) override;
   bool has_made_call(int member) const override;
 
