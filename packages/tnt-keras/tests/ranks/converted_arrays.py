@@ -104,35 +104,43 @@ def _train(x: Any, y: Any, weights: Any, distributed: bool) -> dict[str, Any]:
     }
 
 
-def train_on_sparse(distributed: bool) -> dict[str, Any]:
-    """Trains on sparse arrays of several kinds, in which a row is empty, and on single batches."""
+def _sparse_rows() -> tuple[np.ndarray, np.ndarray]:
+    """Rows of which one is empty, and their targets."""
     rng = np.random.default_rng(5)
     x = rng.random((21, 12)) * (rng.random((21, 12)) > 0.7)
     x[5] = 0
-    y = x.sum(1, keepdims=True)
-    of_tensorflow = tf.sparse.from_dense(x.astype("float32"))
-    kinds: dict[str, tuple[Any, dict[str, Any]]] = {
+    return x, x.sum(1, keepdims=True)
+
+
+def train_on_sparse(distributed: bool, kind: str) -> dict[str, Any]:
+    """Trains on a sparse array: a `matrix`, its `entries`, or a `tensor`."""
+    x, y = _sparse_rows()
+    given, options = {
         "matrix": (scipy.sparse.csr_matrix(x), {"validation_split": 0.2}),
         "entries": (scipy.sparse.coo_matrix(x), {"sample_weight": np.linspace(0.5, 1.5, 21)}),
-        "tensor": (of_tensorflow, {"shuffle": False}),
-    }
-    found: dict[str, Any] = {}
-    for kind, (given, options) in kinds.items():
-        model = _with_sparse_input(distributed)
-        history = model.fit(given, y, batch_size=6, epochs=2, verbose=0, **options)
-        found[kind] = {
-            "history": history.history,
-            "weights": model.get_weights(),
-            "evaluate": model.evaluate(given, y, batch_size=8, verbose=0),
-            "predict": model.predict(given, batch_size=5, verbose=0),
-        }
+        "tensor": (tf.sparse.from_dense(x.astype("float32")), {"shuffle": False}),
+    }[kind]
     model = _with_sparse_input(distributed)
-    found["single batches"] = {
-        "train": model.train_on_batch(of_tensorflow, y),
-        "test": model.test_on_batch(of_tensorflow, y),
-        "predict": model.predict_on_batch(of_tensorflow),
+    history = model.fit(given, y, batch_size=6, epochs=2, verbose=0, **options)
+    return {
+        "history": history.history,
+        "weights": model.get_weights(),
+        "evaluate": model.evaluate(given, y, batch_size=8, verbose=0),
+        "predict": model.predict(given, batch_size=5, verbose=0),
     }
-    return found
+
+
+def sparse_batches(distributed: bool) -> dict[str, Any]:
+    """Trains, tests and predicts on one batch of sparse rows."""
+    x, y = _sparse_rows()
+    batch = tf.sparse.from_dense(x.astype("float32"))
+    model = _with_sparse_input(distributed)
+    return {
+        "train": model.train_on_batch(batch, y),
+        "test": model.test_on_batch(batch, y),
+        "predict": model.predict_on_batch(batch),
+        "weights": model.get_weights(),
+    }
 
 
 def _with_sparse_input(distributed: bool) -> Any:

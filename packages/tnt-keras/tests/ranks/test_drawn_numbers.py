@@ -15,7 +15,7 @@ from test_own_methods import assert_equal_to_serial
     [
         (2, False, "error"),
         pytest.param(2, True, "error", marks=pytest.mark.thorough),
-        (2, True, "off"),
+        pytest.param(2, True, "off", marks=pytest.mark.thorough),
         pytest.param(3, False, "off", marks=pytest.mark.thorough),
     ],
 )
@@ -25,8 +25,14 @@ def test_generator_of_noise_on_gradients_is_the_serial_one(
     assert_equal_to_serial(drawn_numbers.with_a_generator, size, pool_of, run_eagerly, probe)
 
 
-@pytest.mark.parametrize("run_eagerly", [False, True])
-@pytest.mark.parametrize("kind", drawn_numbers.NOISES)
+@pytest.mark.parametrize("run_eagerly", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[] if kind == "keras.random" else [pytest.mark.thorough])
+        for kind in drawn_numbers.NOISES
+    ],
+)
 def test_noise_on_gradients_without_a_seed_keeps_its_variance(
     kind: str, run_eagerly: bool, pool_of: Any
 ) -> None:

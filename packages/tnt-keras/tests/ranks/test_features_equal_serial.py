@@ -44,7 +44,13 @@ def assert_close(actual: Any, expected: Any, bound: float, name: str) -> None:
 
 
 @of_all_sizes
-@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "sum", "mean_with_sample_weight"])
+@pytest.mark.parametrize(
+    "reduction",
+    [
+        "mean_with_sample_weight",
+        *(pytest.param(k, marks=pytest.mark.thorough) for k in ("sum_over_batch_size", "sum")),
+    ],
+)
 def test_sample_weights_count_as_in_serial(reduction: str, size: int, pool_of: Any) -> None:
     assert_equal_results(losses_and_metrics.sample_weights, pool_of, reduction, size=size)
 

@@ -16,11 +16,9 @@ EXAMPLES_OF_A_CALL = 2
 
 SHORT = [
     "fine_tuning",
-    "text_from_scratch",
     "actor_critic",
-    "two_towers",
 ]
-"""Examples of the short run, with and without changed lines; others have their like elsewhere."""
+"""Examples of the short run, without and with changed lines; others have their like elsewhere."""
 
 WITH_DROPOUT_OR_NOISE = [
     "augmented_images",

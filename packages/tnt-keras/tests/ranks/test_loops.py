@@ -18,7 +18,13 @@ SIZES = [2, *(pytest.param(size, marks=pytest.mark.thorough) for size in (1, 3))
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     ("shares_dataset", "run_eagerly"),
-    [(True, False), pytest.param(False, False, marks=pytest.mark.thorough), (True, True)],
+    [
+        (True, False),
+        *(
+            pytest.param(*each, marks=pytest.mark.thorough)
+            for each in ((False, False), (True, True))
+        ),
+    ],
 )
 def test_loop_from_scratch_gives_the_serial_result(
     shares_dataset: bool, run_eagerly: bool, size: int, pool_of: Any
@@ -34,7 +40,7 @@ def test_loop_from_scratch_gives_the_serial_result(
         loops_of_guides.vae,
         loops_of_guides.gradient_penalty,
         step_functions.all_kinds_of_arguments,
-        step_functions.variable_of_its_own,
+        pytest.param(step_functions.variable_of_its_own, marks=pytest.mark.thorough),
         step_functions.sums_and_branches,
     ],
     ids=lambda function: function.__name__,

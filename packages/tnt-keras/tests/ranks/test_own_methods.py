@@ -25,7 +25,11 @@ def assert_equal_to_serial(function: Any, size: int, pool_of: Any, *arguments: A
 )
 @pytest.mark.parametrize(
     "function",
-    [own_methods.own_compile, own_methods.own_defaults, own_methods.own_calls],
+    [
+        own_methods.own_compile,
+        pytest.param(own_methods.own_defaults, marks=pytest.mark.thorough),
+        own_methods.own_calls,
+    ],
     ids=lambda function: function.__name__,
 )
 def test_methods_take_what_the_user_says(function: Any, size: int, pool_of: Any) -> None:
@@ -33,7 +37,7 @@ def test_methods_take_what_the_user_says(function: Any, size: int, pool_of: Any)
 
 
 @pytest.mark.parametrize("run_eagerly", [False, pytest.param(True, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.thorough), 2])
 def test_model_that_was_used_before_trains_on_all_ranks(
     size: int, run_eagerly: bool, pool_of: Any
 ) -> None:
@@ -42,7 +46,10 @@ def test_model_that_was_used_before_trains_on_all_ranks(
 
 @pytest.mark.parametrize(
     ("size", "run_eagerly"),
-    [(2, False), pytest.param(3, False, marks=pytest.mark.thorough), (3, True)],
+    [
+        *(pytest.param(size, False, marks=pytest.mark.thorough) for size in (2, 3)),
+        (3, True),
+    ],
 )
 def test_batches_of_fewer_rows_than_ranks_count_as_in_serial(
     size: int, run_eagerly: bool, pool_of: Any

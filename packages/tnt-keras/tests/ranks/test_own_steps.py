@@ -11,7 +11,10 @@ from test_own_methods import assert_equal_to_serial
 
 @pytest.mark.parametrize(
     ("size", "run_eagerly"),
-    [(2, False), pytest.param(3, False, marks=pytest.mark.thorough), (2, True)],
+    [
+        (2, False),
+        *(pytest.param(*each, marks=pytest.mark.thorough) for each in ((3, False), (2, True))),
+    ],
 )
 @pytest.mark.parametrize(
     "function",

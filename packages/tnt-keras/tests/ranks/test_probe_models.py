@@ -19,9 +19,7 @@ CASES_OF_A_CALL = 8
 SHORT = {
     2: [
         "positions_with_adam",
-        "loss_of_one_value_per_sample",
         "perplexity_of_a_running_loss",
-        "largest_of_sorted_labels",
     ],
     3: [
         "circle_loss",
@@ -163,6 +161,7 @@ def _drawn() -> st.SearchStrategy[Drawn]:
 
 
 # An example trains for seconds: a tenth of what the profile asks for, and no smaller ones after it.
+@pytest.mark.thorough
 @hypothesis.settings(
     max_examples=max(hypothesis.settings().max_examples // 10, 2),
     phases=[hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate],

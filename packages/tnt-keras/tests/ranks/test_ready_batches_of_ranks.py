@@ -23,12 +23,8 @@ OTHERS = [kind for kind in ready_batches.DATA if kind != "generator"]
     "kind",
     [
         "generator",
-        "records",
-        *(
-            pytest.param(kind, marks=pytest.mark.thorough)
-            for kind in OTHERS
-            if kind != "records"  # and "shuffled" is verified below
-        ),
+        # "shuffled" is verified below.
+        *(pytest.param(kind, marks=pytest.mark.thorough) for kind in OTHERS),
     ],
 )
 def test_ready_batches_give_the_serial_results(kind: str, pool_of: Any) -> None:

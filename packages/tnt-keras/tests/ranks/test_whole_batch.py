@@ -10,6 +10,9 @@ import pytest
 import whole_batch
 from whole_batch import DTYPES
 
+SHORT = {"Contrastive", "MaskedQuotient", "Momentum"}
+"""Own steps of the short run: rows, sums and a queue; the others gather or pick rows as well."""
+
 
 def assert_serial(pool_of: Any, size: int, function: Any, *arguments: Any, bound: float) -> None:
     [expected] = pool_of(1).run(function, False, *arguments)
@@ -27,7 +30,13 @@ def assert_serial(pool_of: Any, size: int, function: Any, *arguments: Any, bound
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("name", whole_batch.OWN_STEPS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in SHORT else [pytest.mark.thorough])
+        for name in whole_batch.OWN_STEPS
+    ],
+)
 def test_own_step_gives_the_serial_result(name: str, size: int, pool_of: Any) -> None:
     assert_serial(pool_of, size, whole_batch.own_step, name, bound=2e-5)
 
@@ -40,8 +49,8 @@ def test_own_step_gives_the_serial_result(name: str, size: int, pool_of: Any) ->
         pytest.param(whole_batch.compiled_nt_xent, marks=pytest.mark.thorough),
         pytest.param(whole_batch.compiled_rmse, marks=pytest.mark.thorough),
         whole_batch.mixture_of_experts,
-        whole_batch.codebook,
-        whole_batch.functional,
+        pytest.param(whole_batch.codebook, marks=pytest.mark.thorough),
+        pytest.param(whole_batch.functional, marks=pytest.mark.thorough),
     ],
     ids=lambda function: function.__name__,
 )
@@ -57,11 +66,8 @@ def test_gradients_that_are_added_up_give_the_serial_result(
     assert_serial(pool_of, 2, whole_batch.summed, scales_loss, bound=2e-5)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [{"run_eagerly": True}, pytest.param({"steps_per_execution": 2}, marks=pytest.mark.thorough)],
-    ids=str,
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("arguments", [{"run_eagerly": True}, {"steps_per_execution": 2}], ids=str)
 def test_way_of_execution_does_not_change_results(arguments: Any, pool_of: Any) -> None:
     assert_serial(pool_of, 2, _contrastive, arguments, bound=2e-5)
 
