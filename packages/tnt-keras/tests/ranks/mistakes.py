@@ -214,6 +214,46 @@ def _metric_of_one_rank() -> None:
     model.fit(batches_of(), verbose=0)
 
 
+def _fit_unlike(
+    of_layer: Callable[[int], dict[str, Any]] = lambda rank: {},
+    *,
+    loss: Callable[[int], Any] = lambda rank: "mse",
+    compiled: Callable[[int], dict[str, Any]] = lambda rank: {},
+    given: Callable[[int], dict[str, Any]] = lambda rank: {},
+) -> None:
+    """Train a model of which something is another one on rank 1."""
+    rank = tnt_keras.get_rank()
+    layers = [keras.layers.Dense(4, **of_layer(rank)), keras.layers.Dense(1)]
+    model = tnt_keras.Model(keras.Sequential([keras.Input((10,)), *layers]))
+    model.compile("sgd", loss(rank), **compiled(rank))
+    model.fit(*samples(), batch_size=6, verbose=0, **given(rank))
+
+
+def _compiled_anew_by_one_rank() -> None:
+    model = classifier(True)
+    model.fit(batches_of(), verbose=0)
+    if tnt_keras.get_rank() == 1:
+        model.layers[0].trainable = False
+        model.compile("sgd", "sparse_categorical_crossentropy")
+    model.fit(batches_of(), verbose=0)
+
+
+def _other_function_of_the_user() -> None:
+    """A function has no settings: the proof of the step finds that ranks differ."""
+    functions = [lambda x: x, lambda x: 2 * x]
+    activation = functions[tnt_keras.get_rank()]
+    layers = [keras.layers.Dense(4, activation=activation), keras.layers.Dense(1)]
+    model = keras.Sequential([keras.Input((10,)), *layers])
+    model = tnt_keras.Model(model, probe="error")
+    model.compile("sgd", "mse")
+    model.fit(*samples(), batch_size=6, verbose=0)
+
+
+def _other_number_of_samples_to_predict() -> None:
+    x, _ = samples(23 - 3 * tnt_keras.get_rank())
+    classifier(True).predict(x, batch_size=8, verbose=0)
+
+
 MISTAKES = {
     "metric of one rank": _metric_of_one_rank,
     "other steps per epoch": lambda: _different_arguments("fit", "steps_per_epoch"),
@@ -237,6 +277,21 @@ MISTAKES = {
     "other clipping": _clipping_of_this_rank,
     "other optimizer": _optimizer_of_this_rank,
     "different models": _different_models,
+    "other activation": lambda: _fit_unlike(lambda rank: {"activation": ["relu", "tanh"][rank]}),
+    "other policy": lambda: _fit_unlike(
+        lambda rank: {"dtype": ["float32", "mixed_bfloat16"][rank]}
+    ),
+    "other parameter of the loss": lambda: _fit_unlike(
+        loss=lambda rank: keras.losses.MeanSquaredError(reduction=["sum", "mean"][rank])
+    ),
+    "other execution": lambda: _fit_unlike(compiled=lambda rank: {"steps_per_execution": 1 + rank}),
+    "eager steps of one rank": lambda: _fit_unlike(compiled=lambda rank: {"run_eagerly": rank > 0}),
+    "validation of one rank": lambda: _fit_unlike(
+        given=lambda rank: {"validation_data": samples() if rank else None}
+    ),
+    "compiled anew by one rank": _compiled_anew_by_one_rank,
+    "other function of the user": _other_function_of_the_user,
+    "other number of samples to predict": _other_number_of_samples_to_predict,
     "custom loop": _custom_loop,
     "drifting rank": _drifting_rank,
     "derived log": _derived_log,

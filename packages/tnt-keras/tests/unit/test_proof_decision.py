@@ -170,3 +170,12 @@ def test_the_line_on_a_proof_counts_what_is_equal_and_names_other_rules() -> Non
         "proved: 2 gradients equal to serial within 1e-07, 2 by sum (weight 0, weight 1), "
         "1 undecided so far (weight 1), 0.8 s"
     )
+
+
+def test_serial_values_that_differ_between_ranks_are_the_cause_of_a_finding() -> None:
+    [finding] = decided({gradient(0): fit()}).findings
+    text = explain_finding(finding, "train_step", scales=[1.0, 1.0, 3.5])
+    assert "up to 1 on rank 0 and 3.5 on rank 2" in text
+    assert "alike on all ranks" in text
+    rounded = explain_finding(finding, "train_step", scales=[1.0, 1.0 + 1e-6])
+    assert rounded == explain_finding(finding, "train_step")

@@ -17,7 +17,7 @@ from tnt_keras.inputs.seed import difference_of_global_seeds
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
 
-_NOT_COMPARED = {"x", "y", "sample_weight", "validation_data", "callbacks", "verbose"}
+_NOT_COMPARED = {"x", "y", "sample_weight", "callbacks", "verbose"}
 _COMPARED_ROWS = 256  # of arrays: enough to notice another order, and next to nothing to read
 
 

@@ -108,7 +108,8 @@ def _distribute_arrays(
         return _keep_own(positions, given, functions)
     pipeline = tnt_data.Pipeline(positions)
     if get_size() > 1:
-        elements = str(arrays.batch_spec) + (f" in order {seeds or seed}" if shuffle else "")
+        elements = f"{arrays.batch_spec} of {arrays.num_samples} samples"
+        elements += f" in order {seeds or seed}" if shuffle else ""
         require_same_pipeline(pipeline, elements, given.array_batch_size, given.keywords)
         compare_input_arrays(arrays, given.verify)
     if seeds is None:

@@ -10,7 +10,12 @@ from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_ke
 from tnt_keras.inputs.compare_ranks import require_same_arguments
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.keras_hooks.class_swap import MixinBase
-from tnt_keras.model.first_step import check_compiled, end_of_data_callback, prepare_steps
+from tnt_keras.model.first_step import (
+    check_compiled,
+    end_of_data_callback,
+    prepare_steps,
+    switches,
+)
 from tnt_keras.process.verbosity import verbosity
 
 
@@ -130,7 +135,7 @@ class Evaluating(MixinBase):
 def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return what Keras' method is given on this rank instead of the user's. Collective."""
     is_prediction = step_name == "predict_step"
-    require_same_arguments(given)
+    require_same_arguments(given | switches(model))
     own = InputArguments.of_call(given, EVALUATION, needs_equal_steps=not is_prediction)
     if is_left_to_keras(own):
         return {}

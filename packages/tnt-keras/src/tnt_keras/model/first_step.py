@@ -13,6 +13,7 @@ from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.model.build import build_by_tracing
 from tnt_keras.probe.step_proof import StepProofs
 from tnt_keras.process.rank import get_size
+from tnt_keras.step.layer_settings import require_same_layers
 from tnt_keras.step.variables import (
     check_replicas_in_turn,
     replicated_variables,
@@ -76,6 +77,22 @@ def check_compiled(model: Any, method: str) -> None:
         raise ValueError(f"Call `compile()` before `{method}()`: the model has no loss yet.")
 
 
+def switches(model: Any) -> dict[str, Any]:
+    """Return by name what decides how steps run and what they train, equal on all ranks. Local.
+
+    Args:
+        model: A distributed model.
+    """
+    built = sorted(model._tnt_preparation.built_steps)
+    return {
+        "run_eagerly": model.run_eagerly,
+        "steps_per_execution": model.steps_per_execution,
+        "steps that ran since compile()": built,
+        # One rank may have built its model before, but none trains it alone.
+        "number of trainable variables": len(model.trainable_variables) if built else None,
+    }
+
+
 def prepare_steps(model: Any, step_name: str, batch_spec: Any) -> None:
     """Build a model and give all ranks the master's weights, before steps. Collective.
 
@@ -89,11 +106,15 @@ def prepare_steps(model: Any, step_name: str, batch_spec: Any) -> None:
     """
     if get_size() == 1:
         return
-    if step_name not in model._tnt_preparation.built_steps:
+    preparation = model._tnt_preparation
+    is_new = step_name not in preparation.built_steps
+    if is_new:
         _build(model, step_name, batch_spec)
     synchronize(model)
-    model._tnt_preparation.is_synchronized = True
-    proofs = model._tnt_preparation.proofs_of(step_name)
+    if is_new:
+        _end_building(model, step_name)
+    preparation.is_synchronized = True
+    proofs = preparation.proofs_of(step_name)
     proofs.begins = True
     if proofs.current is not None:
         proofs.current.begin_call()
@@ -128,12 +149,17 @@ def prepare_single_step(model: Any, step_name: str, batch: Any) -> None:
     if get_size() == 1:
         return
     preparation = model._tnt_preparation
-    if step_name not in preparation.built_steps:  # else no step need convert its batch here
+    is_new = step_name not in preparation.built_steps
+    if is_new:  # else no step need convert its batch here
         _build(model, step_name, tf.nest.map_structure(_spec, batch))
-    if not preparation.is_synchronized:
+    was_synchronized = preparation.is_synchronized
+    if not was_synchronized:
         synchronize(model)
         preparation.is_synchronized = True
         preparation.replicated = []
+    if is_new:
+        _end_building(model, step_name)
+    if not was_synchronized:
         return
     preparation.replicated = preparation.replicated or replicated_variables(model)
     check_replicas_in_turn(model, preparation.replicated, preparation.num_checks)
@@ -173,6 +199,11 @@ def _build(model: Any, step_name: str, batch_spec: Any) -> None:
     _check_steps_of_class(model)
     read = build_by_tracing(model, step_name, batch_spec)
     model._tnt_preparation.read_variables[step_name] = read
+
+
+def _end_building(model: Any, step_name: str) -> None:
+    # After the variables, whose differences are said more clearly.
+    require_same_layers(model)
     model._tnt_preparation.built_steps.add(step_name)
 
 

@@ -31,6 +31,7 @@ from tnt_keras.model.first_step import (
     check_compiled,
     end_of_data_callback,
     prepare_steps,
+    switches,
 )
 from tnt_keras.model.proved_steps import allow_another_proof
 from tnt_keras.model.unknown_length import warn_of_step_without_batch
@@ -135,7 +136,14 @@ class Fitting(MixinBase):
         }
         given = of_keras | of_tarantella
         backup = backup_of(self, callbacks)
-        require_same_arguments(given | {"BackupAndRestore": backup is not None})
+        require_same_arguments(
+            given
+            | switches(self)
+            | {
+                "BackupAndRestore": backup is not None,
+                "validation_data": None if validation_data is None else "given",
+            }
+        )
         with contextlib.nullcontext() if backup is None else backup.taking_part():
             return super().fit(**of_keras | _replacements(self, given, backup))
 

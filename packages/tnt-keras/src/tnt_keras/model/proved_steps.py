@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
+from tnt_keras.collectives.messages import allgather
 from tnt_keras.keras_hooks.class_swap import MixinBase, plain_class
 from tnt_keras.probe.comparison.explanation import (
     explain_decision,
@@ -157,7 +159,7 @@ def _find_rules(model: Any, step_name: str, element: Any, known: StepProof) -> N
         return
     if proof.decision.findings:
         check_replicas(model)  # else the model is blamed for what a callback of one rank has done
-    _report(proof, _shown(model, step_name), communication.probe)
+    _report(proof, _shown(model, step_name), communication.probe, _scales_of_ranks(proof))
     known.undecided = proof.decision.undecided
     known.had_one_sample = proof.had_one_sample
     known.settings = proof.settings
@@ -172,9 +174,17 @@ def _shown(model: Any, step_name: str) -> str:
     return str(getattr(model, "function_name", step_name))
 
 
-def _report(proof: Proof, step_name: str, probe: str) -> None:
+def _scales_of_ranks(proof: Proof) -> list[float]:
+    """Return the largest serial entry of the first finding as each rank computed it. Collective."""
+    if not proof.decision.findings:
+        return []
+    own = np.array([proof.decision.findings[0].fit.scale])
+    return [float(np.frombuffer(each)[0]) for each in allgather("serial values", own.tobytes())]
+
+
+def _report(proof: Proof, step_name: str, probe: str, scales: Sequence[float]) -> None:
     findings = proof.decision.findings
-    causes = proof.decision.assigned_weights, proof.decision.python_generators
+    causes = proof.decision.assigned_weights, proof.decision.python_generators, scales
     sentences = [explain_finding(each, step_name, *causes) for each in findings[:_MOST_WARNINGS]]
     if not findings:
         logger.info("%s %s", step_name, explain_decision(proof.decision, proof.seconds))

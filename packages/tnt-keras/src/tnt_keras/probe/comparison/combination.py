@@ -59,6 +59,7 @@ class Fit:
         serial: The serial value where MEAN is farthest from it.
         of_rule: What each rule gives there.
         deviation: Of the nearest rule, relative to the largest entry.
+        scale: The largest serial entry, as this rank has computed it.
         adds_up_slices: Of a sparse gradient: slices of one index are added up; None if neither
             that nor their concatenation gives the serial slices.
         depends_on_order: Whether the serial value depends on the order of rows.
@@ -71,6 +72,7 @@ class Fit:
     serial: float
     of_rule: dict[Rule, float]
     deviation: float
+    scale: float = 0.0
     adds_up_slices: bool | None = False
     depends_on_order: bool = False
     are_amplified: bool = False
@@ -94,8 +96,8 @@ def compare(serial: Observation, part: Observation, tolerances: Tolerances, shar
         share: The part of the samples that this rank has.
 
     Returns:
-        One for each value but predictions, equal on all ranks save for `serial` and `of_rule`,
-        which are for messages.
+        One for each value but predictions, equal on all ranks save for `serial`, `of_rule`
+        and `scale`, which are for messages.
 
     Raises:
         DifferentInputError: On all ranks, if their steps compute different things.
@@ -205,6 +207,7 @@ def _fit(
             for rule, values in candidates.items()
         },
         deviation=0.0 if says_nothing else min(distances.values()) / (serial.scale or 1.0),
+        scale=serial.scale,
         adds_up_slices=adds_up_slices,
         depends_on_order=tolerances.depends_on_order(quantity, serial),
     )

@@ -70,6 +70,13 @@ _ORDER_CAUSE = "the serial value depends on the order of the rows in the batch"
 _DRAWS_CAUSE = (
     "the step draws random numbers of {} for its samples, of which each rank draws its own"
 )
+_RANKS_CAUSE = (
+    "the ranks run different code or settings, or were given different data: the serial value "
+    "itself is up to {} on rank 0 and {} on rank {}"
+)
+_RANKS_REMEDY = "make the model, its losses, metrics and data alike on all ranks"
+_SAME_CODE = 1e-2
+"""Relative difference up to which serial values of ranks are those of the same code, rounded."""
 _DRAWS_REMEDY = "draw them in the same shape with `tf.random` or `keras.random`"
 
 
@@ -78,6 +85,7 @@ def explain_finding(
     step_name: str,
     assigned_weights: Sequence[str] = (),
     python_generators: Sequence[str] = (),
+    scales: Sequence[float] = (),
 ) -> str:
     """Return the sentence on a value that fits no rule. Pure.
 
@@ -86,6 +94,7 @@ def explain_finding(
         step_name: In which step.
         assigned_weights: Names of trainable weights that the step assigns by itself.
         python_generators: Those that the step draws from for its samples, such as "random".
+        scales: The largest serial entry of the value as each rank has computed it.
     """
     quantity, fit = finding.quantity, finding.fit
     cause, remedy = _CAUSES[quantity.kind]
@@ -110,6 +119,9 @@ def explain_finding(
     if python_generators:
         cause = _DRAWS_CAUSE.format(" and ".join(f"`{name}`" for name in python_generators))
         remedy = _DRAWS_REMEDY
+    elif others := _with_other_values(scales):
+        cause = _RANKS_CAUSE.format(f"{scales[0]:.6g}", f"{scales[others[0]]:.6g}", others[0])
+        remedy = _RANKS_REMEDY
     return (
         f"The {quantity.kind.value} {quantity.name!r} of `{step_name}` would not be that of the "
         f"serial run: it {_verb(quantity.kind)} {_written(fit)[0]} there, while ranks give "
@@ -117,6 +129,16 @@ def explain_finding(
         f"cause: {cause}. Remedy: {remedy}; "
         '`probe="warn"` of `tnt.Model` or `tnt.function` trains all the same.'
     )
+
+
+def _with_other_values(scales: Sequence[float]) -> list[int]:
+    """Return the ranks whose serial value is not that of rank 0, but for rounding."""
+    return [
+        rank
+        for rank, scale in enumerate(scales)
+        if not math.isclose(scale, scales[0], rel_tol=_SAME_CODE)
+        and not (math.isnan(scale) and math.isnan(scales[0]))
+    ]
 
 
 def _verb(kind: Kind) -> str:
