@@ -13,6 +13,10 @@ WAIT = "\ntime.sleep(1000)\n"
 LOST = (
     '\nclass PeerLostError(RuntimeError): pass\nraise PeerLostError(f"rank {rank}: lost a peer")\n'
 )
+TOLD = """
+class OtherRankError(RuntimeError): pass
+raise OtherRankError("rank 1 failed: SystemExit: 4")
+"""
 
 
 def other_ranks(script):
@@ -80,6 +84,15 @@ def test_a_rank_that_only_lost_a_peer_is_not_to_blame(launch):
     assert exit_code == 9
     assert "tarantella: rank 1 on " in err
     assert "PeerLostError: rank 0: lost a peer" in err
+
+
+def test_a_rank_that_was_told_of_anothers_failure_is_not_to_blame(launch):
+    """The other has more time than after other errors: it prints nothing."""
+    script = other_ranks(TOLD) + "\nwait_for('pid-0')\ntime.sleep(3)\nsys.exit(4)"
+    exit_code, _, err = launch(["-n", "2"], script).end(ENDED_WITHIN_S)
+    assert exit_code == 4
+    assert re.search(r"rank 1 on \S+ \(pid \d+\) failed first: exit code 4", err)
+    assert "exit code 1: OtherRankError: rank 1 failed: SystemExit: 4" in err
 
 
 def test_a_rank_that_left_early_is_mentioned_if_others_lost_it(launch):
