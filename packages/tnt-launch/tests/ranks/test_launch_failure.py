@@ -235,6 +235,24 @@ def test_a_signal_to_the_launcher_ends_everything(launch, number, exit_code):
     ]
 
 
+def test_what_python_says_of_an_interrupt_while_it_starts_is_not_shown(launch):
+    script = """
+def leave(number, frame):
+    sys.stderr.write("Fatal Python error: init_import_site: Failed to import the site module\\n")
+    sys.stderr.write("Python runtime state: initialized\\nTraceback (most recent call last):\\n")
+    sys.stderr.write("KeyboardInterrupt\\n")
+    sys.exit(1)
+signal.signal(signal.SIGINT, leave)
+announce(1, "ready")
+"""
+    job = launch(["-n", "1"], script + WAIT)
+    job.pid("ready")
+    job.process.send_signal(signal.SIGINT)
+    exit_code, _, err = job.end(ENDED_WITHIN_S)
+    assert exit_code == 130
+    assert err == "tarantella: SIGINT received, all 1 ranks have ended\n"
+
+
 def test_ranks_get_ctrl_c_once(launch):
     script = """
 count = 0

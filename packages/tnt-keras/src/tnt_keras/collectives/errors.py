@@ -1,4 +1,4 @@
-"""Errors about what must be the same on all ranks; raised on all of them."""
+"""Errors about what must be the same on all ranks, and about what another rank has met."""
 
 from __future__ import annotations
 
