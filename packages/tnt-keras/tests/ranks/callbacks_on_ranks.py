@@ -235,6 +235,23 @@ def predicting_on_the_master() -> str:
     return "no error"
 
 
+def loading_what_the_master_does_not_have(folder: str) -> tuple[str, list[str]]:
+    """The error of a callback that loads weights; afterwards ranks still know each other."""
+    own = "missing" if tnt_keras.is_master_rank() else "other"
+
+    class Load(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            self.model.load_weights(pathlib.Path(folder) / f"{own}.weights.h5")
+
+    try:
+        restarted(classifier, True).fit(
+            batches_of(), verbose=0, callbacks=[Callback(Load(), run_on_all_ranks=True)]
+        )
+    except FileNotFoundError as error:
+        return type(error).__name__, tnt_keras.allgather_object("goes on")
+    return "no error", []
+
+
 def tensorboard(
     folder: str, distributed: bool, wanted: bool | None = None, wrapper: Any = None
 ) -> list[str]:

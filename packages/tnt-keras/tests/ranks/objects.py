@@ -63,7 +63,7 @@ def unsendable(root: int) -> list[str]:
         try:
             send()
         except TypeError as error:
-            errors.append(str(error))
+            errors.append(f"{type(error).__name__}: {error}")
     return [*errors, *tnt_keras.allgather_object("goes on")]
 
 
@@ -85,7 +85,7 @@ def unloadable(root: int) -> list[str]:
         try:
             send()
         except TypeError as error:
-            errors.append(str(error))
+            errors.append(f"{type(error).__name__}: {error}")
     return [*errors, *tnt_keras.allgather_object("goes on")]
 
 

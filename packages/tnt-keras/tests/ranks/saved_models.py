@@ -158,7 +158,8 @@ def fail_to_load(folder: str) -> dict[str, tuple[str, str]]:
         try:
             load(name)
         except Exception as error:
-            errors[f"{load.__name__}({name})"] = (type(error).__name__, str(error))
+            kind = getattr(error, "kind", type(error))  # that of the error on the master
+            errors[f"{load.__name__}({name})"] = (kind.__name__, str(error))
 
     with _folder_of_this_rank(folder):
         unknown = tnt_keras.Model(_unknown_model())
@@ -189,7 +190,7 @@ def fail_to_copy(folder: str) -> tuple[str, str]:
         try:
             with replaced(tempfile, "tempdir", nowhere):
                 model.load_weights("m.weights.h5")
-        except OSError as error:
+        except FileNotFoundError as error:  # that of the other rank is one, too
             return type(error).__name__, str(error)
     return "", "no error"
 

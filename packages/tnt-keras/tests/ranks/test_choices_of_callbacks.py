@@ -197,6 +197,17 @@ def test_a_callback_of_the_master_that_predicts_is_an_error_of_all(pool_of: Any)
     assert "rank 0: RuntimeError: " + master in other
 
 
+def test_ranks_go_on_after_a_file_that_callbacks_cannot_load_on_one_rank(
+    pool_of: Any, tmp_path: pathlib.Path
+) -> None:
+    assert pool_of(2).run(
+        callbacks_on_ranks.loading_what_the_master_does_not_have, str(tmp_path)
+    ) == [
+        ("FileNotFoundError", ["goes on"] * 2),
+        ("OtherRankError", ["goes on"] * 2),
+    ]
+
+
 def _scalars(folder: pathlib.Path) -> dict[str, list[float]]:
     """The values of all files for TensorBoard in a folder, by folder of the file and tag."""
     found: dict[str, list[tuple[float, float]]] = {}

@@ -78,6 +78,33 @@ def test_an_interrupt_ends_all_ranks_and_is_raised_here(caller, tmp_path, has_gr
     assert_nothing_is_left(pids, tmp_path)
 
 
+EARLY = """
+import os, signal, sys, threading, time
+from tnt_launch.function.launch import launch
+interrupt = threading.Timer(float(sys.argv[1]), os.kill, (os.getpid(), signal.SIGINT))
+try:
+    interrupt.start()
+    launch(time.sleep, n=2, args=(1000,), allow_gpus=False)
+except KeyboardInterrupt:
+    print("the caller goes on")
+"""
+
+
+@pytest.mark.parametrize("after_s", [0.02, 0.05, 0.1, 0.15])
+def test_an_interrupt_while_the_launcher_starts_shows_no_traceback_of_it(tmp_path, after_s):
+    done = subprocess.run(
+        [sys.executable, "-c", EARLY, str(after_s)],
+        env=environment() | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        preexec_fn=listen_to_signals,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "the caller goes on\n", "")
+    wait_until(lambda: list(tmp_path.iterdir()) == [], limit_s=ENDED_WITHIN_S)
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_the_death_of_the_caller_ends_all_ranks(caller, tmp_path, number):
     pids = processes_of_job(tmp_path)

@@ -13,6 +13,10 @@ WAIT = "\ntime.sleep(1000)\n"
 LOST = (
     '\nclass PeerLostError(RuntimeError): pass\nraise PeerLostError(f"rank {rank}: lost a peer")\n'
 )
+TOLD = """
+class OtherRankError(RuntimeError): pass
+raise OtherRankError("rank 1 failed: SystemExit: 4")
+"""
 
 
 def other_ranks(script):
@@ -80,6 +84,15 @@ def test_a_rank_that_only_lost_a_peer_is_not_to_blame(launch):
     assert exit_code == 9
     assert "tarantella: rank 1 on " in err
     assert "PeerLostError: rank 0: lost a peer" in err
+
+
+def test_a_rank_that_was_told_of_anothers_failure_is_not_to_blame(launch):
+    """The other has more time than after other errors: it prints nothing."""
+    script = other_ranks(TOLD) + "\nwait_for('pid-0')\ntime.sleep(3)\nsys.exit(4)"
+    exit_code, _, err = launch(["-n", "2"], script).end(ENDED_WITHIN_S)
+    assert exit_code == 4
+    assert re.search(r"rank 1 on \S+ \(pid \d+\) failed first: exit code 4", err)
+    assert "exit code 1: OtherRankError: rank 1 failed: SystemExit: 4" in err
 
 
 def test_a_rank_that_left_early_is_mentioned_if_others_lost_it(launch):
@@ -220,6 +233,24 @@ def test_a_signal_to_the_launcher_ends_everything(launch, number, exit_code):
     assert err.splitlines() == [
         f"tarantella: {signal.Signals(number).name} received, all 3 ranks have ended"
     ]
+
+
+def test_what_python_says_of_an_interrupt_while_it_starts_is_not_shown(launch):
+    script = """
+def leave(number, frame):
+    sys.stderr.write("Fatal Python error: init_import_site: Failed to import the site module\\n")
+    sys.stderr.write("Python runtime state: initialized\\nTraceback (most recent call last):\\n")
+    sys.stderr.write("KeyboardInterrupt\\n")
+    sys.exit(1)
+signal.signal(signal.SIGINT, leave)
+announce(1, "ready")
+"""
+    job = launch(["-n", "1"], script + WAIT)
+    job.pid("ready")
+    job.process.send_signal(signal.SIGINT)
+    exit_code, _, err = job.end(ENDED_WITHIN_S)
+    assert exit_code == 130
+    assert err == "tarantella: SIGINT received, all 1 ranks have ended\n"
 
 
 def test_ranks_get_ctrl_c_once(launch):

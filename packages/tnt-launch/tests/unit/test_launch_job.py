@@ -89,16 +89,16 @@ def test_a_rank_that_ends_after_a_signal_is_not_to_blame_and_may_have_been_stopp
     assert first_failure(job.ends).rank == 1
 
 
-TOLD = (
-    b"Traceback (most recent call last):\n"
-    b"RuntimeError: fit: Rank 0: a callback has raised an error on other ranks at the end\n"
-)
-OWN = b"Traceback (most recent call last):\nRuntimeError: no more disk\n"
+HEAD = b"Traceback (most recent call last):\n"
+TOLD = HEAD + b"tnt_keras.collectives.errors.OtherRankError: Rank 0: rank 1 failed: SystemExit: 4\n"
+LOST = HEAD + b"tnt_comm.errors.PeerLostError: rank 0: lost rank 1\n"
+OWN = HEAD + b"RuntimeError: no more disk\n"
 
 
-def test_the_others_wait_for_the_end_of_a_rank_that_has_printed_the_cause(job, agent):
-    job.on_output(1, "stderr", OWN)
-    job.on_output(0, "stderr", TOLD)
+@pytest.mark.parametrize(("printed", "of_other"), [(OWN, LOST), (OWN, TOLD), (b"", TOLD)])
+def test_the_others_wait_for_the_end_of_a_rank_that_is_the_cause(job, agent, printed, of_other):
+    job.on_output(1, "stderr", printed)
+    job.on_output(0, "stderr", of_other)
     fail(job, agent, 0)
     assert signals_until(job, agent, GRACE_S) == []
     fail(job, agent, 1, exit_code=3)
@@ -107,9 +107,16 @@ def test_the_others_wait_for_the_end_of_a_rank_that_has_printed_the_cause(job, a
     assert first_failure(job.ends).exit_code == 3
 
 
-def test_a_rank_that_has_printed_the_cause_and_does_not_end_is_ended(job, agent):
-    job.on_output(1, "stderr", OWN)
-    job.on_output(0, "stderr", TOLD)
+def test_nobody_waits_for_a_rank_that_was_lost_and_has_printed_nothing(job, agent):
+    job.on_output(0, "stderr", LOST)
+    fail(job, agent, 0)
+    assert signals_until(job, agent, GRACE_S) == [signal.SIGTERM]
+
+
+@pytest.mark.parametrize(("printed", "of_other"), [(OWN, LOST), (b"", TOLD)])
+def test_a_rank_that_is_the_cause_and_does_not_end_is_ended(job, agent, printed, of_other):
+    job.on_output(1, "stderr", printed)
+    job.on_output(0, "stderr", of_other)
     fail(job, agent, 0)
     assert signals_until(job, agent, LEAVING_S - 0.2) == []
     assert signals_until(job, agent, LEAVING_S) == [signal.SIGTERM]

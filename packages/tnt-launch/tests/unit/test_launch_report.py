@@ -36,14 +36,14 @@ def test_an_error_of_its_own_is_to_blame_even_after_the_report_of_a_lost_peer(ca
     assert first_failure(ends) is cause
 
 
-def test_a_rank_that_was_told_of_anothers_callback_is_not_to_blame():
+def test_a_rank_that_was_told_of_anothers_failure_is_not_to_blame():
     told = (
         "Traceback (most recent call last):\n"
         '  File "train.py", line 38, in <module>\n'
-        "RuntimeError: train.py:38: fit: Rank 0: a callback has raised an error on other ranks at "
-        "the end of training step, so that the call cannot go on. rank 1: OSError: full\n"
+        "tnt_keras.collectives.errors.OtherRankError: train.py:38: Rank 0: rank 1 failed in "
+        "`tnt.master_first()`: SystemExit: 4\n"
     )
-    ends = [end(0, 1, stderr=told), end(2, 1, stderr=told), end(1, 1, stderr=OWN)]
+    ends = [end(0, 1, stderr=told), end(2, 1, stderr=told), end(1, 4)]
     assert first_failure(ends) is ends[2]
     assert first_failure(ends[:2]) is ends[0]
 

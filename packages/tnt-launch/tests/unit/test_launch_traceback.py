@@ -133,6 +133,31 @@ def test_the_message_of_an_operation_is_found_below_its_stack(error, line, excep
     assert line_of(traceback) == line
 
 
+IN_LAYER = "ValueError: Exception encountered when calling D.call()."
+ARGUMENTS = "\n\nArguments received by D.call():\n  • x=tf.Tensor(shape=(4, 4), dtype=float32)\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("broken here", " broken here"),
+        ("broken here\nand a second line", " broken here"),
+        (
+            "Could not infer the shape. Error encountered:\n\nbroken here",
+            " Could not infer the shape. Error encountered: broken here",
+        ),
+        ("", ""),
+    ],
+)
+def test_the_message_of_an_error_in_a_layer_is_joined_to_the_words_of_keras(message, line):
+    error = f"{IN_LAYER}\n\n\x1b[1m{message}\x1b[0m{ARGUMENTS}"
+    indented = "\n".join(f"    {part}" for part in error.splitlines())
+    frames = HEAD + frame("/work/train.py", 2)
+    assert exception_line(last_traceback(frames + error)) == IN_LAYER + line
+    in_function = f"ValueError: in user code:\n\n{indented}\n"
+    assert exception_line(last_traceback(frames + in_function)) == IN_LAYER + line
+
+
 def test_marks_below_a_frame_are_not_the_exception():
     marked = frame("/work/train.py", 3) + "    f()\n^^^^\n" + frame("/work/train.py", 2)
     traceback = last_traceback(HEAD + marked + "ValueError: no\n")

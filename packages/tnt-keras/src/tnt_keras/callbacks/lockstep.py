@@ -12,7 +12,7 @@ import numpy as np
 import tnt_comm
 from tnt_keras.callbacks.checkpoints import folder_of_all_ranks
 from tnt_keras.collectives.error_cause import cause_of
-from tnt_keras.collectives.errors import of_other_rank
+from tnt_keras.collectives.errors import OtherRankError, of_other_rank
 from tnt_keras.collectives.messages import allgather, allreduce
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.accumulation import settle
@@ -212,11 +212,16 @@ class Lockstep(keras.callbacks.Callback):
             setattr(self.model, stop, True)
 
     def _error_of(self, call: _Call) -> Exception | None:
-        """Return what a callback raised; errors that all ranks know already are passed on."""
+        """Return what a callback raised; errors that all ranks know already are passed on.
+
+        Where one tells of another rank, that rank has an error of its own, which it returns.
+        """
         try:
             for callback in self.callbacks:
                 with folder_of_all_ranks(callback):
                     call(callback)
+        except OtherRankError as error:
+            return error
         except Exception as error:
             if cause_of(error) is not None:
                 raise
@@ -233,8 +238,7 @@ def _raise_on_all_ranks(point: str, error: Exception | None) -> None:
     time.sleep(_HEAD_START_S)  # what raised ends first, and is what the launcher shows first
     described = "; ".join(f"rank {rank}: {text}" for rank, text in enumerate(messages) if text)
     raise of_other_rank(
-        RuntimeError(
-            f"Rank {get_rank()}: a callback has raised an error on other ranks at the {point}, so "
-            f"that the call cannot go on. {described}"
-        )
+        RuntimeError,
+        f"Rank {get_rank()}: a callback has raised an error on other ranks at the {point}, so "
+        f"that the call cannot go on. {described}",
     )

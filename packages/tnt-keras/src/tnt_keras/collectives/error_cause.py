@@ -15,7 +15,7 @@ from tnt_keras.collectives.checks import failed_check
 from tnt_keras.collectives.errors import (
     DifferentInputError,
     DifferentWeightsError,
-    is_of_other_rank,
+    OtherRankError,
 )
 
 # The names that `kernel.cpp` writes before the text of tnt-comm.
@@ -39,7 +39,7 @@ def cause_of(error: Exception) -> Exception | None:
         The cause; None if the error has nothing to do with other ranks, such as one that the user's
         own code raised.
     """
-    if isinstance(error, tnt_comm.CommError) or is_of_other_rank(error):
+    if isinstance(error, (tnt_comm.CommError, OtherRankError)):
         return error
     if isinstance(error, DifferentInputError):
         return ValueError(str(error))

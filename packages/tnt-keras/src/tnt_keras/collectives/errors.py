@@ -1,6 +1,9 @@
-"""Errors about what must be the same on all ranks; raised on all of them."""
+"""Errors about what must be the same on all ranks, and about what another rank has met."""
 
 from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
 
 
 class DifferentInputError(ValueError):
@@ -11,23 +14,36 @@ class DifferentWeightsError(RuntimeError):
     """Ranks hold different weights."""
 
 
-def of_other_rank(error: Exception) -> Exception:
-    """Mark an error as one that tells what another rank has met, and return it. Local.
+class OtherRankError(Exception):
+    """Another rank has failed; the text says which, and why.
+
+    Made by `of_other_rank`. tnt-launch knows the name in tracebacks: the other rank is to blame.
+
+    Attributes:
+        kind: What it is besides, so that handlers of the class find it.
+    """
+
+    kind: ClassVar[type[Exception]]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle how it is made, since its class has no name in a module."""
+        return of_other_rank, (self.kind, *self.args)
+
+
+def of_other_rank(kind: type[Exception], message: str) -> Exception:
+    """Make an error that tells what another rank has met. Local.
 
     What is raised from a collective call then begins with the user's line, like errors of
     communication.
 
     Args:
-        error: Of any class, made of one message.
+        kind: Of which class it is besides, one that is made of a message.
+        message: Names the other rank.
     """
-    error._tnt_is_of_other_rank = True  # type: ignore[attr-defined]
-    return error
+    return _class_of_other_rank(kind)(message)  # type: ignore[arg-type]  # a class has a hash
 
 
-def is_of_other_rank(error: Exception) -> bool:
-    """Return whether an error was marked so. Pure.
-
-    Args:
-        error: Of any class.
-    """
-    return getattr(error, "_tnt_is_of_other_rank", False)
+@functools.cache
+def _class_of_other_rank(kind: type[Exception]) -> type[Exception]:
+    names = {"__module__": __name__, "kind": kind}
+    return type(OtherRankError.__name__, (OtherRankError, kind), names)

@@ -11,6 +11,7 @@ import numpy as np
 
 import tnt_comm
 from tnt_keras.collectives.collective_call import collective_call
+from tnt_keras.collectives.errors import of_other_rank
 from tnt_keras.collectives.messages import allgather
 from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank
@@ -72,10 +73,11 @@ def _gathered(label: str, value: Any) -> list[bytes]:
     of_ranks = allgather(label, own)
     for rank, message in enumerate(of_ranks):
         if message.startswith(_NO_PICKLE):
-            raise TypeError(
+            raise _type_error(
                 f"Rank {get_rank()}: the object of rank {rank} cannot be sent to other ranks, as "
                 f"it cannot be pickled: {message[len(_NO_PICKLE) :].decode()}. Send the values "
-                "that it is made of; functions must have a name in a module."
+                "that it is made of; functions must have a name in a module.",
+                error,
             ) from error
     return of_ranks
 
@@ -91,12 +93,18 @@ def _loaded(label: str, pickles: list[bytes]) -> list[Any]:
     own = f"{type(error).__name__}: {error}".encode() if error else b""
     for rank, message in enumerate(allgather(f"{label}, loaded", own)):
         if message:
-            raise TypeError(
+            raise _type_error(
                 f"Rank {get_rank()}: rank {rank} cannot make the object of its pickle: "
                 f"{message.decode()}. Send the values that it is made of; its class must be in a "
-                "module that every rank imports alike."
+                "module that every rank imports alike.",
+                error,
             ) from error
     return values
+
+
+def _type_error(message: str, own: Exception | None) -> Exception:
+    """Return the error of all ranks; without one of its own, this rank is told of another's."""
+    return of_other_rank(TypeError, message) if own is None else TypeError(message)
 
 
 @contextlib.contextmanager
@@ -122,9 +130,10 @@ def master_first(timeout_s: float = 3600.0) -> Iterator[None]:
     if not is_master_rank():
         failure = _failure_of_master("", timeout_s, caller)
         if failure:
-            raise RuntimeError(
+            raise of_other_rank(
+                RuntimeError,
                 f"{caller}: Rank {get_rank()}: rank {MASTER_RANK} failed in "
-                f"`tnt.master_first()`: {failure}"
+                f"`tnt.master_first()`: {failure}",
             )
         yield
         return

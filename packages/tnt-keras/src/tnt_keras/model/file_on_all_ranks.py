@@ -56,7 +56,7 @@ def run_together(
         if text:
             name, _, description = text.partition("\n")
             raise of_other_rank(
-                _class_of(name)(f"Rank {get_rank()}: rank {rank} could not {verb} {description}")
+                _class_of(name), f"Rank {get_rank()}: rank {rank} could not {verb} {description}"
             )
     return result
 

@@ -53,7 +53,7 @@ class Outcome:
 
 
 def main(caller: int, outcome_fd: int) -> None:
-    """Do what the caller orders on stdin.
+    """Do what the caller orders on stdin. SIGINT is blocked until then, so that it waits.
 
     Args:
         caller: Its process id; when it ends, the job ends.
@@ -64,6 +64,7 @@ def main(caller: int, outcome_fd: int) -> None:
     orders = os.fdopen(os.dup(0), "rb")
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # the ranks have no part in what the caller says
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked by the caller
         order: Order = pickle.load(orders)
     except (EOFError, pickle.UnpicklingError, KeyboardInterrupt):  # it has changed its mind
         return

@@ -8,6 +8,7 @@ import os
 import pickle
 import signal
 import subprocess
+from collections.abc import Iterator
 from types import TracebackType
 
 from tnt_launch.function.launcher import Order, Outcome
@@ -26,14 +27,15 @@ class LauncherProcess:
         """Start the launcher, which waits for its order."""
         read_end, write_end = os.pipe()
         try:
-            self._popen = subprocess.Popen(
-                (interpreter(), *command_of(f"{__package__}.launcher", os.getpid(), write_end)),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=(write_end,),
-                start_new_session=True,
-            )
+            with _interrupts_blocked():  # the launcher accepts them when it can deal with them
+                self._popen = subprocess.Popen(
+                    (interpreter(), *command_of(f"{__package__}.launcher", os.getpid(), write_end)),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    pass_fds=(write_end,),
+                    start_new_session=True,
+                )
         except BaseException:
             os.close(read_end)
             raise
@@ -94,6 +96,16 @@ class LauncherProcess:
         if reason is not None:
             raise reason
         return _read_outcome(relay.message)
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Let SIGINT wait, to this thread and to a process that it starts."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _read_outcome(message: bytes) -> Outcome | None:

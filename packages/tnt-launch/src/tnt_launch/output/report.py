@@ -12,11 +12,10 @@ from tnt_launch.output.traceback_text import exception_line, last_traceback, use
 STDERR_LINES = 30
 
 _LOST_PEER = re.compile(r"\bPeerLostError\b")
-# What ranks raise that find another one in another call, where its own error has brought it, and
-# what tnt-keras raises on all ranks when a callback of some has raised.
-_OF_OTHER_RANKS = re.compile(
-    r"\bMismatchError\b|\bRank \d+: a callback has raised an error on other ranks\b"
-)
+# What ranks raise that find another one in another call, where its own error has brought it.
+_OTHER_CALL = re.compile(r"\bMismatchError\b")
+# What tnt-keras raises on the others when a rank has failed.
+_OTHER_RANK = re.compile(r"\bOtherRankError\b")
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,16 @@ class RankEnd:
         return self.has_failed and _LOST_PEER.search(last_traceback(self.stderr)) is not None
 
     @property
+    def was_told_of_a_failure(self) -> bool:
+        """Whether it failed because another rank has said that it fails."""
+        return self.has_failed and _OTHER_RANK.search(last_traceback(self.stderr)) is not None
+
+    @property
     def has_own_error(self) -> bool:
         """Whether it failed, and its error is not one that tells of another rank."""
-        told = _OF_OTHER_RANKS.search(last_traceback(self.stderr))
-        return self.has_failed and not self.only_lost_a_peer and told is None
+        is_of_other_rank = self.only_lost_a_peer or self.was_told_of_a_failure
+        is_in_other_call = _OTHER_CALL.search(last_traceback(self.stderr)) is not None
+        return self.has_failed and not is_of_other_rank and not is_in_other_call
 
 
 def first_failure(ends: Sequence[RankEnd]) -> RankEnd | None:

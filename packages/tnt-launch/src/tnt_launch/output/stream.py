@@ -7,7 +7,8 @@ from collections import deque
 TAIL_LINES = 200
 TRACEBACK_HOLD_S = 3.0  # a process that has loaded TensorFlow takes up to two seconds to end
 MAX_LINE = 1 << 20
-_TRACEBACK = b"Traceback (most recent call last):"
+# The second precedes the traceback of an interrupt while Python starts.
+_BEGINNINGS = (b"Traceback (most recent call last):", b"Fatal Python error: ")
 
 
 class LineSplitter:
@@ -95,7 +96,7 @@ class TracebackHold:
         return held
 
     def _find(self, data: bytes) -> int:
-        if self._is_at_line_start and data.startswith(_TRACEBACK):
+        if self._is_at_line_start and data.startswith(_BEGINNINGS):
             return 0
-        begin = data.find(b"\n" + _TRACEBACK)
-        return begin + 1 if begin >= 0 else -1
+        begins = [data.find(b"\n" + text) + 1 for text in _BEGINNINGS]
+        return min(filter(None, begins), default=-1)

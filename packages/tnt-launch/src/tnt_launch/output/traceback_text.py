@@ -18,6 +18,9 @@ _MESSAGES = {
     ),
     _IN_TRACED_FUNCTION: re.compile(r'    (?!File ")(\S.*)'),
 }
+# What Keras puts before the message of an error in a layer, which it then shows in bold letters.
+_IN_LAYER = re.compile(r"(?:[\w.]+: )?Exception encountered when calling .*\.")
+_BOLD = re.compile(r"\x1b\[1m(.*?)\x1b\[0m", re.DOTALL)
 _NOT_THE_USERS = re.compile(
     r"<frozen |__autograph_generated_file"
     r"|/(site|dist)-packages/|/lib(64)?/(python|pypy)3\.\d+/|/python3\.\d+\.zip/"
@@ -46,7 +49,7 @@ def exception_line(traceback: str) -> str:
     """Return type and message of the exception, the first line of it if there are more. Pure.
 
     Where TensorFlow puts a heading and the stack of an operation before the message, these are
-    left out.
+    left out. Where Keras names a layer before the message, that is one line with it.
 
     Args:
         traceback: From `last_traceback`. What follows the exception (more lines of its message,
@@ -58,7 +61,10 @@ def exception_line(traceback: str) -> str:
     _, message = _operation(exception)
     if message and line.endswith(_IN_GRAPH):
         return f"{line.removesuffix(_IN_GRAPH)}: {message}"
-    return message or line
+    line = message or line
+    if _IN_LAYER.fullmatch(line):
+        return " ".join([line, *_message_in_layer(exception)])
+    return line
 
 
 def user_line(traceback: str, working_directory: str, script: str) -> str:
@@ -109,6 +115,15 @@ def _operation(exception: list[str]) -> tuple[list[str], str]:
                 if match is not None:
                     return exception[1:index], match[1]
     return [], ""
+
+
+def _message_in_layer(exception: list[str]) -> Iterator[str]:
+    """Return the first line of a message in bold letters, and what that line announces."""
+    bold = _BOLD.search("\n".join(exception))
+    for line in filter(str.strip, bold[1].splitlines() if bold is not None else []):
+        yield line.strip()
+        if not line.rstrip().endswith(":"):
+            return
 
 
 def _number_of_frame_lines(part: list[str]) -> int:

@@ -23,7 +23,7 @@ TERMINATE_S = 1.5
 """Time between SIGTERM and SIGKILL."""
 
 LEAVING_S = 10.0
-"""Time after the first failure that a rank has to end by itself after its own traceback.
+"""Time after the first failure that a rank has to end by itself after its own error.
 
 Python with TensorFlow takes seconds to end on a busy host. Ranks that were told of the error may
 end sooner, but the exit code of the job is that of the rank that raised it.
@@ -36,9 +36,10 @@ class Job:
     """Watch all ranks of a job and end them together. Not thread-safe.
 
     After the first failure the other ranks have `GRACE_S`, then get SIGTERM, and `TERMINATE_S`
-    later SIGKILL. If all failures so far only tell of another rank, and a rank that has printed a
-    traceback still runs, the signals wait for its end, up to `LEAVING_S`. A signal to the launcher
-    is passed on at once, followed by SIGTERM and SIGKILL; a second one kills at once.
+    later SIGKILL. If all failures so far only tell of another rank, and a rank still runs that has
+    printed a traceback, or has said by the others' errors that it fails, the signals wait for its
+    end, up to `LEAVING_S`. A signal to the launcher is passed on at once, followed by SIGTERM and
+    SIGKILL; a second one kills at once.
 
     Attributes:
         ends: Ends of ranks, in the order of time.
@@ -206,4 +207,6 @@ class Job:
         if first is None or first.has_own_error or self._signalled:
             return False
         running = [rank for agent in self._agents for rank in agent.running()]
+        if any(end.was_told_of_a_failure for end in self.ends):
+            return bool(running)  # it may print nothing: `sys.exit(4)`
         return any(last_traceback(self._router.last_errors(rank)) for rank in running)

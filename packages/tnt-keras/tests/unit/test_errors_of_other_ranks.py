@@ -1,0 +1,26 @@
+"""An error that tells of another rank is known by its name, and found by handlers of its kind."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from tnt_keras.collectives.error_cause import cause_of
+from tnt_keras.collectives.errors import OtherRankError, of_other_rank
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, FileNotFoundError, TypeError, KeyError])
+def test_it_is_of_both_classes_and_can_be_pickled(kind: type[Exception]) -> None:
+    error = of_other_rank(kind, "Rank 0: rank 1 failed")
+    assert isinstance(error, kind)
+    assert isinstance(error, OtherRankError)
+    assert type(error).__name__ == "OtherRankError"
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), copy.args) == (type(error), ("Rank 0: rank 1 failed",))
+
+
+def test_the_cause_of_one_is_itself_and_its_class_takes_the_line_of_the_user() -> None:
+    error = of_other_rank(OSError, "Rank 0: rank 1 failed")
+    assert cause_of(error) is error
+    assert str(type(error)(f"train.py:3: {error}")) == "train.py:3: Rank 0: rank 1 failed"
