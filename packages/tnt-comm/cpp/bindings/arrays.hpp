@@ -4,11 +4,13 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tnt/comm/base/array_shape.hpp"
 #include "tnt/comm/base/dtype.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
 
@@ -95,6 +97,12 @@ class PlainArrays {
       count *= static_cast<std::size_t>(array->dimensions[axis]);
     }
     return count;
+  }
+
+  /// For other ranks to compare (see pack_shape).
+  static std::uint64_t packed_shape_of(PyObject* plain) {
+    const auto* array = pybind11::detail::array_proxy(plain);
+    return pack_shape(array->dimensions, static_cast<std::size_t>(array->nd));
   }
 
   static bool is_writeable(PyObject* plain) {

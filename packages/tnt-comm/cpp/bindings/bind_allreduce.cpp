@@ -142,7 +142,11 @@ PyObject* allreduce_plain(PyObject*, PyObject* const* arguments, Py_ssize_t coun
     PyObject* array = arguments[1];
     const bool is_world = arguments[0] == Py_None;
     if ((is_world && !is_initialized()) || !parse(array, arguments[2], call)) return none();
-    call.label = {view_of(arguments[4]), view_of(arguments[5]), &user_line};
+    call.label = {view_of(arguments[4]),
+                  view_of(arguments[5]),
+                  &user_line,
+                  {},
+                  PlainArrays::packed_shape_of(array)};
     py::object out = py::reinterpret_borrow<py::object>(arguments[3]);
     if (out.is_none()) {
       out = PlainArrays::like(array);

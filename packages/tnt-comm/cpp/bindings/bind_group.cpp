@@ -32,8 +32,8 @@ std::size_t count_of(const py::array& array) {
 // alone takes a lock for a moment only, so it keeps the GIL.
 template <typename Function>
 RequestPtr start(bool will_wait, const std::string& label, const std::string& caller,
-                 Function&& function) {
-  const CallLabel named{label, caller, &user_line};
+                 std::uint64_t shape, Function&& function) {
+  const CallLabel named{label, caller, &user_line, {}, shape};
   if (!will_wait) return function(Driver::engine, named);
   const py::gil_scoped_release unlocked;
   return function(Driver::caller, named);
@@ -42,11 +42,15 @@ RequestPtr start(bool will_wait, const std::string& label, const std::string& ca
 // What C++ needs of an input and an output.
 struct Arrays {
   Arrays(const py::array& source, py::array target)
-      : in(source.data()), out(target.mutable_data()), count(count_of(source)) {}
+      : in(source.data()),
+        out(target.mutable_data()),
+        count(count_of(source)),
+        shape(pack_shape(source.shape(), static_cast<std::size_t>(source.ndim()))) {}
 
   const void* in;
   void* out;
   std::size_t count;
+  std::uint64_t shape;
 };
 
 Group::Rows rows_of(const py::array& array) {
@@ -56,7 +60,7 @@ Group::Rows rows_of(const py::array& array) {
 
 RequestPtr start_barrier(Group& group, bool will_wait, const std::string& label,
                          const std::string& caller) {
-  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+  return start(will_wait, label, caller, 0, [&](Driver driver, const CallLabel& named) {
     return group.start_barrier(driver, named);
   });
 }
@@ -65,7 +69,7 @@ RequestPtr start_allreduce(Group& group, const py::array& in, py::array out,
                            const std::string& dtype, const std::string& op, bool will_wait,
                            const std::string& label, const std::string& caller) {
   const Arrays arrays(in, std::move(out));
-  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+  return start(will_wait, label, caller, arrays.shape, [&](Driver driver, const CallLabel& named) {
     return group.start_allreduce(arrays.in, arrays.out, arrays.count, parse_dtype(dtype),
                                  parse_reduce_op(op), driver, named);
   });
@@ -75,7 +79,7 @@ RequestPtr start_broadcast(Group& group, const py::array& in, py::array out,
                            const std::string& dtype, int root, bool will_wait,
                            const std::string& label, const std::string& caller) {
   const Arrays arrays(in, std::move(out));
-  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+  return start(will_wait, label, caller, arrays.shape, [&](Driver driver, const CallLabel& named) {
     return group.start_broadcast(arrays.in, arrays.out, arrays.count, parse_dtype(dtype), root,
                                  driver, named);
   });
@@ -86,7 +90,7 @@ RequestPtr start_allgather(Group& group, const py::array& in, const std::string&
                            const std::string& caller) {
   const void* source = in.data();
   const std::size_t count = count_of(in);
-  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+  return start(will_wait, label, caller, 0, [&](Driver driver, const CallLabel& named) {
     return group.start_allgather(source, count, parse_dtype(dtype), shape_id, driver, named);
   });
 }
@@ -96,7 +100,7 @@ RequestPtr start_gather(Group& group, const py::array& in, const std::string& dt
                         const std::string& caller) {
   const void* source = in.data();
   const std::size_t count = count_of(in);
-  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+  return start(will_wait, label, caller, 0, [&](Driver driver, const CallLabel& named) {
     return group.start_gather(source, count, parse_dtype(dtype), shape_id, root, driver, named);
   });
 }
@@ -106,7 +110,7 @@ RequestPtr start_reduce_scatter(Group& group, const py::array& in, py::array out
                                 const std::string& label, const std::string& caller) {
   const Group::Rows rows = rows_of(in);
   const Arrays arrays(in, std::move(out));
-  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+  return start(will_wait, label, caller, arrays.shape, [&](Driver driver, const CallLabel& named) {
     return group.start_reduce_scatter(arrays.in, arrays.out, rows, parse_dtype(dtype),
                                       parse_reduce_op(op), driver, named);
   });
@@ -117,7 +121,7 @@ RequestPtr start_alltoall(Group& group, const py::array& in, py::array out,
                           const std::string& caller) {
   const Group::Rows rows = rows_of(in);
   const Arrays arrays(in, std::move(out));
-  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+  return start(will_wait, label, caller, arrays.shape, [&](Driver driver, const CallLabel& named) {
     return group.start_alltoall(arrays.in, arrays.out, rows, parse_dtype(dtype), driver, named);
   });
 }
@@ -127,7 +131,7 @@ RequestPtr start_scatter(Group& group, const py::array& in, py::array out, const
                          const std::string& caller) {
   const Group::Rows rows = rows_of(in);
   const Arrays arrays(in, std::move(out));
-  return start(will_wait, label, caller, [&](Driver driver, const CallLabel& named) {
+  return start(will_wait, label, caller, arrays.shape, [&](Driver driver, const CallLabel& named) {
     return group.start_scatter(arrays.in, arrays.out, rows, parse_dtype(dtype), root, driver,
                                named);
   });

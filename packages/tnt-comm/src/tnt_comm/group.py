@@ -22,7 +22,7 @@ class Group:
     """Some ranks of the job, and the collectives among them.
 
     All members must make the same calls on a group in the same order, with
-    equal dtypes, sizes, operations and labels; every call checks that. Different
+    equal dtypes, shapes, operations and labels; every call checks that. Different
     groups, `GradientReducer` and `Gatherer` objects are independent of each
     other. Sums are formed in an order that depends on the number of ranks
     only, so results are bitwise equal on all ranks and from run to run.
@@ -40,9 +40,9 @@ class Group:
     - `caller`: Where it is called, such as "train.py:31"; shown in errors, not
       compared. By default the line outside of this package.
 
-    They raise a TypeError if `out` is not an array, a ValueError if dtype, `op`
-    or `root` are not as described or `out` does not fit, and what `Ticket.wait`
-    raises.
+    They raise a TypeError if `out` is not an array or `root` not an integer, a
+    ValueError if dtype, `op` or `root` are not as described or `out` does not fit,
+    and what `Ticket.wait` raises.
 
     Collective: every member must create the group, in the same order as other
     groups of the same ranks. May be used from any thread.
@@ -302,6 +302,7 @@ class Group:
         *,
         will_wait: bool,
     ) -> Ticket[Array]:
+        root = _as_root(root)
         source, target = _with_result(array, out)
         dtype = dtype_name(source.dtype)
         core = self._core.start_broadcast(source, target, dtype, root, will_wait, label, caller)
@@ -318,6 +319,7 @@ class Group:
     def _start_gather(
         self, array: npt.ArrayLike, root: int, label: str, caller: str, *, will_wait: bool
     ) -> Ticket[list[Array] | None]:
+        root = _as_root(root)
         source = as_input(array)
         name, shape_id = dtype_name(source.dtype), _shape_id(source)
         is_root = root == self.rank
@@ -346,6 +348,7 @@ class Group:
     def _start_scatter(
         self, array: npt.ArrayLike, root: int, label: str, caller: str, *, will_wait: bool
     ) -> Ticket[Array]:
+        root = _as_root(root)
         source = as_input(array)
         target = as_output(None, self._shape_of_part(source), source.dtype)
         dtype = dtype_name(source.dtype)
@@ -392,3 +395,13 @@ def _as_ranks(ranks: Sequence[int]) -> list[int]:
         return [operator.index(rank) for rank in ranks]
     except TypeError:
         raise TypeError(f"`ranks` must be a sequence of integers. Received: {ranks!r}.") from None
+
+
+def _as_root(root: int) -> int:
+    """Return `root` as an integer of Python; NumPy's are taken, texts and fractions are not."""
+    try:
+        return operator.index(root)
+    except TypeError:
+        raise TypeError(
+            f"`root` must be an int. Received: {root!r} ({type(root).__name__})."
+        ) from None

@@ -120,6 +120,9 @@ def check_usage_errors_send_nothing() -> None:
         group.allreduce(one.astype(">f4"))
     with pytest.raises(ValueError, match="root=7"):
         group.broadcast(one, root=7)
+    with pytest.raises(TypeError, match=r"`root` must be an int\. Received: '0' \(str\)"):
+        group.broadcast(one, root="0")  # type: ignore[arg-type]
+    assert group.broadcast(one, root=np.int64(0)).shape == one.shape
     with pytest.raises(ValueError, match="shape"):
         group.allreduce(one, out=np.ones(5, np.float32))
     with pytest.raises(ValueError, match="C-contiguous"):
@@ -132,6 +135,8 @@ def check_usage_errors_send_nothing() -> None:
     for with_root in (group.gather, group.scatter):
         with pytest.raises(ValueError, match="root=7"):
             with_root(one, root=7)
+        with pytest.raises(TypeError, match=r"`root` must be an int\. Received: None"):
+            with_root(one, root=None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="timeout_s"):
         group.barrier(timeout_s=-1)
     with pytest.raises(ValueError, match="ranks 1, 0"):

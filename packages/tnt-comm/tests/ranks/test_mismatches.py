@@ -21,6 +21,11 @@ CALLS: dict[str, Callable[[int], object]] = {
     "root": lambda rank: tnt_comm.broadcast(np.ones(2), root=int(rank > 0)),
     "row shape": lambda rank: tnt_comm.allgather(np.ones((2, 3 + (rank > 0)))),
     "scatter": lambda rank: tnt_comm.reduce_scatter(np.ones((4 + (rank > 0), 2))),
+    "shape": lambda rank: tnt_comm.allreduce(np.ones([(3, 2), (2, 3)][rank > 0])),
+    "large shape": lambda rank: tnt_comm.allreduce(np.ones([(3, 50_000), (50_000, 3)][rank > 0])),
+    "flat": lambda rank: tnt_comm.allreduce(np.ones([6, (2, 3)][rank > 0])),
+    "shape of broadcast": lambda rank: tnt_comm.broadcast(np.ones([(3, 2), (2, 3, 1)][rank > 0])),
+    "shape of alltoall": lambda rank: tnt_comm.alltoall(np.ones([(3, 2), (3, 2, 1)][rank > 0])),
     "object": lambda rank: Gatherer("g") if rank else Group().barrier(),
 }
 
@@ -33,6 +38,11 @@ NAMED = {
     "root": ["broadcast(float64, 2 elements, root 0)", "broadcast(float64, 2 elements, root 1)"],
     "row shape": ["allgather(float64, 6 elements", "allgather(float64, 8 elements"],
     "scatter": ["reduce_scatter(float64, 8 elements", "reduce_scatter(float64, 10 elements"],
+    "shape": ["allreduce(float64, 6 elements of shape (3, 2), sum)", "6 elements of shape (2, 3)"],
+    "large shape": ["elements of shape (3, 50000), sum)", "elements of shape (50000, 3), sum)"],
+    "flat": ["allreduce(float64, 6 elements, sum)", "(float64, 6 elements of shape (2, 3)"],
+    "shape of broadcast": ["elements of shape (3, 2), root 0)", "elements of shape (2, 3, 1), r"],
+    "shape of alltoall": ["elements of shape (3, 2))", "elements of shape (3, 2, 1))"],
     "object": ["rank 0 called barrier()", "ranks 1, 2 called creation of Gatherer 'g'"],
 }
 

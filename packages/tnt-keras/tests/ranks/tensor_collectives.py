@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
+import tnt_comm
 import tnt_keras
 from tnt_keras import Barrier, Group, TensorAllgatherer, TensorAllreducer, TensorBroadcaster
 
@@ -96,6 +98,33 @@ def in_groups() -> dict[str, Any]:
         "root": TensorBroadcaster(0, 1, group).broadcast(tnt_keras.get_rank()),
         "all": TensorAllgatherer(0, group=group).allgather(tnt_keras.get_rank()).tolist(),
     }
+
+
+METHODS: dict[str, Callable[[Any, Group], Callable[[Any], Any]]] = {
+    "TensorAllreducer": lambda nest, group: TensorAllreducer(nest, group).allreduce,
+    "TensorBroadcaster": lambda nest, group: TensorBroadcaster(nest, 0, group).broadcast,
+    "TensorAllgatherer": lambda nest, group: TensorAllgatherer(nest, group).allgather,
+}
+
+DIFFERENT_NESTS: dict[str, tuple[Any, Any]] = {
+    "keys": ({"loss": 1.0, "n": 10.0}, {"acc": 0.5, "loss": 2.0}),
+    "later key": ({"a": 1, "b": 2}, {"a": 1, "c": 2}),
+    "list and dict": ([1], {"a": 1}),
+    "scalar and array": (1.0, np.ones(1)),
+    "nesting": ([1, [2, 3]], [[1, 2], 3]),
+    "lengths": ([1, 2], [1, 2, 3]),
+    "no values": ([], [1]),
+}
+
+
+def different_nests(operation: str, kind: str) -> str:
+    """What a rank is told whose nest has another structure than that of the other rank."""
+    nest = DIFFERENT_NESTS[kind][tnt_keras.get_rank()]
+    group = Group([0, 1])  # which is broken afterwards, and the world is not
+    call = METHODS[operation](nest, group)
+    with pytest.raises(tnt_comm.MismatchError) as caught:
+        call(nest)
+    return str(caught.value)
 
 
 def overlapped() -> list[Any]:

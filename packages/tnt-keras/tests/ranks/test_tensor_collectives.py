@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensor_collectives
 import tensorflow as tf
-from tensor_collectives import VALUES, plain
+from tensor_collectives import METHODS, VALUES, plain
 
 
 def _sum(values: list[Any]) -> Any:
@@ -70,6 +70,27 @@ def test_groups_have_a_master_and_collectives_of_their_own(pool_of: Any) -> None
     for rank, result in enumerate(members):
         wanted = {"master": 0, "is master": rank == 0, "sum": 3, "root": 1, "all": [0, 1]}
         assert result == wanted
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        ("keys", ["scalar 1 of 2 at ['loss']'", "scalar 1 of 2 at ['acc']'"]),
+        ("later key", ["scalar 2 of 2 at ['b']'", "scalar 2 of 2 at ['c']'"]),
+        ("list and dict", ["scalar 1 of 1 at [0]'", "scalar 1 of 1 at ['a']'"]),
+        ("scalar and array", ["scalar 1 of 1'", "array 1 of 1'"]),
+        ("nesting", ["scalar 1 of 3 at [0]'", "scalar 1 of 3 at [0][0]'"]),
+        ("lengths", ["scalar 1 of 2 at [0]'", "scalar 1 of 3 at [0]'"]),
+        ("no values", ["no values'", "scalar 1 of 1 at [0]'"]),
+    ],
+)
+@pytest.mark.parametrize("operation", list(METHODS))
+def test_nests_that_differ_between_ranks_are_named(
+    operation: str, kind: str, texts: list[str], pool_of: Any
+) -> None:
+    for message in pool_of(2).run(tensor_collectives.different_nests, operation, kind):
+        for text in texts:
+            assert f"'{operation}: {text} from tensor_collectives.py:" in message, message
 
 
 def test_values_may_change_after_the_start(pool_of: Any) -> None:

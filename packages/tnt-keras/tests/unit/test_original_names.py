@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
 import keras
@@ -148,6 +149,21 @@ def test_starts_and_waits_come_in_pairs() -> None:
     with pytest.raises(RuntimeError, match=r"`start` .* called again"):
         reducer.start(1)
     assert reducer.wait_for_completion() == 1
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("value", [{1: 2, "a": 3}, [{"x": {None: 1, "a": 2}}]])
+def test_keys_that_cannot_be_sorted_are_refused(operation: Any, value: Any) -> None:
+    with pytest.raises(TypeError, match=r"^Rank 0: values of a dict .* keys of one type\.$"):
+        operation(value)
+
+
+@pytest.mark.parametrize("root", ["0", None, 1.0])
+def test_a_root_that_is_no_integer_is_refused(root: Any) -> None:
+    text = re.escape(f"`root_rank` must be an int. Received: {root!r} ({type(root).__name__}).")
+    with pytest.raises(TypeError, match=text):
+        TensorBroadcaster(1, root_rank=root)
+    assert TensorBroadcaster(1, root_rank=np.int64(0)).broadcast(2) == 2
 
 
 def test_a_root_outside_of_the_group_is_refused() -> None:

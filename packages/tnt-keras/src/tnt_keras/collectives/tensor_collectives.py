@@ -5,6 +5,7 @@ Each object is made of a sample of what is sent, and may then be used any number
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from tnt_keras.collectives.nested_values import (
     Array,
     Leaf,
     as_array,
+    flattened,
     halves_of,
     joined_halves,
+    labels_of,
     leaf_of,
 )
 from tnt_keras.collectives.user_frames import user_line
@@ -30,7 +33,8 @@ class _TensorCollective:
 
     def __init__(self, inputs: Any, group: tnt_comm.Group | None = None) -> None:
         self._group = tnt_comm.Group() if group is None else group
-        self._leaves = [leaf_of(value) for value in tf.nest.flatten(inputs)]
+        self._leaves = [leaf_of(value) for value in flattened(inputs)]
+        self._labels = labels_of(inputs, self._leaves, type(self).__name__)
         self._structure = tf.nest.map_structure(lambda _: 0, inputs)
         self._tickets: list[tnt_comm.Ticket[Any]] | None = None
 
@@ -49,8 +53,14 @@ class _TensorCollective:
                 f"Rank {get_rank()}: `start` of a {type(self).__name__} was called again: call "
                 "`wait_for_completion` first, or use two objects."
             )
-        label, caller = type(self).__name__, user_line()
-        self._tickets = [self._start_one(array, label, caller) for array in self._arrays_of(inputs)]
+        arrays, caller = self._arrays_of(inputs), user_line()
+        if arrays:
+            self._tickets = [
+                self._start_one(array, label, caller)
+                for array, label in zip(arrays, self._labels, strict=True)
+            ]
+        else:  # others may have values, and would wait for them
+            self._tickets = [self._group.start_barrier(label=self._labels[0], caller=caller)]
 
     def wait_for_completion(self, inputs: Any = None) -> Any:
         """Wait until all members have begun, and return the result. Collective.
@@ -63,7 +73,8 @@ class _TensorCollective:
 
         Raises:
             RuntimeError: If `start` was not called.
-            tnt_comm.MismatchError: If members have given values of different sizes or dtypes.
+            tnt_comm.MismatchError: If members have given nests of different structures, or values
+                of different shapes or dtypes.
             tnt_comm.CommError: If a member is lost, late, or in another call.
         """
         if self._tickets is None:
@@ -72,9 +83,10 @@ class _TensorCollective:
                 "before `start`: call that first."
             )
         tickets, self._tickets = self._tickets, None
+        received = [ticket.wait() for ticket in tickets]
         results = [
-            self._result_of(leaf, ticket.wait())
-            for leaf, ticket in zip(self._leaves, tickets, strict=True)
+            self._result_of(leaf, each)
+            for leaf, each in zip(self._leaves, received, strict=False)  # no leaf of an empty nest
         ]
         return tf.nest.pack_sequence_as(self._structure, results)
 
@@ -122,7 +134,8 @@ class TensorAllreducer(_TensorCollective):
         group: Whose values are summed; all ranks by default.
 
     Raises:
-        TypeError: If a value is of another kind, such as a `str`, None or a variable.
+        TypeError: If a value is of another kind, such as a `str`, None or a variable, or keys of a
+            dict cannot be sorted.
         ValueError: If a dtype cannot be sent.
     """
 
@@ -166,7 +179,7 @@ class TensorBroadcaster(_TensorCollective):
         group: Who takes part; all ranks by default.
 
     Raises:
-        TypeError: As for `TensorAllreducer`.
+        TypeError: As for `TensorAllreducer`, or if `root_rank` is no integer.
         ValueError: As for `TensorAllreducer`, or if the group has no such root.
     """
 
@@ -174,6 +187,7 @@ class TensorBroadcaster(_TensorCollective):
         self, inputs: Any, root_rank: int = 0, group: tnt_comm.Group | None = None
     ) -> None:
         super().__init__(inputs, group)
+        root_rank = _as_root(root_rank)
         if not 0 <= root_rank < self._group.size:
             raise ValueError(
                 f"Rank {get_rank()}: `root_rank` must be a rank inside of the group, in "
@@ -250,6 +264,17 @@ class TensorAllgatherer(_TensorCollective):
 
     def _result_of(self, leaf: Leaf, received: Any) -> Any:
         return leaf.restore(np.concatenate(received))
+
+
+def _as_root(root_rank: int) -> int:
+    """Return `root_rank` as an integer of Python; NumPy's are taken, texts and fractions not."""
+    try:
+        return operator.index(root_rank)
+    except TypeError:
+        raise TypeError(
+            f"Rank {get_rank()}: `root_rank` must be an int. Received: {root_rank!r} "
+            f"({type(root_rank).__name__})."
+        ) from None
 
 
 def _described(nest: Any) -> str:

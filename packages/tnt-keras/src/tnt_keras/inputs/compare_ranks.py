@@ -80,7 +80,7 @@ def require_same_pipeline(
         )
     except DifferentInputError as error:  # on all ranks
         cause = difference_of_global_seeds()
-        raise DifferentInputError(f"{error} {cause}".rstrip()) from None
+        raise DifferentInputError(f"{cause} {error}".lstrip()) from None
 
 
 def compare_input_arrays(arrays: Arrays, verify: bool | None) -> None:

@@ -17,6 +17,7 @@ import tensorflow as tf
 from tnt_data import MicroBatch
 from tnt_keras.collectives.channel import Allgather, Channel
 from tnt_keras.collectives.checks import require
+from tnt_keras.collectives.current_call import current_call
 from tnt_keras.collectives.errors import DifferentInputError
 from tnt_keras.collectives.exchange import ExchangeSequence
 from tnt_keras.collectives.ops import one
@@ -40,11 +41,20 @@ _NO_WEIGHT = (
     "dataset, as in Keras, any other label is an error. Name a larger label, with the weight 1 for "
     "instance, or map the labels. Ranks with such labels:"
 )
-OTHER_DATA = (
+_OTHER_DATA = (
     "Ranks have read different data in one step, so that some samples are used twice and others "
-    "not at all. Do all build the same pipeline, with seeds for all that is random? (`fit` with "
-    "`verify_inputs=False` takes what differs on purpose.) Ranks that differ from rank 0:"
+    "not at all."
 )
+_REMEDY_FOR_DATASETS = (
+    "Do all build the same pipeline, with seeds for all that is random? (`{call}` with "
+    "`verify_inputs=False` takes what differs on purpose.)"
+)
+_REMEDY_FOR_BATCHES = (
+    "Give `{call}` the same arguments on all ranks, each of which computes some of the rows, or "
+    "the elements of `tnt.data.distribute(dataset)`, of a dataset that all build alike. Do all "
+    "set the same seeds for what is random?"
+)
+_CALLS_WITH_DATASETS = ("fit", "evaluate", "predict")
 
 
 _NAME = "data of a step"
@@ -142,9 +152,20 @@ class DataCheck:
         return of_ranks
 
 
+def other_data() -> str:
+    """Return the message for ranks that have read different batches, as fits their call. Local."""
+    running = current_call()
+    calls = running.name.split(" > ") if running else ["fit"]
+    if calls[-1] in _CALLS_WITH_DATASETS:
+        remedy = _REMEDY_FOR_DATASETS.format(call=calls[0])
+    else:
+        remedy = _REMEDY_FOR_BATCHES.format(call=calls[-1])
+    return f"{_OTHER_DATA} {remedy} Ranks that differ from rank 0:"
+
+
 def _check_same_batch(of_ranks: tf.Tensor) -> list[Any]:
     read = of_ranks[:, _NUM_GLOBAL:]
-    return [_none_of(tf.reduce_any(read != read[:1], axis=1), OTHER_DATA)]
+    return [_none_of(tf.reduce_any(read != read[:1], axis=1), other_data())]
 
 
 def _none_of(ranks: tf.Tensor, message: str, more: Sequence[str | tf.Tensor] = ()) -> Any:

@@ -22,6 +22,9 @@ struct CallLabel {
   /// What the call creates, such as "Gatherer 'rows'"; shown, not compared.
   std::string_view created = {};
 
+  /// Of the array, if it has several axes (see pack_shape); must be equal on all ranks.
+  std::uint64_t shape = 0;
+
   bool must_find_caller() const { return caller.empty() && find_caller != nullptr; }
 };
 

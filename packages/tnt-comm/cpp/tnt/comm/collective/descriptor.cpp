@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 
+#include "tnt/comm/base/array_shape.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
@@ -58,9 +59,10 @@ std::string Descriptor::describe() const {
   if (kind == CollectiveKind::creation) return std::string(traits.name);  // the note says of what
   if (!traits.has_data) return text(traits.name, "()");
   std::string result = text(traits.name, "(", comm::name_of(dtype), ", ", count, " elements");
+  result +=
+      traits.takes_any_count ? text(", row shape id ", shape & 0xffffU) : describe_shape(shape);
   if (traits.reduces) result += text(", ", comm::name_of(op));
   if (traits.has_root) result += text(", root ", root);
-  if (traits.takes_any_count) result += text(", row shape id ", shape & 0xffffU);
   if (algorithm != AllreduceAlgorithm::automatic) {
     result += text(", TNT_ALLREDUCE_ALGORITHM=", comm::name_of(algorithm));
   }

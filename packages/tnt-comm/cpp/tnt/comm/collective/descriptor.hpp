@@ -86,7 +86,7 @@ struct Descriptor {
   std::uint32_t root = 0;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;  ///< what the environment asks for
   std::uint64_t count = 0;  ///< elements of this rank's contribution
-  std::uint64_t shape = 0;  ///< fingerprint of what must be equal in the shape
+  std::uint64_t shape = 0;  ///< what must be equal in the shape, of most by pack_shape
   std::uint64_t label = 0;  ///< fingerprint of what the call is for; 0: not said
 
   /// True if the two ranks take part in the same collective. The counts of

@@ -1,7 +1,9 @@
 #include "tnt/comm/communicator/group.hpp"
 
+#include <array>
 #include <utility>
 
+#include "tnt/comm/base/array_shape.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/text.hpp"
@@ -18,7 +20,11 @@ void require_size(std::string_view what, std::size_t count, DType dtype) {
 
 Descriptor descriptor_of(CollectiveKind kind, std::size_t count, DType dtype,
                          const CallLabel& label) {
-  return {.kind = kind, .dtype = dtype, .count = count, .label = fingerprint_of(label.label)};
+  return {.kind = kind,
+          .dtype = dtype,
+          .count = count,
+          .shape = label.shape,
+          .label = fingerprint_of(label.label)};
 }
 
 Descriptor allreduce_descriptor(std::size_t count, DType dtype, ReduceOp op,
@@ -30,12 +36,18 @@ Descriptor allreduce_descriptor(std::size_t count, DType dtype, ReduceOp op,
   return descriptor;
 }
 
+std::uint64_t shape_of(const Group::Rows& rows) {
+  const std::array<std::ptrdiff_t, 2> lengths = {static_cast<std::ptrdiff_t>(rows.count),
+                                                 static_cast<std::ptrdiff_t>(rows.num_elements)};
+  return pack_shape(lengths.data(), lengths.size());
+}
+
 // Of a collective that cuts an array into parts.
 Descriptor rows_descriptor(CollectiveKind kind, const Group::Rows& rows, DType dtype,
                            const CallLabel& label) {
   const std::size_t count = bytes_in_memory(rows.count, rows.num_elements, "An array");
   Descriptor descriptor = descriptor_of(kind, count, dtype, label);
-  descriptor.shape = rows.count;
+  if (descriptor.shape == 0 && rows.num_elements != 1) descriptor.shape = shape_of(rows);
   return descriptor;
 }
 

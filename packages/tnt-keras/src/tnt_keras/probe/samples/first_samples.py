@@ -14,7 +14,7 @@ from tnt_data import MicroBatch
 from tnt_keras.collectives.errors import DifferentInputError
 from tnt_keras.collectives.messages import allgather, require_same
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.data_check import OTHER_DATA
+from tnt_keras.step.data_check import other_data
 from tnt_keras.step.local_batch import CheckedBatch, LocalBatch, num_rows
 
 _NAME = "samples of the probe"
@@ -198,7 +198,7 @@ def _of_global_batch(data: Any, max_rows: int) -> Samples | None:
 def _check_same_batch(of_ranks: Sequence[_Facts]) -> None:
     others = [rank for rank, facts in enumerate(of_ranks) if facts.batch != of_ranks[0].batch]
     if others:
-        raise DifferentInputError(f"Rank {get_rank()}: {OTHER_DATA} {others}")
+        raise DifferentInputError(f"Rank {get_rank()}: {other_data()} {others}")
 
 
 def _owners(counts: Sequence[int], max_rows: int) -> np.ndarray[Any, Any]:
