@@ -47,11 +47,11 @@ OPERATIONS: dict[str, tuple[Callable[[], Callable[[], object]], str]] = {
     ),
     "long allreduce": (
         lambda: lambda: tnt_comm.allreduce(ROWS),
-        "allreduce(float64, 300000 elements, sum)",
+        "allreduce(float64, 300000 elements of shape (6, 50000), sum)",
     ),
     "broadcast": (
         lambda: lambda: tnt_comm.broadcast(ROWS, root=LOST),
-        "broadcast(float64, 300000 elements, root 1)",
+        "broadcast(float64, 300000 elements of shape (6, 50000), root 1)",
     ),
     "allgather": (lambda: lambda: tnt_comm.allgather(ROWS), "allgather(float64, 300000 elements"),
     "reduce_scatter": (
