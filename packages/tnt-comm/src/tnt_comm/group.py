@@ -371,22 +371,19 @@ def _with_result(array: npt.ArrayLike, out: Array | None) -> tuple[Array, Array]
 
 
 def _shape_id(array: Array) -> int:
-    """Return a number for what members must agree on: everything but the number of rows."""
-    return zlib.crc32(repr((array.ndim, array.shape[1:])).encode())
+    """Return a number for what members must agree on: everything but the number of rows.
+
+    Rows without elements cannot be counted in what is received: of them all have equally many.
+    """
+    fixed = array.shape if 0 in array.shape[1:] else array.shape[1:]
+    return zlib.crc32(repr((array.ndim, fixed)).encode())
 
 
 def _blocks_like(array: Array, core: _core.Request) -> list[Array]:
     """Return what was gathered as arrays of the same dtype and rows."""
-    shape = (-1, *array.shape[1:]) if array.ndim > 0 else ()
-    return [_typed(block, array.dtype, shape) for block in core.take_blocks()]
-
-
-def _typed(block: Array, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-    """Return bytes as an array; numpy cannot infer -1 when another axis is 0."""
-    typed = block.view(dtype)
-    if -1 in shape and 0 in shape[1:]:
-        return typed.reshape((0, *shape[1:]))
-    return typed.reshape(shape)
+    rows = array.shape[1:]
+    shape = array.shape if array.ndim == 0 or 0 in rows else (-1, *rows)
+    return [block.view(array.dtype).reshape(shape) for block in core.take_blocks()]
 
 
 def _as_ranks(ranks: Sequence[int]) -> list[int]:

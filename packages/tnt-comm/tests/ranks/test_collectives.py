@@ -33,7 +33,10 @@ def check_allgather() -> None:
         for received, expected in zip(tnt_comm.allgather(blocks[rank]), blocks, strict=True):
             assert_same_bits(received, expected)
     assert [int(x) for x in tnt_comm.allgather(rank)] == list(range(size))
-    assert [x.shape for x in tnt_comm.allgather(np.zeros((rank, 0)))] == [(0, 0)] * size
+    for shape in ((3, 0), (2, 0, 3), (0, 4)):
+        assert [x.shape for x in tnt_comm.allgather(np.zeros(shape))] == [shape] * size
+        gathered = tnt_comm.gather(np.zeros(shape))
+        assert [x.shape for x in gathered or []] == ([] if rank else [shape] * size)
 
 
 def check_reduce_scatter() -> None:

@@ -279,6 +279,36 @@ def training_after_a_model_of_one_rank(distributed: bool) -> dict[str, Any]:
     return {"weights": model.get_weights(), **history}
 
 
+class Telling(keras.layers.Layer):
+    """A layer whose description of itself is never the same."""
+
+    def get_config(self) -> dict[str, Any]:
+        return {"made": repr(object()), "targets": [f"dense_{tnt_keras.get_rank()}"]}
+
+    def call(self, inputs: Any) -> Any:
+        return inputs
+
+
+def training_with_other_names_and_seeds(distributed: bool) -> dict[str, Any]:
+    """Names of layers and outputs, seeds and descriptions of own layers differ between ranks."""
+    if distributed and tnt_keras.is_master_rank():
+        keras.Sequential([keras.Input((10,)), keras.layers.Dense(3), Telling()])
+    keras.utils.set_random_seed(3)
+    inner = keras.Input((5,))
+    inputs = keras.Input((2, 5))
+    rows = keras.layers.TimeDistributed(keras.Model(inner, keras.layers.Dense(4)(inner)))(inputs)
+    flat = Telling()(keras.layers.Flatten()(rows))
+    dropped = keras.layers.Dropout(0.0, seed=tnt_keras.get_rank())(flat)
+    model = keras.Model(inputs, [keras.layers.Dense(1)(dropped), keras.layers.Dense(2)(dropped)])
+    losses = dict(zip(model.output_names, ["mse", "mae"], strict=True))
+    model = tnt_keras.Model(model) if distributed else model
+    model.compile("sgd", losses, loss_weights=dict.fromkeys(losses, 0.5))
+    x, _ = samples()
+    targets = [x[:, :1], x[:, 1:3]]
+    model.fit(x.reshape(-1, 2, 5), targets, batch_size=7, epochs=2, shuffle=False, verbose=0)
+    return {"weights": model.get_weights(), "loss": model.history.history["loss"]}
+
+
 def kinds() -> dict[str, bool]:
     """What a distributed model is."""
     plain = keras.Sequential([keras.Input((10,)), keras.layers.Dense(3)])

@@ -165,6 +165,10 @@ def test_ranks_may_have_made_other_models_before(pool_of: Any) -> None:
     assert_equal_to_serial(behaviours.training_after_a_model_of_one_rank, 2, pool_of)
 
 
+def test_names_seeds_and_descriptions_of_own_layers_may_differ(pool_of: Any) -> None:
+    assert_equal_to_serial(behaviours.training_with_other_names_and_seeds, 2, pool_of)
+
+
 def test_moving_statistics_are_the_mean_over_all_samples(pool_of: Any) -> None:
     x, _ = classifiers.samples()
     results = pool_of(2).run(behaviours.batch_norm, False, 11)

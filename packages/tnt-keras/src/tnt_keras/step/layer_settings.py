@@ -19,7 +19,6 @@ _MAY_DIFFER = {
     "seed",  # its state is a variable, as the first weights are
     "build_config",  # shapes of the first batch
     "batch_shape",
-    "optimizer",  # `optimizer_settings` tells more
 }
 _OF_COMPILE = ("loss", "loss_weights", "metrics", "weighted_metrics")
 
@@ -29,7 +28,8 @@ def require_same_layers(model: keras.Model) -> None:
 
     Another activation, rate or policy on one rank leaves all variables alike, and every result
     wrong. Names and seeds may differ, and so may what initialises weights, since all ranks go on
-    with those of the master rank.
+    with those of the master rank. What a class of the user's says of itself may be anything, such
+    as a time or an address: of such classes only the names are compared.
 
     Args:
         model: A built distributed model.
@@ -53,14 +53,17 @@ def _texts_of_layers(model: keras.Model) -> Iterator[str]:
         yield title
         policy = getattr(layer, "dtype_policy", None)
         yield f"{title}, with dtype={getattr(policy, 'name', None)!r}"
-        if not isinstance(layer, keras.Model):  # its settings are those of its layers
+        if _is_of_keras(type(layer).__module__):
             yield from (f"{title}, with {text}" for text in _texts_of("", _config_of(layer)))
 
 
 def _texts_of_compile(model: Any) -> Iterator[str]:
     config = _config_of(model, "get_compile_config")
     for name in _OF_COMPILE:
-        yield from _texts_of(name, config.get(name))
+        given = config.get(name)
+        if isinstance(given, dict) and "class_name" not in given:
+            given = list(given.values())  # the keys are names of outputs
+        yield from _texts_of(name, given)
 
 
 def _config_of(described: Any, method: str = "get_config") -> dict[str, Any]:
@@ -68,17 +71,24 @@ def _config_of(described: Any, method: str = "get_config") -> dict[str, Any]:
         warnings.simplefilter("ignore")  # that a lambda would not be safe in a file
         try:
             return getattr(described, method)() or {}
-        except Exception:  # what a class of the user's cannot tell is not compared
+        except Exception:  # what cannot be told is not compared
             return {}
+
+
+def _is_of_keras(module: Any) -> bool:
+    return str(module).partition(".")[0] == "keras"
 
 
 def _texts_of(name: str, value: Any) -> Iterator[str]:
     """Describe the numbers, switches and words in a setting, one by one."""
     if isinstance(value, dict):
-        for key, each in value.items():
-            if key not in _MAY_DIFFER and "initializer" not in str(key):
-                # A class and its config are described as one.
-                yield from _texts_of(name if key == "config" else f"{name}.{key}".strip("."), each)
+        if "class_name" in value:
+            yield f"{name}={value['class_name']}"
+            value = value.get("config") if _is_of_keras(value.get("module")) else None
+        if isinstance(value, dict) and "layers" not in value:  # those of a model have names in them
+            for key, each in value.items():
+                if key not in _MAY_DIFFER and "initializer" not in str(key):
+                    yield from _texts_of(f"{name}.{key}".strip("."), each)
     elif isinstance(value, (list, tuple)):
         for index, each in enumerate(value):
             yield from _texts_of(f"{name}[{index}]", each)
