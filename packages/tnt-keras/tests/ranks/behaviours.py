@@ -142,7 +142,7 @@ def load_what_cannot_be_read(folder: str, name: str) -> tuple[str, str]:
     try:
         model.load_weights(pathlib.Path(folder) / own)
     except Exception as error:
-        return getattr(error, "kind", type(error)).__name__, str(error)
+        return type(error).__name__, str(error)
     return "", "no error"
 
 

@@ -158,8 +158,7 @@ def fail_to_load(folder: str) -> dict[str, tuple[str, str]]:
         try:
             load(name)
         except Exception as error:
-            kind = getattr(error, "kind", type(error))  # that of the error on the master
-            errors[f"{load.__name__}({name})"] = (kind.__name__, str(error))
+            errors[f"{load.__name__}({name})"] = (type(error).__name__, str(error))
 
     with _folder_of_this_rank(folder):
         unknown = tnt_keras.Model(_unknown_model())

@@ -33,7 +33,7 @@ def test_others_do_not_enter_a_block_that_failed_on_the_master(pool_of: Any) -> 
     assert of_master == ("OSError: no space left", True)
     text, was_inside = of_other
     assert not was_inside
-    assert text.startswith("OtherRankError: objects.py:")
+    assert text.startswith("RuntimeError: objects.py:")
     assert "rank 0 failed in `tnt.master_first()`: OSError: no space left" in text
 
 
@@ -47,7 +47,7 @@ def test_an_object_that_cannot_be_pickled_is_an_error_of_all_ranks(pool_of: Any)
         pool_of(2).run(objects.unsendable, 1)
     ):
         for text in (of_broadcast, of_allgather):
-            begin = "TypeError: Rank 1: " if rank == 1 else "OtherRankError: objects.py:"
+            begin = "TypeError: Rank 1: " if rank == 1 else "TypeError: objects.py:"
             assert text.startswith(begin)
             assert f"Rank {rank}: the object of rank 1 cannot be sent" in text
             assert "<lambda>" in text

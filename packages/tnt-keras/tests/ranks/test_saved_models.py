@@ -77,7 +77,7 @@ def test_a_copy_that_cannot_be_written_is_an_error_on_all_ranks(
     pool_of: Any, tmp_path: pathlib.Path
 ) -> None:
     (kind, text), (own_kind, own_text) = pool_of(2).run(saved_models.fail_to_copy, str(tmp_path))
-    assert (kind, own_kind) == ("OtherRankError", "FileNotFoundError")
+    assert kind == own_kind == "FileNotFoundError"
     assert "/nowhere" in own_text
     assert "Rank 0: rank 1 could not read m.weights.h5" in text
 

@@ -1,8 +1,9 @@
-"""An error that tells of another rank is known by its name, and found by handlers of its kind."""
+"""An error that tells of another rank has the name of its kind, and both in tracebacks."""
 
 from __future__ import annotations
 
 import pickle
+import traceback
 
 import pytest
 
@@ -15,7 +16,9 @@ def test_it_is_of_both_classes_and_can_be_pickled(kind: type[Exception]) -> None
     error = of_other_rank(kind, "Rank 0: rank 1 failed")
     assert isinstance(error, kind)
     assert isinstance(error, OtherRankError)
-    assert type(error).__name__ == "OtherRankError"
+    assert type(error).__name__ == kind.__name__
+    shown = traceback.format_exception_only(error)[0]
+    assert "errors.OtherRankError." + kind.__name__ in shown
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), copy.args) == (type(error), ("Rank 0: rank 1 failed",))
 

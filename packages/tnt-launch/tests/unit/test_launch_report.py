@@ -40,8 +40,8 @@ def test_a_rank_that_was_told_of_anothers_failure_is_not_to_blame():
     told = (
         "Traceback (most recent call last):\n"
         '  File "train.py", line 38, in <module>\n'
-        "tnt_keras.collectives.errors.OtherRankError: train.py:38: Rank 0: rank 1 failed in "
-        "`tnt.master_first()`: SystemExit: 4\n"
+        "tnt_keras.collectives.errors.OtherRankError.RuntimeError: train.py:38: Rank 0: rank 1 "
+        "failed in `tnt.master_first()`: SystemExit: 4\n"
     )
     ends = [end(0, 1, stderr=told), end(2, 1, stderr=told), end(1, 4)]
     assert first_failure(ends) is ends[2]

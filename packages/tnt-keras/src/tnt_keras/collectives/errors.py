@@ -17,7 +17,7 @@ class DifferentWeightsError(RuntimeError):
 class OtherRankError(Exception):
     """Another rank has failed; the text says which, and why.
 
-    Made by `of_other_rank`. tnt-launch knows the name in tracebacks: the other rank is to blame.
+    Made by `of_other_rank`. tnt-launch knows this name in tracebacks: the other rank is to blame.
 
     Attributes:
         kind: What it is besides, so that handlers of the class find it.
@@ -45,5 +45,7 @@ def of_other_rank(kind: type[Exception], message: str) -> Exception:
 
 @functools.cache
 def _class_of_other_rank(kind: type[Exception]) -> type[Exception]:
-    names = {"__module__": __name__, "kind": kind}
-    return type(OtherRankError.__name__, (OtherRankError, kind), names)
+    """Return a class of the kind's own name, in tracebacks `OtherRankError.` and that name."""
+    qualname = f"{OtherRankError.__qualname__}.{kind.__qualname__}"
+    names = {"__module__": __name__, "__qualname__": qualname, "kind": kind}
+    return type(kind.__name__, (OtherRankError, kind), names)
