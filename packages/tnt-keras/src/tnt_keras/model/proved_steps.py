@@ -174,18 +174,22 @@ def _shown(model: Any, step_name: str) -> str:
     return str(getattr(model, "function_name", step_name))
 
 
-def _scales_of_ranks(proof: Proof) -> list[float]:
-    """Return the largest serial entry of the first finding as each rank computed it. Collective."""
-    if not proof.decision.findings:
+def _scales_of_ranks(proof: Proof) -> list[list[float]]:
+    """Return the largest serial entry of each finding as every rank computed it. Collective."""
+    own = np.array([finding.fit.scale for finding in proof.decision.findings])
+    if not own.size:
         return []
-    own = np.array([proof.decision.findings[0].fit.scale])
-    return [float(np.frombuffer(each)[0]) for each in allgather("serial values", own.tobytes())]
+    of_ranks = [np.frombuffer(each) for each in allgather("serial values", own.tobytes())]
+    return np.transpose(of_ranks).tolist()
 
 
-def _report(proof: Proof, step_name: str, probe: str, scales: Sequence[float]) -> None:
+def _report(proof: Proof, step_name: str, probe: str, scales: Sequence[Sequence[float]]) -> None:
     findings = proof.decision.findings
-    causes = proof.decision.assigned_weights, proof.decision.python_generators, scales
-    sentences = [explain_finding(each, step_name, *causes) for each in findings[:_MOST_WARNINGS]]
+    causes = proof.decision.assigned_weights, proof.decision.python_generators
+    sentences = [
+        explain_finding(finding, step_name, *causes, of_ranks)
+        for finding, of_ranks in zip(findings[:_MOST_WARNINGS], scales, strict=False)
+    ]
     if not findings:
         logger.info("%s %s", step_name, explain_decision(proof.decision, proof.seconds))
     elif probe == "error":

@@ -119,8 +119,8 @@ def explain_finding(
     if python_generators:
         cause = _DRAWS_CAUSE.format(" and ".join(f"`{name}`" for name in python_generators))
         remedy = _DRAWS_REMEDY
-    elif others := _with_other_values(scales):
-        cause = _RANKS_CAUSE.format(f"{scales[0]:.6g}", f"{scales[others[0]]:.6g}", others[0])
+    elif (rank := _first_unlike(scales)) is not None:
+        cause = _RANKS_CAUSE.format(f"{scales[0]:.6g}", f"{scales[rank]:.6g}", rank)
         remedy = _RANKS_REMEDY
     return (
         f"The {quantity.kind.value} {quantity.name!r} of `{step_name}` would not be that of the "
@@ -131,14 +131,15 @@ def explain_finding(
     )
 
 
-def _with_other_values(scales: Sequence[float]) -> list[int]:
-    """Return the ranks whose serial value is not that of rank 0, but for rounding."""
-    return [
+def _first_unlike(scales: Sequence[float]) -> int | None:
+    """Return the first rank whose serial value is not that of rank 0, but for rounding."""
+    unlike = (
         rank
         for rank, scale in enumerate(scales)
         if not math.isclose(scale, scales[0], rel_tol=_SAME_CODE)
         and not (math.isnan(scale) and math.isnan(scales[0]))
-    ]
+    )
+    return next(unlike, None)
 
 
 def _verb(kind: Kind) -> str:
