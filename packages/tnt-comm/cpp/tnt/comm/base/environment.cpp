@@ -111,8 +111,8 @@ std::string job_id(const VariableLookup& lookup, int size) {
 
 std::string transport(const VariableLookup& lookup) {
   const std::string value = word(lookup, "TNT_TRANSPORT", "auto");
-  if (value != "auto" && value != "shm" && value != "gpi2") {
-    refuse("TNT_TRANSPORT", *value_of(lookup, "TNT_TRANSPORT"), "must be auto, shm or gpi2");
+  if (value != "auto" && value != "shm" && value != "gpi2" && value != "ucx") {
+    refuse("TNT_TRANSPORT", *value_of(lookup, "TNT_TRANSPORT"), "must be auto, shm, gpi2 or ucx");
   }
   return value;
 }
@@ -120,6 +120,16 @@ std::string transport(const VariableLookup& lookup) {
 std::string timeline(const VariableLookup& lookup) {
   const auto value = value_of(lookup, "TNT_TIMELINE");
   if (value && value->empty()) refuse("TNT_TIMELINE", *value, "must be the path of a file");
+  return value.value_or("");
+}
+
+// Whoever knows it may take part. Not shown in errors.
+std::string job_secret(const VariableLookup& lookup) {
+  constexpr std::size_t kLeastBytes = 16;
+  const auto value = value_of(lookup, "TNT_JOB_SECRET");
+  if (value && value->size() < kLeastBytes) {
+    refuse("TNT_JOB_SECRET", "...", text("must have ", kLeastBytes, " characters or more"));
+  }
   return value.value_or("");
 }
 
@@ -164,6 +174,10 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.gaspi_num_ranks = optional_integer(lookup, "GASPI_NRANKS", kMost);
   result.gaspi_socket = optional_integer(lookup, "GASPI_SOCKET", kMost);
   result.gaspi_machine_file = lookup("GASPI_MFILE").value_or("");
+  result.ucx_library = value_of(lookup, "TNT_UCX_LIBRARY").value_or("");
+  result.rendezvous = value_of(lookup, "TNT_RENDEZVOUS").value_or("");
+  result.job_secret = job_secret(lookup);
+  result.interface = value_of(lookup, "TNT_INTERFACE").value_or("");
   result.timeline = timeline(lookup);
   return result;
 }

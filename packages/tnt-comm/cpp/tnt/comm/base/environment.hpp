@@ -22,14 +22,18 @@ struct Environment {
   int node_rank = 0;               ///< TNT_NODE_RANK, default: 0
   int num_nodes = 1;               ///< TNT_NUM_NODES, default: 1
   std::string job_id;              ///< TNT_JOB_ID, [A-Za-z0-9]{8,32}; names the shared memory
-  std::string transport = "auto";  ///< TNT_TRANSPORT: auto, shm or gpi2
+  std::string transport = "auto";  ///< TNT_TRANSPORT: auto, shm, gpi2 or ucx
   double timeout_s = 600.0;        ///< TNT_TIMEOUT_S, > 0: the longest wait for other ranks
   double stall_report_s = 5.0;     ///< TNT_STALL_S, > 0: first report of a wait
   std::string allreduce_algorithm = "auto";  ///< TNT_ALLREDUCE_ALGORITHM: a name of the table
   LogLevel log_level = LogLevel::warning;    ///< TNT_LOG_LEVEL: DEBUG, INFO, WARNING, ERROR
   std::string gpi2_library;                  ///< TNT_GPI2_LIBRARY; empty: looked for
-  int gpi2_port = 0;     ///< TNT_GPI2_PORT, first of its ports; 0: GPI-2's own choice
-  std::string timeline;  ///< TNT_TIMELINE: file for a trace of all ranks; "": none
+  int gpi2_port = 0;        ///< TNT_GPI2_PORT, first of its ports; 0: GPI-2's own choice
+  std::string ucx_library;  ///< TNT_UCX_LIBRARY; empty: looked for
+  std::string rendezvous;   ///< TNT_RENDEZVOUS, host:port where rank 0 listens
+  std::string job_secret;   ///< TNT_JOB_SECRET, by which the ranks of a job know each other
+  std::string interface;    ///< TNT_INTERFACE; empty: that of the route to the rendezvous
+  std::string timeline;     ///< TNT_TIMELINE: file for a trace of all ranks; "": none
 
   // What GPI-2 itself reads; looked at here only to refuse contradictions.
   std::optional<int> gaspi_rank;       ///< GASPI_RANK

@@ -1,5 +1,6 @@
 #include "tnt/comm/transport/hierarchical/join.hpp"
 
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
 #include "tnt/comm/transport/rma/rma_transport.hpp"
+#include "tnt/comm/transport/rma/ucx/ucx_device.hpp"
 #include "tnt/comm/transport/shm/shm_transport.hpp"
 
 namespace tnt::comm {
@@ -26,7 +28,7 @@ void require_consistent(const Environment& environment) {
     throw UsageError(
         text("TNT_TRANSPORT='shm' connects the ranks of one host, but the job has"
              " ranks on several (TNT_NUM_NODES=",
-             environment.num_nodes, "). Use TNT_TRANSPORT=auto or gpi2."));
+             environment.num_nodes, "). Use TNT_TRANSPORT=auto, gpi2 or ucx."));
   }
   if (environment.local_rank > environment.rank) {
     throw UsageError(
@@ -52,11 +54,74 @@ std::unique_ptr<ShmTransport> join_host(const Environment& environment, const De
                                         environment.stall_report_s);
 }
 
-std::unique_ptr<Transport> join_all(GaspiLibrary library, const Environment& environment,
-                                    std::vector<RankAddress> addresses, const Deadline& deadline) {
-  auto gaspi = std::make_unique<GaspiProcess>(std::move(library), environment, std::move(addresses),
-                                              deadline);
-  return std::make_unique<RmaTransport>(std::move(gaspi), environment, deadline);
+BootstrapPlace bootstrap_place(const Environment& environment) {
+  const auto require = [](const char* name, bool is_set, const char* what) {
+    if (is_set) return;
+    throw UsageError(text("Environment variable ", name, " must be set for UCX: ", what));
+  };
+  require("TNT_RENDEZVOUS", !environment.rendezvous.empty(),
+          "host:port, where rank 0 listens for the others. All ranks need the same value.");
+  require("TNT_JOB_SECRET", !environment.job_secret.empty(),
+          "16 or more random characters, the same for all ranks and known to nobody else.");
+  const auto rendezvous = parse_host_and_port(environment.rendezvous);
+  if (!rendezvous) {
+    throw UsageError(
+        text("Environment variable TNT_RENDEZVOUS must be host:port, or"
+             " [address]:port for IPv6. Received: TNT_RENDEZVOUS='",
+             environment.rendezvous, "'."));
+  }
+  return {.rank = environment.rank,
+          .size = environment.size,
+          .rendezvous = *rendezvous,
+          .has_other_hosts = environment.num_nodes > 1,
+          .interface = environment.interface,
+          .job_id = environment.job_id,
+          .secret = environment.job_secret,
+          .stall_report_s = environment.stall_report_s};
+}
+
+/// Starts the network, after everything about it is known that can be known without the others.
+using StartNetwork = std::function<std::unique_ptr<RmaDevice>(const Deadline&)>;
+
+StartNetwork prepare_gpi2(GaspiLibrary library, const Environment& environment) {
+  std::vector<RankAddress> addresses = require_gaspi_environment(environment);
+  return [=](const Deadline& deadline) {
+    return std::make_unique<GaspiProcess>(library, environment, addresses, deadline);
+  };
+}
+
+StartNetwork prepare_ucx(const Environment& environment) {
+  const UcxLibrary library = open_ucx_library(environment.ucx_library);
+  const BootstrapPlace place = bootstrap_place(environment);
+  return [=](const Deadline& deadline) {
+    return std::make_unique<UcxDevice>(library, place, deadline);
+  };
+}
+
+// GPI-2 where it is found, else UCX.
+StartNetwork prepare_any(const Environment& environment) {
+  std::string why_no_gpi2;
+  try {
+    return prepare_gpi2(open_gaspi_library(environment.gpi2_library), environment);
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    why_no_gpi2 = error.what();
+  }
+  if (has_ucx_library(environment.ucx_library)) return prepare_ucx(environment);
+  throw Error(ErrorKind::comm,
+              text("The ranks are on several hosts, and neither UCX nor GPI-2 was found to connect"
+                   " them. The easiest remedy is `pip install \"tnt-comm[ucx]\"` on all hosts. "
+                   "(UCX: set TNT_UCX_LIBRARY if you have one elsewhere. GPI-2: ",
+                   why_no_gpi2, ")"));
+}
+
+StartNetwork prepare_network(const Environment& environment) {
+  if (environment.transport == "ucx") return prepare_ucx(environment);
+  if (environment.transport == "gpi2") {
+    return prepare_gpi2(open_gaspi_library(environment.gpi2_library), environment);
+  }
+  return prepare_any(environment);
 }
 
 }  // namespace
@@ -65,20 +130,18 @@ std::unique_ptr<Transport> join_job(const Environment& environment) {
   require_consistent(environment);
   const Deadline deadline(environment.timeout_s);
   const bool is_one_host = environment.num_nodes == 1;
-  if (is_one_host && environment.transport != "gpi2") {
+  const bool is_network_wanted = environment.transport == "gpi2" || environment.transport == "ucx";
+  if (is_one_host && !is_network_wanted) {
     if (environment.size == 1) return std::make_unique<SoloTransport>();
     return join_host(environment, deadline);
   }
   // First of all, since without it there is nothing to wait for.
-  GaspiLibrary library = open_gaspi_library(environment.gpi2_library);
-  std::vector<RankAddress> addresses = require_gaspi_environment(environment);
-  if (is_one_host) {
-    return join_all(std::move(library), environment, std::move(addresses), deadline);
-  }
-  // Shared memory before GPI-2, because it can say which rank of the host is missing.
-  auto host = join_host(environment, deadline);
-  return std::make_unique<ClusterTransport>(
-      std::move(host), join_all(std::move(library), environment, std::move(addresses), deadline));
+  const StartNetwork start_network = prepare_network(environment);
+  // Shared memory before the network, because it can say which rank of the host is missing.
+  auto host = is_one_host ? nullptr : join_host(environment, deadline);
+  auto all = std::make_unique<RmaTransport>(start_network(deadline), environment, deadline);
+  if (is_one_host) return all;
+  return std::make_unique<ClusterTransport>(std::move(host), std::move(all));
 }
 
 }  // namespace tnt::comm

@@ -1,0 +1,269 @@
+#include "tnt/comm/transport/rma/bootstrap/bootstrap.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "captured_stderr.hpp"
+#include "errors.hpp"
+#include "tnt/comm/base/text.hpp"
+
+namespace tnt::comm {
+namespace {
+
+using tests::CapturedStderr;
+using tests::error_of;
+
+constexpr double kTimeoutS = 60;
+
+// A port of this host that was free a moment ago.
+class FreePort {
+ public:
+  FreePort() : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    const int is_on = 1;
+    ::setsockopt(descriptor_, SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ::bind(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    number = own_address_of(descriptor_).port();
+    ::close(descriptor_);
+  }
+  int number;
+
+ private:
+  int descriptor_;
+};
+
+BootstrapPlace place_of(int rank, int size, int port) {
+  return {.rank = rank,
+          .size = size,
+          .rendezvous = {"127.0.0.1", port},
+          .interface = {},
+          .job_id = "bootstrap1",
+          .secret = "nobody else knows this",
+          .stall_report_s = 30};
+}
+
+using Body = std::function<void(Bootstrap&)>;
+
+// One rank per thread; the errors by rank.
+std::vector<std::optional<Error>> run(
+    int size, const Body& body,
+    const std::function<void(BootstrapPlace&)>& adjust = [](BootstrapPlace&) {},
+    double timeout_s = kTimeoutS) {
+  const FreePort port;
+  std::vector<std::optional<Error>> errors(static_cast<std::size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        BootstrapPlace place = place_of(rank, size, port.number);
+        adjust(place);
+        const auto bootstrap = start_bootstrap(place, Deadline(timeout_s));
+        body(*bootstrap);
+      } catch (...) {
+        errors[static_cast<std::size_t>(rank)] = Error::current();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+class Bootstraps : public ::testing::TestWithParam<int> {};
+
+TEST_P(Bootstraps, GiveTheRecordsOfAllToAllAgainAndAgain) {
+  const int size = GetParam();
+  std::atomic<int> next{0};
+  const auto errors = run(size, [&](Bootstrap& bootstrap) {
+    const std::string name = text("rank ", next.fetch_add(1), std::string(3, '\0'));
+    for (int round = 0; round < 3; ++round) {
+      const auto records = bootstrap.exchange(name + std::to_string(round));
+      ASSERT_EQ(records.size(), static_cast<std::size_t>(size));
+      EXPECT_NE(std::find(records.begin(), records.end(), name + std::to_string(round)),
+                records.end());
+    }
+    bootstrap.barrier();
+  });
+  for (const auto& error : errors) EXPECT_FALSE(error) << error->what();
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Bootstraps, ::testing::Values(1, 2, 3, 8, 200));
+
+TEST(Bootstrap, RecordsAreInTheOrderOfRanks) {
+  const FreePort port;
+  std::vector<std::thread> threads;
+  for (int rank = 2; rank >= 0; --rank) {
+    threads.emplace_back([&, rank] {
+      const auto bootstrap = start_bootstrap(place_of(rank, 3, port.number), Deadline(kTimeoutS));
+      EXPECT_EQ(bootstrap->exchange(text("of ", rank)),
+                (std::vector<std::string>{"of 0", "of 1", "of 2"}));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Bootstrap, NamesTheInterfaceThroughWhichOthersAreReached) {
+  const auto errors = run(2, [](Bootstrap& bootstrap) {
+    EXPECT_EQ(bootstrap.interface().name, "lo");
+    EXPECT_EQ(bootstrap.interface().address.host(), "127.0.0.1");
+    bootstrap.barrier();
+  });
+  for (const auto& error : errors) EXPECT_FALSE(error) << error->what();
+}
+
+TEST(Bootstrap, OfARankWithAnotherSecretIsRefusedAndLogged) {
+  const CapturedStderr messages;
+  const auto errors = run(
+      2, [](Bootstrap& bootstrap) { bootstrap.barrier(); },
+      [](BootstrapPlace& place) {
+        if (place.rank == 1) place.secret = "a guess of a stranger";
+      },
+      2);
+  ASSERT_TRUE(errors[0] && errors[1]);
+  EXPECT_NE(std::string(errors[1]->what()).find("TNT_JOB_SECRET"), std::string::npos);
+  EXPECT_EQ(errors[0]->kind(), ErrorKind::timeout);
+  EXPECT_NE(std::string(errors[0]->what()).find("rank 1"), std::string::npos) << errors[0]->what();
+  EXPECT_NE(messages.text().find("did not prove that it knows this job's secret"),
+            std::string::npos);
+}
+
+TEST(Bootstrap, OfAnotherJobWithTheSameSecretIsRefused) {
+  const auto errors = run(
+      2, [](Bootstrap& bootstrap) { bootstrap.barrier(); },
+      [](BootstrapPlace& place) {
+        if (place.rank == 1) place.job_id = "bootstrap2";
+      },
+      2);
+  ASSERT_TRUE(errors[1]);
+  EXPECT_NE(std::string(errors[1]->what()).find("was refused"), std::string::npos);
+}
+
+TEST(Bootstrap, ThatIsIncompleteAtTheDeadlineNamesTheMissingOnAllRanks) {
+  const auto errors = run(
+      3,
+      [](Bootstrap& bootstrap) {
+        bootstrap.barrier();
+      },
+      [](BootstrapPlace& place) {
+        if (place.rank == 2) throw Error(ErrorKind::comm, "rank 2 does not come");
+      },
+      1);
+  for (const int rank : {0, 1}) {
+    ASSERT_TRUE(errors[static_cast<std::size_t>(rank)]);
+    const std::string what = errors[static_cast<std::size_t>(rank)]->what();
+    EXPECT_EQ(errors[static_cast<std::size_t>(rank)]->kind(), ErrorKind::timeout) << what;
+  }
+  EXPECT_NE(std::string(errors[0]->what()).find("for rank 2,"), std::string::npos)
+      << errors[0]->what();
+}
+
+TEST(Bootstrap, OfARankThatEndsWhileOthersComeEndsAll) {
+  std::atomic<int> num_started{0};
+  const auto errors = run(3, [&](Bootstrap& bootstrap) {
+    if (num_started.fetch_add(1) == 1) throw Error(ErrorKind::comm, "this one ends");
+    bootstrap.barrier();
+  });
+  int num_told = 0;
+  for (const auto& error : errors) {
+    ASSERT_TRUE(error);
+    num_told += error->kind() == ErrorKind::peer_lost ? 1 : 0;
+  }
+  EXPECT_EQ(num_told, 2);
+}
+
+TEST(Bootstrap, OfTwoProcessesWithOneRankIsRefusedToTheSecond) {
+  const FreePort port;
+  std::thread first([&] {
+    const auto bootstrap = start_bootstrap(place_of(0, 2, port.number), Deadline(2));
+    error_of([&] {
+      bootstrap->barrier();
+      bootstrap->barrier();
+    });
+  });
+  const auto right = start_bootstrap(place_of(1, 2, port.number), Deadline(kTimeoutS));
+  right->barrier();
+  const Error error = error_of([&] {
+    start_bootstrap(place_of(1, 2, port.number), Deadline(kTimeoutS))->barrier();
+  });
+  EXPECT_NE(std::string(error.what()).find("comes twice"), std::string::npos) << error.what();
+  first.join();
+}
+
+// Somebody who connects and says nothing, or rubbish, or who has connected often.
+TEST(Bootstrap, IsNotHeldUpByStrangers) {
+  const FreePort port;
+  std::thread hub([&] {
+    const auto bootstrap = start_bootstrap(place_of(0, 2, port.number), Deadline(kTimeoutS));
+    EXPECT_EQ(bootstrap->exchange("0"), (std::vector<std::string>{"0", "1"}));
+  });
+  const auto address = resolve_host({"127.0.0.1", port.number});
+  std::vector<int> strangers;
+  while (strangers.size() < 300) {
+    const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::connect(descriptor, address->get(), address->num_bytes()) != 0) {
+      ::close(descriptor);
+      continue;
+    }
+    if (strangers.size() % 2 == 0) {
+      const std::string rubbish(500, 'x');
+      ::send(descriptor, rubbish.data(), rubbish.size(), MSG_NOSIGNAL);
+    }
+    strangers.push_back(descriptor);
+  }
+  const auto bootstrap = start_bootstrap(place_of(1, 2, port.number), Deadline(kTimeoutS));
+  EXPECT_EQ(bootstrap->exchange("1"), (std::vector<std::string>{"0", "1"}));
+  hub.join();
+  for (const int stranger : strangers) ::close(stranger);
+}
+
+TEST(Bootstrap, OfAJobOnSeveralHostsDoesNotListenWhereOnlyItsOwnHostReachesIt) {
+  BootstrapPlace place = place_of(0, 2, 20000);
+  place.has_other_hosts = true;
+  const Error error = error_of([&] { start_bootstrap(place, Deadline(1)); });
+  EXPECT_NE(std::string(error.what()).find("which other hosts cannot reach"), std::string::npos);
+}
+
+TEST(Bootstrap, OfARankWithoutRankZeroEndsAtTheDeadline) {
+  const FreePort port;
+  const Error error =
+      error_of([&] { start_bootstrap(place_of(1, 2, port.number), Deadline(0.3)); });
+  EXPECT_EQ(error.kind(), ErrorKind::timeout);
+  EXPECT_NE(std::string(error.what()).find("could not reach rank 0"), std::string::npos);
+}
+
+TEST(HostAndPort, AreReadInAllForms) {
+  const auto is = [](const char* value, const char* host, int port) {
+    const auto parsed = parse_host_and_port(value);
+    return parsed && parsed->host == host && parsed->port == port;
+  };
+  EXPECT_TRUE(is("host:1", "host", 1));
+  EXPECT_TRUE(is("10.0.0.1:65535", "10.0.0.1", 65535));
+  EXPECT_TRUE(is("[fe80::1]:80", "fe80::1", 80));
+  for (const char* wrong : {"", "host", ":1", "host:", "host:0", "host:65536", "fe80::1:80",
+                            "host:80x", "[]:80", "host:-1"}) {
+    EXPECT_FALSE(parse_host_and_port(wrong)) << wrong;
+  }
+}
+
+TEST(Interfaces, AreFoundByNameAddressAndNetwork) {
+  for (const char* wanted : {"lo", "127.0.0.1", "127.0.0.0/8"}) {
+    EXPECT_EQ(find_interface(wanted).name, "lo") << wanted;
+  }
+  const Error error = error_of([] { find_interface("192.0.2.0/24"); });
+  EXPECT_NE(std::string(error.what()).find("lo (127.0.0.1)"), std::string::npos) << error.what();
+}
+
+}  // namespace
+}  // namespace tnt::comm

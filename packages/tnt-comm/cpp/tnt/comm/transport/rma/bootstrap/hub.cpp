@@ -1,0 +1,307 @@
+#include "tnt/comm/transport/rma/bootstrap/hub.hpp"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <list>
+#include <optional>
+#include <utility>
+
+#include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/polling.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/transport/rma/bootstrap/handshake.hpp"
+#include "tnt/comm/transport/rma/bootstrap/signed_stream.hpp"
+
+namespace tnt::comm {
+namespace {
+
+constexpr std::size_t kMostRecordBytes = 64 * 1024;
+constexpr double kProofTimeS = 10;     // for a connection to prove that it is of the job
+constexpr double kLastWordsTimeS = 1;  // to tell why it fails
+
+SocketAddress address_to_listen(const BootstrapPlace& place) {
+  if (!place.interface.empty()) {
+    return find_interface(place.interface).address.with_port(place.rendezvous.port);
+  }
+  const auto address = resolve_host(place.rendezvous);
+  if (!address) {
+    throw Error(ErrorKind::comm, text("rank 0: the host of ", shown(place.rendezvous),
+                                      " is not known here. Use the address of this host that the"
+                                      " others reach."));
+  }
+  if (address->is_loopback() && place.has_other_hosts) {
+    throw Error(ErrorKind::comm,
+                text("rank 0: ", shown(place.rendezvous), " is ", address->host(),
+                     " on its own host, which other hosts cannot reach. Use the address of the"
+                     " network, or set TNT_INTERFACE, the network interface to listen on."));
+  }
+  return *address;
+}
+
+/// Rank 0, to which all others connect.
+class Hub final : public Bootstrap {
+ public:
+  Hub(BootstrapPlace place, const Deadline& deadline)
+      : place_(std::move(place)),
+        deadline_(deadline),
+        address_(address_to_listen(place_)),
+        listener_(open_socket(address_)),
+        ranks_(static_cast<std::size_t>(place_.size)) {
+    const int is_on = 1;
+    ::setsockopt(listener_.descriptor(), SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on);
+    const bool is_bound =
+        ::bind(listener_.descriptor(), address_.get(), address_.num_bytes()) == 0 &&
+        ::listen(listener_.descriptor(), SOMAXCONN) == 0;
+    if (!is_bound) throw Error(ErrorKind::comm, why_not_bound(errno));
+    const auto found = interface_with(address_);
+    interface_ = found ? *found : Interface{.name = "", .address = address_};
+  }
+
+  const Interface& interface() const override { return interface_; }
+
+  std::vector<std::string> exchange(const std::string& own_record) override {
+    records_.assign(static_cast<std::size_t>(place_.size), std::nullopt);
+    records_[0] = own_record;
+    try {
+      const Clock::time_point begin = Clock::now();
+      bool has_reported = false;
+      for (take_records(); !missing().empty(); take_records()) {
+        if (deadline_.is_over()) throw Error(ErrorKind::timeout, absence());
+        if (!has_reported && seconds_since(begin) > place_.stall_report_s) {
+          has_reported = true;
+          log_warning(
+              0, text("has waited ", place_.stall_report_s, " s for ", names_of_ranks(missing()),
+                      " to come to ", shown(place_.rendezvous), "."));
+        }
+        check_interrupt();
+        serve(kLookMs);
+      }
+      send_table();
+    } catch (...) {
+      tell_failure(Error::current());
+      throw;
+    }
+    std::vector<std::string> result;
+    for (auto& record : records_) result.push_back(std::move(*record));
+    return result;
+  }
+
+ private:
+  /// Somebody who has connected: a rank if its proof was right.
+  struct Guest {
+    Guest(Connection accepted)
+        : connection(std::move(accepted)),
+          stream(connection.descriptor(), SignedStream::End::hub),
+          number(random_bytes(kNumberBytes)),
+          address(peer_address_of(connection.descriptor()).host()) {
+      stream.send_raw(kMagic);
+      stream.send_raw(number);
+    }
+
+    Connection connection;
+    SignedStream stream;
+    std::string number;
+    std::string address;
+    Clock::time_point begin = Clock::now();
+    std::optional<int> rank;
+    bool is_open = true;
+  };
+
+  std::string why_not_bound(int error) const {
+    if (error == EADDRNOTAVAIL) {
+      return text("rank 0 is on a host without the address of ", shown(place_.rendezvous), " (",
+                  address_.host(), "). It must name the host of rank 0.");
+    }
+    return text("rank 0 cannot listen at ", shown(place_.rendezvous), ": ", std::strerror(error),
+                error == EADDRINUSE ? ". Does another job use this port?" : ".");
+  }
+
+  // Lets all connections go on, and waits up to `longest_ms` for one that can.
+  void serve(int longest_ms) {
+    std::vector<pollfd> descriptors{{listener_.descriptor(), POLLIN, 0}};
+    for (const Guest& guest : guests_) {
+      const short events = guest.stream.has_output() ? POLLIN | POLLOUT : POLLIN;
+      descriptors.push_back({guest.connection.descriptor(), events, 0});
+    }
+    ::poll(descriptors.data(), descriptors.size(), longest_ms);
+    std::size_t index = 1;
+    for (Guest& guest : guests_) {
+      const bool is_ready = descriptors[index++].revents != 0;
+      if (is_ready) guest.is_open = guest.stream.advance();
+      if (!guest.rank) greet(guest);
+    }
+    guests_.remove_if([](const Guest& guest) { return !guest.rank && !guest.is_open; });
+    accept_all();
+  }
+
+  void accept_all() {
+    while (true) {
+      Connection accepted(
+          ::accept4(listener_.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (accepted.descriptor() < 0) return;
+      send_at_once(accepted.descriptor());
+      if (num_strangers() >= kMostStrangers) drop_oldest_stranger();
+      guests_.emplace_back(std::move(accepted));
+      guests_.back().stream.advance();
+    }
+  }
+
+  std::size_t num_strangers() const {
+    return static_cast<std::size_t>(std::count_if(guests_.begin(), guests_.end(),
+                                                  [](const Guest& guest) { return !guest.rank; }));
+  }
+
+  void drop_oldest_stranger() {
+    guests_.erase(std::find_if(guests_.begin(), guests_.end(),
+                               [](const Guest& guest) { return !guest.rank; }));
+  }
+
+  // Looks at the proof of somebody who has connected, when it is there.
+  void greet(Guest& guest) {
+    const auto bytes =
+        guest.stream.take_raw(kMagic.size() + kNumberBytes + kRankLetters + kProofBytes);
+    if (!bytes) {
+      if (seconds_since(guest.begin) > kProofTimeS) refuse(guest);
+      return;
+    }
+    std::string_view rest(*bytes);
+    const auto next = [&](std::size_t count) {
+      const std::string_view result = rest.substr(0, count);
+      rest.remove_prefix(count);
+      return result;
+    };
+    const std::string_view magic = next(kMagic.size());
+    const std::string numbers = guest.number + std::string(next(kNumberBytes));
+    const std::string_view rank = next(kRankLetters);
+    if (magic != kMagic || !are_equal(proof_of(place_, "member", numbers, rank), rest)) {
+      refuse(guest);
+      return;
+    }
+    admit(guest, std::stoi(std::string(rank)), numbers);
+  }
+
+  void admit(Guest& guest, int rank, const std::string& numbers) {
+    guest.stream.send_raw(bytes_of(proof_of(place_, "hub", numbers, in_letters(rank))));
+    guest.stream.set_key(key_of(place_, numbers));
+    if (rank < 1 || rank >= place_.size || ranks_[static_cast<std::size_t>(rank)] != nullptr) {
+      guest.stream.send(failure_message(
+          Error(ErrorKind::usage,
+                text("rank ", rank, " (", guest.address, ") comes twice to ",
+                     shown(place_.rendezvous), ". Each process needs a TNT_RANK of its own."))));
+      guest.stream.advance();
+      guest.is_open = false;
+      return;
+    }
+    guest.rank = rank;
+    ranks_[static_cast<std::size_t>(rank)] = &guest;
+    guest.stream.advance();
+  }
+
+  void refuse(Guest& guest) {
+    guest.is_open = false;
+    if (num_refused_++ >= kMostReports) return;
+    log_warning(0, text("a connection from ", guest.address, " to ", shown(place_.rendezvous),
+                        " did not prove that it knows this job's secret, and was refused."));
+  }
+
+  void take_records() {
+    for (int rank = 1; rank < place_.size; ++rank) {
+      Guest* guest = ranks_[static_cast<std::size_t>(rank)];
+      std::optional<std::string>& record = records_[static_cast<std::size_t>(rank)];
+      if (guest == nullptr) continue;
+      if (!record) {
+        if (const auto message = guest->stream.take(kMostRecordBytes)) record = message->substr(1);
+      }
+      if (!guest->is_open) throw_lost(*guest);
+    }
+  }
+
+  [[noreturn]] void throw_lost(const Guest& guest) const {
+    throw Error(ErrorKind::peer_lost,
+                text("rank 0 has lost rank ", *guest.rank, " (", guest.address,
+                     ") while the job started. See the output of that rank."));
+  }
+
+  void send_table() {
+    const std::string table = table_of(records_);
+    const Digest digest = sha256(table);
+    for (int rank = 1; rank < place_.size; ++rank) {
+      ranks_[static_cast<std::size_t>(rank)]->stream.send(table, bytes_of(digest));
+    }
+    const auto is_unsent = [](const Guest* guest) {
+      return guest != nullptr && guest->stream.has_output();
+    };
+    for (Guest* guest : ranks_) {
+      if (guest != nullptr) guest->is_open = guest->stream.advance() || guest->is_open;
+    }
+    while (std::any_of(ranks_.begin(), ranks_.end(), is_unsent)) {
+      for (const Guest* guest : ranks_) {
+        if (guest != nullptr && !guest->is_open && is_unsent(guest)) throw_lost(*guest);
+      }
+      if (deadline_.is_over()) throw Error(ErrorKind::timeout, absence());
+      check_interrupt();
+      serve(kLookMs);
+    }
+  }
+
+  std::vector<int> missing() const {
+    std::vector<int> result;
+    for (int rank = 0; rank < place_.size; ++rank) {
+      if (!records_[static_cast<std::size_t>(rank)]) result.push_back(rank);
+    }
+    return result;
+  }
+
+  std::string absence() const {
+    return text("rank 0 waited ", deadline_.timeout_s(), " s at ", shown(place_.rendezvous),
+                " for ", names_of_ranks(missing()),
+                ", which did not come. Have all ranks been started, with this TNT_RENDEZVOUS, and"
+                " can their hosts reach it?");
+  }
+
+  // So that all ranks end with the reason.
+  void tell_failure(const Error& error) noexcept {
+    try {
+      for (Guest* guest : ranks_) {
+        if (guest != nullptr) guest->stream.send(failure_message(error));
+      }
+      const Deadline deadline(kLastWordsTimeS);
+      const auto is_unsent = [](const Guest* guest) {
+        return guest != nullptr && guest->is_open && guest->stream.has_output();
+      };
+      do {
+        for (Guest* guest : ranks_) {
+          if (guest != nullptr && guest->is_open) guest->is_open = guest->stream.advance();
+        }
+      } while (std::any_of(ranks_.begin(), ranks_.end(), is_unsent) && !deadline.is_over());
+    } catch (...) {
+      return;  // the others find the connection closed
+    }
+  }
+
+  static constexpr std::size_t kMostStrangers = 256;
+  static constexpr int kMostReports = 5;
+
+  BootstrapPlace place_;
+  Deadline deadline_;
+  SocketAddress address_;
+  Connection listener_;
+  Interface interface_;
+  std::list<Guest> guests_;
+  std::vector<Guest*> ranks_;  // of guests_; null for those that have not come
+  std::vector<std::optional<std::string>> records_;
+  int num_refused_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Bootstrap> listen_as_hub(BootstrapPlace place, const Deadline& deadline) {
+  return std::make_unique<Hub>(std::move(place), deadline);
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <optional>
+#include <string>
+
+namespace tnt::comm {
+
+/// An address of IPv4 or IPv6, with a port.
+class SocketAddress {
+ public:
+  SocketAddress() = default;
+  SocketAddress(const sockaddr* address, socklen_t num_bytes);
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
+  socklen_t num_bytes() const { return num_bytes_; }
+  int family() const { return storage_.ss_family; }
+  bool is_loopback() const;
+
+  /// Without the port, such as "10.0.0.1" or "fe80::1".
+  std::string host() const;
+  int port() const;
+  SocketAddress with_port(int port) const;
+
+  bool is_same_host(const SocketAddress& other) const { return host() == other.host(); }
+
+ private:
+  sockaddr_storage storage_{};
+  socklen_t num_bytes_ = 0;
+};
+
+/// Of this end of a connection, or of the other one.
+SocketAddress own_address_of(int descriptor);
+SocketAddress peer_address_of(int descriptor);
+
+/// "host:port", "[IPv6]:port".
+struct HostAndPort {
+  std::string host;
+  int port = 0;
+};
+std::optional<HostAndPort> parse_host_and_port(const std::string& value);
+
+/// The first address of a host; nothing if its name is not known (now).
+std::optional<SocketAddress> resolve_host(const HostAndPort& wanted);
+
+/// A network interface of this host.
+struct Interface {
+  std::string name;
+  SocketAddress address;
+};
+
+/// The interface that a user means: by its name, an address, or a network such as 10.0.0.0/8.
+/// CommError that shows all if there is none.
+Interface find_interface(const std::string& wanted);
+
+/// The interface that has an address; nothing if none has.
+std::optional<Interface> interface_with(const SocketAddress& address);
+
+}  // namespace tnt::comm

@@ -1,0 +1,158 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace tnt::comm::ucx {
+
+// What is used of UCX' interface (ucp/api/ucp.h), in declarations of our own, so that nothing of
+// UCX is needed to build this library. The structures only grow at their end from version to
+// version, and say by masks which of their fields are set. A test compares all of this with the
+// headers of UCX.
+
+using Status = std::int8_t;
+inline constexpr Status kOk = 0;
+inline constexpr Status kInProgress = 1;
+inline constexpr Status kBusy = -15;
+inline constexpr Status kLastError = -100;
+
+using Context = struct ContextTag*;
+using Worker = struct WorkerTag*;
+using Endpoint = struct EndpointTag*;
+using Address = struct AddressTag;
+using Config = struct ConfigTag;
+
+/// Whether what a non-blocking call returns is an error, and not a request or null.
+inline bool is_error(const void* returned) {
+  return reinterpret_cast<std::uintptr_t>(returned) >=
+         static_cast<std::uintptr_t>(static_cast<std::intptr_t>(kLastError));
+}
+
+/// The error that a non-blocking call has returned.
+inline Status error_of(const void* returned) {
+  return static_cast<Status>(reinterpret_cast<std::intptr_t>(returned));
+}
+
+/// ucp_params_t
+struct ContextParameters {
+  static constexpr std::uint64_t kHasFeatures = 1U << 0;
+  static constexpr std::uint64_t kHasNumEndpoints = 1U << 6;
+  static constexpr std::uint64_t kWakeup = 1U << 4;
+  static constexpr std::uint64_t kActiveMessages = 1U << 6;
+
+  std::uint64_t mask;
+  std::uint64_t features;
+  std::size_t request_size;
+  void (*request_init)(void*);
+  void (*request_cleanup)(void*);
+  std::uint64_t tag_sender_mask;
+  int shares_workers;
+  std::size_t num_endpoints;
+  std::array<std::size_t, 16> later;
+};
+
+/// ucp_worker_params_t
+struct WorkerParameters {
+  static constexpr std::uint64_t kHasThreadMode = 1U << 0;
+  static constexpr std::uint64_t kHasEvents = 1U << 2;
+  static constexpr int kSerialized = 1;
+  static constexpr unsigned kOnReceive = 1U << 2;
+  static constexpr unsigned kOnSend = 1U << 3;
+
+  std::uint64_t mask;
+  int thread_mode;
+  std::array<unsigned long, 16> cores;
+  unsigned events;
+  std::array<std::size_t, 16> later;
+};
+
+using ErrorHandler = void (*)(void* argument, Endpoint endpoint, Status status);
+
+/// ucp_ep_params_t
+struct EndpointParameters {
+  static constexpr std::uint64_t kHasAddress = 1U << 0;
+  static constexpr std::uint64_t kHasErrorMode = 1U << 1;
+  static constexpr std::uint64_t kHasErrorHandler = 1U << 2;
+  static constexpr int kErrorsOfPeer = 1;
+
+  std::uint64_t mask;
+  const Address* address;
+  int error_mode;
+  ErrorHandler on_error;
+  void* on_error_argument;
+  std::array<std::size_t, 16> later;
+};
+
+/// ucp_am_recv_param_t
+struct ReceiveParameters {
+  static constexpr std::uint64_t kIsRendezvous = 1U << 17;
+
+  std::uint64_t attributes;
+  Endpoint reply_endpoint;
+};
+
+using ReceiveHandler = Status (*)(void* argument, const void* header, std::size_t header_bytes,
+                                  void* data, std::size_t num_bytes,
+                                  const ReceiveParameters* parameters);
+
+/// ucp_am_handler_param_t
+struct HandlerParameters {
+  static constexpr std::uint64_t kHasId = 1U << 0;
+  static constexpr std::uint64_t kHasFlags = 1U << 1;
+  static constexpr std::uint64_t kHasFunction = 1U << 2;
+  static constexpr std::uint64_t kHasArgument = 1U << 3;
+  static constexpr std::uint32_t kWholeMessages = 1U << 0;
+
+  std::uint64_t mask;
+  unsigned id;
+  std::uint32_t flags;
+  ReceiveHandler function;
+  void* argument;
+};
+
+using SentHandler = void (*)(void* request, Status status, void* user_data);
+
+/// ucp_request_param_t
+struct RequestParameters {
+  static constexpr std::uint32_t kHasCallback = 1U << 1;
+  static constexpr std::uint32_t kHasUserData = 1U << 2;
+  static constexpr std::uint32_t kHasFlags = 1U << 4;
+  static constexpr std::uint32_t kEager = 1U << 1;       ///< of an active message
+  static constexpr std::uint32_t kForceClose = 1U << 0;  ///< of an endpoint
+
+  std::uint32_t mask;
+  std::uint32_t flags;
+  void* request;
+  SentHandler on_sent;
+  std::uint64_t datatype;
+  void* user_data;
+  std::array<std::size_t, 16> later;
+};
+
+/// The functions, with UCX' names without `ucp_`.
+struct Functions {
+  void (*get_version)(unsigned* major, unsigned* minor, unsigned* release);
+  Status (*config_read)(const char* prefix, const char* file, Config** config);
+  Status (*config_modify)(Config* config, const char* name, const char* value);
+  void (*config_release)(Config* config);
+  Status (*init_version)(unsigned major, unsigned minor, const ContextParameters* parameters,
+                         const Config* config, Context* context);
+  Status (*worker_create)(Context context, const WorkerParameters* parameters, Worker* worker);
+  Status (*worker_get_address)(Worker worker, Address** address, std::size_t* num_bytes);
+  void (*worker_release_address)(Worker worker, Address* address);
+  Status (*worker_get_efd)(Worker worker, int* descriptor);
+  Status (*worker_arm)(Worker worker);
+  unsigned (*worker_progress)(Worker worker);
+  Status (*worker_set_am_recv_handler)(Worker worker, const HandlerParameters* parameters);
+  Status (*ep_create)(Worker worker, const EndpointParameters* parameters, Endpoint* endpoint);
+  void (*worker_destroy)(Worker worker);
+  void (*cleanup)(Context context);
+  void* (*ep_close_nbx)(Endpoint endpoint, const RequestParameters* parameters);
+  void* (*am_send_nbx)(Endpoint endpoint, unsigned id, const void* header, std::size_t header_bytes,
+                       const void* data, std::size_t num_bytes,
+                       const RequestParameters* parameters);
+  void (*request_free)(void* request);
+};
+
+}  // namespace tnt::comm::ucx

@@ -1,0 +1,330 @@
+#include "tnt/comm/transport/rma/ucx/ucx_device.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/polling.hpp"
+#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/thread.hpp"
+#include "tnt/comm/transport/rma/host_watch.hpp"
+
+namespace tnt::comm {
+namespace {
+
+constexpr int kWaitMs = 100;
+constexpr auto kGreetingInterval = std::chrono::microseconds(200);
+constexpr std::int64_t kProgressIntervalNs = 2'000;
+constexpr std::size_t kAlignment = 64;
+
+// What a rank tells the others: version, host and address, with lengths of the first two.
+std::string record_of(const std::string& version, const std::string& host,
+                      const std::string& address) {
+  return text(version, '\n', host, '\n') + address;
+}
+
+struct RecordOfRank {
+  std::string version, host, address;
+};
+
+RecordOfRank read_record(const std::string& record) {
+  const std::size_t first = record.find('\n');
+  const std::size_t second = record.find('\n', first + 1);
+  return {record.substr(0, first), record.substr(first + 1, second - first - 1),
+          record.substr(second + 1)};
+}
+
+// Versions whose active messages are alike: of 1.13 and 1.22 they are not.
+std::string family_of(const std::string& version) {
+  return version.substr(0, version.rfind('.'));
+}
+
+}  // namespace
+
+struct UcxDevice::Memory {
+  explicit Memory(std::size_t wanted)
+      : num_bytes((wanted + kAlignment - 1) / kAlignment * kAlignment),
+        data(static_cast<std::byte*>(std::aligned_alloc(kAlignment, num_bytes))),
+        notifications(static_cast<std::atomic<std::uint32_t>*>(
+            std::calloc(kNumNotifications, sizeof(std::atomic<std::uint32_t>)))) {
+    if (data == nullptr || notifications == nullptr) {
+      std::free(data);
+      std::free(notifications);
+      throw std::bad_alloc();
+    }
+    std::memset(data, 0, num_bytes);
+  }
+  ~Memory() {
+    std::free(data);
+    std::free(notifications);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  std::size_t num_bytes;
+  std::byte* data;
+  std::atomic<std::uint32_t>* notifications;  // zeroed pages, used as they are touched
+};
+
+UcxDevice::UcxDevice(UcxLibrary library, BootstrapPlace place, const Deadline& deadline)
+    : rank_(place.rank),
+      size_(place.size),
+      bootstrap_(start_bootstrap(std::move(place), deadline)),
+      worker_(std::make_unique<UcxWorker>(std::move(library), rank_, size_,
+                                          bootstrap_->interface().name)),
+      incoming_(static_cast<std::size_t>(size_)),
+      outgoing_(static_cast<std::size_t>(size_)) {
+  static_assert(std::is_trivially_copyable_v<Header> && sizeof(Header) == 32);
+  worker_->set_handlers(
+      [this](std::string_view header, std::string_view data) { take(header, data); },
+      [this](int rank) {
+        const std::lock_guard lock(failed_mutex_);
+        failed_.push_back(rank);
+        has_new_failure_.store(true);
+      });
+  const std::string own = record_of(worker_->library().version,
+                                    bootstrap_->interface().address.host(), worker_->address());
+  connect_all(bootstrap_->exchange(own));
+  greet_all(deadline);
+  thread_ = start_without_signals("tnt-comm-ucx", [this] { look_after_worker(); });
+}
+
+UcxDevice::~UcxDevice() {
+  is_stopping_.store(true);
+  if (thread_.joinable()) thread_.join();
+  worker_.reset();
+  for (auto& segment : segments_) delete segment.load();
+}
+
+void UcxDevice::connect_all(const std::vector<std::string>& records) {
+  const std::string own = worker_->library().version;
+  for (int rank = 0; rank < size_; ++rank) {
+    const RecordOfRank record = read_record(records[static_cast<std::size_t>(rank)]);
+    if (family_of(record.version) != family_of(own)) {
+      throw Error(ErrorKind::usage,
+                  text("rank ", rank_, " has UCX ", own, " ('", worker_->library().path,
+                       "'), but rank ", rank, " (host ", record.host, ") has UCX ", record.version,
+                       ", and these do not understand each other. Install one version everywhere,"
+                       " or set TNT_UCX_LIBRARY."));
+    }
+    hosts_.push_back(record.host);
+    if (rank != rank_) worker_->connect(rank, record.address);
+  }
+}
+
+// So that all connections are there, in both directions, before anything needs them.
+void UcxDevice::greet_all(const Deadline& deadline) {
+  Header greeting;
+  greeting.sender = static_cast<std::uint32_t>(rank_);
+  for (int distance = 1; distance < size_; ++distance) {
+    post((rank_ + distance) % size_, greeting, {}, 0);
+  }
+  for (std::string missing = missing_greetings(); !missing.empty(); missing = missing_greetings()) {
+    if (deadline.is_over() || !failed_ranks().empty()) {
+      const bool is_late = deadline.is_over();
+      throw Error(is_late ? ErrorKind::timeout : ErrorKind::peer_lost,
+                  text("rank ", rank_, " could not be connected with ", missing, " by ", name(),
+                       is_late ? text(" within ", deadline.timeout_s(), " s")
+                               : std::string(": a connection was refused or has ended"),
+                       ". Are all hosts on one network, and is it the right one (TNT_INTERFACE)?"));
+    }
+    check_interrupt();
+    if (!worker_->progress()) std::this_thread::sleep_for(kGreetingInterval);
+  }
+}
+
+std::string UcxDevice::missing_greetings() {
+  const std::lock_guard lock(incoming_mutex_);
+  std::vector<int> missing;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_ && !incoming_[static_cast<std::size_t>(rank)].has_greeted) {
+      missing.push_back(rank);
+    }
+  }
+  if (missing.empty()) return {};
+  return names_of_ranks(missing, [&](int rank) {
+    return text(rank, " (host ", hosts_[static_cast<std::size_t>(rank)], ")");
+  });
+}
+
+std::byte* UcxDevice::allocate(SegmentId segment, std::size_t num_bytes) {
+  try {
+    auto memory = std::make_unique<Memory>(num_bytes);
+    std::byte* data = memory->data;
+    segments_[segment].store(memory.release(), std::memory_order_release);
+    return data;
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::comm,
+                text("rank ", rank_, ": no memory for a segment of ", num_bytes, " bytes."));
+  }
+}
+
+void UcxDevice::release(SegmentId segment) {
+  const std::lock_guard lock(incoming_mutex_);
+  delete segments_[segment].exchange(nullptr);
+}
+
+void UcxDevice::introduce_to_all(SegmentId /*segment*/) {
+  bootstrap_->barrier();  // from now on all have it
+  bootstrap_.reset();
+}
+
+void UcxDevice::write(const RmaWrite& request, int queue) {
+  const Memory& memory = *segments_[request.from_segment].load(std::memory_order_acquire);
+  Header header;
+  header.kind = Kind::piece;
+  header.segment = request.to_segment;
+  header.sender = static_cast<std::uint32_t>(rank_);
+  for (std::size_t done = 0; done < request.num_bytes;) {
+    const std::size_t count = std::min(request.num_bytes - done, UcxWorker::kMostBytes);
+    header.place = request.to + done;
+    {
+      const std::lock_guard lock(outgoing_mutex_);
+      Outgoing& outgoing = outgoing_[static_cast<std::size_t>(request.rank)];
+      header.number = outgoing.num_notifications;
+      ++outgoing.num_pieces;
+    }
+    const auto* data = reinterpret_cast<const char*>(memory.data + request.from + done);
+    post(request.rank, header, {data, count}, queue);
+    done += count;
+  }
+}
+
+void UcxDevice::notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
+                       int queue) {
+  Header header;
+  header.kind = Kind::notification;
+  header.segment = to_segment;
+  header.sender = static_cast<std::uint32_t>(rank_);
+  header.place = slot;
+  header.value = value;
+  {
+    const std::lock_guard lock(outgoing_mutex_);
+    Outgoing& outgoing = outgoing_[static_cast<std::size_t>(rank)];
+    header.number = outgoing.num_notifications++;
+    header.num_pieces = std::exchange(outgoing.num_pieces, 0);
+  }
+  post(rank, header, {}, queue);
+}
+
+void UcxDevice::post(int rank, const Header& header, std::string_view data, int queue) {
+  auto* posted = new Posted{this, queue, header};
+  num_queued_[static_cast<std::size_t>(queue)].fetch_add(1);
+  UcxWorker::Message message;
+  message.header = {reinterpret_cast<const char*>(&posted->header), sizeof(Header)};
+  message.data = data;
+  message.user_data = posted;
+  message.on_sent = [](void* request, ucx::Status /*status*/, void* user_data) {
+    const std::unique_ptr<Posted> sent(static_cast<Posted*>(user_data));
+    sent->device->num_queued_[static_cast<std::size_t>(sent->queue)].fetch_sub(1);
+    if (request != nullptr) sent->device->worker_->library().functions.request_free(request);
+  };
+  worker_->send(rank, message);
+}
+
+void UcxDevice::take(std::string_view header_bytes, std::string_view data) {
+  Header header;
+  if (header_bytes.size() != sizeof header) return;
+  std::memcpy(&header, header_bytes.data(), sizeof header);
+  if (header.sender >= static_cast<std::uint32_t>(size_)) return;
+  const std::lock_guard lock(incoming_mutex_);
+  Incoming& incoming = incoming_[header.sender];
+  switch (header.kind) {
+    case Kind::greeting:
+      incoming.has_greeted = true;
+      break;
+    case Kind::piece:
+      put_down(header, data);
+      ++incoming.num_pieces[header.number];
+      break;
+    case Kind::notification:
+      incoming.held.emplace(header.number, header);
+      break;
+  }
+  deliver(incoming);
+}
+
+// A segment that is not there any more is one that its members have given up.
+void UcxDevice::put_down(const Header& header, std::string_view data) {
+  if (header.segment >= segments_.size()) return;
+  const Memory* memory = segments_[header.segment].load(std::memory_order_acquire);
+  if (memory == nullptr || header.place > memory->num_bytes ||
+      data.size() > memory->num_bytes - header.place) {
+    return;
+  }
+  std::memcpy(memory->data + header.place, data.data(), data.size());
+}
+
+// The notifications that are next, as far as all that was sent before them is there.
+void UcxDevice::deliver(Incoming& incoming) {
+  for (auto next = incoming.held.begin(); next != incoming.held.end();
+       next = incoming.held.erase(next)) {
+    const Header& header = next->second;
+    if (header.number != incoming.num_delivered) return;
+    const auto pieces = incoming.num_pieces.find(header.number);
+    const std::uint32_t num_pieces = pieces == incoming.num_pieces.end() ? 0 : pieces->second;
+    if (num_pieces != header.num_pieces) return;
+    if (pieces != incoming.num_pieces.end()) incoming.num_pieces.erase(pieces);
+    ++incoming.num_delivered;
+    if (header.segment >= segments_.size() || header.place >= kNumNotifications) continue;
+    const Memory* memory = segments_[header.segment].load(std::memory_order_acquire);
+    if (memory == nullptr) continue;
+    memory->notifications[header.place].store(header.value, std::memory_order_release);
+  }
+}
+
+std::uint32_t UcxDevice::take_notification(SegmentId segment, std::size_t slot) {
+  std::atomic<std::uint32_t>& word =
+      segments_[segment].load(std::memory_order_acquire)->notifications[slot];
+  if (word.load(std::memory_order_relaxed) == 0) {
+    // Whoever waits for it looks for it here; the thread of this object may be asleep.
+    const std::int64_t now = now_ns();
+    std::int64_t next = next_progress_ns_.load(std::memory_order_relaxed);
+    if (now < next || !next_progress_ns_.compare_exchange_strong(next, now + kProgressIntervalNs)) {
+      return 0;
+    }
+    worker_->try_progress();
+    if (word.load(std::memory_order_relaxed) == 0) return 0;
+  }
+  return word.exchange(0, std::memory_order_acquire);
+}
+
+std::size_t UcxDevice::num_queued(int queue) const {
+  return num_queued_[static_cast<std::size_t>(queue)].load();
+}
+
+QueueState UcxDevice::drain(int queue) {
+  worker_->try_progress();
+  // The queues stay usable: which rank has failed is known, and no other one is concerned.
+  if (queue == 0 && has_new_failure_.exchange(false)) return QueueState::failed;
+  return num_queued(queue) == 0 ? QueueState::idle : QueueState::busy;
+}
+
+std::vector<int> UcxDevice::failed_ranks() const {
+  const std::lock_guard lock(failed_mutex_);
+  return failed_;
+}
+
+std::unique_ptr<HostProbe> UcxDevice::probe_of_host(int rank) const {
+  const std::string& host = hosts_[static_cast<std::size_t>(rank)];
+  constexpr int kUnusedPort = 1;
+  const auto address = look_up(host, kUnusedPort);
+  if (!address) return nullptr;
+  return std::make_unique<TcpHostProbe>(host, *address);
+}
+
+void UcxDevice::look_after_worker() {
+  while (!is_stopping_.load()) {
+    if (worker_->progress() || !worker_->arm()) continue;
+    pollfd event{worker_->descriptor(), POLLIN, 0};
+    ::poll(&event, 1, kWaitMs);
+  }
+}
+
+}  // namespace tnt::comm
