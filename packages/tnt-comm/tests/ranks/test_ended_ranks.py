@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from engines import GPI2
 from gpi2_found import needs_gpi2
-from gpi2_placements import GPI2
 
 import tnt_comm
 from tnt_comm import FusionPlan, GradientReducer, PeerLostError, TensorSpec

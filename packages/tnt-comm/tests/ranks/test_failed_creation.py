@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import GPI2
 from gpi2_found import needs_gpi2
-from gpi2_placements import GPI2
 
 import tnt_comm
 from tnt_comm import CommError, FusionPlan, GradientReducer, Group, TensorSpec

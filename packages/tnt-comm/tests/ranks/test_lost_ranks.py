@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from engines import FAREWELL_S, GPI2
 from gpi2_found import needs_gpi2
-from gpi2_placements import FAREWELL_S, GPI2
 from test_failures import LOST
 
 import tnt_comm

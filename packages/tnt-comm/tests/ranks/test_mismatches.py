@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from engines import GPI2
 from gpi2_found import needs_gpi2
-from gpi2_placements import GPI2
 
 import tnt_comm
 from tnt_comm import FusionPlan, Gatherer, GradientReducer, Group, MismatchError, TensorSpec

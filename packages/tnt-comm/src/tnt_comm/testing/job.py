@@ -13,7 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tnt_comm.testing.placement import GaspiVariables, Host, Placement
+from tnt_comm.testing.placement import (
+    GaspiVariables,
+    Host,
+    Placement,
+    rendezvous_variables,
+)
 from tnt_comm.testing.preloaded import Preloaded
 from tnt_comm.testing.process import RankProcess
 from tnt_comm.testing.report import Outcome, RankReport
@@ -35,13 +40,13 @@ class Job:
         transport = {**os.environ, **(env or {})}.get("TNT_TRANSPORT")
         if transport == "gpi2" or len(placement.hosts) > 1:
             self._gaspi = GaspiVariables(placement)
-        job_id = secrets.token_hex(8)
+        job_id, rendezvous = secrets.token_hex(8), rendezvous_variables(placement)
         try:
             for rank in range(placement.size):
                 variables = placement.variables(rank, job_id)
                 if self._gaspi is not None:
                     variables.update(self._gaspi.of_rank(rank))
-                environment = {**os.environ, **variables, **(env or {})}
+                environment = {**os.environ, **rendezvous, **variables, **(env or {})}
                 prefix = placement.host_of(rank).prefix
                 self._ranks.append(RankProcess(rank, environment, prefix, preloaded))
         except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,6 +91,15 @@ class GaspiVariables:
     def close(self) -> None:
         """Remove the file. Local, idempotent."""
         self._file.close()
+
+
+def rendezvous_variables(placement: Placement) -> dict[str, str]:
+    """Return the variables by which the ranks of a new job find each other over UCX. Local."""
+    port = random.SystemRandom().randrange(FIRST_PORT, LAST_PORT)
+    return {
+        "TNT_RENDEZVOUS": f"{placement.hosts[0].address}:{port}",
+        "TNT_JOB_SECRET": secrets.token_hex(16),
+    }
 
 
 def places_of(size: int, hosts: Sequence[Host] | None) -> Sequence[Host]:

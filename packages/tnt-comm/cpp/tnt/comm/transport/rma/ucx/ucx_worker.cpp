@@ -1,6 +1,7 @@
 #include "tnt/comm/transport/rma/ucx/ucx_worker.hpp"
 
-#include <array>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -21,6 +22,11 @@ void set(const ucx::Functions& functions, ucx::Config* config, const char* name,
          const std::string& value) {
   if (std::getenv(text("UCX_", name).c_str()) != nullptr) return;
   functions.config_modify(config, name, value.c_str());  // unknown ones are no matter
+}
+
+// UCX does not use bridges of virtual machines and containers, unless it is told to.
+bool is_bridge(const std::string& device) {
+  return !device.empty() && ::access(text("/sys/class/net/", device, "/bridge").c_str(), F_OK) == 0;
 }
 
 }  // namespace
@@ -49,7 +55,9 @@ void UcxWorker::open(const std::string& device, int size) {
   set(functions_, read, "TLS", "tcp");
   // One with the same address on all hosts, as of containers, would be chosen otherwise.
   if (!device.empty()) set(functions_, read, "NET_DEVICES", device);
-  set(functions_, read, "TCP_CONN_NB", "y");  // else connecting to a rank blocks all others
+  const bool is_old = library_.version.starts_with("1.13.");  // and warns of what it does not know
+  if (!is_old) set(functions_, read, "TCP_CONN_NB", "y");  // else connecting to one blocks all
+  if (!is_old && is_bridge(device)) set(functions_, read, "TCP_BRIDGE_ENABLE", "y");
   set(functions_, read, "MAX_EAGER_RAILS", "1");
 
   ucx::ContextParameters context{};

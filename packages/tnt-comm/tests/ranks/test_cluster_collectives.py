@@ -1,4 +1,4 @@
-"""All collectives over GPI-2: the bits of the tree, on one host and on several."""
+"""All collectives over GPI-2 and UCX: the bits of the tree, on one host and on several."""
 
 from collections.abc import Iterator
 
@@ -7,13 +7,12 @@ import test_allreduce
 import test_collectives
 import test_gatherer
 import test_gradient_reducer
-from gpi2_found import needs_gpi2
-from gpi2_placements import GPI2, PLACEMENTS, hosts_of
+from engines import ENGINES, PLACEMENTS, hosts_of, variables_for
 
 import tnt_comm
 from tnt_comm.testing import RankPool
 
-pytestmark = [needs_gpi2, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 CHECKS = {
     "allreduce, all dtypes": (test_allreduce.check_every_dtype_and_operation, ()),
@@ -45,11 +44,17 @@ def identity() -> tuple[int, ...]:
     )
 
 
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> dict[str, str]:
+    return dict(request.param)
+
+
 @pytest.fixture(scope="module", params=list(PLACEMENTS))
-def pool(request: pytest.FixtureRequest) -> Iterator[RankPool]:
+def pool(request: pytest.FixtureRequest, engine: dict[str, str]) -> Iterator[RankPool]:
     with hosts_of(request.param) as hosts:
         size = sum(host.num_ranks for host in hosts)
-        with RankPool(size, env=GPI2, timeout_s=120, hosts=hosts) as started:
+        env = variables_for(request.param, engine)
+        with RankPool(size, env=env, timeout_s=120, hosts=hosts) as started:
             yield started
 
 

@@ -1,4 +1,4 @@
-"""Jobs over GPI-2 in every shape that one machine allows."""
+"""The engines between hosts, and jobs over them in every shape that one machine allows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import network_namespaces
 import pytest
+from gpi2_found import needs_gpi2
+from ucx_found import needs_ucx
 
 from tnt_comm.testing import Host
 
@@ -14,6 +16,15 @@ FAREWELL_S = 0.5
 """What a rank has sent before it ends leaves through a thread of GPI-2."""
 
 GPI2 = {"TNT_TRANSPORT": "gpi2", "TNT_TIMEOUT_S": "40"}
+UCX = {"TNT_TRANSPORT": "ucx", "TNT_TIMEOUT_S": "40"}
+LOOPBACK = {"TNT_INTERFACE": "lo"}
+"""For "hosts" that are all on this one."""
+
+ENGINES = [
+    pytest.param(GPI2, marks=needs_gpi2, id="gpi2"),
+    pytest.param(UCX, marks=needs_ucx, id="ucx"),
+]
+"""Variables of the engines, for parameters of tests."""
 
 PLACEMENTS = {
     "1 rank": (Host(1),),
@@ -37,3 +48,9 @@ def hosts_of(placement: str) -> Iterator[tuple[Host, ...]]:
         pytest.skip(network_namespaces.NOT_PERMITTED)
     with network_namespaces.cluster(hosts) as made:
         yield made
+
+
+def variables_for(placement: str, engine: dict[str, str]) -> dict[str, str]:
+    """What ranks need besides, for an engine on a placement."""
+    is_this_host = isinstance(PLACEMENTS[placement][0], Host)
+    return {**engine, **(LOOPBACK if is_this_host else {})}

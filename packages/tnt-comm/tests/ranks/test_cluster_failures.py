@@ -1,4 +1,4 @@
-"""Lost, stopped and late ranks over GPI-2, which by itself reports none of them."""
+"""Lost, stopped and late ranks of jobs over GPI-2 and UCX."""
 
 import os
 import signal
@@ -9,25 +9,28 @@ import time
 import numpy as np
 import pytest
 import test_failures
-from gpi2_found import needs_gpi2
-from gpi2_placements import FAREWELL_S, GPI2, hosts_of
+from engines import ENGINES, FAREWELL_S, LOOPBACK, hosts_of, variables_for
 from test_failures import LOST, error_of
 
 import tnt_comm
 from tnt_comm import CommTimeoutError
 from tnt_comm.testing import Host, RankReport, observe_ranks, run_ranks
 
-pytestmark = [needs_gpi2, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.parametrize("engine", ENGINES)]
+
+Engine = dict[str, str]
 
 IN_TIME_S = 120.0  # GPI-2 takes seconds to start, and more where ranks share cores
 
 
-def observe(function: object, size: int, *args: object, **env: str) -> list[RankReport]:
-    return observe_ranks(function, size, *args, env={**GPI2, **env}, timeout_s=IN_TIME_S)  # type: ignore[arg-type]
+def observe(
+    engine: Engine, function: object, size: int, *args: object, **env: str
+) -> list[RankReport]:
+    return observe_ranks(function, size, *args, env={**engine, **env}, timeout_s=IN_TIME_S)  # type: ignore[arg-type]
 
 
-def run(function: object, size: int, *args: object, **env: str) -> list[object]:
-    return run_ranks(function, size, *args, env={**GPI2, **env}, timeout_s=IN_TIME_S)  # type: ignore[arg-type]
+def run(engine: Engine, function: object, size: int, *args: object, **env: str) -> list[object]:
+    return run_ranks(function, size, *args, env={**engine, **env}, timeout_s=IN_TIME_S)  # type: ignore[arg-type]
 
 
 def signal_oneself(number: int) -> None:
@@ -118,29 +121,36 @@ def assert_loss_is_told(reports: list[RankReport], lost: int) -> None:
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_a_killed_rank_is_named(size: int) -> None:
-    assert_loss_is_told(observe(die_during_allreduce, size, LOST), LOST)
+def test_a_killed_rank_is_named(engine: Engine, size: int) -> None:
+    assert_loss_is_told(observe(engine, die_during_allreduce, size, LOST), LOST)
 
 
 @pytest.mark.parametrize("placement", ["2x2 on one address", "2x2 in namespaces"])
 @pytest.mark.parametrize("lost", [1, 2])
-def test_a_killed_rank_is_named_on_all_hosts(placement: str, lost: int) -> None:
+def test_a_killed_rank_is_named_on_all_hosts(engine: Engine, placement: str, lost: int) -> None:
     with hosts_of(placement) as hosts:
         reports = observe_ranks(
-            die_during_allreduce, 4, lost, env=GPI2, timeout_s=IN_TIME_S, hosts=hosts
+            die_during_allreduce,
+            4,
+            lost,
+            env=variables_for(placement, engine),
+            timeout_s=IN_TIME_S,
+            hosts=hosts,
         )
     assert_loss_is_told(reports, lost)
 
 
-def test_children_of_a_killed_rank_do_not_hide_its_death() -> None:
-    message = observe(die_with_a_child, 2, LOST)[0].value
+def test_children_of_a_killed_rank_do_not_hide_its_death(engine: Engine) -> None:
+    message = observe(engine, die_with_a_child, 2, LOST)[0].value
     assert message.startswith("PeerLostError")
     assert "is dead: it ended without leaving the job" in message
 
 
 @pytest.mark.parametrize("hosts", [(Host(2),), (Host(1), Host(1))], ids=["one host", "two hosts"])
-def test_a_stopped_rank_is_reported_and_ends_the_wait_at_the_deadline(hosts: tuple[Host]) -> None:
-    env = {**GPI2, "TNT_STALL_S": "3.2"}  # silent after 2 s, deadline after 4 s
+def test_a_stopped_rank_is_reported_and_ends_the_wait_at_the_deadline(
+    engine: Engine, hosts: tuple[Host]
+) -> None:
+    env = {**engine, **LOOPBACK, "TNT_STALL_S": "3.2"}  # silent after 2 s, deadline after 4 s
     reports = observe_ranks(stop_for_good, 2, LOST, env=env, timeout_s=IN_TIME_S, hosts=hosts)
     assert "not complete after 4 s" in reports[0].value
     assert f"rank {LOST} (host" in reports[0].value
@@ -148,8 +158,8 @@ def test_a_stopped_rank_is_reported_and_ends_the_wait_at_the_deadline(hosts: tup
     assert reports[0].exit_code == 0
 
 
-def test_a_stopped_rank_may_come_back() -> None:
-    reports = observe(test_failures.stop_for_a_while, 2, TNT_STALL_S="2.5")
+def test_a_stopped_rank_may_come_back(engine: Engine) -> None:
+    reports = observe(engine, test_failures.stop_for_a_while, 2, TNT_STALL_S="2.5")
     assert [report.value for report in reports] == ["done", "done"]
     assert "does not respond: stopped or swapped out" in reports[0].output
 
@@ -159,9 +169,11 @@ def test_a_stopped_rank_may_come_back() -> None:
     [(0, "ip link set plug1 nomaster"), (3, "ip link set eth0 down")],
     ids=["cable cut", "link down"],
 )
-def test_a_host_that_vanishes_is_named_on_both_sides(cutter: int, command: str) -> None:
+def test_a_host_that_vanishes_is_named_on_both_sides(
+    engine: Engine, cutter: int, command: str
+) -> None:
     """Long before the deadline, although no connection breaks."""
-    env = {**GPI2, "TNT_TIMEOUT_S": "80", "TNT_STALL_S": "3"}
+    env = {**engine, "TNT_TIMEOUT_S": "80", "TNT_STALL_S": "3"}
     with hosts_of("2x2 in namespaces") as hosts:
         reports = observe_ranks(
             lose_the_link, 4, cutter, command, env=env, timeout_s=IN_TIME_S, hosts=hosts
@@ -175,50 +187,50 @@ def test_a_host_that_vanishes_is_named_on_both_sides(cutter: int, command: str) 
         assert "the host is down, or the link to it" in told
 
 
-def test_a_host_all_of_whose_ranks_are_stopped_may_come_back() -> None:
+def test_a_host_all_of_whose_ranks_are_stopped_may_come_back(engine: Engine) -> None:
     """The host answers, however long they are stopped."""
-    env = {**GPI2, "TNT_STALL_S": "3"}
+    env = {**engine, "TNT_STALL_S": "3"}
     with hosts_of("2x2 in namespaces") as hosts:
         reports = observe_ranks(stop_all_of_a_host, 4, env=env, timeout_s=IN_TIME_S, hosts=hosts)
     assert [report.value for report in reports] == [4.0] * 4
     assert "does not respond: stopped or swapped out" in reports[0].output
 
 
-def test_a_rank_that_has_finished_is_not_waited_for() -> None:
-    assert "has finished" in run(test_failures.finish_early, 2)[0]  # type: ignore[operator]
+def test_a_rank_that_has_finished_is_not_waited_for(engine: Engine) -> None:
+    assert "has finished" in run(engine, test_failures.finish_early, 2)[0]  # type: ignore[operator]
 
 
-def test_results_survive_a_rank_that_ends_right_after() -> None:
-    assert run(test_failures.complete_before_a_rank_ends, 3) == [900_000.0] * 3
+def test_results_survive_a_rank_that_ends_right_after(engine: Engine) -> None:
+    assert run(engine, test_failures.complete_before_a_rank_ends, 3) == [900_000.0] * 3
 
 
-def test_a_rank_that_gives_up_tells_the_others_why() -> None:
-    gave_up, told = run(test_failures.give_up_on_one_group, 2)
+def test_a_rank_that_gives_up_tells_the_others_why(engine: Engine) -> None:
+    gave_up, told = run(engine, test_failures.give_up_on_one_group, 2)
     assert str(gave_up).startswith("CommTimeoutError")
     assert str(told).startswith("PeerLostError")
     assert "given up by rank 0" in str(told)
 
 
-def test_a_group_that_one_rank_creates_late_is_reported() -> None:
-    reports = observe(test_failures.create_late, 2, TNT_STALL_S="0.5")
+def test_a_group_that_one_rank_creates_late_is_reported(engine: Engine) -> None:
+    reports = observe(engine, test_failures.create_late, 2, TNT_STALL_S="0.5")
     assert [report.value for report in reports] == ["(0, 1)", "(0, 1)"]
     assert "for rank 1 to create group 'ranks 0, 1' together" in reports[0].output
 
 
-def test_leaving_with_work_in_flight_does_not_hang() -> None:
-    reports = observe(test_failures.exit_with_work_in_flight, 2)
+def test_leaving_with_work_in_flight_does_not_hang(engine: Engine) -> None:
+    reports = observe(engine, test_failures.exit_with_work_in_flight, 2)
     assert [report.outcome for report in reports] == ["returned", "returned"]
 
 
-def test_a_forked_child_is_refused() -> None:
-    assert run(test_failures.fork_and_use, 2) == [7, 7]
+def test_a_forked_child_is_refused(engine: Engine) -> None:
+    assert run(engine, test_failures.fork_and_use, 2) == [7, 7]
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_nothing_can_be_used_after_finalize(size: int) -> None:
-    run(test_failures.use_after_finalize, size)
+def test_nothing_can_be_used_after_finalize(engine: Engine, size: int) -> None:
+    run(engine, test_failures.use_after_finalize, size)
 
 
-def test_waiting_leaves_the_processor_to_others() -> None:
+def test_waiting_leaves_the_processor_to_others(engine: Engine) -> None:
     share, _ = run(wait_for_a_late_rank, 2)
     assert float(str(share)) < 0.3
