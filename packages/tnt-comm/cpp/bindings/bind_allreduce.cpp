@@ -3,18 +3,96 @@
 // way; so there is one place, arrays.py, that says what is wrong with arrays.
 
 #include <array>
-#include <cstring>
 #include <exception>
 #include <new>
+#include <optional>
 
-#include "arrays.hpp"
 #include "bindings.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/communicator/group.hpp"
 
 namespace py = pybind11;
 
 namespace tnt::comm::bindings {
 namespace {
+
+/// Looks at numpy arrays without calling numpy, for the path where a hundred
+/// nanoseconds count. It knows plain arrays only: of numpy's own class, C
+/// contiguous, aligned and of a known dtype. Others are for the general path,
+/// which explains what is wrong with them if anything is.
+class PlainArrays {
+ public:
+  PlainArrays() {
+    pybind11::module_::import("ml_dtypes");  // makes numpy know bfloat16
+    for (std::size_t i = 0; i < kNumDTypes; ++i) {
+      const std::string name(name_of(static_cast<DType>(i)));
+      // Never released: the interpreter may end before this object.
+      descriptors_[i] = pybind11::dtype::from_args(pybind11::str(name)).release().ptr();
+    }
+    array_type_ = pybind11::detail::npy_api::get().PyArray_Type_;
+  }
+
+  /// Whether it is a plain array; its dtype.
+  bool is_plain(PyObject* object, DType& dtype) const {
+    if (Py_TYPE(object) != array_type_) return false;
+    const auto* array = pybind11::detail::array_proxy(object);
+    constexpr int kNeeded = pybind11::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_ |
+                            pybind11::detail::npy_api::NPY_ARRAY_ALIGNED_;
+    if ((array->flags & kNeeded) != kNeeded) return false;
+    for (std::size_t i = 0; i < kNumDTypes; ++i) {
+      if (array->descr != descriptors_[i]) continue;
+      dtype = static_cast<DType>(i);
+      return true;
+    }
+    return false;
+  }
+
+  /// A new array of the same shape and dtype, for a result.
+  static pybind11::array like(PyObject* plain) {
+    const auto* array = pybind11::detail::array_proxy(plain);
+    std::vector<pybind11::ssize_t> shape(array->dimensions, array->dimensions + array->nd);
+    return new_result(pybind11::reinterpret_borrow<pybind11::dtype>(array->descr),
+                      std::move(shape));
+  }
+
+  static std::byte* data_of(PyObject* plain) {
+    return reinterpret_cast<std::byte*>(pybind11::detail::array_proxy(plain)->data);
+  }
+
+  static std::size_t count_of(PyObject* plain) {
+    const auto* array = pybind11::detail::array_proxy(plain);
+    std::size_t count = 1;
+    for (int axis = 0; axis < array->nd; ++axis) {
+      count *= static_cast<std::size_t>(array->dimensions[axis]);
+    }
+    return count;
+  }
+
+  /// For other ranks to compare (see pack_shape).
+  static std::uint64_t packed_shape_of(PyObject* plain) {
+    const auto* array = pybind11::detail::array_proxy(plain);
+    return pack_shape(array->dimensions, static_cast<std::size_t>(array->nd));
+  }
+
+  static bool is_writeable(PyObject* plain) {
+    return (pybind11::detail::array_proxy(plain)->flags &
+            pybind11::detail::npy_api::NPY_ARRAY_WRITEABLE_) != 0;
+  }
+
+  static bool have_same_shape(PyObject* one, PyObject* other) {
+    const auto* left = pybind11::detail::array_proxy(one);
+    const auto* right = pybind11::detail::array_proxy(other);
+    if (left->nd != right->nd) return false;
+    for (int axis = 0; axis < left->nd; ++axis) {
+      if (left->dimensions[axis] != right->dimensions[axis]) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::array<PyObject*, kNumDTypes> descriptors_{};
+  PyTypeObject* array_type_ = nullptr;
+};
 
 struct Call {
   std::byte* in;
@@ -35,10 +113,9 @@ using OpNames = std::array<PyObject*, kNumReduceOps>;
 // Interned, as constants of Python are: so they are found without comparing texts.
 const OpNames& op_names() {
   static const OpNames names = [] {
-    constexpr const char* kNames[kNumReduceOps] = {"sum", "prod", "min", "max", "and", "or"};
     OpNames interned{};
     for (std::size_t i = 0; i < kNumReduceOps; ++i) {
-      interned[i] = PyUnicode_InternFromString(kNames[i]);
+      interned[i] = PyUnicode_InternFromString(name_of(static_cast<ReduceOp>(i)).data());
       if (interned[i] == nullptr) throw py::error_already_set();
     }
     return interned;
@@ -87,25 +164,15 @@ bool parse_out(PyObject* array, PyObject* out, Call& call) {
   return !overlap_partly(call);
 }
 
-void wait_unlocked(const std::shared_ptr<Request>& request) {
-  const py::gil_scoped_release unlocked;
-  request->wait(0, python_signals());
-}
-
-std::shared_ptr<Request> start(Group& group, const Call& call) {
-  return group.allreduce_now(call.in, call.out, call.count, call.dtype, call.op, call.label);
-}
-
 void run(Group& group, const Call& call) {
-  if (group.is_quick(call.count * size_of(call.dtype))) {
-    // Releasing the lock would take longer than the call.
-    const auto request = start(group, call);
-    if (request) wait_unlocked(request);
-    return;
-  }
-  const py::gil_scoped_release unlocked;
-  const auto request = start(group, call);
-  if (request) request->wait(0, python_signals());
+  std::optional<py::gil_scoped_release> unlocked;
+  // Releasing the lock would take longer than a quick call.
+  if (!group.is_quick(call.count * size_of(call.dtype))) unlocked.emplace();
+  const auto request =
+      group.allreduce_now(call.in, call.out, call.count, call.dtype, call.op, call.label);
+  if (!request) return;
+  if (!unlocked) unlocked.emplace();
+  request->wait(0, python_signals());
 }
 
 // Runs a function and turns what it throws into a Python exception: pybind11

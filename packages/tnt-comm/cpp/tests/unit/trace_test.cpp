@@ -9,8 +9,6 @@
 #include <thread>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/trace/render.hpp"
 #include "tnt/comm/trace/timeline.hpp"
 #include "tnt/comm/trace/trace_files.hpp"
 

@@ -27,4 +27,32 @@ void futex_wake_all(const std::atomic<std::uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+// Of a peer that writes and then looks for listeners, and a rank that listens
+// and then looks for what was written, at least one must see the other. What is
+// written is no word of the doorbell, and is stored and loaded with weaker
+// orders; so each side has a full_fence() between its two accesses: the peer
+// before ring_if_heard(), the rank in begin_listening(). A sequentially
+// consistent addition alone is enough on x86 only; on aarch64 a later load may
+// come before its store. Likewise the fence in end_polling(), before the ring of
+// the one who stops polling, pairs with that of a peer that did not ring because
+// somebody polled. Rings and sleepers are words of the doorbell on both sides,
+// so their sequentially consistent operations are enough.
+
+void ring_if_heard(DoorbellWords& words) {
+  if (words.num_listeners.load() == 0 || words.num_pollers.load() != 0) return;
+  words.num_rings.fetch_add(1);
+  if (words.num_sleepers.load() != 0) futex_wake_all(words.num_rings);
+}
+
+void FutexDoorbell::ring() {
+  words_.num_rings.fetch_add(1);
+  if (words_.num_sleepers.load() != 0) futex_wake_all(words_.num_rings);
+}
+
+void FutexDoorbell::wait(std::uint32_t seen, std::chrono::nanoseconds timeout) {
+  words_.num_sleepers.fetch_add(1);
+  if (words_.num_rings.load() == seen) futex_wait(words_.num_rings, seen, timeout);
+  words_.num_sleepers.fetch_sub(1);
+}
+
 }  // namespace tnt::comm

@@ -8,9 +8,8 @@
 #include <memory>
 #include <string_view>
 
-#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/tnt_comm.h"
 
 namespace tnt::comm {

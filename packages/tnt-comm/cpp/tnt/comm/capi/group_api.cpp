@@ -3,8 +3,8 @@
 #include <numeric>
 #include <vector>
 
-#include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/capi/registry.hpp"
 #include "tnt/comm/communicator/group.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/thread.hpp"
+#include "tnt/comm/base/process.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -11,9 +11,8 @@
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/doorbell.hpp"
+#include "tnt/comm/base/sync.hpp"
 #include "tnt/comm/progress/backoff.hpp"
-#include "tnt/comm/progress/completion.hpp"
 #include "tnt/comm/progress/operation.hpp"
 
 namespace tnt::comm {

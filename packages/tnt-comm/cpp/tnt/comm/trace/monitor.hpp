@@ -63,9 +63,7 @@ class Meter {
 
  private:
   mutable std::mutex mutex_;
-  std::uint64_t num_operations_ = 0;
-  std::uint64_t num_bytes_ = 0;
-  std::uint64_t num_waits_ = 0;
+  Counters counters_;  // without the times
   IntervalUnion communication_;
   IntervalUnion waits_;
 };

@@ -10,8 +10,7 @@
 #include <utility>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 
@@ -117,11 +116,8 @@ RowId Timeline::add_thread_row(std::int64_t thread) {
     const std::lock_guard lock(rows_mutex_);
     if (num_threads_ >= kMostThreads) return last_thread_row_;
   }
-  RowSpec spec;
-  spec.title = name_of_this_thread(thread);
-  spec.category = "thread";
-  spec.thread = thread;
-  const RowId row = add_row(std::move(spec));
+  const RowId row =
+      add_row({.title = name_of_this_thread(thread), .category = "thread", .thread = thread});
   const std::lock_guard lock(rows_mutex_);
   ++num_threads_;
   last_thread_row_ = row;

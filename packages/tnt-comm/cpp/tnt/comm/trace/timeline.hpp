@@ -93,11 +93,11 @@ using NameId = std::uint32_t;
 /// A row of the timeline: a thread, or something that many threads work on in
 /// turn, such as a bucket.
 struct RowSpec {
-  std::string title;
-  std::string category;     ///< of its events
-  std::string value_name;   ///< what the events' value means, "" if nothing
-  std::string arguments;    ///< of all its events: members of a JSON object, or ""
-  std::int64_t thread = 0;  ///< the system's number of a thread, 0 for other rows
+  std::string title = {};
+  std::string category = {};    ///< of its events
+  std::string value_name = {};  ///< what the events' value means, "" if nothing
+  std::string arguments = {};   ///< of all its events: members of a JSON object, or ""
+  std::int64_t thread = 0;      ///< the system's number of a thread, 0 for other rows
 };
 
 /// What one rank did and when, kept in memory until somebody writes it down.

@@ -8,11 +8,10 @@
 #include <cstring>
 #include <random>
 
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/polling.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/sync.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/doorbell.hpp"
+#include "tnt/comm/base/sync.hpp"
 #include "tnt/comm/transport/ended_ranks.hpp"
 #include "tnt/comm/transport/shm/shared_memory.hpp"
 #include "tnt/comm/transport/transport.hpp"

@@ -7,11 +7,10 @@
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/base/polling.hpp"
 #include "tnt/comm/base/sync.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 #include "tnt/comm/transport/shm/control_segment.hpp"
 #include "tnt/comm/transport/shm/shm_segment.hpp"
