@@ -1,14 +1,8 @@
-#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
-#include <memory>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "bindings.hpp"
-#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/communicator/shared_array.hpp"
 
@@ -24,17 +18,13 @@ std::shared_ptr<Group> create(std::vector<int> ranks) {
   return Group::create(std::move(ranks), {"", "", &user_line});
 }
 
-std::size_t count_of(const py::array& array) {
-  return static_cast<std::size_t>(array.size());
-}
-
 // What C++ needs of an input, and of an output if there is one.
 struct Arrays {
   Arrays(const py::array& source, const std::string& dtype_name)
       : in(source.data()),
         count(count_of(source)),
         dtype(parse_dtype(dtype_name)),
-        shape(pack_shape(source.shape(), static_cast<std::size_t>(source.ndim()))) {}
+        shape(packed_shape_of(source)) {}
   Arrays(const py::array& source, py::array& target, const std::string& dtype_name)
       : Arrays(source, dtype_name) {
     out = target.mutable_data();
@@ -155,9 +145,7 @@ py::array empty(const std::shared_ptr<Group>& group, const py::dtype& dtype,
     memory = std::make_unique<SharedArray>(*group, num_bytes);
   }
   const void* data = memory->data();
-  const py::capsule owner(memory.release(),
-                          [](void* owned) { delete static_cast<SharedArray*>(owned); });
-  return py::array(dtype, shape, data, owner);
+  return py::array(dtype, shape, data, owner_of(std::move(memory)));
 }
 
 }  // namespace

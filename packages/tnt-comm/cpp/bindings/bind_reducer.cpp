@@ -1,12 +1,7 @@
-#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
-#include <memory>
 #include <optional>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "bindings.hpp"
 #include "tnt/comm/capi/registry.hpp"
@@ -26,8 +21,8 @@ FusionPlan make_plan(const std::vector<PlainTensor>& tensors, std::size_t thresh
   for (const auto& [name, dtype, num_elements] : tensors) {
     specs.push_back({name, parse_dtype(dtype), num_elements});
   }
-  if (!wire_dtype) return {std::move(specs), threshold_bytes};
-  return {std::move(specs), threshold_bytes, parse_dtype(*wire_dtype)};
+  return {std::move(specs), threshold_bytes,
+          wire_dtype ? std::optional(parse_dtype(*wire_dtype)) : std::nullopt};
 }
 
 std::int64_t create_reducer(const std::shared_ptr<Group>& group, const FusionPlan& plan,
@@ -78,9 +73,7 @@ py::object lend_tensor(std::int64_t handle, std::size_t tensor, const py::dtype&
   }
   if (!view) return py::none();
   const void* data = view.get();
-  const py::capsule owner(new BorrowedView(std::move(view)), "view",
-                          [](void* memory) { delete static_cast<BorrowedView*>(memory); });
-  return py::array(dtype, shape, data, owner);
+  return py::array(dtype, shape, data, owner_of(std::make_unique<BorrowedView>(std::move(view))));
 }
 
 std::int64_t create_gatherer(const std::shared_ptr<Group>& group, const std::string& name) {

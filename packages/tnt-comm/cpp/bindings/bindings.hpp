@@ -5,11 +5,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
@@ -48,9 +51,19 @@ struct InterruptibleCall {
 /// without the GIL. Takes a microsecond.
 std::string user_line();
 
+inline std::size_t count_of(const pybind11::array& array) {
+  return static_cast<std::size_t>(array.size());
+}
+
+/// For other ranks to compare (see pack_shape).
+inline std::uint64_t packed_shape_of(const pybind11::array& array) {
+  return pack_shape(array.shape(), static_cast<std::size_t>(array.ndim()));
+}
+
 /// Keeps memory as long as arrays refer to it, views of them included.
-inline pybind11::capsule owner_of(std::unique_ptr<RecycledMemory> memory) {
-  return {memory.release(), [](void* owned) { delete static_cast<RecycledMemory*>(owned); }};
+template <typename Memory>
+pybind11::capsule owner_of(std::unique_ptr<Memory> memory) {
+  return {memory.release(), [](void* owned) { delete static_cast<Memory*>(owned); }};
 }
 
 /// A new C-contiguous array of arbitrary values, for a result.

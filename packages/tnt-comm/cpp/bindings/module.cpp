@@ -1,11 +1,8 @@
 #include <pybind11/stl.h>
 
-#include <cstdint>
-#include <string>
 #include <tuple>
 
 #include "bindings.hpp"
-#include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/communicator/runtime.hpp"
 #include "tnt/comm/tnt_comm.h"
 #include "tnt/comm/trace/trace_files.hpp"
@@ -14,22 +11,6 @@ namespace py = pybind11;
 
 namespace tnt::comm::bindings {
 namespace {
-
-const char* class_name_of(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::usage:
-      return nullptr;  // Python's own ValueError
-    case ErrorKind::comm:
-      return "CommError";
-    case ErrorKind::timeout:
-      return "CommTimeoutError";
-    case ErrorKind::peer_lost:
-      return "PeerLostError";
-    case ErrorKind::mismatch:
-      return "MismatchError";
-  }
-  return "CommError";
-}
 
 std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, double, double> all_counters() {
   const Counters now = [] {
@@ -82,8 +63,7 @@ bool is_of_this_package(const py::object& frame) {
 std::string line_of(const py::object& frame) {
   const py::object path = frame.attr("f_code").attr("co_filename");
   const std::string text = py::bytes(path.attr("encode")("utf-8", "backslashreplace"));
-  const std::size_t folder_end = text.rfind('/');
-  const std::string file = folder_end == std::string::npos ? text : text.substr(folder_end + 1);
+  const std::string file = text.substr(text.rfind('/') + 1);
   return file + ":" + std::string(py::str(frame.attr("f_lineno")));
 }
 
@@ -91,12 +71,12 @@ std::string line_of(const py::object& frame) {
 
 // The classes are Python's (errors.py), since CommTimeoutError has two bases.
 void set_python_error(const Error& error) {
-  const char* name = class_name_of(error.kind());
-  if (name == nullptr) {
-    py::set_error(PyExc_ValueError, error.what());
-  } else {
-    py::set_error(py::module_::import("tnt_comm.errors").attr(name), error.what());
-  }
+  if (error.kind() == ErrorKind::usage) return py::set_error(PyExc_ValueError, error.what());
+  const char* name = error.kind() == ErrorKind::timeout     ? "CommTimeoutError"
+                     : error.kind() == ErrorKind::peer_lost ? "PeerLostError"
+                     : error.kind() == ErrorKind::mismatch  ? "MismatchError"
+                                                            : "CommError";
+  py::set_error(py::module_::import("tnt_comm.errors").attr(name), error.what());
 }
 
 std::string user_line() {

@@ -36,10 +36,6 @@ std::size_t size_of(DType dtype) {
   return kDTypeSizes[index_of(dtype)];
 }
 
-bool is_floating(DType dtype) {
-  return dtype <= DType::float64;
-}
-
 std::string_view name_of(DType dtype) {
   return name_at(kDTypeNames, index_of(dtype));
 }
@@ -107,12 +103,13 @@ std::string describe_shape(std::uint64_t packed) {
   // What another rank sends may be any number.
   if (num_axes < 2 || num_axes > kMostAxes) return text(" of shape id ", packed & 0xffffU);
   const unsigned num_bits = bits_of_axis(num_axes);
-  std::string lengths;
-  for (auto axis = static_cast<unsigned>(num_axes); axis > 0; --axis) {
-    const std::uint64_t length = packed >> (axis - 1) * num_bits & ((1ULL << num_bits) - 1);
-    lengths += text(lengths.empty() ? "" : ", ", length);
-  }
-  return text(" of shape (", lengths, ")");
+  return text(" of shape (",
+              listed(num_axes, num_axes,
+                     [&](std::size_t axis) {
+                       return std::to_string(packed >> (num_axes - 1 - axis) * num_bits &
+                                             ((1ULL << num_bits) - 1));
+                     }),
+              ")");
 }
 
 Range part_of(std::size_t count, std::size_t parts, std::size_t index, std::size_t granule) {

@@ -36,7 +36,10 @@ constexpr std::size_t index_of(Enum value) {
 }
 
 TNT_COMM_EXPORT std::size_t size_of(DType dtype);
-bool is_floating(DType dtype);
+
+constexpr bool is_floating(DType dtype) {
+  return dtype <= DType::float64;
+}
 
 /// Whether it is a float of 16 bits.
 constexpr bool is_half(DType dtype) {

@@ -86,15 +86,10 @@ class IdleBlocks {
     for (const Block& block : unused) ::munmap(block.data, block.num_bytes);
   }
 
-  void add_keeper() {
-    const std::lock_guard lock(mutex_);
-    ++num_keepers_;
-  }
-
-  void remove_keeper() {
+  void add_keepers(int count) {
     {
       const std::lock_guard lock(mutex_);
-      --num_keepers_;
+      num_keepers_ += count;
     }
     release();
   }
@@ -180,11 +175,11 @@ std::size_t RecycledMemory::num_idle_bytes() {
 }
 
 RecycledMemory::Keeper::Keeper() {
-  idle_blocks().add_keeper();
+  idle_blocks().add_keepers(1);
 }
 
 RecycledMemory::Keeper::~Keeper() {
-  idle_blocks().remove_keeper();
+  idle_blocks().add_keepers(-1);
 }
 
 void RecycledMemory::Keeper::release_unused(std::chrono::milliseconds age) {

@@ -17,9 +17,8 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == 4 &&
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 std::chrono::nanoseconds timeout) {
   const auto bounded = std::max(timeout, std::chrono::nanoseconds::zero());
-  timespec relative{};
-  relative.tv_sec = static_cast<time_t>(bounded.count() / 1'000'000'000);
-  relative.tv_nsec = static_cast<long>(bounded.count() % 1'000'000'000);
+  const timespec relative{.tv_sec = static_cast<time_t>(bounded.count() / 1'000'000'000),
+                          .tv_nsec = static_cast<long>(bounded.count() % 1'000'000'000)};
   syscall(SYS_futex, &word, FUTEX_WAIT, expected, &relative, nullptr, 0);
 }
 
@@ -38,21 +37,19 @@ void futex_wake_all(const std::atomic<std::uint32_t>& word) {
 // somebody polled. Rings and sleepers are words of the doorbell on both sides,
 // so their sequentially consistent operations are enough.
 
-void ring_if_heard(DoorbellWords& words) {
-  if (words.num_listeners.load() == 0 || words.num_pollers.load() != 0) return;
-  words.num_rings.fetch_add(1);
-  if (words.num_sleepers.load() != 0) futex_wake_all(words.num_rings);
+void Doorbell::ring_if_heard() {
+  if (num_listeners.load() != 0 && num_pollers.load() == 0) ring();
 }
 
-void FutexDoorbell::ring() {
-  words_.num_rings.fetch_add(1);
-  if (words_.num_sleepers.load() != 0) futex_wake_all(words_.num_rings);
+void Doorbell::ring() {
+  num_rings.fetch_add(1);
+  if (num_sleepers.load() != 0) futex_wake_all(num_rings);
 }
 
-void FutexDoorbell::wait(std::uint32_t seen, std::chrono::nanoseconds timeout) {
-  words_.num_sleepers.fetch_add(1);
-  if (words_.num_rings.load() == seen) futex_wait(words_.num_rings, seen, timeout);
-  words_.num_sleepers.fetch_sub(1);
+void Doorbell::wait(std::uint32_t seen, std::chrono::nanoseconds timeout) {
+  num_sleepers.fetch_add(1);
+  if (num_rings.load() == seen) futex_wait(num_rings, seen, timeout);
+  num_sleepers.fetch_sub(1);
 }
 
 }  // namespace tnt::comm

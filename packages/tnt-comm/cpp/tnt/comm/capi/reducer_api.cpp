@@ -26,11 +26,6 @@ std::vector<TensorSpec> specs_of(const tnt_tensor_spec* tensors, std::uint64_t n
   return specs;
 }
 
-std::optional<DType> wire_dtype_of(tnt_comm_dtype dtype) {
-  if (dtype == TNT_COMM_FLOAT32) return {};
-  return checked_dtype(dtype, "wire_dtype");
-}
-
 // A negative id becomes a huge one, which is refused like any unknown id.
 std::size_t id_of(std::int64_t tensor) {
   return static_cast<std::size_t>(tensor);
@@ -58,8 +53,9 @@ tnt_comm_status tnt_reducer_create(int64_t group, const tnt_tensor_spec* tensors
                                    tnt_comm_dtype wire_dtype, const char* name, int64_t* reducer) {
   return guard([&] {
     require_pointer(reducer, "reducer");
-    const FusionPlan plan(specs_of(tensors, num_tensors), threshold_bytes,
-                          wire_dtype_of(wire_dtype));
+    std::optional<DType> wire;
+    if (wire_dtype != TNT_COMM_FLOAT32) wire = checked_dtype(wire_dtype, "wire_dtype");
+    const FusionPlan plan(specs_of(tensors, num_tensors), threshold_bytes, wire);
     *reducer = reducers().add(std::make_shared<GradientReducer>(
         group_of(group), plan, name != nullptr ? name : "gradients"));
   });

@@ -24,49 +24,21 @@ using Wrapping =
     std::conditional_t<!std::is_integral_v<T>, T,
                        std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>>;
 
-struct Sum {
-  template <typename T>
-  static T apply(T a, T b) {
-    using W = Wrapping<T>;
-    return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
-  }
+constexpr auto kSum = []<typename T>(T a, T b) {
+  return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
 };
-struct Prod {
-  template <typename T>
-  static T apply(T a, T b) {
-    using W = Wrapping<T>;
-    return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
-  }
+constexpr auto kProd = []<typename T>(T a, T b) {
+  return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
 };
 // A NaN on either side gives NaN, as in numpy.
-struct Min {
-  template <typename T>
-  static T apply(T a, T b) {
-    return (a < b || a != a) ? a : b;
-  }
-};
-struct Max {
-  template <typename T>
-  static T apply(T a, T b) {
-    return (a > b || a != a) ? a : b;
-  }
-};
-struct And {
-  template <typename T>
-  static T apply(T a, T b) {
-    return static_cast<T>(a & b);
-  }
-};
-struct Or {
-  template <typename T>
-  static T apply(T a, T b) {
-    return static_cast<T>(a | b);
-  }
-};
+constexpr auto kMin = []<typename T>(T a, T b) { return a < b || a != a ? a : b; };
+constexpr auto kMax = []<typename T>(T a, T b) { return a > b || a != a ? a : b; };
+constexpr auto kAnd = []<typename T>(T a, T b) { return static_cast<T>(a & b); };
+constexpr auto kOr = []<typename T>(T a, T b) { return static_cast<T>(a | b); };
 
 // Results that several ranks need are written to all places at once: a copy
 // from the first place would read them again and wait for other lines.
-template <typename T, typename Op, std::size_t kTargets>
+template <typename T, auto kOp, std::size_t kTargets>
 void combine(void* const* dsts, const void* a, const void* b, std::size_t count) {
   T* outs[kTargets];
   for (std::size_t k = 0; k < kTargets; ++k) outs[k] = static_cast<T*>(dsts[k]);
@@ -77,7 +49,7 @@ void combine(void* const* dsts, const void* a, const void* b, std::size_t count)
   // scalar loop in exactly that case.
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) {
-    const T result = Op::apply(left[i], right[i]);
+    const T result = kOp(left[i], right[i]);
 #pragma GCC unroll 4
     for (std::size_t k = 0; k < kTargets; ++k) outs[k][i] = result;
   }
@@ -162,32 +134,31 @@ void stream(void* dst, const void* src, std::size_t num_bytes) {
 #endif
 }
 
-template <typename T, typename Op>
+template <typename T, auto kOp>
 constexpr KernelTable::Combines combines() {
   static_assert(KernelTable::kMaxTargets == 4);
-  return {{combine<T, Op, 1>, combine<T, Op, 2>, combine<T, Op, 3>, combine<T, Op, 4>}};
+  return {{combine<T, kOp, 1>, combine<T, kOp, 2>, combine<T, kOp, 3>, combine<T, kOp, 4>}};
 }
 
-constexpr std::size_t at(DType dtype) {
-  return static_cast<std::size_t>(dtype);
-}
-constexpr std::size_t at(ReduceOp op) {
-  return static_cast<std::size_t>(op);
+// The place of a type or an operation in the tables.
+template <typename Enum>
+constexpr std::size_t at(Enum value) {
+  return static_cast<std::size_t>(value);
 }
 
 template <typename T>
 void fill_arithmetic(KernelTable& table, DType dtype) {
   KernelTable::Combines* row = table.combine[at(dtype)];
-  row[at(ReduceOp::sum)] = combines<T, Sum>();
-  row[at(ReduceOp::prod)] = combines<T, Prod>();
-  row[at(ReduceOp::min)] = combines<T, Min>();
-  row[at(ReduceOp::max)] = combines<T, Max>();
+  row[at(ReduceOp::sum)] = combines<T, kSum>();
+  row[at(ReduceOp::prod)] = combines<T, kProd>();
+  row[at(ReduceOp::min)] = combines<T, kMin>();
+  row[at(ReduceOp::max)] = combines<T, kMax>();
 }
 
 template <typename T>
 void fill_logical(KernelTable& table, DType dtype) {
-  table.combine[at(dtype)][at(ReduceOp::land)] = combines<T, And>();
-  table.combine[at(dtype)][at(ReduceOp::lor)] = combines<T, Or>();
+  table.combine[at(dtype)][at(ReduceOp::land)] = combines<T, kAnd>();
+  table.combine[at(dtype)][at(ReduceOp::lor)] = combines<T, kOr>();
 }
 
 template <typename T>
@@ -206,8 +177,8 @@ KernelTable make_table() {
   fill_integer<std::int64_t>(table, DType::int64);
   fill_integer<std::uint8_t>(table, DType::uint8);
   fill_logical<std::uint8_t>(table, DType::boolean);  // bytes 0 and 1
-  table.combine[at(DType::boolean)][at(ReduceOp::min)] = combines<std::uint8_t, And>();
-  table.combine[at(DType::boolean)][at(ReduceOp::max)] = combines<std::uint8_t, Or>();
+  table.combine[at(DType::boolean)][at(ReduceOp::min)] = combines<std::uint8_t, kAnd>();
+  table.combine[at(DType::boolean)][at(ReduceOp::max)] = combines<std::uint8_t, kOr>();
   table.scale[at(DType::float32)] = scale<float>;
   table.scale[at(DType::float64)] = scale<double>;
   table.scale[at(DType::float16)] = scale_half<widen_float16, narrow_float16>;

@@ -87,6 +87,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   friend class Engine;
   static constexpr std::uint32_t kHeld = 1U << 31;
 
+  // Whether the engine may act on it, and has what to.
+  bool has_turn() const {
+    return !operations_.empty() && (state_.load(std::memory_order_acquire) & kHeld) == 0;
+  }
+
   std::atomic<std::uint32_t> state_{0};  // number of unfinished operations, and kHeld
   std::list<std::shared_ptr<Operation>> operations_;
   // The engine's list of those that have work takes this entry, so that it needs no memory.

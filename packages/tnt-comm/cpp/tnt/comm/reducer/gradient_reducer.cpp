@@ -4,10 +4,8 @@
 #include <deque>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/communicator/buckets.hpp"
 #include "tnt/comm/communicator/creation.hpp"
@@ -22,10 +20,6 @@ constexpr std::size_t kSmallestLoanBytes = 16 * 1024;
 
 // From here on, packing costs more than treating a tensor by itself.
 constexpr std::size_t kSmallestPlacedBytes = 64 * 1024;
-
-bool is_large(const TensorSpec& spec, const Bucket& bucket) {
-  return !bucket.is_compressed() && spec.num_bytes() >= kSmallestPlacedBytes;
-}
 
 }  // namespace
 
@@ -104,7 +98,7 @@ BucketSpec GradientReducer::lay_out(const FusionPlan& plan, std::size_t index) {
     if (bucket.is_compressed()) tensor.narrow = bucket.wire_dtype;
     tensor.bucket = fused.get();
     tensor.offset = spec.count * size;
-    if (is_large(tensor.spec, bucket)) {
+    if (!bucket.is_compressed() && tensor.spec.num_bytes() >= kSmallestPlacedBytes) {
       tensor.place = spec.large.size();
       spec.large.push_back({spec.count, spec.count + tensor.spec.num_elements});
     }

@@ -30,17 +30,17 @@ class BucketTrack final : public Track {
 
   void ready(std::uint64_t step) {
     step_ = step;
-    timeline_.enter(row_, ready_, step);
+    timeline_.record(EventKind::state, row_, ready_, step);
   }
-  void post() override { timeline_.enter(row_, started_, step_); }
+  void post() override { timeline_.record(EventKind::state, row_, started_, step_); }
   void end(bool is_complete) override {
-    if (is_complete) return timeline_.enter(row_, reduced_, step_);
-    timeline_.instant(row_, failed_, step_);
+    if (is_complete) return timeline_.record(EventKind::state, row_, reduced_, step_);
+    timeline_.record(EventKind::instant, row_, timeline_.name("failed"), step_);
   }
   void finish_tensor() {
     if (num_finished_.fetch_add(1) + 1 < num_tensors_) return;
     num_finished_.store(0);
-    timeline_.instant(row_, finished_, step_);
+    timeline_.record(EventKind::instant, row_, finished_, step_);
   }
   NameId wait_name() const override { return wait_name_; }
 
@@ -51,7 +51,6 @@ class BucketTrack final : public Track {
   NameId started_ = timeline_.name("started");
   NameId reduced_ = timeline_.name("reduced");
   NameId finished_ = timeline_.name("finished");
-  NameId failed_ = timeline_.name("failed");
   NameId wait_name_;
   std::size_t num_tensors_;
   std::atomic<std::size_t> num_finished_{0};  // tensors of the step
@@ -71,13 +70,13 @@ class PhaseTrack {
         num_tensors_(num_tensors) {}
 
   void begin_tensor(std::uint64_t step) {
-    if (num_begun_.fetch_add(1) == 0) timeline_.begin(row_, name_, step);
+    if (num_begun_.fetch_add(1) == 0) timeline_.record(EventKind::begin, row_, name_, step);
   }
   void end_tensor() {
     if (num_ended_.fetch_add(1) + 1 < num_tensors_) return;
     num_ended_.store(0);
     num_begun_.store(0);
-    timeline_.end(row_, name_);
+    timeline_.record(EventKind::end, row_, name_);
   }
 
  private:

@@ -74,11 +74,6 @@ void Probe::post(bool is_under_way) {
   if (track_) track_->post();
 }
 
-void Probe::begin() {
-  has_begun_ = true;
-  track_->begin();
-}
-
 void Probe::end(bool is_complete) {
   if (!monitor_ || !is_posted_.exchange(false, std::memory_order_relaxed)) return;
   if (is_under_way_) monitor_->meter.end_operation();
@@ -90,7 +85,7 @@ ObservedWait::ObservedWait(const Probe& probe, Clock::time_point start) : probe_
   probe_.monitor_->meter.begin_wait(!probe_.is_under_way_, start);
   if (!probe_.track_) return;
   Timeline& timeline = *probe_.monitor_->timeline;
-  timeline.begin(timeline.row_of_this_thread(), probe_.track_->wait_name());
+  timeline.record(EventKind::begin, timeline.row_of_this_thread(), probe_.track_->wait_name());
 }
 
 ObservedWait::~ObservedWait() {
@@ -98,7 +93,7 @@ ObservedWait::~ObservedWait() {
   probe_.monitor_->meter.end_wait(!probe_.is_under_way_);
   if (!probe_.track_) return;
   Timeline& timeline = *probe_.monitor_->timeline;
-  timeline.end(timeline.row_of_this_thread(), probe_.track_->wait_name());
+  timeline.record(EventKind::end, timeline.row_of_this_thread(), probe_.track_->wait_name());
 }
 
 RowSpec OperationTrack::row(std::string title) {
@@ -114,8 +109,8 @@ OperationTrack::OperationTrack(Timeline& timeline, RowId row, std::string_view n
       num_bytes_(num_bytes) {}
 
 void OperationTrack::end(bool is_complete) {
-  if (!is_complete) timeline_.instant(row_, timeline_.name("failed"));
-  timeline_.end(row_, name_);
+  if (!is_complete) timeline_.record(EventKind::instant, row_, timeline_.name("failed"));
+  timeline_.record(EventKind::end, row_, name_);
 }
 
 }  // namespace tnt::comm

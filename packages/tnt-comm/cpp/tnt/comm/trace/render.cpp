@@ -1,7 +1,6 @@
-#include "tnt/comm/trace/trace_files.hpp"
-
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/trace/trace_files.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -17,23 +17,17 @@ namespace {
 // Length of the well-formed UTF-8 sequence at the begin of `text`, else 0.
 std::size_t sequence_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
-  const std::uint8_t first = byte(0);
-  const std::size_t length = first < 0x80   ? 1
-                             : first < 0xC2 ? 0
-                             : first < 0xE0 ? 2
-                             : first < 0xF0 ? 3
-                             : first < 0xF5 ? 4
-                                            : 0;
-  if (length > text.size()) return 0;
+  const auto length = static_cast<std::size_t>(std::countl_one(byte(0)));
+  if (length == 0) return 1;
+  if (length == 1 || length > 4 || length > text.size()) return 0;
+  std::uint32_t code = byte(0) & (0x7FU >> length);
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0U) != 0x80U) return 0;
+    code = code << 6 | (byte(i) & 0x3FU);
   }
-  // Overlong forms, surrogates, and what lies beyond Unicode.
-  if (first == 0xE0 && byte(1) < 0xA0) return 0;
-  if (first == 0xED && byte(1) >= 0xA0) return 0;
-  if (first == 0xF0 && byte(1) < 0x90) return 0;
-  if (first == 0xF4 && byte(1) >= 0x90) return 0;
-  return length;
+  constexpr std::array<std::uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = code >= 0xD800 && code < 0xE000;
+  return code < kLeast[length] || is_surrogate || code > 0x10FFFF ? 0 : length;
 }
 
 // Rows that are no threads get numbers that no thread can have.
@@ -115,7 +109,8 @@ class Renderer {
       case EventKind::instant:
         if (row.state) write_slice(event.row, *row.state, event.time_ns, false);
         row.state.reset();
-        write_instant(event);
+        add(kEventsSeparator, R"({"ph":"i","s":"t")");
+        write_rest(event.row, begun, false);
         break;
     }
   }
@@ -146,11 +141,6 @@ class Renderer {
     add(kEventsSeparator, R"({"ph":"X","dur":)",
         microseconds(std::max<std::int64_t>(0, end_ns - open.begin_ns)));
     write_rest(row, open, is_unfinished);
-  }
-
-  void write_instant(const Event& event) {
-    add(kEventsSeparator, R"({"ph":"i","s":"t")");
-    write_rest(event.row, {event.time_ns, event.value, event.name}, false);
   }
 
   void write_rest(std::size_t row, const Open& open, bool is_unfinished) {

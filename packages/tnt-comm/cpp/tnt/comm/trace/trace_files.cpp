@@ -5,7 +5,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -15,12 +14,10 @@
 #include <optional>
 #include <random>
 #include <sstream>
-#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -65,9 +62,7 @@ constexpr int kLongestWaitMs = 5000;
 
 std::string random_name_beside(const std::string& path) {
   std::random_device random;
-  std::array<char, 24> digits{};
-  std::snprintf(digits.data(), digits.size(), ".%08x%08x.new", random(), random());
-  return path + digits.data();
+  return text(path, ".", std::hex, random(), "-", random(), ".new");
 }
 
 // Says when a file can take more bytes; not for ever, if nobody reads a pipe.
@@ -198,21 +193,18 @@ int size_in(const std::string& info) {
   return size;
 }
 
-std::string mark_of_absence(int rank, std::int64_t now_ns, const char* why) {
-  return process_mark_event(rank, now_ns, text("no events of rank ", rank, ": ", why));
-}
-
 Part part_of_rank(const TracePaths& paths, int rank, std::int64_t now_ns) {
   std::optional<Part> part = read_part(part_path(paths.parts, rank));
+  const auto mark = [&](const char* why) {
+    return process_mark_event(rank, now_ns, text("no events of rank ", rank, ": ", why));
+  };
   if (!part) {
     return {text(R"({"rank":)", rank, R"(,"state":"missing"})"),
             text(process_name_event(rank, text("rank ", rank, ": no trace")), kEventsSeparator,
-                 mark_of_absence(rank, now_ns, "it wrote no file here"))};
+                 mark("it wrote no file here"))};
   }
   if (part->info.find(R"("state":"started")") != std::string::npos) {
-    part->lines +=
-        text(kEventsSeparator,
-             mark_of_absence(rank, now_ns, "it was ended from outside, or has not ended yet"));
+    part->lines += text(kEventsSeparator, mark("it was ended from outside, or has not ended yet"));
   }
   return *std::move(part);
 }
@@ -263,18 +255,17 @@ void merge_parts(const TracePaths& paths, int num_ranks, std::int64_t now_ns, bo
     NewFile target(paths.path);
     join_parts(paths, num_ranks, now_ns, target.file());
     target.put_in_place();
-    if (has_ended) remove_parts();
-    return;
+  } else {
+    try {
+      // A device or a pipe, which stays what it is.
+      File file(paths.path, O_WRONLY | O_NONBLOCK | O_NOCTTY, 0, paths.path, "written");
+      join_parts(paths, num_ranks, now_ns, file);
+    } catch (const Error&) {
+      remove_parts();  // nobody would look for them among temporary files
+      throw;
+    }
   }
-  try {
-    // A device or a pipe, which stays what it is.
-    File file(paths.path, O_WRONLY | O_NONBLOCK | O_NOCTTY, 0, paths.path, "written");
-    join_parts(paths, num_ranks, now_ns, file);
-  } catch (const Error&) {
-    remove_parts();  // nobody would look for them among temporary files
-    throw;
-  }
-  remove_parts();
+  if (has_ended) remove_parts();
 }
 
 void merge_left_parts(const std::string& path) {

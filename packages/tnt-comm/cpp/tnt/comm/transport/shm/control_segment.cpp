@@ -263,7 +263,7 @@ void ControlSegment::leave(PeerState state, const std::string& reason) {
   store_text(own.reason, reason);
   own.state.store(encode(state), std::memory_order_release);
   full_fence();
-  for (int rank = first_rank_; rank < end_rank(); ++rank) ring_if_heard(record(rank).doorbell);
+  for (int rank = first_rank_; rank < end_rank(); ++rank) record(rank).doorbell.ring_if_heard();
 }
 
 }  // namespace tnt::comm
