@@ -10,7 +10,7 @@
 
 #include "naive_tree.hpp"
 #include "networks.hpp"
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/communicator/creation.hpp"
 #include "tnt/comm/communicator/streams.hpp"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
 
 namespace tnt::comm {

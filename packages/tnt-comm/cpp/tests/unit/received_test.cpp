@@ -13,7 +13,7 @@
 #include "errors.hpp"
 #include "scripted_gaspi.hpp"
 #include "scripted_segment.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
 #include "tnt/comm/collective/creations.hpp"
 #include "tnt/comm/collective/descriptor.hpp"

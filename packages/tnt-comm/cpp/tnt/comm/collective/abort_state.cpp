@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 

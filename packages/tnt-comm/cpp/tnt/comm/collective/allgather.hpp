@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 
 namespace tnt::comm {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/staging_pipeline.hpp"
 #include "tnt/comm/kernel/tree_reduce.hpp"
 

@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/dtype.hpp"
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/collective_operation.hpp"
 #include "tnt/comm/collective/double_buffer.hpp"
 

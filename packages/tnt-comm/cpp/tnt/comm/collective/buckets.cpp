@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/kernel/pack.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 

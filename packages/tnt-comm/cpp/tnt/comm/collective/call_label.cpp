@@ -1,6 +1,6 @@
 #include "tnt/comm/collective/call_label.hpp"
 
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {

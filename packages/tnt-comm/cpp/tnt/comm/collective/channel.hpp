@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/call_label.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/transport/segment.hpp"

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -9,7 +9,6 @@
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
 #include "tnt/comm/collective/call_label.hpp"
-#include "tnt/comm/progress/completion.hpp"
 #include "tnt/comm/progress/operation.hpp"
 #include "tnt/comm/trace/monitor.hpp"
 

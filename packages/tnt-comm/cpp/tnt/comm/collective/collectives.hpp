@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/collective/collective_operation.hpp"
 #include "tnt/comm/collective/descriptor.hpp"

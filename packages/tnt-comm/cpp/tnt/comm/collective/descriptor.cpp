@@ -4,9 +4,8 @@
 #include <cstddef>
 #include <map>
 
-#include "tnt/comm/base/array_shape.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
 
 namespace tnt::comm {

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {

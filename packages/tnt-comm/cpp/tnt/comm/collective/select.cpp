@@ -7,8 +7,6 @@
 #include <tuple>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {

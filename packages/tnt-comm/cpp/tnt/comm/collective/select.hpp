@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/collective/rma/reduction_schedule.hpp"

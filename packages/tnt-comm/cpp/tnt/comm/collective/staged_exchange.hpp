@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/staged_operation.hpp"
 
 namespace tnt::comm {

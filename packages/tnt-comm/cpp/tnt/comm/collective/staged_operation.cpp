@@ -1,6 +1,6 @@
 #include "tnt/comm/collective/staged_operation.hpp"
 
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/buckets.hpp"
 #include "tnt/comm/collective/readable_collectives.hpp"
 #include "tnt/comm/collective/rma/buckets.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/communicator/creation.hpp"
 
 namespace tnt::comm {

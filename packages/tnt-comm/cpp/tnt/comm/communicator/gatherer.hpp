@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/export.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/communicator/group.hpp"
 

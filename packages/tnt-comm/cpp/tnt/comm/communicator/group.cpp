@@ -3,10 +3,8 @@
 #include <array>
 #include <utility>
 
-#include "tnt/comm/base/array_shape.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/collective/quick_allreduce.hpp"
 #include "tnt/comm/communicator/wait.hpp"
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/dtype.hpp"
-#include "tnt/comm/base/export.hpp"
-#include "tnt/comm/base/polling.hpp"
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/call_label.hpp"
 #include "tnt/comm/collective/collective_operation.hpp"
 #include "tnt/comm/collective/collectives.hpp"

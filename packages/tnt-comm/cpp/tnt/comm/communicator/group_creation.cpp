@@ -5,8 +5,6 @@
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/communicator/segment_set.hpp"
 #include "tnt/comm/communicator/streams.hpp"

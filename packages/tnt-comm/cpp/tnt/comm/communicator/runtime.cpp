@@ -11,9 +11,7 @@
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/collective/call_label.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/communicator/timeline_keeper.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tnt/comm/base/environment.hpp"
-#include "tnt/comm/base/export.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/collective/creations.hpp"
 #include "tnt/comm/collective/descriptor.hpp"

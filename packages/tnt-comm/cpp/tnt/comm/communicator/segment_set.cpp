@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/communicator/group.hpp"
 
 namespace tnt::comm {

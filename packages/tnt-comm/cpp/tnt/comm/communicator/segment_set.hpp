@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/transport/segment.hpp"
 

@@ -15,8 +15,6 @@
 #include <vector>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/trace/trace_files.hpp"
 
 namespace tnt::comm {

@@ -9,7 +9,6 @@
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/trace/monitor.hpp"
-#include "tnt/comm/trace/render.hpp"
 #include "tnt/comm/trace/trace_files.hpp"
 #include "tnt/comm/transport/transport.hpp"
 

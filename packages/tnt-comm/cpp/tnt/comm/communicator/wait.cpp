@@ -5,7 +5,6 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/communicator/group.hpp"
 
 namespace tnt::comm {

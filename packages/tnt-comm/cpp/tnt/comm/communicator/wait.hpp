@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/polling.hpp"
 #include "tnt/comm/collective/collective_operation.hpp"
 #include "tnt/comm/progress/engine.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/doorbell.hpp"
+#include "tnt/comm/base/sync.hpp"
 #include "tnt/comm/transport/segment.hpp"
 
 namespace tnt::comm {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/rma/reduction_schedule.hpp"
 #include "tnt/comm/collective/rma/rma_pipeline.hpp"
 #include "tnt/comm/collective/select.hpp"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 
 namespace tnt::comm {
 namespace {

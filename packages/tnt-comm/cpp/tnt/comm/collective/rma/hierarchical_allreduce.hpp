@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/channel.hpp"
 #include "tnt/comm/collective/double_buffer.hpp"
 #include "tnt/comm/collective/rma/allreduce.hpp"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {

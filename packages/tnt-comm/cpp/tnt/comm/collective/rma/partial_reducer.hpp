@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/kernel/tree_reduce.hpp"
 
 namespace tnt::comm {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/exchange.hpp"
 #include "tnt/comm/collective/rma/rma_exchange.hpp"
 

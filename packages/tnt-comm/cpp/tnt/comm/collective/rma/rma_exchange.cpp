@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 
 namespace tnt::comm {
 namespace {

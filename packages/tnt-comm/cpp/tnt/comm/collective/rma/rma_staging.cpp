@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/rma/reduction_schedule.hpp"
 
 namespace tnt::comm {

@@ -67,8 +67,7 @@ class SoloTransport final : public Transport {
   void leave(PeerState, const std::string&) override {}
 
  private:
-  DoorbellWords words_;
-  FutexDoorbell doorbell_{words_};
+  Doorbell doorbell_;
 };
 
 }  // namespace tnt::comm

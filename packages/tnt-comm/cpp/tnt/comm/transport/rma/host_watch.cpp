@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -10,8 +10,6 @@
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/sync.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/base/thread.hpp"
 #include "tnt/comm/transport/rma/mailbox.hpp"
 
 namespace tnt::comm {

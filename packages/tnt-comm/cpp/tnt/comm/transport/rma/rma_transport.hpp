@@ -47,8 +47,7 @@ class RmaTransport final : public Transport {
  private:
   std::shared_ptr<RmaCore> core_;  // shared with segments, which may live longer
   EndedRanks ended_;               // of this host
-  DoorbellWords words_;
-  FutexDoorbell doorbell_{words_};
+  Doorbell doorbell_;
 };
 
 }  // namespace tnt::comm

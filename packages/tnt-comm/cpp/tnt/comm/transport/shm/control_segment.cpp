@@ -8,11 +8,10 @@
 #include <cstring>
 #include <random>
 
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/polling.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/sync.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -264,7 +263,7 @@ void ControlSegment::leave(PeerState state, const std::string& reason) {
   store_text(own.reason, reason);
   own.state.store(encode(state), std::memory_order_release);
   full_fence();
-  for (int rank = first_rank_; rank < end_rank(); ++rank) ring_if_heard(record(rank).doorbell);
+  for (int rank = first_rank_; rank < end_rank(); ++rank) record(rank).doorbell.ring_if_heard();
 }
 
 }  // namespace tnt::comm

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/doorbell.hpp"
+#include "tnt/comm/base/sync.hpp"
 #include "tnt/comm/transport/ended_ranks.hpp"
 #include "tnt/comm/transport/shm/shared_memory.hpp"
 #include "tnt/comm/transport/transport.hpp"
@@ -36,14 +36,14 @@ class ControlSegment {
   ControlSegment(const HostRanks& host, int rank, const Deadline& deadline, double stall_report_s);
 
   double stall_report_s() const { return stall_report_s_; }
-  DoorbellWords& doorbell_of(int rank) { return record(rank).doorbell; }
+  Doorbell& doorbell_of(int rank) { return record(rank).doorbell; }
   PeerStatus status_of(int rank) const;
   void beat();
   void leave(PeerState state, const std::string& reason);
 
  private:
   struct alignas(64) Record {
-    DoorbellWords doorbell;
+    Doorbell doorbell;
     std::atomic<std::uint32_t> state;         // 0: nobody yet; else 1 + PeerState
     std::atomic<std::uint64_t> heartbeat_ns;  // CLOCK_MONOTONIC, one clock per host
     std::uint64_t process_token;  // tells apart ranks that are threads of one process (tests)

@@ -7,11 +7,10 @@
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/base/polling.hpp"
 #include "tnt/comm/base/sync.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -156,14 +155,14 @@ void ShmSegment::notify(int member, NotificationId id, std::uint64_t value) {
   release_fence();
   counter(member, rank_, id).store(value, std::memory_order_relaxed);
   full_fence();
-  ring_if_heard(control_->doorbell_of(members_[static_cast<std::size_t>(member)]));
+  control_->doorbell_of(members_[static_cast<std::size_t>(member)]).ring_if_heard();
 }
 
 void ShmSegment::wake_others() {
   full_fence();
   for (int member = 0; member < size_; ++member) {
     if (member == rank_) continue;
-    ring_if_heard(control_->doorbell_of(members_[static_cast<std::size_t>(member)]));
+    control_->doorbell_of(members_[static_cast<std::size_t>(member)]).ring_if_heard();
   }
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 #include "tnt/comm/transport/shm/control_segment.hpp"
 #include "tnt/comm/transport/shm/shm_segment.hpp"
@@ -20,8 +20,7 @@ class ShmTransport final : public Transport {
   ShmTransport(HostRanks host, int rank, const Deadline& deadline, double stall_report_s)
       : host_(std::move(host)),
         rank_(rank),
-        control_(std::make_shared<ControlSegment>(host_, rank, deadline, stall_report_s)),
-        doorbell_(control_->doorbell_of(rank)) {}
+        control_(std::make_shared<ControlSegment>(host_, rank, deadline, stall_report_s)) {}
 
   int rank() const override { return rank_; }
   int size() const override { return host_.count; }
@@ -35,7 +34,7 @@ class ShmTransport final : public Transport {
     const std::string name = text("/tnt-", host_.prefix, "-", request.key);
     return std::make_unique<ShmSegment>(name, request, member, control_, deadline);
   }
-  Doorbell& doorbell() override { return doorbell_; }
+  Doorbell& doorbell() override { return control_->doorbell_of(rank_); }
   PeerStatus status_of(int rank) const override { return control_->status_of(rank); }
   void beat() override { control_->beat(); }
   void leave(PeerState state, const std::string& reason) override {
@@ -46,7 +45,6 @@ class ShmTransport final : public Transport {
   HostRanks host_;
   int rank_;
   std::shared_ptr<ControlSegment> control_;  // shared with segments, which may live longer
-  FutexDoorbell doorbell_;
 };
 
 }  // namespace tnt::comm

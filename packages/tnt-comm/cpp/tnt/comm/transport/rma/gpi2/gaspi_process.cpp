@@ -18,12 +18,10 @@
 #include <utility>
 #include <vector>
 
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/polling.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/sync.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/base/thread.hpp"
 #include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
 #include "tnt/comm/transport/rma/host_watch.hpp"
 #include "tnt/comm/transport/rma/tcp_socket.hpp"

@@ -9,10 +9,7 @@
 
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/polling.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/base/thread.hpp"
+#include "tnt/comm/base/process.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/environment.hpp"
-#include "tnt/comm/base/thread.hpp"
+#include "tnt/comm/base/process.hpp"
 #include "tnt/comm/transport/ended_ranks.hpp"
 #include "tnt/comm/transport/rma/presence.hpp"
 

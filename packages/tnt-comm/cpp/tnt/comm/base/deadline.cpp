@@ -1,10 +1,7 @@
-#include "tnt/comm/base/polling.hpp"
+#include "tnt/comm/base/deadline.hpp"
 
 #include <thread>
 #include <utility>
-
-#include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
 
 namespace tnt::comm {
 namespace {
