@@ -52,8 +52,4 @@ struct MessagePattern {
 };
 MessagePattern pattern_of(AllreduceAlgorithm algorithm);
 
-/// Time that an algorithm is estimated to take between ranks that exchange
-/// messages, in microseconds.
-double estimated_us(AllreduceAlgorithm algorithm, int size, std::size_t num_bytes);
-
 }  // namespace tnt::comm

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "tnt/comm/base/export.hpp"
-#include "tnt/comm/collective/double_buffer.hpp"
+#include "tnt/comm/collective/bucket_operation.hpp"
 
 namespace tnt::comm {
 

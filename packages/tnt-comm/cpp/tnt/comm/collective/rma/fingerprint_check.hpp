@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "tnt/comm/collective/call_label.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/collective/rma/arrival_report.hpp"
 #include "tnt/comm/collective/rma/fingerprint_exchange.hpp"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/collective/bucket_operation.hpp"
 #include "tnt/comm/collective/channel.hpp"
-#include "tnt/comm/collective/double_buffer.hpp"
 #include "tnt/comm/collective/rma/allreduce.hpp"
 #include "tnt/comm/collective/rma/host_layout.hpp"
 #include "tnt/comm/collective/rma/partial_reducer.hpp"
