@@ -25,7 +25,7 @@ TEST(Fuzz, AgreementOnACall) {
   fuzz([&](Mutator& mutator) {
     const std::size_t health_bytes = AbortState::num_bytes(kSize);
     const auto segment = std::make_shared<ScriptedSegment>(
-        1, kSize, health_bytes + FingerprintCheck::num_bytes(kSize));
+        1, kSize, health_bytes + FingerprintCheck::memory_needs(kSize).num_bytes);
     const AbortState abort_state("fuzz", {0, 1, 2}, segment, transport, nullptr);
     FingerprintCheck fingerprint_check(segment, health_bytes, 1);
     Descriptor descriptor;
@@ -36,7 +36,8 @@ TEST(Fuzz, AgreementOnACall) {
     note.give(" from train.py:1");
     for (int look = 0;
          look < 8 && !fingerprint_check.is_refused() && !fingerprint_check.is_reached(); ++look) {
-      mutator.change(segment->local() + health_bytes, FingerprintCheck::num_bytes(kSize));
+      mutator.change(segment->local() + health_bytes,
+                     FingerprintCheck::memory_needs(kSize).num_bytes);
       segment->set_notification(static_cast<int>(mutator.below(kSize)), 1 + mutator.below(6),
                                 mutator.number());
       fingerprint_check.advance(note);

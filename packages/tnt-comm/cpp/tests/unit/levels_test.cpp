@@ -1,4 +1,4 @@
-#include "tnt/comm/collective/rma/reduction_schedule.hpp"
+#include "tnt/comm/collective/rma/schedule.hpp"
 
 #include <gtest/gtest.h>
 

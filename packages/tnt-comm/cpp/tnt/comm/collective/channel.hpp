@@ -9,7 +9,7 @@
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/collective/call_label.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
-#include "tnt/comm/transport/segment.hpp"
+#include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 

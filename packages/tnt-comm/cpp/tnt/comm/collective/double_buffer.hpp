@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "tnt/comm/transport/segment.hpp"
+#include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 

@@ -5,7 +5,7 @@
 #include "tnt/comm/base/dtype.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
-#include "tnt/comm/collective/rma/reduction_schedule.hpp"
+#include "tnt/comm/collective/rma/schedule.hpp"
 
 namespace tnt::comm {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "tnt/comm/transport/segment.hpp"
+#include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 

@@ -74,9 +74,8 @@ std::shared_ptr<RmaStream> slots_in(const Group& group, const std::shared_ptr<Se
                                     const SegmentPlan::Place& place, RmaLayout layout) {
   layout.offset = place.offset;
   layout.notification = place.notification;
-  return std::make_shared<RmaStream>(RmaStream{.abort_state = group.abort_state(),
-                                               .check = nullptr,
-                                               .staging = RmaStaging(segment, layout)});
+  return std::make_shared<RmaStream>(RmaStream{
+      .abort_state = group.abort_state(), .check = nullptr, .segment = segment, .layout = layout});
 }
 
 using Segments = std::vector<std::shared_ptr<Segment>>;

@@ -10,7 +10,7 @@
 
 #include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/collective/collectives.hpp"
-#include "tnt/comm/transport/segment.hpp"
+#include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 

@@ -22,10 +22,9 @@ MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t slot_by
 }
 
 void create_levels(SegmentSet& segments, const HostLayout& hosts, StreamMemory& memory) {
-  memory.on_host =
-      segments.create_on_host(HierarchicalCollectives::needs_on_host(hosts, memory.slot_bytes));
-  memory.between_hosts = segments.create_between_hosts(
-      HierarchicalCollectives::needs_between_hosts(hosts, memory.slot_bytes));
+  memory.on_host = segments.create_on_host(RmaCollectives::needs_on_host(hosts, memory.slot_bytes));
+  memory.between_hosts =
+      segments.create_between_hosts(RmaCollectives::needs_between_hosts(hosts, memory.slot_bytes));
 }
 
 std::unique_ptr<Collectives> make_stream(Group& group, const OperationContext& context,
@@ -33,7 +32,7 @@ std::unique_ptr<Collectives> make_stream(Group& group, const OperationContext& c
   if (group.topology() != Topology::hierarchical) {
     return make_flat_stream(group.topology(), context, memory);
   }
-  return std::make_unique<HierarchicalCollectives>(context, memory, group.hosts());
+  return std::make_unique<RmaCollectives>(context, memory, group.hosts());
 }
 
 std::unique_ptr<Collectives> make_flat_stream(Topology topology, const OperationContext& context,

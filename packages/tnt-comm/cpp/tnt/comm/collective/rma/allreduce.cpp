@@ -58,29 +58,29 @@ BlockReduction::BlockReduction(const RmaPipeline& pipeline, const MessagePattern
     : RmaWork(pipeline),
       pattern_(pattern),
       element_bytes_(size_of(dtype)),
-      reducer_(dtype, op, num_operands(pattern.exchange, staging().size())) {
+      reducer_(dtype, op, num_operands(pattern.exchange, stream().size())) {
   sends_before_match = true;
 }
 
 void BlockReduction::exchange_copied(std::size_t num_bytes, std::size_t last_bytes) {
   if (!pattern_.has_many_blocks_under_way) most_blocks_in_flight = 1;
   const auto add = [&](std::size_t block_bytes) {
-    exchanges_.push_back({allreduce_schedule(pattern_.exchange, staging().rank(), staging().size(),
-                                             block_bytes, staging().areas()),
-                          staging().areas().work});
+    exchanges_.push_back({allreduce_schedule(pattern_.exchange, stream().rank(), stream().size(),
+                                             block_bytes, stream().areas()),
+                          stream().areas().work});
   };
   if (num_blocks > 1) add(num_bytes);
   add(last_bytes);
 }
 
 std::vector<Range> BlockReduction::exchange_in_place(std::size_t num_bytes) {
-  const int size = staging().size();
+  const int size = stream().size();
   std::vector<Range> blocks = blocks_in_place(pattern_, num_bytes);
   num_blocks = blocks.size();
-  Areas areas = staging().areas();
+  Areas areas = stream().areas();
   for (const Range& block : blocks) {
     exchanges_.push_back(
-        {allreduce_schedule(pattern_.exchange, staging().rank(), size, block.size(), areas),
+        {allreduce_schedule(pattern_.exchange, stream().rank(), size, block.size(), areas),
          areas.work});
     number_arrivals(exchanges_.back().schedule);
     const AreaSizes sizes = allreduce_areas(pattern_.exchange, size, block.size());
@@ -96,7 +96,7 @@ RmaAllreduce::RmaAllreduce(const RmaPipeline& pipeline, const Descriptor& descri
       in_(static_cast<const std::byte*>(arrays.in)),
       out_(static_cast<std::byte*>(arrays.out)),
       num_bytes_(descriptor.num_bytes()),
-      block_bytes_(longest_block(pattern.exchange, staging().size(), staging().layout().areas)) {
+      block_bytes_(longest_block(pattern.exchange, stream().size(), stream().layout.areas)) {
   num_blocks = std::max<std::size_t>(1, (num_bytes_ + block_bytes_ - 1) / block_bytes_);
   exchange_copied(block_bytes_, block(num_blocks - 1).size());
 }

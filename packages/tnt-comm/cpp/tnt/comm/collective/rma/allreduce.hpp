@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/collective/rma/reduction_schedule.hpp"
 #include "tnt/comm/collective/rma/rma_pipeline.hpp"
+#include "tnt/comm/collective/rma/schedule.hpp"
 #include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/kernel/tree_reduce.hpp"
 

@@ -44,12 +44,12 @@ RmaBucket::RmaBucket(std::shared_ptr<RmaStream> stream, ArrivalReport report,
       work_(pipeline(), pattern, spec.dtype, spec.count) {}
 
 std::byte* RmaBucket::input(std::uint64_t step) {
-  return pipeline().staging().slot(step * work_.num_blocks);
+  return pipeline().stream().slot(step * work_.num_blocks);
 }
 
 const std::byte* RmaBucket::result(std::uint64_t step) const {
   // Blocks of a split exchange come back to where they were; a whole one is never cut.
-  return pipeline().staging().slot(step * work_.num_blocks) + work_.schedule_of(0).result;
+  return pipeline().stream().slot(step * work_.num_blocks) + work_.schedule_of(0).result;
 }
 
 bool RmaBucket::has_made_call(int member) const {
@@ -61,7 +61,8 @@ HierarchicalBucket::HierarchicalBucket(std::shared_ptr<RmaStream> stream, Arriva
                                        const BucketSpec& spec)
     : RmaBucketOperation(std::move(stream), std::move(report), work_, spec.name),
       host_(host),
-      work_(pipeline(), std::move(host), pattern, spec.dtype, spec.count) {}
+      work_(pipeline(), {.dtype = spec.dtype, .op = ReduceOp::sum, .count = spec.count},
+            std::move(host), pattern, {}) {}
 
 std::byte* HierarchicalBucket::input(std::uint64_t step) {
   return host_.slots->data_of(host_.slots->open(step));

@@ -20,7 +20,7 @@ namespace tnt::comm {
 ///
 /// That makes it safe to use the slots for different collectives in turn.
 /// Data sent before the fingerprint check goes to landing areas, for the first `depth`
-/// blocks: RmaStaging's argument covers them where the call before had that
+/// blocks: RmaStream's argument covers them where the call before had that
 /// structure too, and a broadcast uses no landing area. A work that
 /// writes elsewhere, or needs to know the others' counts, waits for the
 /// fingerprint check, after which all slots are free everywhere.

@@ -5,7 +5,6 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/transport/hierarchical/cluster_transport.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"

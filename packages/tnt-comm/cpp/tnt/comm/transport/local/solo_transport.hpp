@@ -9,7 +9,6 @@
 #include <new>
 #include <string>
 
-#include "tnt/comm/transport/segment.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "tnt/comm/transport/rma/data_queues.hpp"
-#include "tnt/comm/transport/rma/host_watch.hpp"
 #include "tnt/comm/transport/rma/mailbox.hpp"
 #include "tnt/comm/transport/rma/peer_table.hpp"
 #include "tnt/comm/transport/rma/rank_location.hpp"

@@ -1,17 +1,73 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 #include "tnt/comm/transport/shm/control_segment.hpp"
-#include "tnt/comm/transport/shm/shm_segment.hpp"
+#include "tnt/comm/transport/shm/shared_memory.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
+
+/// Segment in POSIX shared memory: one object holds the parts of all members,
+/// so each maps it once and reads its peers' parts directly.
+///
+/// Layout: a header, then per member its notification counters (one run per
+/// sender, on cache lines of its own) and its part.
+class ShmSegment final : public Segment {
+ public:
+  /// Collective and blocking. The first member creates the object, the others
+  /// find it by name; each reserves its own part (memory lands on its NUMA
+  /// node); then the name is removed.
+  ShmSegment(const std::string& name, const SegmentRequest& request, int member,
+             std::shared_ptr<ControlSegment> control, const Deadline& deadline);
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::byte* local() override { return part(rank_); }
+  const std::byte* peer(int member) const override { return part(member); }
+  std::byte* writable_peer(int member) override { return part(member); }
+  void wake_others() override;
+  void discard_local() override;
+  void put(int member, std::size_t to, std::size_t from, std::size_t num_bytes) override;
+  bool has_room(int, std::size_t) override { return true; }
+  void notify(int member, NotificationId id, std::uint64_t value) override;
+  std::uint64_t poll(int sender, NotificationId id) const override;
+
+ private:
+  struct Header;
+  using Counter = std::atomic<std::uint64_t>;
+
+  void map(const std::string& name, const Deadline& deadline);
+  void reserve_own_part();
+  void wait_for_members(const Deadline& deadline) const;
+  void wait_until(const std::function<bool()>& is_reached, const char* what,
+                  const Deadline& deadline) const;
+  void require_alive(int member) const;
+  int world_rank() const { return members_[static_cast<std::size_t>(rank_)]; }
+  Header& header() const;
+  std::byte* part(int member) const;
+  Counter& counter(int receiver, int sender, NotificationId id) const;
+
+  std::vector<int> members_;  // world ranks
+  int rank_;
+  int size_;
+  std::string title_;
+  std::function<void()> look_around_;  // of the request, while it waits
+  std::size_t header_bytes_;
+  std::size_t run_bytes_;     // counters of one sender at one receiver, or of all: see Senders
+  std::size_t num_runs_;      // at one receiver
+  std::size_t member_bytes_;  // counters and part of one member, whole pages
+  SharedMemory memory_;
+  std::shared_ptr<ControlSegment> control_;
+};
 
 /// The ranks of one host, through POSIX shared memory.
 class ShmTransport final : public Transport {

@@ -24,9 +24,9 @@
 #include "tnt/comm/base/sync.hpp"
 #include "tnt/comm/base/text.hpp"
 #include "tnt/comm/base/thread.hpp"
-#include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
-#include "tnt/comm/transport/rma/host_watch.hpp"
-#include "tnt/comm/transport/rma/tcp_socket.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_start.hpp"
+#include "tnt/comm/transport/rma/peer_table.hpp"
+#include "tnt/comm/transport/rma/presence.hpp"
 
 namespace tnt::comm {
 namespace {

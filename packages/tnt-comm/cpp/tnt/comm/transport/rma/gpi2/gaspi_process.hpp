@@ -10,8 +10,7 @@
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
-#include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
-#include "tnt/comm/transport/rma/gpi2/start_watch.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_start.hpp"
 #include "tnt/comm/transport/rma/rma_device.hpp"
 
 namespace tnt::comm {

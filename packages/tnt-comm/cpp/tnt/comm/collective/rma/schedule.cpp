@@ -1,8 +1,10 @@
-#include "tnt/comm/collective/rma/reduction_schedule.hpp"
+#include "tnt/comm/collective/rma/schedule.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/collective/collectives.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -19,29 +21,21 @@ Range chunk(const Range& range, int parts, int index) {
   return {range.begin + part.begin, range.begin + part.end};
 }
 
-/// Where things lie in the landing area on the rounds of a reduction, one
-/// after the other: each round has a slot for each of the others of the team.
-/// Slots are as large as the largest chunk of the level, so that all ranks,
+/// What comes in on a level: a slot of the landing area for each of the others of
+/// the team. Slots are as large as the largest chunk of the level, so that all ranks,
 /// whose chunks differ by a granule, have the same layout.
-class LandingOffsets {
- public:
-  explicit LandingOffsets(std::size_t begin) : next_(begin) {}
+struct Landing {
+  std::size_t begin;
+  std::size_t slot_bytes;
 
-  void begin_level(const Level& level, std::size_t slot_bytes) {
-    begin_ = next_;
-    slot_bytes_ = slot_bytes;
-    next_ = begin_ + static_cast<std::size_t>(level.radix - 1) * slot_bytes;
-  }
   /// Where the member with digit `sender` writes at the one with `receiver`.
   std::size_t slot(int sender, int receiver) const {
     const int index = sender < receiver ? sender : sender - 1;
-    return begin_ + static_cast<std::size_t>(index) * slot_bytes_;
+    return begin + static_cast<std::size_t>(index) * slot_bytes;
   }
-
- private:
-  std::size_t next_;
-  std::size_t begin_ = 0;
-  std::size_t slot_bytes_ = 0;
+  void end_level(const Level& level) {
+    begin += static_cast<std::size_t>(level.radix - 1) * slot_bytes;
+  }
 };
 
 /// One rank's view of a level.
@@ -63,66 +57,54 @@ struct Team {
   }
 };
 
-Schedule whole_schedule(const Exchange& exchange, int member, int size, std::size_t num_bytes,
-                        const Areas& areas) {
-  Schedule schedule;
-  LandingOffsets slots(areas.landing);
-  // Every level writes to a buffer of its own: nothing says yet that the
-  // messages sent from the one before have left.
-  std::size_t source = areas.work;
-  for (const Level& level : levels_of(size, exchange.radices)) {
-    const Team team{level, member};
-    const NotificationId id = schedule.rounds.size();
-    slots.begin_level(level, padded(num_bytes));
-    Round round;
-    round.num_bytes = num_bytes;
-    round.target = source + padded(num_bytes);
-    team.for_others([&](int digit) {
-      round.sends.push_back(
-          {team.teammate(digit), source, slots.slot(team.digit(), digit), num_bytes, id});
-      round.arrivals.push_back({team.teammate(digit), id});
-    });
-    for (int digit = 0; digit < level.radix; ++digit) {
-      const bool is_own = digit == team.digit();
-      round.operands.push_back(is_own ? source : slots.slot(digit, team.digit()));
-    }
-    source = round.target;
-    schedule.rounds.push_back(std::move(round));
-  }
-  schedule.result = source;
-  return schedule;
-}
-
-// The member of a team keeps its chunk of what the team shares.
-Round scatter_round(const Team& team, const Range& shared, const LandingOffsets& slots,
-                    NotificationId id, const Areas& areas) {
-  const Range own = chunk(shared, team.radix(), team.digit());
+// Each member of a team sends the others their parts, part_for(digit), and combines its own.
+template <typename Parts>
+Round combining_round(const Team& team, const Landing& landing, NotificationId id,
+                      const Parts& part_for) {
+  const Range own = part_for(team.digit());
   Round round;
-  round.target = areas.work + own.begin;
+  round.target = own.begin;
   round.num_bytes = own.size();
   team.for_others([&](int digit) {
-    const Range part = chunk(shared, team.radix(), digit);
-    round.sends.push_back({team.teammate(digit), areas.work + part.begin,
-                           slots.slot(team.digit(), digit), part.size(), id});
+    const Range part = part_for(digit);
+    round.sends.push_back(
+        {team.teammate(digit), part.begin, landing.slot(team.digit(), digit), part.size(), id});
     round.arrivals.push_back({team.teammate(digit), id});
   });
   for (int digit = 0; digit < team.radix(); ++digit) {
     const bool is_own = digit == team.digit();
-    round.operands.push_back(is_own ? round.target : slots.slot(digit, team.digit()));
+    round.operands.push_back(is_own ? own.begin : landing.slot(digit, team.digit()));
   }
   return round;
+}
+
+Schedule whole_schedule(const Exchange& exchange, int member, int size, std::size_t num_bytes,
+                        const Areas& areas) {
+  Schedule schedule;
+  schedule.result = areas.work;
+  Landing landing{areas.landing, padded(num_bytes)};
+  // Every level writes to a buffer of its own: nothing says yet that the
+  // messages sent from the one before have left.
+  for (const Level& level : levels_of(size, exchange.radices)) {
+    const Range source{schedule.result, schedule.result + num_bytes};
+    schedule.rounds.push_back(combining_round({level, member}, landing, schedule.rounds.size(),
+                                              [&](int) { return source; }));
+    schedule.result += padded(num_bytes);
+    schedule.rounds.back().target = schedule.result;
+    landing.end_level(level);
+  }
+  return schedule;
 }
 
 // The chunks come back, finished, to where they will be read: the same place
 // in everybody's work area. Nobody else touches it there: a rank's copy of a
 // teammate's chunk is used for nothing but to be sent to that teammate, who
 // must have received it before it could finish the chunk.
-Round gather_round(const Team& team, const Range& shared, NotificationId id, const Areas& areas) {
+Round gather_round(const Team& team, const Range& shared, NotificationId id) {
   const Range own = chunk(shared, team.radix(), team.digit());
-  const std::size_t place = areas.work + own.begin;
   Round round;
   team.for_others([&](int digit) {
-    round.sends.push_back({team.teammate(digit), place, place, own.size(), id});
+    round.sends.push_back({team.teammate(digit), own.begin, own.begin, own.size(), id});
     round.arrivals.push_back({team.teammate(digit), id});
   });
   return round;
@@ -132,24 +114,26 @@ Schedule split_schedule(const Exchange& exchange, int member, int size, std::siz
                         const Areas& areas) {
   Schedule schedule;
   schedule.result = areas.work;
-  LandingOffsets slots(areas.landing);
+  Landing landing{areas.landing, padded(num_bytes)};
   const std::vector<Level> levels = levels_of(size, exchange.radices);
-  std::vector<Range> shared = {{0, num_bytes}};  // what the team of a level shares
-  std::size_t longest = padded(num_bytes);
+  // What the team of a level shares.
+  std::vector<Range> shared = {{areas.work, areas.work + num_bytes}};
   for (const Level& level : levels) {
     const Team team{level, member};
-    longest = part_of(longest, static_cast<std::size_t>(level.radix), 0, kCacheLineBytes).size();
-    slots.begin_level(level, longest);
-    schedule.rounds.push_back(
-        scatter_round(team, shared.back(), slots, schedule.rounds.size(), areas));
-    shared.push_back(chunk(shared.back(), level.radix, team.digit()));
+    const auto part_for = [&](int digit) { return chunk(shared.back(), level.radix, digit); };
+    landing.slot_bytes = chunk({0, landing.slot_bytes}, level.radix, 0).size();
+    schedule.rounds.push_back(combining_round(team, landing, schedule.rounds.size(), part_for));
+    landing.end_level(level);
+    shared.push_back(part_for(team.digit()));
   }
   for (std::size_t i = levels.size(); i-- > 0;) {
-    schedule.rounds.push_back(
-        gather_round({levels[i], member}, shared[i], schedule.rounds.size(), areas));
+    schedule.rounds.push_back(gather_round({levels[i], member}, shared[i], schedule.rounds.size()));
   }
   return schedule;
 }
+
+constexpr NotificationId kData = 0;
+constexpr NotificationId kAnswer = 1;
 
 }  // namespace
 
@@ -231,6 +215,45 @@ std::size_t num_rounds(const Exchange& exchange, int size) {
 
 std::size_t max_num_rounds(int size) {
   return std::max<std::size_t>(2, num_rounds({.is_split = true, .radices = Radices::primes}, size));
+}
+
+Schedule exchange_schedule(int member, int size, std::size_t share, SentParts parts,
+                           const Areas& areas) {
+  Round round;
+  for (int distance = 1; distance < size; ++distance) {
+    const int other = (member + distance) % size;
+    const std::size_t place =
+        parts == SentParts::same ? 0 : static_cast<std::size_t>(other) * share;
+    const std::size_t to = areas.landing + static_cast<std::size_t>(member) * share;
+    round.sends.push_back({other, areas.work + place, to, 0, kData});
+    round.arrivals.push_back({other, kData});
+  }
+  return {{std::move(round)}, 0};
+}
+
+// Positions count from the root. The parent of a position is it without its
+// lowest one bit; its children are it with one more bit below that.
+Schedule broadcast_schedule(int member, int size, int root, std::size_t num_bytes,
+                            const Areas& areas) {
+  const auto member_at = [&](int position) { return (root + position) % size; };
+  const int position = (member - root + size) % size;
+  int bit = 1;
+  while (bit < size && (position & bit) == 0) bit *= 2;
+  Schedule schedule;
+  Round forward;
+  if (position != 0) {
+    const int parent = member_at(position - bit);
+    schedule.rounds.push_back({{}, {{parent, kData}}, {}});
+    forward.sends.push_back({parent, 0, 0, 0, kAnswer});
+  }
+  for (int below = bit / 2; below >= 1; below /= 2) {
+    if (position + below >= size) continue;
+    const int child = member_at(position + below);
+    forward.sends.push_back({child, areas.work, areas.work, num_bytes, kData});
+    forward.arrivals.push_back({child, kAnswer});
+  }
+  schedule.rounds.push_back(std::move(forward));
+  return schedule;
 }
 
 }  // namespace tnt::comm

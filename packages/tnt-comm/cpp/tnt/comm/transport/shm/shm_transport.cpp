@@ -1,4 +1,4 @@
-#include "tnt/comm/transport/shm/shm_segment.hpp"
+#include "tnt/comm/transport/shm/shm_transport.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,6 +14,7 @@
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
+
 namespace {
 
 constexpr std::size_t kPage = 4096;

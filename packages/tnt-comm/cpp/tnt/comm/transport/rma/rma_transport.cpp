@@ -1,4 +1,4 @@
-#include "tnt/comm/transport/rma/rma_segment.hpp"
+#include "tnt/comm/transport/rma/rma_transport.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -15,6 +15,7 @@
 #include "tnt/comm/transport/rma/mailbox.hpp"
 
 namespace tnt::comm {
+
 namespace {
 
 constexpr auto kPollInterval = std::chrono::microseconds(50);
