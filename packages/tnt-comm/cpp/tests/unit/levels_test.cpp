@@ -4,8 +4,6 @@
 
 #include <set>
 
-#include "tnt/comm/collective/rma/host_layout.hpp"
-
 namespace tnt::comm {
 namespace {
 

@@ -15,7 +15,7 @@
 #include "tnt/comm/collective/collective_operation.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/collective/creations.hpp"
-#include "tnt/comm/collective/rma/host_layout.hpp"
+#include "tnt/comm/collective/rma/schedule.hpp"
 #include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/collective/shared_regions.hpp"
 #include "tnt/comm/communicator/runtime.hpp"

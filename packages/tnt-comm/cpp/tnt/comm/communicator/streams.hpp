@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "tnt/comm/collective/collectives.hpp"
-#include "tnt/comm/collective/rma/host_layout.hpp"
+#include "tnt/comm/collective/rma/schedule.hpp"
 #include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/transport/transport.hpp"
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -106,8 +107,9 @@ enum class PeerState {
 struct PeerStatus {
   PeerState state = PeerState::running;
   double heartbeat_age_s = 0;  ///< since the rank's engine last showed that it runs
-  std::string reason;  ///< what leave() said, or of `vanished`; how it ended, if `dead` and known
-  std::string host;
+  /// What leave() said, or of `vanished`; how it ended, if `dead` and known.
+  std::string reason = {};
+  std::string host = {};
   int pid = 0;
 };
 
@@ -127,11 +129,20 @@ struct SegmentRequest {
   /// What messages call it.
   const std::string& title() const { return purpose.empty() ? key : purpose; }
 
+  /// The index of a world rank among the members.
+  int index_of(int rank) const {
+    return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
+  }
+
   /// Counters that each member has for the notifications it gets.
   std::size_t num_counters() const {
     return num_notifications * (senders == Senders::one ? 1 : members.size());
   }
 };
+
+/// The remedy where a member waits for others that do not come.
+inline constexpr const char* kCreateTogether =
+    "Every member of the group must create it, in the same order.";
 
 /// Connects the ranks of a job.
 ///

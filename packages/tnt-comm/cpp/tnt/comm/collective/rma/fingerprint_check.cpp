@@ -60,8 +60,6 @@ FingerprintCheck::FingerprintCheck(std::shared_ptr<Segment> segment, std::size_t
     : segment_(std::move(segment)),
       offset_(offset),
       id_(first_id),
-      rank_(segment_->rank()),
-      size_(segment_->size()),
       arrival_report_(segment_, offset + report_offset(size_)),
       num_rounds_(rounds_among(size_)),
       round_(num_rounds_) {}
@@ -149,12 +147,9 @@ std::uint64_t FingerprintCheck::count_of(int member) const {
   return count;
 }
 
-std::size_t FingerprintCheck::records_offset() const {
-  return offset_ + table_bytes(size_) + num_calls_ % kCalls * bytes_of_call(size_);
-}
-
 std::size_t FingerprintCheck::record_offset(std::size_t round, bool is_incoming) const {
-  return records_offset() + (2 * round + (is_incoming ? 1U : 0U)) * kRecordBytes;
+  return offset_ + table_bytes(size_) + num_calls_ % kCalls * bytes_of_call(size_) +
+         (2 * round + (is_incoming ? 1U : 0U)) * kRecordBytes;
 }
 
 std::size_t FingerprintCheck::count_offset(int member) const {
@@ -180,14 +175,10 @@ bool FingerprintCheck::tell_all(std::string_view note) {
   return num_told_ > before;
 }
 
-bool FingerprintCheck::has_told(int member) const {
-  return member == rank_ || segment_->poll(member, id_) > 0;
-}
-
 std::vector<int> FingerprintCheck::silent_members() const {
   std::vector<int> members;
   for (int member = 0; member < size_; ++member) {
-    if (!has_told(member)) members.push_back(member);
+    if (member != rank_ && segment_->poll(member, id_) == 0) members.push_back(member);
   }
   return members;
 }

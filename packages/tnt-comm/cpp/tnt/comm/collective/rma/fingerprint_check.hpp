@@ -68,20 +68,18 @@ class FingerprintCheck {
   void send();
   void send_counts(int to);
   void receive();
-  std::size_t records_offset() const;
   std::size_t record_offset(std::size_t round, bool is_incoming) const;
   std::size_t count_offset(int member) const;
 
   bool tell_all(std::string_view note);
-  bool has_told(int member) const;
   std::vector<int> silent_members() const;
   std::size_t entry_offset(int member) const;
 
   std::shared_ptr<Segment> segment_;
   std::size_t offset_;
   NotificationId id_;
-  int rank_;
-  int size_;
+  int rank_ = segment_->rank();
+  int size_ = segment_->size();
   ArrivalReport arrival_report_;
   std::uint64_t num_calls_ = 0;  // the one under way included
   std::size_t num_rounds_;

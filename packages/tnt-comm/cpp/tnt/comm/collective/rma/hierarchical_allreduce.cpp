@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {
@@ -65,27 +64,22 @@ HierarchicalAllreduce::HierarchicalAllreduce(const RmaPipeline& pipeline,
                                              const Descriptor& descriptor, HostLevel host,
                                              const MessagePattern& pattern,
                                              const CallArrays& arrays)
-    : BlockReduction(pipeline, pattern, accumulator_of(descriptor.dtype), descriptor.op),
+    : BlockReduction(pipeline, pattern, accumulator_of(descriptor.dtype), descriptor.op, arrays),
       host_(std::move(host)),
       dtype_(descriptor.dtype),
-      element_bytes_(size_of(dtype_)),
-      partial_bytes_(size_of(accumulator_of(dtype_))),
-      count_(descriptor.count),
-      in_(static_cast<const std::byte*>(arrays.in)),
-      out_(static_cast<std::byte*>(arrays.out)),
       operands_(static_cast<std::size_t>(channel().size())),
       on_host_(dtype_, descriptor.op, operands_.size()) {
   if (is_in_place()) {
-    const Range own = chunk_of(count_, dtype_, channel().size(), channel().rank());
+    const Range own = chunk_of(descriptor.count, dtype_, channel().size(), channel().rank());
     for (const Range& bytes : exchange_in_place(own.size() * partial_bytes_)) {
       chunks_.push_back(
           {own.begin + bytes.begin / partial_bytes_, own.begin + bytes.end / partial_bytes_});
     }
     return;
   }
-  block_elements_ = elements_of_blocks(
-      channel(), longest_block(pattern.exchange, stream().size(), stream().layout.areas), dtype_);
-  num_blocks = std::max<std::size_t>(1, (count_ + block_elements_ - 1) / block_elements_);
+  const std::size_t longest =
+      longest_block(pattern.exchange, stream().size(), stream().layout.areas);
+  cut(descriptor.num_bytes(), elements_of_blocks(channel(), longest, dtype_) * element_bytes_);
   exchange_copied(chunk(0).size() * partial_bytes_, chunk(num_blocks - 1).size() * partial_bytes_);
 }
 
@@ -94,14 +88,9 @@ std::uint64_t HierarchicalAllreduce::block_on_host(std::uint64_t index) const {
   return is_in_place() ? pipeline().base() / num_blocks : pipeline().base() + index;
 }
 
-Range HierarchicalAllreduce::block(std::uint64_t index) const {
-  const std::size_t begin = index * block_elements_;
-  return {begin, std::min<std::size_t>(begin + block_elements_, count_)};
-}
-
 Range HierarchicalAllreduce::chunk(std::uint64_t index) const {
   if (is_in_place()) return chunks_[index];
-  return chunk_of(block(index).size(), dtype_, channel().size(), channel().rank());
+  return chunk_of(block(index).size() / element_bytes_, dtype_, channel().size(), channel().rank());
 }
 
 std::byte* HierarchicalAllreduce::array_of(int local_rank, std::uint64_t index) const {
@@ -114,11 +103,7 @@ std::byte* HierarchicalAllreduce::array_of(int local_rank, std::uint64_t index) 
 }
 
 void HierarchicalAllreduce::copy_in(std::uint64_t index) {
-  const Range elements = block(index);
-  if (elements.size() > 0) {
-    std::memcpy(channel().slot(block_on_host(index)), in_ + elements.begin * element_bytes_,
-                elements.size() * element_bytes_);
-  }
+  copy_to(channel().slot(block_on_host(index)), index);
   channel().post(block_on_host(index));
 }
 
@@ -162,11 +147,7 @@ bool HierarchicalAllreduce::is_complete(std::uint64_t index) {
 }
 
 void HierarchicalAllreduce::copy_out(std::uint64_t index) {
-  if (is_in_place()) return;
-  const Range elements = block(index);
-  if (elements.size() == 0) return;
-  std::memcpy(out_ + elements.begin * element_bytes_, channel().slot(block_on_host(index)),
-              elements.size() * element_bytes_);
+  if (!is_in_place()) copy_from(channel().slot(block_on_host(index)), index);
 }
 
 void HierarchicalAllreduce::append_missing(std::vector<int>& members) const {

@@ -9,7 +9,6 @@
 #include "tnt/comm/collective/channel.hpp"
 #include "tnt/comm/collective/double_buffer.hpp"
 #include "tnt/comm/collective/rma/allreduce.hpp"
-#include "tnt/comm/collective/rma/host_layout.hpp"
 #include "tnt/comm/kernel/tree_reduce.hpp"
 
 namespace tnt::comm {
@@ -79,6 +78,8 @@ class HierarchicalAllreduce final : public BlockReduction {
   HierarchicalAllreduce(const RmaPipeline& pipeline, const Descriptor& descriptor, HostLevel host,
                         const MessagePattern& pattern, const CallArrays& arrays);
 
+  const HostLevel& host() const { return host_; }
+
   void copy_in(std::uint64_t index) override;
   Progress prepare(std::uint64_t index) override;
   Progress distribute(std::uint64_t index) override;
@@ -90,19 +91,14 @@ class HierarchicalAllreduce final : public BlockReduction {
   bool is_in_place() const { return host_.slots != nullptr; }
   Channel& channel() const { return *host_.channel; }
   std::uint64_t block_on_host(std::uint64_t index) const;
-  Range block(std::uint64_t index) const;  // elements of a private array
   Range chunk(std::uint64_t index) const;  // elements of the arrays on the host
   std::byte* array_of(int local_rank, std::uint64_t index) const;
 
   HostLevel host_;
   DType dtype_;
-  std::size_t element_bytes_;
-  std::size_t partial_bytes_;  // of an element
-  std::size_t count_;
-  const std::byte* in_ = nullptr;
-  std::byte* out_ = nullptr;
-  std::size_t block_elements_ = 0;  // of private arrays
-  std::vector<Range> chunks_;       // by block, of an array in place
+  std::size_t element_bytes_ = size_of(dtype_);
+  std::size_t partial_bytes_ = size_of(accumulator_of(dtype_));
+  std::vector<Range> chunks_;  // by block, of an array in place
   std::vector<const std::byte*> operands_;
   PartialReducer on_host_;
   std::size_t num_reduced_ = 0;      // elements of the block's chunk

@@ -3,15 +3,92 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/collective/exchange.hpp"
-#include "tnt/comm/collective/rma/rma_operation.hpp"
 
 namespace tnt::comm {
 namespace {
+
+/// A call of a collective among ranks that can only put into each other's memory.
+///
+/// All ranks compare what they think they are doing while the first blocks are
+/// under way. Nothing is copied out before they have agreed, and no operation is
+/// complete: so when a rank has completed a call, all have begun it, and hence
+/// completed the one before.
+///
+/// That makes it safe to use the slots for different collectives in turn.
+/// Data sent before the fingerprint check goes to landing areas, for the first `depth`
+/// blocks: RmaStream's argument covers them where the call before had that
+/// structure too, and a broadcast uses no landing area. A work that
+/// writes elsewhere, or needs to know the others' counts, waits for the
+/// fingerprint check, after which all slots are free everywhere.
+template <typename Work>
+class RmaCall final : public CollectiveOperation {
+ public:
+  template <typename... Arguments>
+  RmaCall(std::shared_ptr<RmaStream> stream, const Descriptor& descriptor, Arguments&&... arguments)
+      : CollectiveOperation(stream->abort_state),
+        pipeline_(std::move(stream)),
+        descriptor_(descriptor),
+        work_(pipeline_, descriptor, std::forward<Arguments>(arguments)...) {}
+
+ protected:
+  Progress do_advance() override {
+    if (!has_begun_) begin();
+    bool has_moved = advance_check();
+    has_moved |= pipeline_.advance(work_, has_matched_);
+    if (has_matched_ && pipeline_.is_done(work_)) {
+      pipeline_.end();
+      return Progress::done;
+    }
+    if (has_moved) return Progress::advanced;
+    check().arrival_report().answer_if_waiting();
+    return Progress::pending;
+  }
+  std::string describe() const override {
+    return text("call ", descriptor_.call_index, ", ", descriptor_.describe(), note().text(), ",");
+  }
+  std::vector<int> missing() const override {
+    std::vector<int> members;
+    if (!has_begun_) return members;
+    if (!has_matched_) check().append_missing(members);
+    work_.append_missing(members);
+    return members;
+  }
+  std::vector<int> awaited_members() const override { return members_holding_up(); }
+  bool has_made_call(int member) const override {
+    return has_matched_ || check().arrival_report().is_present(member);
+  }
+  std::string own_part() const override { return std::string(kAwaitsRoom); }
+
+ private:
+  FingerprintCheck& check() const { return *pipeline_.stream().check; }
+
+  void begin() {
+    has_begun_ = true;
+    pipeline_.begin();
+    check().begin(descriptor_);
+  }
+  bool advance_check() {
+    if (has_matched_) return false;
+    const bool has_moved = check().advance(note());
+    if (check().is_refused()) throw mismatch_error(*abort_state(), check().calls());
+    has_matched_ = check().is_reached();
+    if (has_matched_) work_.on_match();
+    return has_moved || has_matched_;
+  }
+
+  RmaPipeline pipeline_;
+  Descriptor descriptor_;
+  Work work_;
+  bool has_begun_ = false;
+  bool has_matched_ = false;
+};
 
 /// What both exchanges of messages have in common.
 class RmaExchangeWork : public RmaWork {

@@ -1,7 +1,6 @@
 #include "tnt/comm/collective/rma/rma_pipeline.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "tnt/comm/base/partition.hpp"
@@ -129,6 +128,10 @@ bool RmaPipeline::advance(RmaWork& work, bool has_matched) {
   advance_by(&RmaPipeline::try_distribute);
   if (has_matched) advance_by(&RmaPipeline::try_finish);
   return has_moved;
+}
+
+bool RmaPipeline::is_done(const RmaWork& work) const {
+  return finished_ == work.num_blocks;
 }
 
 bool RmaPipeline::try_fill(RmaWork& work) {

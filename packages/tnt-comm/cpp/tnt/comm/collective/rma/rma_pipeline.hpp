@@ -127,52 +127,7 @@ class ScheduleRun {
   std::vector<const std::byte*> operands_;
 };
 
-class RmaPipeline;
-
-/// What is done with the blocks of one collective among ranks that can only put into each
-/// other's memory. `index` counts them from 0.
-class RmaWork {
- public:
-  explicit RmaWork(const RmaPipeline& pipeline) : pipeline_(pipeline) {}
-  virtual ~RmaWork() = default;
-
-  /// Set by the constructor of the subclass, or by on_match().
-  std::uint64_t num_blocks = 0;
-  /// At most the depth.
-  std::size_t most_blocks_in_flight = std::numeric_limits<std::size_t>::max();
-  /// Whether blocks may be sent before it is known that all ranks make the same call.
-  bool sends_before_match = false;
-  /// Whether what is done besides the exchange takes time, and so is done for one block per call of
-  /// advance().
-  bool takes_turns = true;
-
-  /// Called once by a call, before anything is copied out.
-  virtual void on_match() {}
-
-  /// Fills what this rank sends in the slot of the block.
-  virtual void copy_in(std::uint64_t /*index*/) {}
-  /// Called until it is `done`: then the exchange begins.
-  virtual Progress prepare(std::uint64_t /*index*/) { return Progress::done; }
-  /// Must stay as it is until the block is finished.
-  virtual const Schedule& schedule_of(std::uint64_t index) const = 0;
-  virtual Combiner combiner() { return {}; }
-  /// Called when the exchange is over, until it is `done`.
-  virtual Progress distribute(std::uint64_t /*index*/) { return Progress::done; }
-  /// Whether everything is there that copy_out() reads.
-  virtual bool is_complete(std::uint64_t /*index*/) { return true; }
-  virtual void copy_out(std::uint64_t /*index*/) {}
-
-  /// Appends group members whose data is waited for.
-  virtual void append_missing(std::vector<int>& members) const;
-
- protected:
-  const RmaPipeline& pipeline() const { return pipeline_; }
-  const RmaStream& stream() const;
-  std::byte* slot(std::uint64_t index) const;
-
- private:
-  const RmaPipeline& pipeline_;
-};
+class RmaWork;
 
 /// Takes an operation through the slots of a stream, with up to `depth` of its blocks under
 /// way: each is filled, prepared, exchanged, distributed and copied out. StagingPipeline, which
@@ -188,7 +143,7 @@ class RmaPipeline {
   /// Does what can be done without waiting; true if that was anything. `has_matched`: all ranks
   /// take part in the same operation.
   bool advance(RmaWork& work, bool has_matched);
-  bool is_done(const RmaWork& work) const { return finished_ == work.num_blocks; }
+  bool is_done(const RmaWork& work) const;
 
   /// The operation is done; the slots are free for the next one.
   void end() { stream_->next_block = base_ + finished_; }
@@ -225,14 +180,51 @@ class RmaPipeline {
   std::uint64_t finished_ = 0;
 };
 
-inline void RmaWork::append_missing(std::vector<int>& members) const {
-  pipeline_.append_missing(members);
-}
-inline const RmaStream& RmaWork::stream() const {
-  return pipeline_.stream();
-}
-inline std::byte* RmaWork::slot(std::uint64_t index) const {
-  return stream().slot(pipeline_.base() + index);
-}
+/// What is done with the blocks of one collective among ranks that can only put into each
+/// other's memory. `index` counts them from 0.
+class RmaWork {
+ public:
+  explicit RmaWork(const RmaPipeline& pipeline) : pipeline_(pipeline) {}
+  virtual ~RmaWork() = default;
+
+  /// Set by the constructor of the subclass, or by on_match().
+  std::uint64_t num_blocks = 0;
+  /// At most the depth.
+  std::size_t most_blocks_in_flight = std::numeric_limits<std::size_t>::max();
+  /// Whether blocks may be sent before it is known that all ranks make the same call.
+  bool sends_before_match = false;
+  /// Whether what is done besides the exchange takes time, and so is done for one block per call of
+  /// advance().
+  bool takes_turns = true;
+
+  /// Called once by a call, before anything is copied out.
+  virtual void on_match() {}
+
+  /// Fills what this rank sends in the slot of the block.
+  virtual void copy_in(std::uint64_t /*index*/) {}
+  /// Called until it is `done`: then the exchange begins.
+  virtual Progress prepare(std::uint64_t /*index*/) { return Progress::done; }
+  /// Must stay as it is until the block is finished.
+  virtual const Schedule& schedule_of(std::uint64_t index) const = 0;
+  virtual Combiner combiner() { return {}; }
+  /// Called when the exchange is over, until it is `done`.
+  virtual Progress distribute(std::uint64_t /*index*/) { return Progress::done; }
+  /// Whether everything is there that copy_out() reads.
+  virtual bool is_complete(std::uint64_t /*index*/) { return true; }
+  virtual void copy_out(std::uint64_t /*index*/) {}
+
+  /// Appends group members whose data is waited for.
+  virtual void append_missing(std::vector<int>& members) const {
+    pipeline_.append_missing(members);
+  }
+
+ protected:
+  const RmaPipeline& pipeline() const { return pipeline_; }
+  const RmaStream& stream() const { return pipeline_.stream(); }
+  std::byte* slot(std::uint64_t index) const { return stream().slot(pipeline_.base() + index); }
+
+ private:
+  const RmaPipeline& pipeline_;
+};
 
 }  // namespace tnt::comm

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 
 namespace tnt::comm {
@@ -38,42 +39,33 @@ struct Landing {
   }
 };
 
-/// One rank's view of a level.
-struct Team {
-  Level level;
-  int member;
-
-  int digit() const { return level.digit_of(member); }
-  int radix() const { return level.radix; }
-  int teammate(int other_digit) const { return level.teammate(member, other_digit); }
-
-  /// Calls function(digit) for the others, the next one first: this spreads
-  /// the load when all send at once.
-  template <typename Function>
-  void for_others(Function&& function) const {
-    for (int distance = 1; distance < radix(); ++distance) {
-      function((digit() + distance) % radix());
-    }
+/// Calls function(teammate, digit) for the others of the member's team, the next one first:
+/// this spreads the load when all send at once.
+template <typename Function>
+void for_teammates(const Level& level, int member, const Function& function) {
+  for (int distance = 1; distance < level.radix; ++distance) {
+    const int digit = (level.digit_of(member) + distance) % level.radix;
+    function(level.teammate(member, digit), digit);
   }
-};
+}
 
 // Each member of a team sends the others their parts, part_for(digit), and combines its own.
 template <typename Parts>
-Round combining_round(const Team& team, const Landing& landing, NotificationId id,
+Round combining_round(const Level& level, int member, const Landing& landing, NotificationId id,
                       const Parts& part_for) {
-  const Range own = part_for(team.digit());
+  const int own_digit = level.digit_of(member);
+  const Range own = part_for(own_digit);
   Round round;
   round.target = own.begin;
   round.num_bytes = own.size();
-  team.for_others([&](int digit) {
+  for_teammates(level, member, [&](int teammate, int digit) {
     const Range part = part_for(digit);
-    round.sends.push_back(
-        {team.teammate(digit), part.begin, landing.slot(team.digit(), digit), part.size(), id});
-    round.arrivals.push_back({team.teammate(digit), id});
+    round.sends.push_back({teammate, part.begin, landing.slot(own_digit, digit), part.size(), id});
+    round.arrivals.push_back({teammate, id});
   });
-  for (int digit = 0; digit < team.radix(); ++digit) {
-    const bool is_own = digit == team.digit();
-    round.operands.push_back(is_own ? own.begin : landing.slot(digit, team.digit()));
+  for (int digit = 0; digit < level.radix; ++digit) {
+    const bool is_own = digit == own_digit;
+    round.operands.push_back(is_own ? own.begin : landing.slot(digit, own_digit));
   }
   return round;
 }
@@ -87,7 +79,7 @@ Schedule whole_schedule(const Exchange& exchange, int member, int size, std::siz
   // messages sent from the one before have left.
   for (const Level& level : levels_of(size, exchange.radices)) {
     const Range source{schedule.result, schedule.result + num_bytes};
-    schedule.rounds.push_back(combining_round({level, member}, landing, schedule.rounds.size(),
+    schedule.rounds.push_back(combining_round(level, member, landing, schedule.rounds.size(),
                                               [&](int) { return source; }));
     schedule.result += padded(num_bytes);
     schedule.rounds.back().target = schedule.result;
@@ -100,12 +92,12 @@ Schedule whole_schedule(const Exchange& exchange, int member, int size, std::siz
 // in everybody's work area. Nobody else touches it there: a rank's copy of a
 // teammate's chunk is used for nothing but to be sent to that teammate, who
 // must have received it before it could finish the chunk.
-Round gather_round(const Team& team, const Range& shared, NotificationId id) {
-  const Range own = chunk(shared, team.radix(), team.digit());
+Round gather_round(const Level& level, int member, const Range& shared, NotificationId id) {
+  const Range own = chunk(shared, level.radix, level.digit_of(member));
   Round round;
-  team.for_others([&](int digit) {
-    round.sends.push_back({team.teammate(digit), own.begin, own.begin, own.size(), id});
-    round.arrivals.push_back({team.teammate(digit), id});
+  for_teammates(level, member, [&](int teammate, int) {
+    round.sends.push_back({teammate, own.begin, own.begin, own.size(), id});
+    round.arrivals.push_back({teammate, id});
   });
   return round;
 }
@@ -119,17 +111,37 @@ Schedule split_schedule(const Exchange& exchange, int member, int size, std::siz
   // What the team of a level shares.
   std::vector<Range> shared = {{areas.work, areas.work + num_bytes}};
   for (const Level& level : levels) {
-    const Team team{level, member};
     const auto part_for = [&](int digit) { return chunk(shared.back(), level.radix, digit); };
     landing.slot_bytes = chunk({0, landing.slot_bytes}, level.radix, 0).size();
-    schedule.rounds.push_back(combining_round(team, landing, schedule.rounds.size(), part_for));
+    schedule.rounds.push_back(
+        combining_round(level, member, landing, schedule.rounds.size(), part_for));
     landing.end_level(level);
-    shared.push_back(part_for(team.digit()));
+    shared.push_back(part_for(level.digit_of(member)));
   }
   for (std::size_t i = levels.size(); i-- > 0;) {
-    schedule.rounds.push_back(gather_round({levels[i], member}, shared[i], schedule.rounds.size()));
+    schedule.rounds.push_back(gather_round(levels[i], member, shared[i], schedule.rounds.size()));
   }
   return schedule;
+}
+
+// Lengths of the runs of equal hosts.
+std::vector<int> members_of_hosts(const std::vector<int>& hosts) {
+  std::vector<int> counts;
+  for (std::size_t member = 0; member < hosts.size(); ++member) {
+    if (member == 0 || hosts[member] != hosts[member - 1]) counts.push_back(0);
+    ++counts.back();
+  }
+  return counts;
+}
+
+// "2 or 4": the nearest numbers of ranks per host, up and down, that fit.
+std::string better_numbers(int num_hosts, int wanted) {
+  const auto fits = [&](int number) { return is_branch_size(number, number * num_hosts); };
+  int below = std::max(1, wanted);
+  while (!fits(below)) --below;  // 1 always fits
+  int above = wanted + 1;
+  while (!fits(above)) ++above;  // powers of two always fit
+  return text(below, " or ", above);
 }
 
 constexpr NotificationId kData = 0;
@@ -149,6 +161,36 @@ std::vector<Level> levels_of(int size, Radices radices) {
     stride *= radix;
   }
   return levels;
+}
+
+bool is_branch_size(int part, int size) {
+  int branch = 1;
+  for (const Level& level : levels_of(size, Radices::primes)) {
+    if (branch < part) branch *= level.radix;
+  }
+  return branch == part;
+}
+
+HostLayout host_layout(const std::vector<int>& hosts) {
+  const std::vector<int> counts = members_of_hosts(hosts);
+  const auto [fewest, most] = std::minmax_element(counts.begin(), counts.end());
+  HostLayout layout;
+  layout.num_hosts = static_cast<int>(counts.size());
+  if (layout.num_hosts == 1 || *most == 1) return layout;
+  if (*fewest != *most) {
+    layout.objection =
+        text("its hosts have between ", *fewest, " and ", *most,
+             " ranks; with equally many on each, ", better_numbers(layout.num_hosts, *most), ",");
+  } else if (!is_branch_size(*most, static_cast<int>(hosts.size()))) {
+    layout.objection =
+        text("the sum of ", *most, " neighbouring ranks is no part of the order of summation of ",
+             hosts.size(), " ranks; with ", better_numbers(layout.num_hosts, *most - 1),
+             " ranks on each of the ", layout.num_hosts, " hosts");
+  } else {
+    layout.has_branches = true;
+    layout.members_per_host = *most;
+  }
+  return layout;
 }
 
 Schedule allreduce_schedule(const Exchange& exchange, int member, int size, std::size_t num_bytes,

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tnt/comm/base/environment.hpp"
-#include "tnt/comm/transport/shm/shm_transport.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
@@ -22,7 +21,7 @@ class ClusterTransport final : public Transport {
  public:
   /// `host` connects the ranks of this host, `network` all of them; both do so
   /// already.
-  ClusterTransport(std::unique_ptr<ShmTransport> host, std::unique_ptr<Transport> network)
+  ClusterTransport(std::unique_ptr<Transport> host, std::unique_ptr<Transport> network)
       : host_(std::move(host)), network_(std::move(network)) {}
 
   int rank() const override { return network_->rank(); }
@@ -58,7 +57,7 @@ class ClusterTransport final : public Transport {
  private:
   bool is_on_this_host(int rank) const { return node_of(rank) == node_of(this->rank()); }
 
-  std::unique_ptr<ShmTransport> host_;
+  std::unique_ptr<Transport> host_;
   std::unique_ptr<Transport> network_;
 };
 

@@ -28,9 +28,9 @@ class PeerTable {
   void joined(int rank, const std::string& host, int pid);
   void left(int rank, PeerState state, const std::string& reason);
   /// A message to a rank has failed. Those that have left may be gone.
-  void lost(int rank);
+  void lost(int rank) { end(rank, PeerState::dead, ""); }
   /// Its host is not there any more. Those that have left may be gone.
-  void vanished(int rank, const std::string& reason);
+  void vanished(int rank, const std::string& reason) { end(rank, PeerState::vanished, reason); }
 
   /// Whether something sent to the rank may arrive: it is running.
   bool is_reachable(int rank) const {
@@ -40,14 +40,11 @@ class PeerTable {
 
  private:
   struct Peer {
-    PeerState state = PeerState::starting;
+    PeerStatus status{.state = PeerState::starting};
     Clock::time_point last_heard = Clock::now();
-    std::string reason;
-    std::string host;
-    int pid = 0;
   };
 
-  Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+  PeerStatus& status(int rank) { return peers_[static_cast<std::size_t>(rank)].status; }
   void end(int rank, PeerState state, const std::string& reason);
   void set_state(int rank, PeerState state);
 
@@ -74,8 +71,6 @@ class HostWatch {
   std::string host() const { return probe_->host(); }
 
  private:
-  bool has_ever_answered();
-
   std::unique_ptr<HostProbe> probe_;
   double longest_silence_s_;
   bool has_ever_answered_ = false;
@@ -98,8 +93,6 @@ class HostWatches {
     HostWatch watch;
     std::vector<int> ranks;
   };
-
-  void look_at(Host& host, Clock::time_point now);
 
   PeerTable& peers_;
   std::vector<Host> hosts_;

@@ -1,24 +1,62 @@
 #include "tnt/comm/transport/rma/presence.hpp"
 
 #include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <iterator>
 #include <map>
-#include <optional>
-#include <utility>
 
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
+namespace {
+
+constexpr std::size_t kConnectionsAtOnce = 64;
+constexpr double kAnswerTimeS = 1.0;
+
+HostProbe::Answer meaning_of(int error) {
+  constexpr std::array kSilence = {EHOSTUNREACH, EHOSTDOWN, ENETUNREACH, ENETDOWN, ETIMEDOUT};
+  if (error == 0 || error == ECONNREFUSED || error == ECONNRESET) return HostProbe::Answer::given;
+  const bool is_silent = std::find(kSilence.begin(), kSilence.end(), error) != kSilence.end();
+  return is_silent ? HostProbe::Answer::none : HostProbe::Answer::moot;
+}
+
+[[noreturn]] void refuse_port(int port) {
+  throw Error(ErrorKind::comm, text("port ", port, " cannot be had (", std::strerror(errno), ")"));
+}
+
+// A connection to one rank, which is not waited for.
+TcpSocket begin_connection(std::optional<sockaddr_in> address, int local_rank) {
+  if (!address) return {};
+  address->sin_port = htons(static_cast<std::uint16_t>(ntohs(address->sin_port) + local_rank));
+  return TcpSocket::connecting_to(*address);
+}
+
+// Which are made, when all have been answered or refused, or the time is over.
+std::vector<bool> wait_for_answers(std::vector<pollfd> connections) {
+  const Deadline deadline(kAnswerTimeS);
+  std::vector<bool> is_made(connections.size());
+  const auto is_open = [](const pollfd& one) { return one.fd >= 0; };
+  while (std::any_of(connections.begin(), connections.end(), is_open) && !deadline.is_over()) {
+    if (::poll(connections.data(), connections.size(), 50) < 0) break;
+    for (std::size_t i = 0; i < connections.size(); ++i) {
+      pollfd& one = connections[i];
+      if (one.fd < 0 || one.revents == 0) continue;
+      is_made[i] = (one.revents & POLLOUT) != 0 && error_of_connection(one.fd) == 0;
+      one.fd = -1;  // poll() passes over it
+    }
+  }
+  return is_made;
+}
+
+}  // namespace
 
 TcpSocket::TcpSocket(TcpSocket&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -43,8 +81,7 @@ TcpSocket TcpSocket::bound_to(int port) {
   ::setsockopt(socket.descriptor_, SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on);
   if (::bind(socket.descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
       0) {
-    throw Error(ErrorKind::comm,
-                text("port ", port, " cannot be had (", std::strerror(errno), ")"));
+    refuse_port(port);
   }
   return socket;
 }
@@ -81,27 +118,6 @@ int error_of_connection(int descriptor) {
   return ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
 }
 
-namespace {
-
-HostProbe::Answer meaning_of(int error) {
-  switch (error) {
-    case 0:
-    case ECONNREFUSED:
-    case ECONNRESET:
-      return HostProbe::Answer::given;
-    case EHOSTUNREACH:
-    case EHOSTDOWN:
-    case ENETUNREACH:
-    case ENETDOWN:
-    case ETIMEDOUT:
-      return HostProbe::Answer::none;
-    default:
-      return HostProbe::Answer::moot;
-  }
-}
-
-}  // namespace
-
 void TcpHostProbe::ask() {
   connection_.close();
   answer_ = Answer::none;
@@ -118,45 +134,8 @@ HostProbe::Answer TcpHostProbe::answer() {
   return answer_;
 }
 
-namespace {
-
-constexpr std::size_t kConnectionsAtOnce = 64;
-constexpr double kAnswerTimeS = 1.0;
-
-// A connection to one rank, which is not waited for.
-TcpSocket begin_connection(std::optional<sockaddr_in> address, int local_rank) {
-  if (!address) return {};
-  address->sin_port = htons(static_cast<std::uint16_t>(ntohs(address->sin_port) + local_rank));
-  return TcpSocket::connecting_to(*address);
-}
-
-bool is_connected(const pollfd& connection) {
-  return connection.fd >= 0 && (connection.revents & POLLOUT) != 0 &&
-         error_of_connection(connection.fd) == 0;
-}
-
-// Until all have answered or were refused, or the time is over.
-void wait_for_answers(std::vector<pollfd>& connections) {
-  const Deadline deadline(kAnswerTimeS);
-  const auto is_open = [](const pollfd& one) { return one.fd >= 0 && one.revents == 0; };
-  std::vector<pollfd> open;
-  while (!deadline.is_over()) {
-    open.clear();
-    std::copy_if(connections.begin(), connections.end(), std::back_inserter(open), is_open);
-    if (open.empty() || ::poll(open.data(), open.size(), 50) < 0) return;
-    for (pollfd& connection : connections) {
-      for (const pollfd& one : open) {
-        if (one.fd == connection.fd) connection.revents = one.revents;
-      }
-    }
-  }
-}
-
-}  // namespace
-
 Presence::Presence(int port) : socket_(TcpSocket::bound_to(port)) {
-  if (::listen(socket_.descriptor(), SOMAXCONN) == 0) return;
-  throw Error(ErrorKind::comm, text("port ", port, " cannot be had (", std::strerror(errno), ")"));
+  if (::listen(socket_.descriptor(), SOMAXCONN) != 0) refuse_port(port);
 }
 
 std::vector<int> absent_ranks(const std::vector<RankAddress>& addresses, int first_port) {
@@ -174,9 +153,9 @@ std::vector<int> absent_ranks(const std::vector<RankAddress>& addresses, int fir
       sockets.push_back(begin_connection(hosts[address.host], address.local_rank));
       connections.push_back({sockets.back().descriptor(), POLLOUT, 0});
     }
-    wait_for_answers(connections);
+    const std::vector<bool> is_made = wait_for_answers(std::move(connections));
     for (std::size_t rank = begin; rank < end; ++rank) {
-      if (!is_connected(connections[rank - begin])) absent.push_back(static_cast<int>(rank));
+      if (!is_made[rank - begin]) absent.push_back(static_cast<int>(rank));
     }
   }
   return absent;

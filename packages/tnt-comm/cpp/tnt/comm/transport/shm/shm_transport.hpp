@@ -30,7 +30,7 @@ class ShmSegment final : public Segment {
              std::shared_ptr<ControlSegment> control, const Deadline& deadline);
 
   int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  int size() const override { return static_cast<int>(request_.members.size()); }
   std::byte* local() override { return part(rank_); }
   const std::byte* peer(int member) const override { return part(member); }
   std::byte* writable_peer(int member) override { return part(member); }
@@ -46,24 +46,25 @@ class ShmSegment final : public Segment {
   using Counter = std::atomic<std::uint64_t>;
 
   void map(const std::string& name, const Deadline& deadline);
-  void reserve_own_part();
-  void wait_for_members(const Deadline& deadline) const;
   void wait_until(const std::function<bool()>& is_reached, const char* what,
                   const Deadline& deadline) const;
   void require_alive(int member) const;
-  int world_rank() const { return members_[static_cast<std::size_t>(rank_)]; }
+  int world_rank(int member) const { return request_.members[static_cast<std::size_t>(member)]; }
+  /// Where a member's counters begin, behind the header, which has a page of its own.
+  std::size_t begin_of(int member) const {
+    return kPage + static_cast<std::size_t>(member) * member_bytes_;
+  }
   Header& header() const;
   std::byte* part(int member) const;
   Counter& counter(int receiver, int sender, NotificationId id) const;
 
-  std::vector<int> members_;  // world ranks
+  static constexpr std::size_t kPage = 4096;
+
+  SegmentRequest request_;
   int rank_;
-  int size_;
-  std::string title_;
-  std::function<void()> look_around_;  // of the request, while it waits
-  std::size_t header_bytes_;
-  std::size_t run_bytes_;     // counters of one sender at one receiver, or of all: see Senders
-  std::size_t num_runs_;      // at one receiver
+  /// Of counters at one receiver: of one sender each, or of all.
+  std::size_t num_runs_ = request_.senders == Senders::one ? 1 : request_.members.size();
+  std::size_t run_bytes_;
   std::size_t member_bytes_;  // counters and part of one member, whole pages
   SharedMemory memory_;
   std::shared_ptr<ControlSegment> control_;
@@ -86,10 +87,8 @@ class ShmTransport final : public Transport {
   std::unique_ptr<Segment> create_segment(const SegmentRequest& request,
                                           const Deadline& deadline) override {
     if (request.members.size() == 1) return std::make_unique<HeapSegment>(request.num_bytes);
-    const auto self = std::find(request.members.begin(), request.members.end(), rank_);
-    const int member = static_cast<int>(self - request.members.begin());
-    const std::string name = text("/tnt-", host_.prefix, "-", request.key);
-    return std::make_unique<ShmSegment>(name, request, member, control_, deadline);
+    return std::make_unique<ShmSegment>(text("/tnt-", host_.prefix, "-", request.key), request,
+                                        request.index_of(rank_), control_, deadline);
   }
   Doorbell& doorbell() override { return doorbell_; }
   PeerStatus status_of(int rank) const override { return control_->status_of(rank); }

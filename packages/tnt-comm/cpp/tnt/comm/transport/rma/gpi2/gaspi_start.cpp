@@ -3,28 +3,28 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <mutex>
 #include <numeric>
-#include <optional>
 #include <sstream>
 #include <thread>
 #include <utility>
 
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/polling.hpp"
 #include "tnt/comm/base/text.hpp"
-#include "tnt/comm/base/thread.hpp"
 
 namespace tnt::comm {
-
 namespace {
+
+using std::chrono::milliseconds;
+
+// GPI-2 knows the deadline, too, and may say more than that it has passed.
+constexpr double kGraceS = 1.0;
+constexpr auto kSearchInterval = std::chrono::seconds(5);
 
 constexpr std::size_t kLongestPath = 1023;
 constexpr std::size_t kLongestHost = 62;
@@ -43,9 +43,8 @@ void require_host(const std::string& host, int line) {
   }
 }
 
-template <typename Value>
 void require_equal(const char* name, const std::optional<int>& value, const char* other_name,
-                   Value other) {
+                   int other) {
   if (value && *value == other) return;
   throw UsageError(text("The environment contradicts itself: ", name, "=",
                         value ? std::to_string(*value) : std::string("(not set)"), " and ",
@@ -53,8 +52,32 @@ void require_equal(const char* name, const std::optional<int>& value, const char
                         ". For GPI-2 the launcher sets both to the same number."));
 }
 
-bool is_readable(const std::string& path) {
-  return ::access(path.c_str(), R_OK) == 0;
+std::vector<RankAddress> read_machine_file(const Environment& environment) {
+  const std::string& path = environment.gaspi_machine_file;
+  const auto refuse = [&](const std::string& reason) {
+    throw UsageError(text("rank ", environment.rank, ": the machine file GASPI_MFILE='", path,
+                          "' cannot be used: ", reason, "."));
+  };
+  if (path.size() > kLongestPath) refuse("its path is too long for GPI-2");
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  if (!file || !(content << file.rdbuf())) {
+    // An empty file is read without a character, which counts as a failure, too.
+    if (errno != 0) refuse(std::strerror(errno));
+  }
+  std::vector<RankAddress> addresses;
+  try {
+    addresses = parse_machine_file(content.str(), environment.size);
+  } catch (const Error& error) {
+    refuse(error.what());
+  }
+  const RankAddress& own = addresses[static_cast<std::size_t>(environment.rank)];
+  if (environment.gaspi_socket != own.local_rank) {
+    refuse(text("its line for this rank is number ", own.local_rank, " of host '", own.host,
+                "' (counted from 0), but GASPI_SOCKET=", environment.gaspi_socket.value_or(0)));
+  }
+  return addresses;
 }
 
 }  // namespace
@@ -87,34 +110,6 @@ std::vector<RankAddress> parse_machine_file(const std::string& content, int size
   return addresses;
 }
 
-std::vector<RankAddress> read_machine_file(const Environment& environment) {
-  const std::string& path = environment.gaspi_machine_file;
-  const auto refuse = [&](const std::string& reason) {
-    throw UsageError(text("rank ", environment.rank, ": the machine file GASPI_MFILE='", path,
-                          "' cannot be used: ", reason, "."));
-  };
-  if (path.size() > kLongestPath) refuse("its path is too long for GPI-2");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (!file || !(content << file.rdbuf())) {
-    // An empty file is read without a character, which counts as a failure, too.
-    if (errno != 0) refuse(std::strerror(errno));
-  }
-  std::vector<RankAddress> addresses;
-  try {
-    addresses = parse_machine_file(content.str(), environment.size);
-  } catch (const Error& error) {
-    refuse(error.what());
-  }
-  const RankAddress& own = addresses[static_cast<std::size_t>(environment.rank)];
-  if (environment.gaspi_socket != own.local_rank) {
-    refuse(text("its line for this rank is number ", own.local_rank, " of host '", own.host,
-                "' (counted from 0), but GASPI_SOCKET=", environment.gaspi_socket.value_or(0)));
-  }
-  return addresses;
-}
-
 std::vector<RankAddress> require_gaspi_environment(const Environment& environment) {
   require_equal("GASPI_RANK", environment.gaspi_rank, "TNT_RANK", environment.rank);
   require_equal("GASPI_NRANKS", environment.gaspi_num_ranks, "TNT_SIZE", environment.size);
@@ -129,45 +124,9 @@ std::vector<RankAddress> require_gaspi_environment(const Environment& environmen
   }
   // GPI-2 reads that of rank 0; the others need not have it.
   const std::string& machine_file = environment.gaspi_machine_file;
-  if (environment.rank != 0 && !is_readable(machine_file)) return {};
+  if (environment.rank != 0 && ::access(machine_file.c_str(), R_OK) != 0) return {};
   return read_machine_file(environment);
 }
-
-namespace {
-
-using std::chrono::milliseconds;
-
-// GPI-2 knows the deadline, too, and may say more than that it has passed.
-constexpr double kGraceS = 1.0;
-constexpr auto kSearchInterval = std::chrono::seconds(5);
-
-}  // namespace
-
-struct StartWatch::Search {
-  std::vector<RankAddress> addresses;  // of those that are looked for, rank 0 first
-  int first_port = 0;
-  std::atomic<bool> is_over{false};
-  mutable std::mutex mutex;
-  std::optional<std::vector<int>> absent;  // of the last look
-
-  void run() {
-    auto next = Clock::now();
-    while (!is_over.load()) {
-      if (Clock::now() >= next) {
-        std::vector<int> result = absent_ranks(addresses, first_port);
-        next = Clock::now() + kSearchInterval;
-        const std::lock_guard lock(mutex);
-        absent = std::move(result);
-      }
-      std::this_thread::sleep_for(milliseconds(20));
-    }
-  }
-
-  std::optional<std::vector<int>> result() const {
-    const std::lock_guard lock(mutex);
-    return absent;
-  }
-};
 
 StartWatch::StartWatch(const Environment& environment, std::vector<RankAddress> addresses,
                        int first_presence_port, const Deadline& deadline)
@@ -175,15 +134,10 @@ StartWatch::StartWatch(const Environment& environment, std::vector<RankAddress> 
       deadline_(deadline),
       presence_(first_presence_port + environment.gaspi_socket.value_or(0)),
       ended_(environment.job_id, environment.rank),
-      search_(std::make_shared<Search>()) {
+      addresses_(std::move(addresses)),
+      first_port_(first_presence_port) {
   // All would look for all at once in a large job whose start takes long.
-  if (environment.rank != 0 && !addresses.empty()) addresses.resize(1);
-  search_->addresses = std::move(addresses);
-  search_->first_port = first_presence_port;
-}
-
-StartWatch::~StartWatch() {
-  search_->is_over.store(true);
+  if (environment.rank != 0 && !addresses_.empty()) addresses_.resize(1);
 }
 
 bool StartWatch::has_returned_in_time(const DetachableCall& call) {
@@ -194,36 +148,47 @@ bool StartWatch::has_returned_in_time(const DetachableCall& call) {
       return all;
     });
     check_interrupt();
+    search();
     report();
-    if (deadline_.is_over()) search_->is_over.store(true);  // others may give up and be gone
     if (deadline_.is_over() && seconds_since(deadline_.end()) > kGraceS) return false;
     std::this_thread::sleep_for(milliseconds(10));
   }
   return true;
 }
 
-// When a wait is long, a search begins; the report has its first result.
+// When a wait is long, until others may give up and be gone.
+void StartWatch::search() {
+  if (searching_ && searching_->has_returned()) {
+    searching_->get();
+    searching_.reset();
+    absent_ = *found_;
+    next_search_ = Clock::now() + kSearchInterval;
+  }
+  if (searching_ || Clock::now() < next_search_ || deadline_.is_over()) return;
+  if (addresses_.empty()) return;
+  searching_.emplace("tnt-comm-search",
+                     [found = found_, addresses = addresses_, first_port = first_port_] {
+                       *found = absent_ranks(addresses, first_port);
+                     });
+}
+
+// With the first result of a search.
 void StartWatch::report() {
   if (has_reported_ || seconds_since(begin_) < environment_.stall_report_s) return;
-  if (!searching_ && !search_->addresses.empty()) {
-    searching_.emplace("tnt-comm-search", [search = search_] { search->run(); });
-  }
-  if (searching_ && !search_->result()) return;
+  if (!absent_ && !addresses_.empty()) return;
   log_warning(environment_.rank, text("has waited ", environment_.stall_report_s,
                                       " s for the other ranks to start GPI-2. ", absence()));
   has_reported_ = true;
 }
 
 std::string StartWatch::absence() const {
-  const auto absent = search_->result();
-  if (!absent) {
+  if (!absent_) {
     return text("Check that all ", environment_.size,
                 " ranks were started; rank 0 names those"
                 " that were not.");
   }
-  if (!absent->empty()) {
-    return text("No answer from ", names_of(*absent, search_->addresses), " on port ",
-                search_->first_port,
+  if (!absent_->empty()) {
+    return text("No answer from ", names_of(*absent_, addresses_), " on port ", first_port_,
                 " and those after it: check that they were started, and that"
                 " no firewall is between the hosts.");
   }
