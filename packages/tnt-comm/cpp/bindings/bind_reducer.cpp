@@ -73,7 +73,8 @@ py::object lend_tensor(std::int64_t handle, std::size_t tensor, const py::dtype&
   }
   if (!view) return py::none();
   const void* data = view.get();
-  return py::array(dtype, shape, data, owner_of(std::make_unique<BorrowedView>(std::move(view))));
+  return py::array(dtype, shape, data,
+                   owner_of(std::make_unique<BorrowedView>(std::move(view)), "view"));
 }
 
 std::int64_t create_gatherer(const std::shared_ptr<Group>& group, const std::string& name) {

@@ -62,8 +62,8 @@ inline std::uint64_t packed_shape_of(const pybind11::array& array) {
 
 /// Keeps memory as long as arrays refer to it, views of them included.
 template <typename Memory>
-pybind11::capsule owner_of(std::unique_ptr<Memory> memory) {
-  return {memory.release(), [](void* owned) { delete static_cast<Memory*>(owned); }};
+pybind11::capsule owner_of(std::unique_ptr<Memory> memory, const char* name = nullptr) {
+  return {memory.release(), name, [](void* owned) { delete static_cast<Memory*>(owned); }};
 }
 
 /// A new C-contiguous array of arbitrary values, for a result.

@@ -13,10 +13,7 @@ namespace tnt::comm::bindings {
 namespace {
 
 std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, double, double> all_counters() {
-  const Counters now = [] {
-    const InterruptibleCall interruptible;  // the first call may join the job
-    return counters();
-  }();
+  const Counters now = counters();
   return {now.num_operations, now.num_bytes, now.num_waits, now.communication_s, now.exposed_s};
 }
 
@@ -40,7 +37,8 @@ void bind_job(py::module_& module) {
   module.def("get_local_rank", [] { return world_environment().local_rank; }, Unlocked());
   module.def("num_idle_bytes", &RecycledMemory::num_idle_bytes);
   module.def("get_local_size", [] { return world_environment().local_size; }, Unlocked());
-  module.def("counters", &all_counters);
+  module.def("counters", &all_counters,
+             py::call_guard<InterruptibleCall>());  // it may join the job
   module.def("has_timeline", [] { return process_timeline() != nullptr; });
   module.def("begin_slice", &tnt_timeline_begin);
   module.def("end_slice", &tnt_timeline_end);

@@ -1,4 +1,4 @@
-#include "tnt/comm/collective/call_label.hpp"
+#include "tnt/comm/collective/descriptor.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <string>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/collective/descriptor.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -37,10 +37,14 @@ void poll_until(const PolledWait& wait, const std::function<bool()>& is_reached)
   bool has_warned = false;
   while (!is_reached()) {
     check_interrupt();
-    if (wait.deadline.is_over()) throw Error(ErrorKind::timeout, wait.error());
+    if (wait.deadline.is_over()) {
+      throw Error(ErrorKind::timeout,
+                  text("rank ", wait.rank, ": ", wait.complaint(wait.deadline.timeout_s()), " ",
+                       wait.remedy));
+    }
     const double waited_s = seconds_since(start);
     if (!has_warned && waited_s > wait.stall_report_s) {
-      log_warning(wait.rank, wait.warning(waited_s));
+      log_warning(wait.rank, wait.complaint(waited_s));
       has_warned = true;
     }
     std::this_thread::sleep_for(wait.interval);

@@ -71,9 +71,11 @@ struct PolledWait {
   int rank = 0;  ///< this one
   const Deadline& deadline;
   double stall_report_s = 0;
-  std::chrono::microseconds interval{500};     ///< between two looks
-  std::function<std::string(double)> warning;  ///< after so many seconds
-  std::function<std::string()> error;          ///< at the deadline
+  std::chrono::microseconds interval{500};  ///< between two looks
+  /// What has been waited for, for so many seconds: said in a warning, and at the deadline with
+  /// the remedy.
+  std::function<std::string(double)> complaint;
+  std::string remedy;
 };
 
 /// Looks until `is_reached`. Warns once of a long wait; throws a timeout error, what

@@ -7,8 +7,8 @@
 
 #include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/communicator/buckets.hpp"
 #include "tnt/comm/communicator/creation.hpp"
+#include "tnt/comm/communicator/streams.hpp"
 #include "tnt/comm/kernel/pack.hpp"
 #include "tnt/comm/reducer/reducer_tracks.hpp"
 

@@ -1,10 +1,6 @@
 #include "tnt/comm/transport/hierarchical/join.hpp"
 
-#include <utility>
-#include <vector>
-
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/transport/hierarchical/cluster_transport.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
@@ -36,26 +32,16 @@ void require_consistent(const Environment& environment) {
 
 // Hosts may share /dev/shm, as containers of one machine do.
 HostRanks ranks_of_this_host(const Environment& environment) {
-  HostRanks host;
-  host.prefix = environment.num_nodes == 1
-                    ? environment.job_id
-                    : text(environment.job_id, "-node", environment.node_rank);
-  host.first_rank = environment.rank - environment.local_rank;
-  host.count = environment.local_size;
-  host.job_id = environment.job_id;
-  return host;
+  const std::string& job = environment.job_id;
+  return {.prefix = environment.num_nodes == 1 ? job : text(job, "-node", environment.node_rank),
+          .first_rank = environment.rank - environment.local_rank,
+          .count = environment.local_size,
+          .job_id = job};
 }
 
 std::unique_ptr<ShmTransport> join_host(const Environment& environment, const Deadline& deadline) {
   return std::make_unique<ShmTransport>(ranks_of_this_host(environment), environment.rank, deadline,
                                         environment.stall_report_s);
-}
-
-std::unique_ptr<Transport> join_all(GaspiLibrary library, const Environment& environment,
-                                    std::vector<RankAddress> addresses, const Deadline& deadline) {
-  auto gaspi = std::make_unique<GaspiProcess>(std::move(library), environment, std::move(addresses),
-                                              deadline);
-  return std::make_unique<RmaTransport>(std::move(gaspi), environment, deadline);
 }
 
 }  // namespace
@@ -71,13 +57,14 @@ std::unique_ptr<Transport> join_job(const Environment& environment) {
   // First of all, since without it there is nothing to wait for.
   GaspiLibrary library = open_gaspi_library(environment.gpi2_library);
   std::vector<RankAddress> addresses = require_gaspi_environment(environment);
-  if (is_one_host) {
-    return join_all(std::move(library), environment, std::move(addresses), deadline);
-  }
+  std::unique_ptr<Transport> host;
   // Shared memory before GPI-2, because it can say which rank of the host is missing.
-  auto host = join_host(environment, deadline);
-  return std::make_unique<ClusterTransport>(
-      std::move(host), join_all(std::move(library), environment, std::move(addresses), deadline));
+  if (!is_one_host) host = join_host(environment, deadline);
+  auto gaspi = std::make_unique<GaspiProcess>(std::move(library), environment, std::move(addresses),
+                                              deadline);
+  auto network = std::make_unique<RmaTransport>(std::move(gaspi), environment, deadline);
+  if (!host) return network;
+  return std::make_unique<ClusterTransport>(std::move(host), std::move(network));
 }
 
 }  // namespace tnt::comm

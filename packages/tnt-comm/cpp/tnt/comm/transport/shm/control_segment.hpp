@@ -49,7 +49,7 @@ class ControlSegment {
     std::uint64_t process_token;  // tells apart ranks that are threads of one process (tests)
     std::int32_t pid;
     std::array<char, 64> host;
-    std::array<char, 1024> reason;
+    std::array<char, 1024> reason;  // with a zero at its end
   };
   struct alignas(64) Header {
     std::array<char, 64> build;  // first in all builds
@@ -59,12 +59,11 @@ class ControlSegment {
 
   std::size_t num_bytes() const;
   int end_rank() const { return first_rank_ + count_; }
-  void create();
+  void fill();
   void open(const Deadline& deadline);
   bool try_open();
   void join();
   void wait_for_all(const Deadline& deadline);
-  bool has_joined(int rank) const;
   std::vector<int> absent_ranks() const;
   Header& header() const { return *reinterpret_cast<Header*>(memory_.data()); }
   Record& record(int rank) const;

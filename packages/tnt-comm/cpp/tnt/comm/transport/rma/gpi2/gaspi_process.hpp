@@ -4,17 +4,21 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
-#include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
-#include "tnt/comm/transport/rma/gpi2/start_watch.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_start.hpp"
 #include "tnt/comm/transport/rma/rma_device.hpp"
 
 namespace tnt::comm {
+
+/// Descriptors and inodes, since a descriptor's number may come to mean something else.
+using OpenSockets = std::set<std::pair<int, ino_t>>;
 
 /// Makes a call of GPI-2 that posts a request, and makes it again while it returns
 /// that time is over (1).
@@ -66,17 +70,16 @@ class GaspiProcess final : public RmaDevice {
  private:
   void join(const Environment& environment);
   void synchronize();
-  void require(int status, const char* what) const;
 
   GaspiLibrary library_;
   const GaspiFunctions& functions_ = library_.functions;
-  GaspiSettings settings_;
+  GaspiSettings settings_ = read_gaspi_settings(library_);
   std::vector<RankAddress> addresses_;
   int rank_;
   int size_;
-  Deadline deadline_;                    // of the start
-  std::vector<int> descriptors_before_;  // the start
-  std::optional<StartWatch> watch_;      // until all have started
+  Deadline deadline_;                // of the start
+  OpenSockets sockets_before_;       // the start
+  std::optional<StartWatch> watch_;  // until all have started
 };
 
 }  // namespace tnt::comm

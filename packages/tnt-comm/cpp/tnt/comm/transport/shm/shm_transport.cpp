@@ -1,11 +1,10 @@
-#include "tnt/comm/transport/shm/shm_segment.hpp"
+#include "tnt/comm/transport/shm/shm_transport.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
-#include <utility>
 
 #include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/deadline.hpp"
@@ -15,7 +14,6 @@
 namespace tnt::comm {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 constexpr auto kPollInterval = std::chrono::microseconds(200);
 
 // Reads, and does not touch what the first member may not have reserved yet: where /dev/shm is
@@ -34,36 +32,30 @@ struct ShmSegment::Header {
 
 ShmSegment::ShmSegment(const std::string& name, const SegmentRequest& request, int member,
                        std::shared_ptr<ControlSegment> control, const Deadline& deadline)
-    : members_(request.members),
+    : request_(request),
       rank_(member),
-      size_(static_cast<int>(request.members.size())),
-      title_(request.title()),
-      look_around_(request.look_around),
-      header_bytes_(kPage),
       run_bytes_(round_up(request.num_notifications * sizeof(Counter), kCacheLineBytes)),
-      num_runs_(request.senders == Senders::one ? 1 : request.members.size()),
       member_bytes_(round_up(num_runs_ * run_bytes_ + request.num_bytes, kPage)),
       control_(std::move(control)) {
   try {
     map(name, deadline);
-    reserve_own_part();
-    wait_for_members(deadline);
+    memory_.reserve(world_rank(rank_), begin_of(rank_), member_bytes_);
+    header().num_mapped.fetch_add(1);
+    const auto everybody = static_cast<std::uint32_t>(size());
+    wait_until([&] { return header().num_mapped.load() >= everybody; }, "map", deadline);
   } catch (...) {
     SharedMemory::unlink(name);
     throw;
   }
-  look_around_ = {};
+  request_.look_around = {};
   SharedMemory::unlink(name);  // whoever is first; the others find it gone
 }
 
 void ShmSegment::map(const std::string& name, const Deadline& deadline) {
-  const std::size_t num_bytes = header_bytes_ + static_cast<std::size_t>(size_) * member_bytes_;
+  const std::size_t num_bytes = begin_of(size());
   if (rank_ == 0) {
     memory_ = SharedMemory::create(name, num_bytes);
-    if (const int error = memory_.reserve(0, header_bytes_); error != 0) {
-      throw Error(ErrorKind::comm,
-                  text("rank ", members_[0], ": ", describe_reserve_error(error, num_bytes), "."));
-    }
+    memory_.reserve(world_rank(rank_), 0, kPage);
     header().is_ready.store(1, std::memory_order_release);
     return;
   }
@@ -76,58 +68,38 @@ void ShmSegment::map(const std::string& name, const Deadline& deadline) {
       "create", deadline);
 }
 
-void ShmSegment::reserve_own_part() {
-  const std::size_t begin = header_bytes_ + static_cast<std::size_t>(rank_) * member_bytes_;
-  if (const int error = memory_.reserve(begin, member_bytes_); error != 0) {
-    throw Error(ErrorKind::comm, text("rank ", world_rank(), ": ",
-                                      describe_reserve_error(error, memory_.size()), "."));
-  }
-  header().num_mapped.fetch_add(1);
-}
-
-void ShmSegment::wait_for_members(const Deadline& deadline) const {
-  const auto everybody = static_cast<std::uint32_t>(size_);
-  wait_until([&] { return header().num_mapped.load() >= everybody; }, "map", deadline);
-}
-
 void ShmSegment::wait_until(const std::function<bool()>& is_reached, const char* what,
                             const Deadline& deadline) const {
   constexpr int kLooksBetweenLivenessChecks = 500;
-  const PolledWait wait{
-      .rank = world_rank(),
-      .deadline = deadline,
-      .stall_report_s = control_->stall_report_s(),
-      .interval = kPollInterval,
-      .warning =
-          [&](double waited_s) {
-            return text("has waited ", waited_s, " s for the other members to ", what, " ", title_,
-                        " together. Every member must create it.");
-          },
-      .error =
-          [&] {
-            return text("rank ", world_rank(), " waited ", deadline.timeout_s(),
-                        " s for the other ranks to ", what, " ", title_,
-                        " together. Every member of the group must create it, in the same order.");
-          }};
+  const auto complaint = [&](double waited_s) {
+    return text("has waited ", waited_s, " s for the other members to ", what, " ",
+                request_.title(), " together.");
+  };
+  const PolledWait wait{.rank = world_rank(rank_),
+                        .deadline = deadline,
+                        .stall_report_s = control_->stall_report_s(),
+                        .interval = kPollInterval,
+                        .complaint = complaint,
+                        .remedy = kCreateTogether};
   int num_looks = 0;
   poll_until(wait, [&] {
     if (is_reached()) return true;
     if (++num_looks % kLooksBetweenLivenessChecks == 0) {
-      look_around_();
-      for (int member = 0; member < size_; ++member) require_alive(member);
+      request_.look_around();
+      for (int member = 0; member < size(); ++member) require_alive(member);
     }
     return false;
   });
 }
 
 void ShmSegment::require_alive(int member) const {
-  const int peer = members_[static_cast<std::size_t>(member)];
+  const int peer = world_rank(member);
   const PeerStatus status = control_->status_of(peer);
   if (status.state == PeerState::running || member == rank_) return;
   throw Error(
       ErrorKind::peer_lost,
-      text("rank ", world_rank(), " creates ", title_, " together with rank ", peer, " (host ",
-           status.host, ", pid ", status.pid, "), which has ended",
+      text("rank ", world_rank(rank_), " creates ", request_.title(), " together with rank ", peer,
+           " (host ", status.host, ", pid ", status.pid, "), which has ended",
            status.reason.empty() ? "" : ": ", status.reason, ". See the output of that rank."));
 }
 
@@ -136,13 +108,11 @@ ShmSegment::Header& ShmSegment::header() const {
 }
 
 std::byte* ShmSegment::part(int member) const {
-  return memory_.data() + header_bytes_ + static_cast<std::size_t>(member) * member_bytes_ +
-         num_runs_ * run_bytes_;
+  return memory_.data() + begin_of(member) + num_runs_ * run_bytes_;
 }
 
 ShmSegment::Counter& ShmSegment::counter(int receiver, int sender, NotificationId id) const {
-  std::byte* run = memory_.data() + header_bytes_ +
-                   static_cast<std::size_t>(receiver) * member_bytes_ +
+  std::byte* run = memory_.data() + begin_of(receiver) +
                    (num_runs_ == 1 ? 0 : static_cast<std::size_t>(sender)) * run_bytes_;
   return reinterpret_cast<Counter*>(run)[id];
 }
@@ -155,21 +125,20 @@ void ShmSegment::notify(int member, NotificationId id, std::uint64_t value) {
   release_fence();
   counter(member, rank_, id).store(value, std::memory_order_relaxed);
   full_fence();
-  control_->doorbell_of(members_[static_cast<std::size_t>(member)]).ring_if_heard();
+  control_->doorbell_of(world_rank(member)).ring_if_heard();
 }
 
 void ShmSegment::wake_others() {
   full_fence();
-  for (int member = 0; member < size_; ++member) {
+  for (int member = 0; member < size(); ++member) {
     if (member == rank_) continue;
-    control_->doorbell_of(members_[static_cast<std::size_t>(member)]).ring_if_heard();
+    control_->doorbell_of(world_rank(member)).ring_if_heard();
   }
 }
 
 void ShmSegment::discard_local() {
   // Whole pages of the part only: the counters before it stay in use.
-  std::byte* end =
-      memory_.data() + header_bytes_ + static_cast<std::size_t>(rank_ + 1) * member_bytes_;
+  const std::byte* end = memory_.data() + begin_of(rank_ + 1);
   const auto begin = round_up(reinterpret_cast<std::uintptr_t>(local()), kPage);
   const auto length = reinterpret_cast<std::uintptr_t>(end) - begin;
   if (length > 0) ::madvise(reinterpret_cast<void*>(begin), length, MADV_REMOVE);
