@@ -36,12 +36,12 @@ def test_loop_from_scratch_gives_the_serial_result(
 @pytest.mark.parametrize(
     "function",
     [
-        loops_of_guides.gan,
-        loops_of_guides.vae,
-        loops_of_guides.gradient_penalty,
+        pytest.param(loops_of_guides.gan, marks=pytest.mark.thorough),
+        pytest.param(loops_of_guides.vae, marks=pytest.mark.thorough),
+        pytest.param(loops_of_guides.gradient_penalty, marks=pytest.mark.thorough),
         step_functions.all_kinds_of_arguments,
         pytest.param(step_functions.variable_of_its_own, marks=pytest.mark.thorough),
-        step_functions.sums_and_branches,
+        pytest.param(step_functions.sums_and_branches, marks=pytest.mark.thorough),
     ],
     ids=lambda function: function.__name__,
 )
