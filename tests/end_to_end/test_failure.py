@@ -117,6 +117,7 @@ def test_exception_of_one_rank_ends_the_job_with_its_traceback_and_exit_code(
     assert shared_memory(tmp_path) == []
 
 
+@pytest.mark.thorough
 def test_a_rank_that_leaves_before_it_joins_ends_the_job_with_a_sentence() -> None:
     """The others would wait for it until their timeout, which is 600 s."""
     done = subprocess.run(

@@ -27,10 +27,11 @@ def _values(preloaded: Any, function: Any, *args: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("name", "of_ranks", "lines"),
     [
-        (
+        pytest.param(
             "predict between fits",
             ("predict: begin", "fit: begin"),
             ("predict alone", "second fit"),
+            marks=pytest.mark.thorough,
         ),
         pytest.param(
             "evaluate during fit",

@@ -24,11 +24,12 @@ IN_LONG_TAIL = (
     "generator",
     "dataset of unknown length",
     "decoded",
+    "PyDataset",
     "PyDataset with workers",
     "PyDataset with processes",
     "PyDataset without end",
 )
-"""Trainings whose neighbours are in the short run: arrays, a dataset and a PyDataset."""
+"""Trainings whose neighbours are in the short run: arrays, a dataset and rows of a PyDataset."""
 
 
 @of_all_sizes

@@ -104,7 +104,7 @@ KINDS: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
-IN_SHORT = {"arrays", "unknown length", "structure", "empty"}
+IN_SHORT = {"arrays", "structure", "empty"}
 
 
 KERAS_TAKES_NONE = pytest.mark.skipif(
