@@ -367,7 +367,9 @@ def compat(session: nox.Session, tensorflow: str) -> None:
     suites.append("packages/tnt-keras/tests/ranks")
     for keras in KERAS_OF[tensorflow]:
         session.install("--no-compile", f"keras=={keras}.*")
-        session.run("pytest", "-q", *WITHOUT_LONG_TAIL, *(session.posargs or [training, *suites]))
+        if not session.posargs:
+            session.run("pytest", "-q", training)
+        session.run("pytest", "-q", *WITHOUT_LONG_TAIL, *(session.posargs or suites))
 
 
 def oldest_versions() -> set[str]:

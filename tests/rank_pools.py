@@ -55,3 +55,12 @@ def preloaded() -> Iterator[Preloaded]:
 
     with Preloaded(["tensorflow", "keras", "tnt_keras.model.model"], env=ENVIRONMENT) as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Preloaded]:
+    """Gives the same without TensorFlow: tnt-comm is imported, and what its tests import."""
+    from tnt_comm.testing import Preloaded
+
+    with Preloaded(["numpy", "pytest", "tnt_comm"]) as process:
+        yield process

@@ -4,10 +4,12 @@ import re
 import shlex
 
 import pytest
-from run_command import run_command
+import tensorflow as tf
+from run_command import ROOT, run_command
 
-from models.image_classification import small_datasets
+from models.image_classification import damaged_pictures, small_datasets
 from models.image_classification.damaged_pictures import find_damaged, main
+from models.image_classification.datasets import label_of_network
 from models.image_classification.flags import parse_arguments
 from models.image_classification.small_datasets import SmallPicture, cut_out
 from models.image_classification.train_imagenet_main import train
@@ -79,17 +81,30 @@ def test_nothing_is_printed_and_the_status_is_0_if_all_is_well(tmp_path, capsys)
     assert capsys.readouterr().out == ""
 
 
-def test_the_trainer_says_which_command_names_the_picture_and_it_does(tmp_path):
+def test_the_trainer_says_which_command_names_the_picture_and_it_does(tmp_path, capsys):
     damaged = write_folders(tmp_path)
     arguments = parse_arguments([*TRAINING, f"--data_dir={tmp_path}", "--distribute=none"])
     with pytest.raises(ValueError, match="is damaged") as error:
         train(arguments)
-    command = re.search("python .*", str(error.value))
-    finished = run_command(command[0])
-    assert finished.status == 1, finished.messages
-    assert finished.output.splitlines() == list(map(str, damaged))
+    program, script, *flags = shlex.split(re.search("python .*", str(error.value))[0])
+    assert program == "python"
+    assert (ROOT / script).samefile(damaged_pictures.__file__)
+    with pytest.raises(SystemExit) as status:
+        main(flags)
+    assert status.value.code == 1
+    assert capsys.readouterr().out.splitlines() == list(map(str, damaged))
 
 
+@pytest.mark.parametrize("label", [-1, 2, 899])
+def test_a_label_that_the_network_lacks_is_an_error(label):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=f"label {label}, and the network has labels from 0 to 1",
+    ):
+        label_of_network(tf.constant(label), num_classes=2)
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("label", [-1, 2, 899])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_a_label_that_the_network_lacks_ends_the_training(label, smoothing, tmp_path):
@@ -102,6 +117,7 @@ def test_a_label_that_the_network_lacks_ends_the_training(label, smoothing, tmp_
         train(parse_arguments([*TRAINING, *flags]))
 
 
+@pytest.mark.thorough
 def test_ranks_say_so_too_and_all_end(tmp_path):
     write_folders(tmp_path)
     trainer = "models/image_classification/train_imagenet_main.py"

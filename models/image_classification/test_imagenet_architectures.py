@@ -84,9 +84,8 @@ def test_resnet50_of_the_recipes_halves_pictures_in_convolutions_of_three_by_thr
     assert model.count_params() == build_model(keras, "resnet50", 64, 10).count_params()
 
 
-@pytest.mark.parametrize(
-    "name", ["efficientnetV2B0", pytest.param("efficientnetV2S", marks=pytest.mark.thorough)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["efficientnetV2B0", "efficientnetV2S"])
 def test_an_efficientnet_sees_the_pixels_that_its_own_scaling_is_for(name):
     model = build_model(keras, name, 64, 3)
     of_pixels = getattr(keras.applications, architectures.APPLICATIONS[name])(

@@ -57,6 +57,7 @@ def test_the_recipe_has_the_published_values(batch_size, tmp_path):
     assert not values.nesterov
 
 
+@pytest.mark.thorough  # the launcher runs the trainer in tests/docs, too
 def test_the_line_of_the_first_tutorial_runs_in_its_folder():
     finished = run_command(
         "cd examples/image_classification && tarantella -n 2 "

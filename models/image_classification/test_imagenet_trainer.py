@@ -1,6 +1,10 @@
 """The trainer gives the same weights and history on 1, 2 and 3 ranks, and after being killed."""
 
+import contextlib
+import io
 import json
+from pathlib import Path
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -100,7 +104,8 @@ def test_three_ranks_train_as_plain_keras_does(pool_of, flags, serial_run):
     assert_equal_to_rounding(pool_of(3).run(train_and_report, flags), serial_run)
 
 
-@pytest.mark.parametrize("backup_freq", ["epoch", pytest.param("3", marks=pytest.mark.thorough)])
+@pytest.mark.thorough  # ranks of another trainer are killed in test_transformer_training
+@pytest.mark.parametrize("backup_freq", ["epoch", "3"])
 def test_ranks_that_were_killed_and_resume_end_with_the_same_bits(
     pool_of, flags, run_on_two_ranks, preloaded, tmp_path, backup_freq
 ):
@@ -133,32 +138,80 @@ def test_plain_keras_that_was_killed_and_resumes_ends_with_the_same_bits(
     assert keras.models.load_model(tmp_path / "model.keras").optimizer.iterations == 15
 
 
-def test_files_and_clocks_that_flags_ask_for_are_there(tmp_path, capsys):
-    train(
-        parse_arguments(
-            [
-                *SYNTHETIC,
-                "--train_epochs=1",
-                "--mixed_precision=bfloat16",
-                f"--model_dir={tmp_path}",
-                "--enable_tensorboard",
-                "--enable_checkpoints",
-                "--enable_time_history",
-                "--profile_runtimes",
-                "--logging_freq=2",
-                "--print_freq=2",
-                f"--step_history={tmp_path / 'steps.jsonl'}",
-            ]
-        )
-    )
-    assert (tmp_path / "model.keras").is_file()
-    assert (tmp_path / "model.ckpt-0001.weights.h5").is_file()
-    assert list((tmp_path / "tensorboard").glob("**/events.out.tfevents*"))
-    assert len(read_steps(tmp_path / "steps.jsonl")) == 5
-    output = capsys.readouterr().out
+class LoggedRun(NamedTuple):
+    """A training of an epoch, with all that it can write and print.
+
+    Its model could not be saved until the program was started again, which had nothing to train.
+    """
+
+    folder: Path
+    output: str
+    backup_was_left: bool
+    history: keras.callbacks.History
+    steps_were_written_once: bool
+
+
+@pytest.fixture(scope="module")
+def logged_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("logged")
+    flags = [
+        *SYNTHETIC,
+        "--train_epochs=1",
+        "--mixed_precision=bfloat16",
+        f"--model_dir={folder}",
+        "--enable_tensorboard",
+        "--enable_checkpoints",
+        "--enable_time_history",
+        "--profile_runtimes",
+        "--logging_freq=2",
+        "--print_freq=2",
+        f"--step_history={folder / 'steps.jsonl'}",
+        "--resume",
+    ]
+
+    def fail(self, path):
+        raise OSError(28, "No space left on device")
+
+    output = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keras.Model, "save", fail)
+        with contextlib.redirect_stdout(output), pytest.raises(OSError, match="No space left"):
+            train(parse_arguments(flags))
+    backup_was_left = (folder / "backup").is_dir()
+    steps = (folder / "steps.jsonl").stat()
+    history = train(parse_arguments(flags))
+    is_same_file = (folder / "steps.jsonl").stat() == steps
+    return LoggedRun(folder, output.getvalue(), backup_was_left, history, is_same_file)
+
+
+def test_files_that_flags_ask_for_are_there(logged_run):
+    assert (logged_run.folder / "model.keras").is_file()
+    assert (logged_run.folder / "model.ckpt-0001.weights.h5").is_file()
+    assert list((logged_run.folder / "tensorboard").glob("**/events.out.tfevents*"))
+
+
+def test_clocks_that_flags_ask_for_are_printed(logged_run):
+    output = logged_run.output
     assert output.count("\nIteration epoch = 0") + output.startswith("Iteration") == 2
     assert "Epoch epoch = 0, size = 5, niterations = 5, epoch_runtime_s" in output
     assert "samples/s, communication 0.0 % of steps" in output
+
+
+def test_a_step_history_has_the_loss_of_each_batch(logged_run):
+    lines = (logged_run.folder / "steps.jsonl").read_text(encoding="utf-8").splitlines()
+    steps = [json.loads(line) for line in lines]
+    assert [(step["epoch"], step["step"]) for step in steps] == [(0, step) for step in range(5)]
+    mean = np.mean([step["loss"] for step in steps])
+    assert mean == pytest.approx(logged_run.history.history["loss"][0], rel=1e-4)
+
+
+def test_a_run_that_ends_before_its_model_is_saved_keeps_its_backup(logged_run):
+    """Then --resume has nothing to train, and saves the model."""
+    assert logged_run.backup_was_left
+    assert logged_run.history.epoch == [0]
+    assert logged_run.steps_were_written_once
+    assert keras.models.load_model(logged_run.folder / "model.keras") is not None
+    assert not (logged_run.folder / "backup").exists()
 
 
 def make(*flags):
@@ -238,35 +291,11 @@ def test_profile_dir_asks_for_a_profile_of_steps_10_to_20(tmp_path):
     assert (callback.update_freq, callback.histogram_freq) == (1, 0)
 
 
-def test_a_step_history_has_the_loss_of_each_batch(tmp_path):
-    history = train(
-        parse_arguments(
-            [*SYNTHETIC, "--train_epochs=1", "--drop_remainder", f"--step_history={tmp_path / 's'}"]
-        )
-    )
-    lines = [json.loads(line) for line in (tmp_path / "s").read_text().splitlines()]
-    assert [(line["epoch"], line["step"]) for line in lines] == [(0, 0), (0, 1), (0, 2), (0, 3)]
-    mean = np.mean([line["loss"] for line in lines])
-    assert mean == pytest.approx(history.history["loss"][0], rel=1e-4)
-
-
-def test_a_run_that_ends_before_its_model_is_saved_keeps_its_backup(tmp_path, monkeypatch):
-    """Then --resume has nothing to train, and saves the model."""
-    folder = tmp_path / "run"
-    flags = [*SYNTHETIC, f"--model_dir={folder}", f"--step_history={folder}/steps.json", "--resume"]
-
-    def fail(self, path):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(keras.Model, "save", fail)
-        with pytest.raises(OSError, match="No space left"):
-            train(parse_arguments(flags))
-    assert (folder / "backup").is_dir()
-    steps = folder / "steps.json"
-    trained = steps.stat()
+@pytest.mark.thorough
+def test_steps_with_a_batch_that_is_not_full_are_left_out_if_only_full_ones_count(tmp_path):
+    path = tmp_path / "steps.jsonl"
+    flags = [*SYNTHETIC, "--train_epochs=1", "--drop_remainder", f"--step_history={path}"]
     history = train(parse_arguments(flags))
-    assert history.epoch == [0, 1, 2]
-    assert steps.stat() == trained
-    assert keras.models.load_model(folder / "model.keras") is not None
-    assert not (folder / "backup").exists()
+    losses = read_steps(path)
+    assert len(losses) == 4
+    assert np.mean(losses) == pytest.approx(history.history["loss"][0], rel=1e-4)

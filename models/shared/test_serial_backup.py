@@ -66,7 +66,9 @@ def train(folder=None, *, resume=False, stop=None, epochs=4, dtype="float32"):
     return history, model.get_weights()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param("float32", marks=pytest.mark.thorough), "mixed_float16"]
+)
 def test_a_training_that_was_stopped_ends_with_the_same_bits_and_history(dtype, tmp_path):
     expected_history, expected_weights = train(dtype=dtype)
     with pytest.raises(KeyboardInterrupt):

@@ -37,7 +37,8 @@ def test_shares_by_hand_and_automatic_ones_equal_the_serial_run(options, size, p
         assert_equal(own, of_rank, 1e-6)
 
 
-def test_records_are_shared_like_other_data(tmp_path, pool_of):
+@pytest.mark.parametrize("by_hand", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_records_are_shared_like_other_data(by_hand, tmp_path, pool_of):
     pairs = make_synthetic_pairs(21, shares.VOCAB_SIZE, shares.MAX_LENGTH + 2)  # some are too long
     write_records(pairs, tmp_path, "train", 2)
     [serial] = pool_of(1).run(shares.train, False, False, str(tmp_path), PADDED)
@@ -45,6 +46,5 @@ def test_records_are_shared_like_other_data(tmp_path, pool_of):
     assert 5 < num_short < 21
     # Keras takes one more in each epoch if it must look for the end.
     assert serial["steps"] == 2 * np.ceil(num_short / 5)
-    for by_hand in (False, True):
-        for of_rank in pool_of(2).run(shares.train, True, by_hand, str(tmp_path), PADDED):
-            assert_equal(of_rank, serial, 1e-5)
+    for of_rank in pool_of(2).run(shares.train, True, by_hand, str(tmp_path), PADDED):
+        assert_equal(of_rank, serial, 1e-5)

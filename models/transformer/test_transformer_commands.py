@@ -65,6 +65,7 @@ def test_every_flag_is_documented(capsys):
     assert not known & {f"--{name}" for name in WITHOUT_EFFECT}
 
 
+@pytest.mark.thorough  # the launcher runs the trainer in tests/docs, too
 def test_the_line_of_the_tutorial_runs_as_written_but_for_sizes(folder):
     small = "--num_hidden_layers=1 --max_length=24 --batch_size=288 --learning_rate=0.2"
     finished = run_command(

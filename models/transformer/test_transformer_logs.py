@@ -43,6 +43,7 @@ def finished(folder):
     )
 
 
+@pytest.mark.thorough
 def test_everything_that_is_logged_is_there(finished, folder):
     names = {"accuracy", "accuracy_top5", "accuracy_per_sequence", "neg_log_perplexity"}
     assert set(finished["history"]) == {"loss", *names}

@@ -10,6 +10,7 @@ from run_command import run_command
 
 from models.shared.step_history import read_steps
 from models.transformer.small_translations import run, run_all, write_folder
+from models.transformer.test_transformer_resuming import assert_same_bits, kill_and_resume
 
 RUN = ["--train_epochs=5", "--epochs_between_evals=2", "--dropout=0", "--no-drop_remainder"]
 BY_HAND = ["--no-auto_data_dist", "--evaluate_on=master"]
@@ -51,7 +52,26 @@ def test_training_stops_to_evaluate_every_two_epochs_and_at_the_end(serial):
     assert serial["history"]["bleu_uncased"][-1] > 30.0
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
+@pytest.fixture(scope="module")
+def on_two_ranks(pool_of, flags):
+    return pool_of(2).run(run, flags)
+
+
+def test_ranks_train_and_score_as_one(on_two_ranks, serial):
+    assert_equal(on_two_ranks, serial)
+
+
+def test_ranks_that_were_killed_in_an_epoch_and_resume_end_with_the_same_bits(
+    preloaded, folder, on_two_ranks, tmp_path
+):
+    argv = [*folder.flags, *RUN, "--backup_freq=4", f"--model_dir={tmp_path}"]
+    continued = kill_and_resume(preloaded, 2, argv)
+    assert_same_bits(continued, on_two_ranks, names=["loss", "val_loss"])
+    assert not (tmp_path / "backup").exists()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("size", [2, 3])
 def test_ranks_train_and_score_as_one_in_both_ways_of_sharing(size, pool_of, flags, serial):
     of_ranks = pool_of(size).run(run_all, flags, [*flags, *BY_HAND])
     for way in range(2):

@@ -20,10 +20,11 @@ def test_what_is_added_is_relative_to_the_plain_step_of_the_same_round():
     assert row["plain_cpu_s"][1] == 2
 
 
-def test_the_benchmark_runs_on_a_small_model(tmp_path):
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.thorough)])
+def test_the_benchmark_runs_on_a_small_model(ranks, tmp_path):
     file = tmp_path / "row.jsonl"
     finished = run_command(
-        "python -m benchmarks.step_cost --model tiny --pixels 16 --batch-size 2 "
+        f"python -m benchmarks.step_cost --ranks {ranks} --model tiny --pixels 16 --batch-size 2 "
         f"--rounds 2 --steps 2 --json {file}"
     )
     assert finished.status == 0, finished.output + finished.messages

@@ -54,6 +54,10 @@ BOOLEANS = dict.fromkeys(("1", "true", "YES", "On", " 1\n"), True)
 BOOLEANS |= dict.fromkeys(("0", "False", "no", "OFF", "\tfalse "), False)
 NOT_BOOLEANS = [*BLANK, "2", "01", "y", "t", "+1", "enabled", FULLWIDTH_5, "1" + NO_BREAK_SPACE]
 
+RENDEZVOUS = {text: text.strip() for text in ("a:1", "10.0.0.1:65535", " [fe80::1]:80\n")}
+NOT_RENDEZVOUS = [*BLANK, "a", ":1", "a:", "a:0", "a:65536", "fe80::1:80", "a:80x", "[]:80"]
+NOT_RENDEZVOUS += ["a:-1", "a:+1", "a:" + ARABIC_5, "a b:80"]
+
 good_numbers, bad_numbers = integers(0)
 THRESHOLDS = ({**good_numbers, "auto": "auto", " AUTO\n": "auto"}, [*bad_numbers, "automatic"])
 
@@ -73,6 +77,10 @@ def texts_of(variable):
         "TNT_GPUS_PER_NODE": integers(0),
         "TNT_NUM_THREADS": integers(1),
         "TNT_TIMELINE": ({"a b.json": "a b.json", " c.json\n": "c.json"}, BLANK),
+        "TNT_UCX_LIBRARY": ({"a.so": "a.so", " a b.so ": "a b.so", "": "", " ": ""}, []),
+        "TNT_RENDEZVOUS": (RENDEZVOUS, NOT_RENDEZVOUS),
+        "TNT_JOB_SECRET": ({"a" * 16: "a" * 16, f" {'b' * 20}\n": "b" * 20}, [*BLANK, "a" * 15]),
+        "TNT_INTERFACE": ({"eth0": "eth0", " 10.0.0.0/8\t": "10.0.0.0/8", "": ""}, []),
         "TNT_GPI2_LIBRARY": ({"a.so": "a.so", " a b.so ": "a b.so", "": "", " ": ""}, []),
     }[variable.name]
 

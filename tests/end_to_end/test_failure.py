@@ -37,6 +37,7 @@ def started_job(
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=listen_to_ctrl_c,
+        env={**os.environ, "TNT_PROBE": "off"},
     )
     try:
         yield launcher
@@ -77,10 +78,15 @@ def error_line(script: pathlib.Path, text: str) -> int:
     return 1 + [text in line for line in script.read_text().splitlines()].index(True)
 
 
-@pytest.mark.parametrize("victim", [0, pytest.param(2, marks=pytest.mark.thorough)])
-def test_killed_rank_ends_the_job_and_is_named(victim: int, tmp_path: pathlib.Path) -> None:
-    with started_job(tmp_path, 3) as launcher:
-        pids = wait_for_training(tmp_path, 3, launcher)
+@pytest.mark.parametrize(
+    ("size", "victim"),
+    [(2, 0), *(pytest.param(3, victim, marks=pytest.mark.thorough) for victim in (0, 2))],
+)
+def test_killed_rank_ends_the_job_and_is_named(
+    size: int, victim: int, tmp_path: pathlib.Path
+) -> None:
+    with started_job(tmp_path, size) as launcher:
+        pids = wait_for_training(tmp_path, size, launcher)
         assert shared_memory(tmp_path) == []
         os.kill(pids[victim], signal.SIGKILL)
         _, messages = launcher.communicate(timeout=END_DEADLINE_S)
@@ -93,10 +99,11 @@ def test_killed_rank_ends_the_job_and_is_named(victim: int, tmp_path: pathlib.Pa
     assert shared_memory(tmp_path) == []
 
 
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
 def test_exception_of_one_rank_ends_the_job_with_its_traceback_and_exit_code(
-    tmp_path: pathlib.Path,
+    size: int, tmp_path: pathlib.Path
 ) -> None:
-    with started_job(tmp_path, 3, "1") as launcher:
+    with started_job(tmp_path, size, "1") as launcher:
         _, messages = launcher.communicate(timeout=START_DEADLINE_S)
 
     assert launcher.returncode == 1
@@ -110,6 +117,7 @@ def test_exception_of_one_rank_ends_the_job_with_its_traceback_and_exit_code(
     assert shared_memory(tmp_path) == []
 
 
+@pytest.mark.thorough
 def test_a_rank_that_leaves_before_it_joins_ends_the_job_with_a_sentence() -> None:
     """The others would wait for it until their timeout, which is 600 s."""
     done = subprocess.run(

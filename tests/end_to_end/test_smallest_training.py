@@ -3,11 +3,13 @@
 import json
 
 import numpy as np
+import pytest
 from run_command import run_command
 
 SCRIPT = "tests/end_to_end/scripts/train_tiny.py"
 
 
+@pytest.mark.thorough  # with one version LeNet-5 does so in test_main_job
 def test_training_on_two_ranks_gives_the_results_of_plain_keras():
     finished = run_command(f"tarantella -n 2 --no-gpu -- {SCRIPT}")
     assert finished.status == 0, f"{finished.output}\n{finished.messages}"

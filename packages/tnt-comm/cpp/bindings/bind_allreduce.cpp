@@ -2,12 +2,12 @@
 // between. Whatever is not plain gives None, and the caller goes the general
 // way; so there is one place, arrays.py, that says what is wrong with arrays.
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <exception>
 #include <new>
+#include <optional>
 
-#include "arrays.hpp"
 #include "bindings.hpp"
 #include "tnt/comm/communicator/group.hpp"
 
@@ -16,45 +16,80 @@ namespace py = pybind11;
 namespace tnt::comm::bindings {
 namespace {
 
-struct Call {
-  std::byte* in;
-  std::byte* out;
+struct PlainCall {
+  const void* in;
+  void* out;
   std::size_t count;
   DType dtype;
   ReduceOp op;
   CallLabel label;
 };
 
-const PlainArrays& plain_arrays() {
-  static const auto* arrays = new PlainArrays();
-  return *arrays;
+// numpy's objects for dtypes. Never released: the interpreter may end before.
+const auto& descriptors() {
+  static const auto all = [] {
+    py::module_::import("ml_dtypes");  // makes numpy know bfloat16
+    std::array<PyObject*, kNumDTypes> made{};
+    for (std::size_t i = 0; i < kNumDTypes; ++i) {
+      const py::str name(name_of(static_cast<DType>(i)));
+      made[i] = py::dtype::from_args(name).release().ptr();
+    }
+    return made;
+  }();
+  return all;
 }
 
-using OpNames = std::array<PyObject*, kNumReduceOps>;
-
 // Interned, as constants of Python are: so they are found without comparing texts.
-const OpNames& op_names() {
-  static const OpNames names = [] {
-    constexpr const char* kNames[kNumReduceOps] = {"sum", "prod", "min", "max", "and", "or"};
-    OpNames interned{};
+const auto& op_names() {
+  static const auto all = [] {
+    std::array<PyObject*, kNumReduceOps> interned{};
     for (std::size_t i = 0; i < kNumReduceOps; ++i) {
-      interned[i] = PyUnicode_InternFromString(kNames[i]);
+      interned[i] = PyUnicode_InternFromString(name_of(static_cast<ReduceOp>(i)).data());
       if (interned[i] == nullptr) throw py::error_already_set();
     }
     return interned;
   }();
-  return names;
+  return all;
 }
 
-bool parse_op(PyObject* name, ReduceOp& op) {
-  if (!PyUnicode_CheckExact(name)) return false;
-  const OpNames& names = op_names();
-  for (std::size_t i = 0; i < kNumReduceOps; ++i) {
-    if (name != names[i] && PyUnicode_Compare(name, names[i]) != 0) continue;
-    op = static_cast<ReduceOp>(i);
-    return true;
-  }
-  return false;
+// The value whose object in a table is the first that fits.
+template <typename Value, typename Table, typename Fits>
+std::optional<Value> find_in(const Table& table, Fits&& fits) {
+  const auto found = std::find_if(table.begin(), table.end(), fits);
+  if (found == table.end()) return {};
+  return static_cast<Value>(found - table.begin());
+}
+
+std::optional<ReduceOp> parse_op(PyObject* name) {
+  if (!PyUnicode_CheckExact(name)) return {};
+  return find_in<ReduceOp>(op_names(), [name](PyObject* known) {
+    return name == known || PyUnicode_Compare(name, known) == 0;
+  });
+}
+
+// The dtype of a plain array: of numpy's own class, C contiguous, aligned and of a known dtype.
+// numpy is not called, on the path where a hundred nanoseconds count. Other arrays are for the
+// general path, which explains what is wrong with them if anything is.
+std::optional<DType> plain_dtype_of(PyObject* object) {
+  using Numpy = py::detail::npy_api;
+  constexpr int kNeeded = Numpy::NPY_ARRAY_C_CONTIGUOUS_ | Numpy::NPY_ARRAY_ALIGNED_;
+  if (Py_TYPE(object) != Numpy::get().PyArray_Type_) return {};
+  const auto* array = py::detail::array_proxy(object);
+  if ((array->flags & kNeeded) != kNeeded) return {};
+  return find_in<DType>(descriptors(),
+                        [array](PyObject* descriptor) { return descriptor == array->descr; });
+}
+
+bool can_be_result(const py::array& out, const py::array& in, DType dtype) {
+  if (out.is(in)) return out.writeable();
+  if (plain_dtype_of(out.ptr()) != dtype || !out.writeable()) return false;
+  const auto* begin = static_cast<const std::byte*>(in.data());
+  const auto* other = static_cast<const std::byte*>(out.data());
+  const std::size_t num_bytes = count_of(in) * size_of(dtype);
+  const bool overlap_partly =
+      begin != other && begin < other + num_bytes && other < begin + num_bytes;
+  return !overlap_partly &&
+         std::equal(in.shape(), in.shape() + in.ndim(), out.shape(), out.shape() + out.ndim());
 }
 
 // As long as the object lives.
@@ -66,46 +101,15 @@ std::string_view view_of(PyObject* string) {
   return {data, static_cast<std::size_t>(num_bytes)};
 }
 
-bool overlap_partly(const Call& call) {
-  const std::size_t num_bytes = call.count * size_of(call.dtype);
-  return call.in != call.out && call.in < call.out + num_bytes && call.out < call.in + num_bytes;
-}
-
-bool parse(PyObject* array, PyObject* op, Call& call) {
-  if (!plain_arrays().is_plain(array, call.dtype) || !parse_op(op, call.op)) return false;
-  call.in = PlainArrays::data_of(array);
-  call.count = PlainArrays::count_of(array);
-  return true;
-}
-
-bool parse_out(PyObject* array, PyObject* out, Call& call) {
-  DType dtype{};
-  const bool fits = array == out || (plain_arrays().is_plain(out, dtype) && dtype == call.dtype &&
-                                     PlainArrays::have_same_shape(array, out));
-  if (!fits || !PlainArrays::is_writeable(out)) return false;
-  call.out = PlainArrays::data_of(out);
-  return !overlap_partly(call);
-}
-
-void wait_unlocked(const std::shared_ptr<Request>& request) {
-  const py::gil_scoped_release unlocked;
+void run(Group& group, const PlainCall& call) {
+  std::optional<py::gil_scoped_release> unlocked;
+  // Releasing the lock would take longer than a quick call.
+  if (!group.is_quick(call.count * size_of(call.dtype))) unlocked.emplace();
+  const auto request =
+      group.allreduce_now(call.in, call.out, call.count, call.dtype, call.op, call.label);
+  if (!request) return;
+  if (!unlocked) unlocked.emplace();
   request->wait(0, python_signals());
-}
-
-std::shared_ptr<Request> start(Group& group, const Call& call) {
-  return group.allreduce_now(call.in, call.out, call.count, call.dtype, call.op, call.label);
-}
-
-void run(Group& group, const Call& call) {
-  if (group.is_quick(call.count * size_of(call.dtype))) {
-    // Releasing the lock would take longer than the call.
-    const auto request = start(group, call);
-    if (request) wait_unlocked(request);
-    return;
-  }
-  const py::gil_scoped_release unlocked;
-  const auto request = start(group, call);
-  if (request) request->wait(0, python_signals());
 }
 
 // Runs a function and turns what it throws into a Python exception: pybind11
@@ -126,10 +130,6 @@ PyObject* guard(Function&& function) {
   return nullptr;
 }
 
-PyObject* none() {
-  Py_RETURN_NONE;
-}
-
 // allreduce_plain(group | None, array, op, out | None, label, caller): the
 // result, or None if the arrays are not plain.
 PyObject* allreduce_plain(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
@@ -138,22 +138,20 @@ PyObject* allreduce_plain(PyObject*, PyObject* const* arguments, Py_ssize_t coun
       PyErr_SetString(PyExc_TypeError, "allreduce_plain takes 6 arguments");
       return nullptr;
     }
-    Call call;
-    PyObject* array = arguments[1];
     const bool is_world = arguments[0] == Py_None;
-    if ((is_world && !is_initialized()) || !parse(array, arguments[2], call)) return none();
-    call.label = {view_of(arguments[4]),
-                  view_of(arguments[5]),
-                  &user_line,
-                  {},
-                  PlainArrays::packed_shape_of(array)};
-    py::object out = py::reinterpret_borrow<py::object>(arguments[3]);
+    const auto dtype = plain_dtype_of(arguments[1]);
+    const auto op = parse_op(arguments[2]);
+    if ((is_world && !is_initialized()) || !dtype || !op) Py_RETURN_NONE;
+    const auto in = py::reinterpret_borrow<py::array>(arguments[1]);
+    auto out = py::reinterpret_borrow<py::array>(arguments[3]);
     if (out.is_none()) {
-      out = PlainArrays::like(array);
-      call.out = PlainArrays::data_of(out.ptr());
-    } else if (!parse_out(array, out.ptr(), call)) {
-      return none();
+      out = new_result(in.dtype(), {in.shape(), in.shape() + in.ndim()});
+    } else if (!can_be_result(out, in, *dtype)) {
+      Py_RETURN_NONE;
     }
+    const CallLabel label{
+        view_of(arguments[4]), view_of(arguments[5]), &user_line, {}, packed_shape_of(in)};
+    const PlainCall call{in.data(), out.mutable_data(), count_of(in), *dtype, *op, label};
     if (is_world) {
       run(*runtime().world(), call);
     } else {
@@ -170,7 +168,7 @@ void bind_allreduce(py::module_& module) {
       {"allreduce_plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&allreduce_plain)),
        METH_FASTCALL, nullptr},
       {nullptr, nullptr, 0, nullptr}};
-  plain_arrays();  // looks up numpy, which is not for the middle of a call
+  descriptors();  // looks up numpy, which is not for the middle of a call
   op_names();
   if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw py::error_already_set();
 }

@@ -1,14 +1,8 @@
-#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
+#include <tuple>
 
-#include "arrays.hpp"
 #include "bindings.hpp"
-#include "tnt/comm/base/partition.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/communicator/shared_array.hpp"
 
@@ -24,32 +18,22 @@ std::shared_ptr<Group> create(std::vector<int> ranks) {
   return Group::create(std::move(ranks), {"", "", &user_line});
 }
 
-std::size_t count_of(const py::array& array) {
-  return static_cast<std::size_t>(array.size());
-}
-
-// Whoever is going to wait runs the operation right here, unlocked. Starting
-// alone takes a lock for a moment only, so it keeps the GIL.
-template <typename Function>
-RequestPtr start(bool will_wait, const std::string& label, const std::string& caller,
-                 std::uint64_t shape, Function&& function) {
-  const CallLabel named{label, caller, &user_line, {}, shape};
-  if (!will_wait) return function(Driver::engine, named);
-  const py::gil_scoped_release unlocked;
-  return function(Driver::caller, named);
-}
-
-// What C++ needs of an input and an output.
+// What C++ needs of an input, and of an output if there is one.
 struct Arrays {
-  Arrays(const py::array& source, py::array target)
+  Arrays(const py::array& source, const std::string& dtype_name)
       : in(source.data()),
-        out(target.mutable_data()),
         count(count_of(source)),
-        shape(pack_shape(source.shape(), static_cast<std::size_t>(source.ndim()))) {}
+        dtype(parse_dtype(dtype_name)),
+        shape(packed_shape_of(source)) {}
+  Arrays(const py::array& source, py::array& target, const std::string& dtype_name)
+      : Arrays(source, dtype_name) {
+    out = target.mutable_data();
+  }
 
   const void* in;
-  void* out;
+  void* out = nullptr;
   std::size_t count;
+  DType dtype;
   std::uint64_t shape;
 };
 
@@ -58,82 +42,84 @@ Group::Rows rows_of(const py::array& array) {
   return {num_rows, num_rows == 0 ? 0 : count_of(array) / num_rows};
 }
 
-RequestPtr start_barrier(Group& group, bool will_wait, const std::string& label,
-                         const std::string& caller) {
-  return start(will_wait, label, caller, 0, [&](Driver driver, const CallLabel& named) {
-    return group.start_barrier(driver, named);
+using Call = std::tuple<bool, std::string, std::string>;  // will_wait, label, caller
+
+// Whoever is going to wait runs the operation right here, unlocked. Starting
+// alone takes a lock for a moment only, so it keeps the GIL.
+template <typename Function>
+RequestPtr start(const Call& call, std::uint64_t shape, Function&& function) {
+  const auto& [will_wait, name, caller] = call;
+  const CallLabel label{name, caller, &user_line, {}, shape};
+  if (!will_wait) return function(Driver::engine, label);
+  const py::gil_scoped_release unlocked;
+  return function(Driver::caller, label);
+}
+
+RequestPtr start_barrier(Group& group, const Call& call) {
+  return start(call, 0, [&](Driver driver, const CallLabel& label) {
+    return group.start_barrier(driver, label);
   });
 }
 
 RequestPtr start_allreduce(Group& group, const py::array& in, py::array out,
-                           const std::string& dtype, const std::string& op, bool will_wait,
-                           const std::string& label, const std::string& caller) {
-  const Arrays arrays(in, std::move(out));
-  return start(will_wait, label, caller, arrays.shape, [&](Driver driver, const CallLabel& named) {
-    return group.start_allreduce(arrays.in, arrays.out, arrays.count, parse_dtype(dtype),
-                                 parse_reduce_op(op), driver, named);
+                           const std::string& dtype, const std::string& op, const Call& call) {
+  const Arrays arrays(in, out, dtype);
+  return start(call, arrays.shape, [&](Driver driver, const CallLabel& label) {
+    return group.start_allreduce(arrays.in, arrays.out, arrays.count, arrays.dtype,
+                                 parse_reduce_op(op), driver, label);
   });
 }
 
 RequestPtr start_broadcast(Group& group, const py::array& in, py::array out,
-                           const std::string& dtype, int root, bool will_wait,
-                           const std::string& label, const std::string& caller) {
-  const Arrays arrays(in, std::move(out));
-  return start(will_wait, label, caller, arrays.shape, [&](Driver driver, const CallLabel& named) {
-    return group.start_broadcast(arrays.in, arrays.out, arrays.count, parse_dtype(dtype), root,
-                                 driver, named);
+                           const std::string& dtype, int root, const Call& call) {
+  const Arrays arrays(in, out, dtype);
+  return start(call, arrays.shape, [&](Driver driver, const CallLabel& label) {
+    return group.start_broadcast(arrays.in, arrays.out, arrays.count, arrays.dtype, root, driver,
+                                 label);
   });
 }
 
 RequestPtr start_allgather(Group& group, const py::array& in, const std::string& dtype,
-                           std::uint64_t shape_id, bool will_wait, const std::string& label,
-                           const std::string& caller) {
-  const void* source = in.data();
-  const std::size_t count = count_of(in);
-  return start(will_wait, label, caller, 0, [&](Driver driver, const CallLabel& named) {
-    return group.start_allgather(source, count, parse_dtype(dtype), shape_id, driver, named);
+                           std::uint64_t shape_id, const Call& call) {
+  const Arrays arrays(in, dtype);
+  return start(call, 0, [&](Driver driver, const CallLabel& label) {
+    return group.start_allgather(arrays.in, arrays.count, arrays.dtype, shape_id, driver, label);
   });
 }
 
 RequestPtr start_gather(Group& group, const py::array& in, const std::string& dtype,
-                        std::uint64_t shape_id, int root, bool will_wait, const std::string& label,
-                        const std::string& caller) {
-  const void* source = in.data();
-  const std::size_t count = count_of(in);
-  return start(will_wait, label, caller, 0, [&](Driver driver, const CallLabel& named) {
-    return group.start_gather(source, count, parse_dtype(dtype), shape_id, root, driver, named);
+                        std::uint64_t shape_id, int root, const Call& call) {
+  const Arrays arrays(in, dtype);
+  return start(call, 0, [&](Driver driver, const CallLabel& label) {
+    return group.start_gather(arrays.in, arrays.count, arrays.dtype, shape_id, root, driver, label);
   });
 }
 
 RequestPtr start_reduce_scatter(Group& group, const py::array& in, py::array out,
-                                const std::string& dtype, const std::string& op, bool will_wait,
-                                const std::string& label, const std::string& caller) {
+                                const std::string& dtype, const std::string& op, const Call& call) {
+  const Arrays arrays(in, out, dtype);
   const Group::Rows rows = rows_of(in);
-  const Arrays arrays(in, std::move(out));
-  return start(will_wait, label, caller, arrays.shape, [&](Driver driver, const CallLabel& named) {
-    return group.start_reduce_scatter(arrays.in, arrays.out, rows, parse_dtype(dtype),
-                                      parse_reduce_op(op), driver, named);
+  return start(call, arrays.shape, [&](Driver driver, const CallLabel& label) {
+    return group.start_reduce_scatter(arrays.in, arrays.out, rows, arrays.dtype,
+                                      parse_reduce_op(op), driver, label);
   });
 }
 
 RequestPtr start_alltoall(Group& group, const py::array& in, py::array out,
-                          const std::string& dtype, bool will_wait, const std::string& label,
-                          const std::string& caller) {
+                          const std::string& dtype, const Call& call) {
+  const Arrays arrays(in, out, dtype);
   const Group::Rows rows = rows_of(in);
-  const Arrays arrays(in, std::move(out));
-  return start(will_wait, label, caller, arrays.shape, [&](Driver driver, const CallLabel& named) {
-    return group.start_alltoall(arrays.in, arrays.out, rows, parse_dtype(dtype), driver, named);
+  return start(call, arrays.shape, [&](Driver driver, const CallLabel& label) {
+    return group.start_alltoall(arrays.in, arrays.out, rows, arrays.dtype, driver, label);
   });
 }
 
 RequestPtr start_scatter(Group& group, const py::array& in, py::array out, const std::string& dtype,
-                         int root, bool will_wait, const std::string& label,
-                         const std::string& caller) {
+                         int root, const Call& call) {
+  const Arrays arrays(in, out, dtype);
   const Group::Rows rows = rows_of(in);
-  const Arrays arrays(in, std::move(out));
-  return start(will_wait, label, caller, arrays.shape, [&](Driver driver, const CallLabel& named) {
-    return group.start_scatter(arrays.in, arrays.out, rows, parse_dtype(dtype), root, driver,
-                               named);
+  return start(call, arrays.shape, [&](Driver driver, const CallLabel& label) {
+    return group.start_scatter(arrays.in, arrays.out, rows, arrays.dtype, root, driver, label);
   });
 }
 
@@ -159,9 +145,7 @@ py::array empty(const std::shared_ptr<Group>& group, const py::dtype& dtype,
     memory = std::make_unique<SharedArray>(*group, num_bytes);
   }
   const void* data = memory->data();
-  const py::capsule owner(memory.release(),
-                          [](void* owned) { delete static_cast<SharedArray*>(owned); });
-  return py::array(dtype, shape, data, owner);
+  return py::array(dtype, shape, data, owner_of(std::move(memory)));
 }
 
 }  // namespace

@@ -1,14 +1,8 @@
-#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
-#include <memory>
 #include <optional>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
-#include "arrays.hpp"
 #include "bindings.hpp"
 #include "tnt/comm/capi/registry.hpp"
 #include "tnt/comm/communicator/gatherer.hpp"
@@ -27,26 +21,14 @@ FusionPlan make_plan(const std::vector<PlainTensor>& tensors, std::size_t thresh
   for (const auto& [name, dtype, num_elements] : tensors) {
     specs.push_back({name, parse_dtype(dtype), num_elements});
   }
-  if (!wire_dtype) return {std::move(specs), threshold_bytes};
-  return {std::move(specs), threshold_bytes, parse_dtype(*wire_dtype)};
-}
-
-std::string dtype_of(const Bucket& bucket) {
-  return std::string(name_of(bucket.dtype));
-}
-
-std::string wire_dtype_of(const Bucket& bucket) {
-  return std::string(name_of(bucket.wire_dtype));
+  return {std::move(specs), threshold_bytes,
+          wire_dtype ? std::optional(parse_dtype(*wire_dtype)) : std::nullopt};
 }
 
 std::int64_t create_reducer(const std::shared_ptr<Group>& group, const FusionPlan& plan,
                             const std::string& name, const std::string& phase) {
   const InterruptibleCall interruptible;
   return reducers().add(std::make_shared<GradientReducer>(group, plan, name, phase));
-}
-
-void close_reducer(std::int64_t handle) {
-  reducers().close(handle);
 }
 
 void start_tensor(std::int64_t handle, std::size_t tensor, const py::array& array, double scale) {
@@ -84,25 +66,20 @@ void finish_tensor(std::int64_t handle, std::size_t tensor, py::array out, doubl
 // An array over the memory of the view, which it owns; None if nothing is lent.
 py::object lend_tensor(std::int64_t handle, std::size_t tensor, const py::dtype& dtype,
                        const std::vector<py::ssize_t>& shape, double timeout_s) {
-  std::unique_ptr<BorrowedView> view;
+  BorrowedView view;
   {
     const py::gil_scoped_release unlocked;
     view = reducers().find(handle)->lend(tensor, timeout_s, python_signals());
   }
   if (!view) return py::none();
-  const void* data = view->data();
-  const py::capsule owner(view.release(), "view",
-                          [](void* memory) { delete static_cast<BorrowedView*>(memory); });
-  return py::array(dtype, shape, data, owner);
+  const void* data = view.get();
+  return py::array(dtype, shape, data,
+                   owner_of(std::make_unique<BorrowedView>(std::move(view)), "view"));
 }
 
 std::int64_t create_gatherer(const std::shared_ptr<Group>& group, const std::string& name) {
   const InterruptibleCall interruptible;
   return gatherers().add(std::make_shared<Gatherer>(group, name));
-}
-
-void close_gatherer(std::int64_t handle) {
-  gatherers().close(handle);
 }
 
 void start_blocks(std::int64_t handle, const py::array& array) {
@@ -128,24 +105,25 @@ py::list finish_blocks(std::int64_t handle, double timeout_s) {
 
 void bind_reducer(py::module_& module) {
   py::class_<Bucket>(module, "Bucket")
-      .def_property_readonly("dtype", &dtype_of)
+      .def_property_readonly("dtype", [](const Bucket& bucket) { return name_of(bucket.dtype); })
       .def_readonly("tensor_ids", &Bucket::tensor_ids)
       .def_readonly("offsets", &Bucket::offsets)
       .def_readonly("num_elements", &Bucket::num_elements)
-      .def_property_readonly("wire_dtype", &wire_dtype_of);
+      .def_property_readonly("wire_dtype",
+                             [](const Bucket& bucket) { return name_of(bucket.wire_dtype); });
 
   py::class_<FusionPlan>(module, "FusionPlan")
       .def(py::init(&make_plan))
       .def_property_readonly("buckets", &FusionPlan::buckets);
 
   module.def("create_reducer", &create_reducer);
-  module.def("close_reducer", &close_reducer);
+  module.def("close_reducer", [](std::int64_t handle) { reducers().close(handle); });
   module.def("start_tensor", &start_tensor);
   module.def("start_tensor_into", &start_tensor_into);
   module.def("finish_tensor", &finish_tensor);
   module.def("lend_tensor", &lend_tensor);
   module.def("create_gatherer", &create_gatherer);
-  module.def("close_gatherer", &close_gatherer);
+  module.def("close_gatherer", [](std::int64_t handle) { gatherers().close(handle); });
   module.def("start_blocks", &start_blocks);
   module.def("finish_blocks", &finish_blocks);
 }

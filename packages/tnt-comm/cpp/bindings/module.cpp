@@ -1,10 +1,8 @@
 #include <pybind11/stl.h>
 
-#include <cstdint>
 #include <tuple>
 
 #include "bindings.hpp"
-#include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/communicator/runtime.hpp"
 #include "tnt/comm/tnt_comm.h"
 #include "tnt/comm/trace/trace_files.hpp"
@@ -15,27 +13,8 @@ namespace py = pybind11;
 namespace tnt::comm::bindings {
 namespace {
 
-const char* class_name_of(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::usage:
-      return nullptr;  // Python's own ValueError
-    case ErrorKind::comm:
-      return "CommError";
-    case ErrorKind::timeout:
-      return "CommTimeoutError";
-    case ErrorKind::peer_lost:
-      return "PeerLostError";
-    case ErrorKind::mismatch:
-      return "MismatchError";
-  }
-  return "CommError";
-}
-
 std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, double, double> all_counters() {
-  const Counters now = [] {
-    const InterruptibleCall interruptible;  // the first call may join the job
-    return counters();
-  }();
+  const Counters now = counters();
   return {now.num_operations, now.num_bytes, now.num_waits, now.communication_s, now.exposed_s};
 }
 
@@ -60,7 +39,8 @@ void bind_job(py::module_& module) {
   module.def("num_idle_bytes", &RecycledMemory::num_idle_bytes);
   module.def("get_local_size", [] { return world_environment().local_size; }, Unlocked());
   module.def("set_ucx_wheel_folder", &set_ucx_wheel_folder);
-  module.def("counters", &all_counters);
+  module.def("counters", &all_counters,
+             py::call_guard<InterruptibleCall>());  // it may join the job
   module.def("has_timeline", [] { return process_timeline() != nullptr; });
   module.def("begin_slice", &tnt_timeline_begin);
   module.def("end_slice", &tnt_timeline_end);
@@ -68,16 +48,47 @@ void bind_job(py::module_& module) {
   module.def("merge_timeline", &merge_left_parts, Unlocked());
 }
 
+py::object innermost_frame() {
+  auto* frame = reinterpret_cast<PyObject*>(PyEval_GetFrame());
+  return frame == nullptr ? py::none() : py::reinterpret_borrow<py::object>(frame);
+}
+
+bool is_of_this_package(const py::object& frame) {
+  const py::dict globals = frame.attr("f_globals");
+  const std::string name = py::str(globals.attr("get")("__name__", ""));
+  return name.substr(0, name.find('.')) == "tnt_comm";
+}
+
+// Other ranks are told this, and bytes of a file's name may be no text.
+std::string line_of(const py::object& frame) {
+  const py::object path = frame.attr("f_code").attr("co_filename");
+  const std::string text = py::bytes(path.attr("encode")("utf-8", "backslashreplace"));
+  const std::string file = text.substr(text.rfind('/') + 1);
+  return file + ":" + std::string(py::str(frame.attr("f_lineno")));
+}
+
 }  // namespace
 
 // The classes are Python's (errors.py), since CommTimeoutError has two bases.
 void set_python_error(const Error& error) {
-  const char* name = class_name_of(error.kind());
-  if (name == nullptr) {
-    py::set_error(PyExc_ValueError, error.what());
-  } else {
-    py::set_error(py::module_::import("tnt_comm.errors").attr(name), error.what());
+  if (error.kind() == ErrorKind::usage) return py::set_error(PyExc_ValueError, error.what());
+  const char* name = error.kind() == ErrorKind::timeout     ? "CommTimeoutError"
+                     : error.kind() == ErrorKind::peer_lost ? "PeerLostError"
+                     : error.kind() == ErrorKind::mismatch  ? "MismatchError"
+                                                            : "CommError";
+  py::set_error(py::module_::import("tnt_comm.errors").attr(name), error.what());
+}
+
+std::string user_line() {
+  const py::gil_scoped_acquire locked;
+  try {
+    for (py::object frame = innermost_frame(); !frame.is_none(); frame = frame.attr("f_back")) {
+      if (!is_of_this_package(frame)) return line_of(frame);
+    }
+  } catch (const py::error_already_set&) {
+    // Not worth failing a collective for.
   }
+  return {};
 }
 
 }  // namespace tnt::comm::bindings

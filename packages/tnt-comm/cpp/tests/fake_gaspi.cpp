@@ -5,7 +5,6 @@
 
 #include "fake_gaspi.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm::tests {
 

@@ -13,8 +13,8 @@
 
 #include "fake_gaspi.hpp"
 #include "tnt/comm/base/environment.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/transport/hierarchical/cluster_transport.hpp"
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/transport/hierarchical/join.hpp"
 #include "tnt/comm/transport/rma/rma_transport.hpp"
 #include "tnt/comm/transport/shm/shm_transport.hpp"
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/transport/segment.hpp"
+#include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm::tests {
 

@@ -10,7 +10,6 @@
 
 #include "late_delivery.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm::tests {

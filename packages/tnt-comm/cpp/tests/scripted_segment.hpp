@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/transport/segment.hpp"
+#include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm::tests {
 

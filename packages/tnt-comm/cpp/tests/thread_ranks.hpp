@@ -15,7 +15,7 @@
 
 #include "faulty_transport.hpp"
 #include "put_only_transport.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/communicator/runtime.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"

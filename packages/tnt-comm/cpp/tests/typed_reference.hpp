@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "naive_tree.hpp"
-#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm::tests {

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 _Array = npt.NDArray[Any]
+_Call = tuple[bool, str, str]  # will_wait, label, caller
 
 def init() -> None: ...
 def finalize() -> None: ...
@@ -35,68 +36,23 @@ class Group:
     def size(self) -> int: ...
     @property
     def ranks(self) -> list[int]: ...
-    def start_barrier(self, will_wait: bool, label: str, caller: str) -> Request: ...
+    def start_barrier(self, call: _Call) -> Request: ...
     def start_allreduce(
-        self,
-        array: _Array,
-        out: _Array,
-        dtype: str,
-        op: str,
-        will_wait: bool,
-        label: str,
-        caller: str,
+        self, array: _Array, out: _Array, dtype: str, op: str, call: _Call
     ) -> Request: ...
     def start_broadcast(
-        self,
-        array: _Array,
-        out: _Array,
-        dtype: str,
-        root: int,
-        will_wait: bool,
-        label: str,
-        caller: str,
+        self, array: _Array, out: _Array, dtype: str, root: int, call: _Call
     ) -> Request: ...
-    def start_allgather(
-        self,
-        array: _Array,
-        dtype: str,
-        shape_id: int,
-        will_wait: bool,
-        label: str,
-        caller: str,
-    ) -> Request: ...
+    def start_allgather(self, array: _Array, dtype: str, shape_id: int, call: _Call) -> Request: ...
     def start_gather(
-        self,
-        array: _Array,
-        dtype: str,
-        shape_id: int,
-        root: int,
-        will_wait: bool,
-        label: str,
-        caller: str,
+        self, array: _Array, dtype: str, shape_id: int, root: int, call: _Call
     ) -> Request: ...
-    def start_alltoall(
-        self, array: _Array, out: _Array, dtype: str, will_wait: bool, label: str, caller: str
-    ) -> Request: ...
+    def start_alltoall(self, array: _Array, out: _Array, dtype: str, call: _Call) -> Request: ...
     def start_scatter(
-        self,
-        array: _Array,
-        out: _Array,
-        dtype: str,
-        root: int,
-        will_wait: bool,
-        label: str,
-        caller: str,
+        self, array: _Array, out: _Array, dtype: str, root: int, call: _Call
     ) -> Request: ...
     def start_reduce_scatter(
-        self,
-        array: _Array,
-        out: _Array,
-        dtype: str,
-        op: str,
-        will_wait: bool,
-        label: str,
-        caller: str,
+        self, array: _Array, out: _Array, dtype: str, op: str, call: _Call
     ) -> Request: ...
 
 def allreduce_plain(

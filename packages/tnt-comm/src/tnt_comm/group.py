@@ -275,7 +275,7 @@ class Group:
     # the progress thread need not be woken.
 
     def _start_barrier(self, label: str, caller: str, *, will_wait: bool) -> Ticket[None]:
-        return Ticket(self._core.start_barrier(will_wait, label, caller), (), lambda _: None)
+        return Ticket(self._core.start_barrier((will_wait, label, caller)), (), lambda _: None)
 
     def _start_allreduce(
         self,
@@ -289,7 +289,7 @@ class Group:
     ) -> Ticket[Array]:
         source, target = _with_result(array, out)
         dtype = dtype_name(source.dtype)
-        core = self._core.start_allreduce(source, target, dtype, op, will_wait, label, caller)
+        core = self._core.start_allreduce(source, target, dtype, op, (will_wait, label, caller))
         return Ticket(core, (source, target), lambda _: target)
 
     def _start_broadcast(
@@ -305,7 +305,7 @@ class Group:
         root = _as_root(root)
         source, target = _with_result(array, out)
         dtype = dtype_name(source.dtype)
-        core = self._core.start_broadcast(source, target, dtype, root, will_wait, label, caller)
+        core = self._core.start_broadcast(source, target, dtype, root, (will_wait, label, caller))
         return Ticket(core, (source, target), lambda _: target)
 
     def _start_allgather(
@@ -313,7 +313,7 @@ class Group:
     ) -> Ticket[list[Array]]:
         source = as_input(array)
         name, shape_id = dtype_name(source.dtype), _shape_id(source)
-        core = self._core.start_allgather(source, name, shape_id, will_wait, label, caller)
+        core = self._core.start_allgather(source, name, shape_id, (will_wait, label, caller))
         return Ticket(core, (source,), lambda core: _blocks_like(source, core))
 
     def _start_gather(
@@ -323,7 +323,7 @@ class Group:
         source = as_input(array)
         name, shape_id = dtype_name(source.dtype), _shape_id(source)
         is_root = root == self.rank
-        core = self._core.start_gather(source, name, shape_id, root, will_wait, label, caller)
+        core = self._core.start_gather(source, name, shape_id, root, (will_wait, label, caller))
         return Ticket(core, (source,), lambda core: _blocks_like(source, core) if is_root else None)
 
     def _start_reduce_scatter(
@@ -332,7 +332,9 @@ class Group:
         source = as_input(array)
         target = as_output(None, self._shape_of_part(source), source.dtype)
         dtype = dtype_name(source.dtype)
-        core = self._core.start_reduce_scatter(source, target, dtype, op, will_wait, label, caller)
+        core = self._core.start_reduce_scatter(
+            source, target, dtype, op, (will_wait, label, caller)
+        )
         return Ticket(core, (source, target), lambda _: target)
 
     def _start_alltoall(
@@ -342,7 +344,7 @@ class Group:
         rows, *others = self._shape_of_part(source)
         target = as_output(None, (self.size * rows, *others), source.dtype)
         dtype = dtype_name(source.dtype)
-        core = self._core.start_alltoall(source, target, dtype, will_wait, label, caller)
+        core = self._core.start_alltoall(source, target, dtype, (will_wait, label, caller))
         return Ticket(core, (source, target), lambda _: target)
 
     def _start_scatter(
@@ -352,7 +354,7 @@ class Group:
         source = as_input(array)
         target = as_output(None, self._shape_of_part(source), source.dtype)
         dtype = dtype_name(source.dtype)
-        core = self._core.start_scatter(source, target, dtype, root, will_wait, label, caller)
+        core = self._core.start_scatter(source, target, dtype, root, (will_wait, label, caller))
         return Ticket(core, (source, target), lambda _: target)
 
     def _shape_of_part(self, array: Array) -> tuple[int, ...]:

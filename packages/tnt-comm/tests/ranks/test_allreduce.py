@@ -78,7 +78,9 @@ def check_many_in_flight() -> None:
         assert ticket.wait() is ticket.wait()
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6, 7, 8])
+@pytest.mark.parametrize(
+    "size", [1, 2, 3, 5, 8, *(pytest.param(size, marks=pytest.mark.thorough) for size in (4, 6, 7))]
+)
 def test_every_dtype_and_operation_follows_the_tree(pool_of: Pools, size: int) -> None:
     pool_of(size).run(check_every_dtype_and_operation)
 

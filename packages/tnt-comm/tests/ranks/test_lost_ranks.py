@@ -13,7 +13,7 @@ from test_failures import LOST
 
 import tnt_comm
 from tnt_comm import FusionPlan, Gatherer, GradientReducer, Group, PeerLostError, TensorSpec
-from tnt_comm.testing import observe_ranks
+from tnt_comm.testing import Preloaded, observe_ranks
 
 
 def _sum_bucket() -> Callable[[], object]:
@@ -81,8 +81,11 @@ def lose_a_rank(what: str) -> tuple[str, str, float]:
     return str(first.value), str(later.value), waited_s
 
 
-def assert_the_loss_is_named(what: str, env: dict[str, str]) -> None:
-    reports = observe_ranks(lose_a_rank, 3, what, env={"TNT_TIMEOUT_S": "40", **env}, timeout_s=120)
+def assert_the_loss_is_named(
+    what: str, env: dict[str, str], preloaded: Preloaded | None = None
+) -> None:
+    settings = {"env": {"TNT_TIMEOUT_S": "40", **env}, "timeout_s": 120, "preloaded": preloaded}
+    reports = observe_ranks(lose_a_rank, 3, what, **settings)
     assert reports[LOST].exit_code == -signal.SIGKILL
     for report in reports:
         if report.rank == LOST:
@@ -97,8 +100,8 @@ def assert_the_loss_is_named(what: str, env: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("what", OPERATIONS)
-def test_a_killed_rank_ends_every_wait(what: str) -> None:
-    assert_the_loss_is_named(what, {})
+def test_a_killed_rank_ends_every_wait(what: str, forks: Preloaded) -> None:
+    assert_the_loss_is_named(what, {}, forks)
 
 
 @needs_gpi2

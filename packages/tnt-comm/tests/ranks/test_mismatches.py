@@ -10,7 +10,7 @@ from gpi2_found import needs_gpi2
 
 import tnt_comm
 from tnt_comm import FusionPlan, Gatherer, GradientReducer, Group, MismatchError, TensorSpec
-from tnt_comm.testing import run_ranks
+from tnt_comm.testing import Preloaded, run_ranks
 
 CALLS: dict[str, Callable[[int], object]] = {
     "size": lambda rank: tnt_comm.allreduce(np.ones(3 + rank, np.float32)),
@@ -279,8 +279,8 @@ def message_of_object_names() -> str:
 
 
 @pytest.mark.parametrize("what", list(CALLS))
-def test_different_calls_are_named_on_all_ranks(what: str) -> None:
-    messages = run_ranks(message_of, 3, what)
+def test_different_calls_are_named_on_all_ranks(what: str, forks: Preloaded) -> None:
+    messages = run_ranks(message_of, 3, what, preloaded=forks)
     assert len(set(messages)) == 1
     assert "call 1 of group 'world'" in messages[0]
     assert "ranks 1, 2 called" in messages[0] or what in ("size", "large size")
@@ -289,8 +289,8 @@ def test_different_calls_are_named_on_all_ranks(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", list(LABELLED))
-def test_different_labels_are_named_on_all_ranks(what: str) -> None:
-    messages = run_ranks(message_of_labels, 3, what)
+def test_different_labels_are_named_on_all_ranks(what: str, forks: Preloaded) -> None:
+    messages = run_ranks(message_of_labels, 3, what, preloaded=forks)
     assert len(set(messages)) == 1
     assert "call 1 of group 'world'" in messages[0]
     for text in LABELS_NAMED[what]:
@@ -319,8 +319,8 @@ def names_both_lines(messages: list[list[str]]) -> None:
 
 
 @pytest.mark.parametrize("late", [None, 0, 1])
-def test_the_users_lines_are_named_on_all_ranks(late: int | None) -> None:
-    names_both_lines(run_ranks(messages_of_lines, 2, OTHERS, late))
+def test_the_users_lines_are_named_on_all_ranks(late: int | None, forks: Preloaded) -> None:
+    names_both_lines(run_ranks(messages_of_lines, 2, OTHERS, late, preloaded=forks))
 
 
 @needs_gpi2
@@ -330,8 +330,8 @@ def test_the_users_lines_are_named_over_gpi2(late: int | None) -> None:
     names_both_lines(run_ranks(messages_of_lines, 2, OTHERS, late, env=GPI2, timeout_s=240))
 
 
-def test_a_mismatch_with_a_rank_that_has_left_is_named() -> None:
-    message = run_ranks(allreduce_and_leave, 2)[0]
+def test_a_mismatch_with_a_rank_that_has_left_is_named(forks: Preloaded) -> None:
+    message = run_ranks(allreduce_and_leave, 2, preloaded=forks)[0]
     assert "rank 0 called barrier() from t.py:8; rank 1 called allreduce(float64, 3 el" in message
 
 
@@ -347,8 +347,10 @@ def names_the_creation(what: str, messages: list[str]) -> None:
 
 
 @pytest.mark.parametrize("what", list(CREATIONS))
-def test_a_group_that_others_do_not_create_is_named_on_all_ranks(what: str) -> None:
-    names_the_creation(what, run_ranks(message_of_creation, 3, what, env=SOON))
+def test_a_group_that_others_do_not_create_is_named_on_all_ranks(
+    what: str, forks: Preloaded
+) -> None:
+    names_the_creation(what, run_ranks(message_of_creation, 3, what, env=SOON, preloaded=forks))
 
 
 @needs_gpi2
@@ -359,29 +361,29 @@ def test_a_group_that_others_do_not_create_is_named_over_gpi2(what: str) -> None
     names_the_creation(what, run_ranks(message_of_creation, 3, what, env=env, timeout_s=240))
 
 
-def test_a_group_may_be_created_while_calls_of_the_world_are_in_flight() -> None:
-    assert run_ranks(create_while_a_call_is_in_flight, 3, env=SOON) == [3.0] * 3
+def test_a_group_may_be_created_while_calls_of_the_world_are_in_flight(forks: Preloaded) -> None:
+    assert run_ranks(create_while_a_call_is_in_flight, 3, env=SOON, preloaded=forks) == [3.0] * 3
 
 
-def test_equal_labels_of_different_callers_match() -> None:
-    assert run_ranks(equal_labels, 3) == [[[0, 1], [[0], [1], [2]]]] * 3
+def test_equal_labels_of_different_callers_match(forks: Preloaded) -> None:
+    assert run_ranks(equal_labels, 3, preloaded=forks) == [[[0, 1], [[0], [1], [2]]]] * 3
 
 
-def test_different_kinds_of_objects_are_named() -> None:
-    for message in run_ranks(message_of_kinds_of_objects, 2):
+def test_different_kinds_of_objects_are_named(forks: Preloaded) -> None:
+    for message in run_ranks(message_of_kinds_of_objects, 2, preloaded=forks):
         assert "rank 0 creates GradientReducer 'gradients'" in message
         assert "rank 1 creates Gatherer 'rows'" in message
 
 
-def test_another_order_of_calls_is_named() -> None:
-    for message in run_ranks(message_of_order, 2):
+def test_another_order_of_calls_is_named(forks: Preloaded) -> None:
+    for message in run_ranks(message_of_order, 2, preloaded=forks):
         assert "rank 0 called allreduce(float64, 2 elements, sum)" in message
         assert "rank 1 called allreduce(float64, 1 elements, sum)" in message
 
 
 @pytest.mark.parametrize("kind", list(PLANS))
-def test_the_first_tensor_that_differs_is_named_on_all_ranks(kind: str) -> None:
-    messages = run_ranks(message_of_plan, 3, kind)
+def test_the_first_tensor_that_differs_is_named_on_all_ranks(kind: str, forks: Preloaded) -> None:
+    messages = run_ranks(message_of_plan, 3, kind, preloaded=forks)
     assert len(set(messages)) == 1
     assert "rank 0 creates GradientReducer 'g'" in messages[0]
     assert "rank 2 creates GradientReducer 'g'" in messages[0]
@@ -389,6 +391,6 @@ def test_the_first_tensor_that_differs_is_named_on_all_ranks(kind: str) -> None:
         assert text in messages[0]
 
 
-def test_different_names_of_objects_are_named() -> None:
-    for message in run_ranks(message_of_object_names, 2):
+def test_different_names_of_objects_are_named(forks: Preloaded) -> None:
+    for message in run_ranks(message_of_object_names, 2, preloaded=forks):
         assert "rank 0 creates Gatherer 'rows of 0', rank 1 creates Gatherer 'rows of 1'" in message

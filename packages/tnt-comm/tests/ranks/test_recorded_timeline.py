@@ -14,7 +14,7 @@ import pytest
 
 import tnt_comm
 from tnt_comm import CommError, FusionPlan, Gatherer, GradientReducer, TensorSpec
-from tnt_comm.testing import Trace, observe_ranks, read_trace, run_ranks
+from tnt_comm.testing import Preloaded, Trace, observe_ranks, read_trace, run_ranks
 
 STATES = ["ready", "started", "reduced", "finished"]
 NUM_STEPS = 4
@@ -68,10 +68,10 @@ def state_times(trace: Trace, rank: int, bucket: str, step: int) -> dict[str, fl
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_every_bucket_of_every_step_is_ready_started_reduced_and_finished_in_this_order(
-    tmp_path: Path, size: int
+    tmp_path: Path, size: int, forks: Preloaded
 ) -> None:
     path = tmp_path / "trace.json"
-    run_ranks(train, size, env=environment(path))
+    run_ranks(train, size, env=environment(path), preloaded=forks)
     assert files_in(tmp_path) == ["trace.json"]
     trace = read_trace(path)
     assert [rank["state"] for rank in trace.ranks] == ["complete"] * size
@@ -90,9 +90,9 @@ def test_every_bucket_of_every_step_is_ready_started_reduced_and_finished_in_thi
             assert max(t["ready"] for t in times) <= min(t["reduced"] for t in times)
 
 
-def test_marks_phases_waits_and_collectives_are_shown(tmp_path: Path) -> None:
+def test_marks_phases_waits_and_collectives_are_shown(tmp_path: Path, forks: Preloaded) -> None:
     path = tmp_path / "trace.json"
-    run_ranks(train, 2, env=environment(path))
+    run_ranks(train, 2, env=environment(path), preloaded=forks)
     trace = read_trace(path)
     for rank in range(2):
         for name in ("step", "step done", "backpropagation", "gather"):
@@ -124,9 +124,13 @@ def die_between_steps() -> str:
     return ""
 
 
-def test_a_killed_rank_is_named_in_a_valid_trace_of_the_others(tmp_path: Path) -> None:
+def test_a_killed_rank_is_named_in_a_valid_trace_of_the_others(
+    tmp_path: Path, forks: Preloaded
+) -> None:
     path = tmp_path / "trace.json"
-    reports = observe_ranks(die_between_steps, 3, env=environment(path), grace_s=20)
+    reports = observe_ranks(
+        die_between_steps, 3, env=environment(path), grace_s=20, preloaded=forks
+    )
     assert [report.outcome for report in reports] == ["returned", "died", "returned"]
     assert files_in(tmp_path) == ["trace.json"]
     trace = read_trace(path)
@@ -151,10 +155,17 @@ def compute_while_another_rank_dies(path: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_rank_that_sees_a_failure_writes_before_it_may_be_ended_too(tmp_path: Path) -> None:
+def test_a_rank_that_sees_a_failure_writes_before_it_may_be_ended_too(
+    tmp_path: Path, forks: Preloaded
+) -> None:
     path = tmp_path / "trace.json"
     reports = observe_ranks(
-        compute_while_another_rank_dies, 2, str(path), env=environment(path), grace_s=25
+        compute_while_another_rank_dies,
+        2,
+        str(path),
+        env=environment(path),
+        grace_s=25,
+        preloaded=forks,
     )
     assert [report.outcome for report in reports] == ["died", "died"]
     trace = read_trace(path)
@@ -182,9 +193,9 @@ def raise_on_one_rank() -> None:
         tnt_comm.allreduce(np.ones(3))
 
 
-def test_a_rank_that_raises_leaves_its_whole_part(tmp_path: Path) -> None:
+def test_a_rank_that_raises_leaves_its_whole_part(tmp_path: Path, forks: Preloaded) -> None:
     path = tmp_path / "trace.json"
-    observe_ranks(raise_on_one_rank, 2, env=environment(path), grace_s=20)
+    observe_ranks(raise_on_one_rank, 2, env=environment(path), grace_s=20, preloaded=forks)
     trace = read_trace(path)
     assert [rank["state"] for rank in trace.ranks] == ["complete", "complete"]
     [failed] = trace.find("failed")
@@ -197,9 +208,9 @@ def record_too_much() -> None:
         tnt_comm.timeline.instant("tick")
 
 
-def test_a_full_timeline_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_full_timeline_says_what_is_missing(tmp_path: Path, forks: Preloaded) -> None:
     path = tmp_path / "trace.json"
-    [report] = observe_ranks(record_too_much, 1, env=environment(path))
+    [report] = observe_ranks(record_too_much, 1, env=environment(path), preloaded=forks)
     assert report.outcome == "returned"
     assert report.output.count("is full after 1048576 events") == 1
     text = path.read_text()
@@ -216,34 +227,38 @@ def report_error_of_init() -> str:
     return ""
 
 
-def test_a_path_that_cannot_be_written_is_an_error_at_the_start(tmp_path: Path) -> None:
-    [message] = run_ranks(report_error_of_init, 1, env=environment(tmp_path / "no" / "t.json"))
+def test_a_path_that_cannot_be_written_is_an_error_at_the_start(
+    tmp_path: Path, forks: Preloaded
+) -> None:
+    [message] = run_ranks(
+        report_error_of_init, 1, env=environment(tmp_path / "no" / "t.json"), preloaded=forks
+    )
     assert "TNT_TIMELINE=" in message
     assert "no/t.json" in message
-    [message] = run_ranks(report_error_of_init, 1, env=environment(tmp_path))
+    [message] = run_ranks(report_error_of_init, 1, env=environment(tmp_path), preloaded=forks)
     assert "it is a folder" in message
 
 
-def test_a_link_stays_and_the_trace_is_where_it_leads(tmp_path: Path) -> None:
+def test_a_link_stays_and_the_trace_is_where_it_leads(tmp_path: Path, forks: Preloaded) -> None:
     (tmp_path / "target.json").write_text("old")
     link = tmp_path / "link.json"
     link.symlink_to("target.json")
-    run_ranks(train, 2, env=environment(link))
+    run_ranks(train, 2, env=environment(link), preloaded=forks)
     assert link.is_symlink()
     assert files_in(tmp_path) == ["link.json", "target.json"]
     assert len(read_trace(tmp_path / "target.json").ranks) == 2
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
-def test_a_device_is_written_to_and_stays_a_device(tmp_path: Path) -> None:
+def test_a_device_is_written_to_and_stays_a_device(tmp_path: Path, forks: Preloaded) -> None:
     device = tmp_path / "null"
     os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
-    run_ranks(train, 2, env=environment(device))
+    run_ranks(train, 2, env=environment(device), preloaded=forks)
     assert device.is_char_device()
     assert files_in(tmp_path) == ["null"]
 
 
-def test_who_reads_a_pipe_gets_the_trace(tmp_path: Path) -> None:
+def test_who_reads_a_pipe_gets_the_trace(tmp_path: Path, forks: Preloaded) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # so that the trace finds a reader
@@ -257,7 +272,7 @@ def test_who_reads_a_pipe_gets_the_trace(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=copy)
     thread.start()
-    run_ranks(train, 2, env=environment(pipe))
+    run_ranks(train, 2, env=environment(pipe), preloaded=forks)
     thread.join(60)
     os.close(reader)
     assert pipe.is_fifo()
@@ -269,9 +284,11 @@ def wait_for_bytes(file: int) -> bool:
     return bool(select.select([file], [], [], 60)[0])
 
 
-def test_a_pipe_without_a_reader_is_a_warning_and_holds_up_nobody(tmp_path: Path) -> None:
+def test_a_pipe_without_a_reader_is_a_warning_and_holds_up_nobody(
+    tmp_path: Path, forks: Preloaded
+) -> None:
     os.mkfifo(tmp_path / "pipe")
-    reports = observe_ranks(train, 2, env=environment(tmp_path / "pipe"))
+    reports = observe_ranks(train, 2, env=environment(tmp_path / "pipe"), preloaded=forks)
     assert {report.exit_code for report in reports} == {0}
     assert "timeline (TNT_TIMELINE) is not complete" in "".join(report.output for report in reports)
     assert files_in(tmp_path) == ["pipe"]
@@ -288,16 +305,17 @@ def mark_after_the_end() -> bool:
     return not tnt_comm.timeline.is_on()
 
 
-def test_marks_outside_of_the_job_do_nothing(tmp_path: Path) -> None:
+def test_marks_outside_of_the_job_do_nothing(tmp_path: Path, forks: Preloaded) -> None:
     path = tmp_path / "trace.json"
     # A relative path stays where the program was started.
     relative = os.path.relpath(path)
-    assert run_ranks(mark_after_the_end, 1, env=environment(Path(relative))) == [True]
+    env = environment(Path(relative))
+    assert run_ranks(mark_after_the_end, 1, env=env, preloaded=forks) == [True]
     names = {event.name for event in read_trace(path).events}
     assert names.isdisjoint({"too early", "too late"})
 
 
-def test_without_the_variable_nothing_is_recorded() -> None:
-    [report] = observe_ranks(train, 1)
+def test_without_the_variable_nothing_is_recorded(forks: Preloaded) -> None:
+    [report] = observe_ranks(train, 1, preloaded=forks)
     assert report.outcome == "returned"
     assert not tnt_comm.timeline.is_on()

@@ -14,7 +14,7 @@ from tree_reference import FLOATS, assert_same_bits, tree, values
 
 import tnt_comm
 from tnt_comm import CommError, Group, MismatchError
-from tnt_comm.testing import RankPool, run_ranks
+from tnt_comm.testing import Preloaded, RankPool, run_ranks
 
 Pools = Callable[[int], RankPool]
 
@@ -247,16 +247,16 @@ def test_views_keep_the_memory_and_any_thread_may_drop_it(pool_of: Pools, size: 
     pool_of(size).run(check_use_after_the_group_and_in_threads)
 
 
-def test_different_sizes_are_named_on_all_ranks() -> None:
-    for message in run_ranks(differ_in_size, 2):
+def test_different_sizes_are_named_on_all_ranks(forks: Preloaded) -> None:
+    for message in run_ranks(differ_in_size, 2, preloaded=forks):
         assert "rank 0 creates an array of 40 bytes in shared memory" in message
         assert "rank 1 creates an array of 44 bytes in shared memory" in message
 
 
-def test_arrays_outlive_the_job() -> None:
-    assert run_ranks(outlive_finalize, 2) == [2.0 * LARGE] * 2
+def test_arrays_outlive_the_job(forks: Preloaded) -> None:
+    assert run_ranks(outlive_finalize, 2, preloaded=forks) == [2.0 * LARGE] * 2
 
 
-def test_dropping_after_an_error_harms_nobody() -> None:
-    job, _ = run_ranks(keep_after_an_error, 2)
+def test_dropping_after_an_error_harms_nobody(forks: Preloaded) -> None:
+    job, _ = run_ranks(keep_after_an_error, 2, preloaded=forks)
     assert not list(Path("/dev/shm").glob(f"tnt-{job}*"))

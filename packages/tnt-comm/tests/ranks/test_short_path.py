@@ -16,7 +16,7 @@ from tree_reference import FLOATS, INTEGERS, assert_same_bits, ops_of, tree, val
 
 import tnt_comm
 from tnt_comm import CommError, Group, MismatchError, PeerLostError
-from tnt_comm.testing import RankPool, observe_ranks, run_ranks
+from tnt_comm.testing import Preloaded, RankPool, observe_ranks, run_ranks
 
 Pools = Callable[[int], RankPool]
 
@@ -190,26 +190,27 @@ def test_it_keeps_the_order_of_calls(pool_of: Pools, size: int) -> None:
     pool_of(size).run(check_between_other_calls)
 
 
-def test_ctrl_c_ends_it() -> None:
-    interrupted, told = run_ranks(interrupt, 2)
+def test_ctrl_c_ends_it(forks: Preloaded) -> None:
+    interrupted, told = run_ranks(interrupt, 2, preloaded=forks)
     assert "the wait was interrupted" in interrupted
     assert "given up by rank 0" in told
 
 
 @pytest.mark.parametrize("how", ["killed", "finished"])
-def test_a_lost_rank_is_named(how: str) -> None:
-    reports = observe_ranks(lose_a_rank, 2, how, env={"TNT_TIMEOUT_S": "30"})
+def test_a_lost_rank_is_named(how: str, forks: Preloaded) -> None:
+    reports = observe_ranks(lose_a_rank, 2, how, env={"TNT_TIMEOUT_S": "30"}, preloaded=forks)
     assert "allreduce(float64, 3 elements, sum)" in reports[0].value
     assert f"rank {LOST} (host" in reports[0].value
 
 
-def test_a_mismatch_is_named_on_all_ranks() -> None:
-    for first, later in run_ranks(differ, 3):
+def test_a_mismatch_is_named_on_all_ranks(forks: Preloaded) -> None:
+    for first, later in run_ranks(differ, 3, preloaded=forks):
         assert "ranks 0, 2 called allreduce(float32, 3 elements, sum)" in first
         assert "rank 1 called allreduce(float32, 4 elements, sum)" in first
         assert "broken since an earlier error" in later
 
 
-def test_more_ranks_than_cores_take_turns() -> None:
-    size = 2 * len(os.sched_getaffinity(0)) + 1
-    assert run_ranks(stop_and_continue, min(size, 9), timeout_s=110) == [1999] * min(size, 9)
+def test_more_ranks_than_cores_take_turns(forks: Preloaded) -> None:
+    size = min(2 * len(os.sched_getaffinity(0)) + 1, 9)
+    totals = run_ranks(stop_and_continue, size, timeout_s=110, preloaded=forks)
+    assert totals == [1999] * size

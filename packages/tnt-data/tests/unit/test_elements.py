@@ -31,7 +31,10 @@ STRUCTURES = {
 
 @ways
 @pytest.mark.parametrize("structure", STRUCTURES)
-@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.thorough), 5])
+@pytest.mark.parametrize(
+    "size",
+    [pytest.param(2, marks=pytest.mark.thorough), 4, pytest.param(5, marks=pytest.mark.thorough)],
+)
 def test_structure_is_kept(structure: str, size: int, way: int) -> None:
     def make() -> tf.data.Dataset:
         return Data.range(11).map(STRUCTURES[structure]).batch(4)

@@ -34,7 +34,17 @@ PIPELINES: dict[str, Make] = {
 }
 
 
-@pytest.mark.parametrize("case", PIPELINES)
+IN_LONG_TAIL = {"picked", "padded", "tuples", "pairs"}
+"""Their neighbours are cut, ragged or have a structure of the same components."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.thorough] if case in IN_LONG_TAIL else [])
+        for case in PIPELINES
+    ],
+)
 def test_all_ranks_have_the_same_and_each_step_has_its_own(case: str) -> None:
     make = PIPELINES[case]
     by_rank = [fingerprints(make(), rank) for rank in range(3)]

@@ -150,7 +150,13 @@ SNAPSHOTS: dict[str, Callable[[str], tf.data.Dataset]] = {
 }
 
 
-@pytest.mark.parametrize("case", SNAPSHOTS)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[] if case == "in shards" else [pytest.mark.thorough])
+        for case in SNAPSHOTS
+    ],
+)
 def test_each_rank_writes_and_reads_its_own_snapshot(case: str, tmp_path: Path) -> None:
     serial, ranks = str(tmp_path / "serial"), str(tmp_path / "ranks")
     assert_ranks_share_serial_batches(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -58,15 +59,33 @@ ROW_WISE: dict[str, Callable[..., Any]] = {
 }
 
 
-OF_STATIC_SHAPE = ("normalise", "flatten", "divide by the number of rows")
-"""Those whose graph is another one where the number of rows is known, and their neighbours."""
+SHORT = {
+    ("normalise", False),
+    ("flatten", True),
+    ("divide by the number of rows", True),
+    ("resize", False),
+    ("lookup", False),
+}
+"""Functions that run in the short run, and whether the number of rows is known in their graph."""
+
+
+def _mapped(case: str, drop_remainder: bool) -> tf.data.Dataset:
+    return images_and_labels(drop_remainder).map(ROW_WISE[case], num_parallel_calls=2)
+
+
+@pytest.mark.parametrize("drop_remainder", [False, True], ids=["all", "drop"])
+@pytest.mark.parametrize("case", ROW_WISE)
+def test_function_that_treats_each_row_alone_follows_the_split(
+    case: str, drop_remainder: bool
+) -> None:
+    plan = plan_split(read_transformations(_mapped(case, drop_remainder)), 2)
+    assert [one.name for one in plan.chain] == ["map", "batch"]
 
 
 def _row_wise() -> Iterator[Any]:
-    for case in ROW_WISE:
-        yield pytest.param(case, False, id=f"{case}-all")
-        marks = [] if case in OF_STATIC_SHAPE else [pytest.mark.thorough]
-        yield pytest.param(case, True, id=f"{case}-drop", marks=marks)
+    for case in itertools.product(ROW_WISE, [False, True]):
+        marks = [] if case in SHORT else [pytest.mark.thorough]
+        yield pytest.param(*case, id=f"{case[0]}-{'drop' if case[1] else 'all'}", marks=marks)
 
 
 @pytest.mark.parametrize(("case", "drop_remainder"), list(_row_wise()))
@@ -74,10 +93,8 @@ def test_function_that_treats_each_row_alone_runs_on_micro_batches(
     case: str, drop_remainder: bool
 ) -> None:
     def make() -> tf.data.Dataset:
-        return images_and_labels(drop_remainder).map(ROW_WISE[case], num_parallel_calls=2)
+        return _mapped(case, drop_remainder)
 
-    plan = plan_split(read_transformations(make()), 2)
-    assert [one.name for one in plan.chain] == ["map", "batch"]
     assert_ranks_share_serial_batches(make, make, 4, way=PICK)
 
 

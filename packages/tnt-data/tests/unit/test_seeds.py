@@ -125,7 +125,13 @@ INSIDE: dict[str, Callable[[Any], tf.data.Dataset]] = {
 }
 
 
-@pytest.mark.parametrize("case", INSIDE)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.thorough] if case in ("interleave",) else [])
+        for case in INSIDE
+    ],
+)
 def test_shuffles_inside_of_functions_are_seeded(case: str) -> None:
     def make() -> tf.data.Dataset:
         return INSIDE[case](

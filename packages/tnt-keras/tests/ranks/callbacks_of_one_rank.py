@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -64,8 +64,8 @@ def _run(model: Any, method: str, callbacks: Any) -> None:
         model.fit(data, validation_data=data, epochs=2, verbose=0, callbacks=callbacks)
 
 
-def errors_of_raising(on_one_list_only: bool) -> list[str]:
-    """The errors when a callback of rank 1 raises, at each point of a run."""
+def errors_of_raising(on_one_list_only: bool, methods: Sequence[str]) -> list[str]:
+    """The errors when a callback of rank 1 raises, at points of a run."""
 
     def fail(model: Any) -> None:
         if _is_chosen():
@@ -74,7 +74,7 @@ def errors_of_raising(on_one_list_only: bool) -> list[str]:
     found, model = [], classifier(True)
     # Nobody looks at which rank raises first.
     with replaced(lockstep, "_HEAD_START_S", 0.0):
-        for method in (*FIT, *PREDICT):
+        for method in methods:
             callbacks = [At(method, fail)] if _is_chosen() or not on_one_list_only else []
             try:
                 _run(model, method, callbacks)
@@ -83,15 +83,15 @@ def errors_of_raising(on_one_list_only: bool) -> list[str]:
     return found
 
 
-def calls_until_stop(distributed: bool) -> dict[str, list[str]]:
-    """What Keras calls when a callback of one rank ends the run, for each point of a run."""
+def calls_until_stop(distributed: bool, methods: Sequence[str]) -> dict[str, list[str]]:
+    """What Keras calls when a callback of one rank ends the run, for points of a run."""
 
     def stop(model: Any) -> None:
         if _is_chosen():
             model.stop_training = model.stop_evaluating = model.stop_predicting = True
 
     found, model = {}, classifier(distributed)
-    for method in (*FIT, *PREDICT):
+    for method in methods:
         at = At(method, stop)
         _run(model, method, [at])
         found[method] = at.called

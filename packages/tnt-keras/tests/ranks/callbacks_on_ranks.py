@@ -110,8 +110,8 @@ def own_logs(
     kind: str, eager: bool, again: bool = False
 ) -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:
     """What callbacks see, with own and with global logs, and the outputs for all samples."""
-    is_plain = kind == "plain log"
-    model = _still(WithPlainLog, "off") if is_plain else _still(_functional, "error")
+    make = WithPlainLog if kind == "plain log" else _functional
+    model = _still(make, "error" if kind == "proved metrics" else "off")
     model.run_eagerly = eager
     x, y = samples()
     validation = (x[VALIDATION], y[VALIDATION])

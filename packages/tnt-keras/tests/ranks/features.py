@@ -20,3 +20,14 @@ WITHOUT_ARGUMENTS = [
     several_rows_per_sample,
     counting_layer,
 ]
+
+SHOWN_ELSEWHERE = {
+    accumulation,
+    arrays,
+    class_weights,
+    custom_step,
+    many_metrics,
+    on_batch,
+    several_outputs,
+}
+"""Those that tests of inputs, own steps and methods, accumulation and the table have too."""

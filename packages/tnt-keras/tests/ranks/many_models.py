@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from classifiers import build_optimizer
 
 import tnt_keras
 
@@ -46,10 +47,12 @@ def _run(distributed: bool, probe: str) -> None:
         model = tnt_keras.Model(model, probe=probe)
     optimizer = keras.optimizers.Adam(1e-2, gradient_accumulation_steps=2)
     model.compile(optimizer, "mse", metrics=["mae"])
+    build_optimizer(model)
     data = tf.data.Dataset.from_tensor_slices((x, y)).batch(5)
     model.fit(data, verbose=0)
     model.layers[0].trainable = False
     model.compile("sgd", "mse")
+    build_optimizer(model)
     model.fit(x, y, batch_size=5, verbose=0)
     model.predict(x, batch_size=5, verbose=0)
 

@@ -65,9 +65,18 @@ def test_killed_in_the_middle_of_an_epoch_and_of_writing(
     preloaded: Any, tmp_path: pathlib.Path
 ) -> None:
     runs = Runs(preloaded, tmp_path, "shuffled", Options())
+    _assert_continues(runs, 2, Death("write", 7))
+
+
+@pytest.mark.thorough
+def test_killed_in_the_middle_of_an_epoch_and_again_in_the_middle_of_writing(
+    preloaded: Any, tmp_path: pathlib.Path
+) -> None:
+    runs = Runs(preloaded, tmp_path, "shuffled", Options())
     _assert_continues(runs, 2, Death("on_train_batch_end", 7), Death("write", 2))
 
 
+@pytest.mark.thorough
 def test_one_rank_continues_after_the_last_step_of_an_epoch(
     preloaded: Any, tmp_path: pathlib.Path
 ) -> None:

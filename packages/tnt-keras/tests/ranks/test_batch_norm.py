@@ -61,6 +61,7 @@ def test_a_gradient_penalty_through_synchronized_layers_is_refused(pool_of: Any)
         assert "`BatchNormalization(synchronized=True)` has no second derivatives" in message
 
 
+@pytest.mark.thorough
 def test_fused_layers_of_ranks_give_what_those_of_keras_give(pool_of: Any) -> None:
     fused = pool_of(2).run(batch_norms.trained, True, "local", True)
     unfused = pool_of(2).run(batch_norms.trained, True, "local", False)

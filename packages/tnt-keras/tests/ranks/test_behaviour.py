@@ -62,6 +62,7 @@ def test_ranks_draw_different_numbers_for_their_samples(pool_of: Any) -> None:
         assert not np.array_equal(first[kind], second[kind]), kind
 
 
+@pytest.mark.thorough
 def test_saved_model_is_plain_and_training_goes_on_as_in_serial(
     pool_of: Any, tmp_path: pathlib.Path
 ) -> None:
@@ -156,11 +157,13 @@ def test_one_rank_that_stops_in_an_epoch_stops_all_at_that_step(pool_of: Any) ->
     assert pool_of(2).run(behaviours.stopped_in_the_middle) == [2, 2]
 
 
+@pytest.mark.thorough
 def test_copies_and_exports_are_plain_keras(pool_of: Any, tmp_path: pathlib.Path) -> None:
     for facts in pool_of(2).run(behaviours.copies, str(tmp_path)):
         assert all(facts.values()), facts
 
 
+@pytest.mark.thorough
 def test_ranks_may_have_made_other_models_before(pool_of: Any) -> None:
     assert_equal_to_serial(behaviours.training_after_a_model_of_one_rank, 2, pool_of)
 

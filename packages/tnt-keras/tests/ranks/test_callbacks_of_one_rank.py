@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import callbacks_of_one_rank
 import pytest
 from callbacks_of_one_rank import FIT, PREDICT
 
+AT_ENDS_OF_BATCHES = ("on_train_batch_end", "on_test_batch_end", "on_predict_batch_end")
+
 
 @pytest.mark.parametrize(
-    ("size", "on_one_list_only"), [(2, True), pytest.param(3, False, marks=pytest.mark.thorough)]
+    ("size", "on_one_list_only", "methods"),
+    [
+        pytest.param(2, True, AT_ENDS_OF_BATCHES, id="2-True-ends of batches"),
+        pytest.param(2, True, FIT + PREDICT, id="2-True-all", marks=pytest.mark.thorough),
+        pytest.param(3, False, FIT + PREDICT, id="3-False-all", marks=pytest.mark.thorough),
+    ],
 )
 def test_error_of_a_callback_is_known_to_all_ranks_at_once(
-    size: int, on_one_list_only: bool, pool_of: Any
+    size: int, on_one_list_only: bool, methods: Sequence[str], pool_of: Any
 ) -> None:
-    of_ranks = pool_of(size).run(callbacks_of_one_rank.errors_of_raising, on_one_list_only)
+    of_ranks = pool_of(size).run(callbacks_of_one_rank.errors_of_raising, on_one_list_only, methods)
     for rank, errors in enumerate(of_ranks):
-        assert len(errors) == len(FIT + PREDICT), errors
-        for method, error in zip(FIT + PREDICT, errors, strict=True):
+        assert len(errors) == len(methods), errors
+        for method, error in zip(methods, errors, strict=True):
             if rank == 1:
                 assert error == f"{method}: KeyError: 'mine'"
             else:
@@ -26,12 +34,21 @@ def test_error_of_a_callback_is_known_to_all_ranks_at_once(
                 assert "rank 1: KeyError: 'mine'" in error
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    ("size", "methods"),
+    [
+        pytest.param(2, AT_ENDS_OF_BATCHES, id="2-ends of batches"),
+        *(
+            pytest.param(size, FIT + PREDICT, id=f"{size}-all", marks=pytest.mark.thorough)
+            for size in (2, 3)
+        ),
+    ],
+)
 def test_all_ranks_stop_where_a_serial_run_with_that_callback_stops(
-    size: int, pool_of: Any
+    size: int, methods: Sequence[str], pool_of: Any
 ) -> None:
-    [expected] = pool_of(1).run(callbacks_of_one_rank.calls_until_stop, False)
-    for called in pool_of(size).run(callbacks_of_one_rank.calls_until_stop, True):
+    [expected] = pool_of(1).run(callbacks_of_one_rank.calls_until_stop, False, methods)
+    for called in pool_of(size).run(callbacks_of_one_rank.calls_until_stop, True, methods):
         assert called == expected
 
 
@@ -49,12 +66,21 @@ def test_weights_that_a_callback_of_one_rank_sets_are_named(size: int, pool_of: 
         assert "ranks [1] differ from rank 0" in error
 
 
-def test_callback_list_gets_what_a_list_gets(pool_of: Any) -> None:
+@pytest.mark.parametrize(
+    "form",
+    [
+        *(
+            pytest.param(form, marks=pytest.mark.thorough)
+            for form in ("list with History", "CallbackList")
+        ),
+        "CallbackList with History",
+    ],
+)
+def test_callback_list_gets_what_a_list_gets(form: str, pool_of: Any) -> None:
     [expected, _] = pool_of(2).run(callbacks_of_one_rank.with_callback_list, "list")
     assert expected["called"].count("on_epoch_end") == 2
-    for form in ("list with History", "CallbackList", "CallbackList with History"):
-        for result in pool_of(2).run(callbacks_of_one_rank.with_callback_list, form):
-            assert result == expected, form
+    for result in pool_of(2).run(callbacks_of_one_rank.with_callback_list, form):
+        assert result == expected
 
 
 def test_own_class_of_callback_list_is_refused(pool_of: Any) -> None:

@@ -27,10 +27,11 @@ def _values(preloaded: Any, function: Any, *args: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("name", "of_ranks", "lines"),
     [
-        (
+        pytest.param(
             "predict between fits",
             ("predict: begin", "fit: begin"),
             ("predict alone", "second fit"),
+            marks=pytest.mark.thorough,
         ),
         pytest.param(
             "evaluate during fit",
@@ -49,10 +50,11 @@ def _values(preloaded: Any, function: Any, *args: Any) -> list[dict[str, Any]]:
             ("fit > evaluate: begin", "fit: begin of training step"),
             ("evaluate at batch begin", "fit with callback"),
         ),
-        (
+        pytest.param(
             "callback of one rank predicts",
             ("fit > predict: begin", "fit: begin of training step"),
             ("predict at batch begin", "fit with one callback"),
+            marks=pytest.mark.thorough,
         ),
         pytest.param(
             "evaluate at the end",
@@ -82,6 +84,7 @@ def test_ranks_in_different_calls_are_told_both(
         assert result["seconds"] < FAR_BELOW_THE_DEADLINE_S
 
 
+@pytest.mark.thorough
 def test_a_callback_of_the_master_that_evaluates_ends_all_ranks(preloaded: Any) -> None:
     of_master, of_other = _values(preloaded, calls.error_of, "logger that evaluates")
     for result in (of_master, of_other):
@@ -90,6 +93,7 @@ def test_a_callback_of_the_master_that_evaluates_ends_all_ranks(preloaded: Any) 
         assert result["seconds"] < FAR_BELOW_THE_DEADLINE_S
 
 
+@pytest.mark.thorough
 def test_own_collective_of_a_user_does_not_match_a_step(preloaded: Any) -> None:
     for result in _values(preloaded, calls.error_of, "own collective"):
         assert result["kind"] == "MismatchError", result
@@ -143,7 +147,13 @@ def test_errors_of_own_code_are_left_as_they_are(pool_of: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["evaluate", "evaluate with a CallbackList", "validate", "predict"]
+    "kind",
+    [
+        "evaluate",
+        pytest.param("evaluate with a CallbackList", marks=pytest.mark.thorough),
+        pytest.param("validate", marks=pytest.mark.thorough),
+        "predict",
+    ],
 )
 def test_one_rank_that_stops_steps_stops_all_at_that_step(kind: str, pool_of: Any) -> None:
     assert pool_of(2).run(calls.stopped_steps, kind) == [2, 2]

@@ -31,9 +31,6 @@ OF_KERAS = [
 ]
 
 
-IN_SHORT = {"EarlyStopping", "ModelCheckpoint"}
-"""Those that see or set most; others are looked at one by one in the long run."""
-
 OTHERS = {
     "Callback": "the base of all",
     "CallbackList": "in test_callbacks_of_one_rank.py",
@@ -47,13 +44,8 @@ def test_every_callback_of_keras_is_tested() -> None:
     assert names <= {*OF_KERAS, *OTHERS}  # older versions have fewer
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name in IN_SHORT else [pytest.mark.thorough])
-        for name in OF_KERAS
-    ],
-)
+@pytest.mark.thorough  # those that stop, save and log also in test_behaviour and below
+@pytest.mark.parametrize("name", OF_KERAS)
 def test_callbacks_of_keras_do_what_they_do_in_a_serial_run(
     name: str, pool_of: Any, tmp_path: pathlib.Path
 ) -> None:
@@ -98,8 +90,10 @@ def _expected(outputs: np.ndarray, rows: list[int]) -> dict[str, float]:
     [
         ("metrics", False, False),
         pytest.param("metrics", False, True, marks=pytest.mark.thorough),
+        pytest.param("proved metrics", False, False, marks=pytest.mark.thorough),
+        pytest.param("proved metrics", False, True, marks=pytest.mark.thorough),
         pytest.param("plain log", False, False, marks=pytest.mark.thorough),
-        ("plain log", True, False),
+        pytest.param("plain log", True, False, marks=pytest.mark.thorough),
     ],
 )
 def test_own_logs_are_those_of_the_samples_of_the_rank(
@@ -133,7 +127,8 @@ def _assert_close(logs: dict[str, float], expected: dict[str, float]) -> None:
         np.testing.assert_allclose(logs[key], value, rtol=0, atol=1e-5, err_msg=key)
 
 
-@pytest.mark.parametrize("steps_per_execution", [1, pytest.param(2, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("steps_per_execution", [1, 2])
 def test_time_history_measures_on_the_master_with_its_own_logs(
     steps_per_execution: int, pool_of: Any
 ) -> None:
@@ -226,7 +221,7 @@ def _scalars(folder: pathlib.Path) -> dict[str, list[float]]:
 @pytest.mark.parametrize(
     ("wanted", "wrapper", "on_all", "warns"),
     [
-        (None, None, False, False),
+        pytest.param(None, None, False, False, marks=pytest.mark.thorough),
         pytest.param(False, None, False, False, marks=pytest.mark.thorough),
         pytest.param(True, None, True, False, marks=pytest.mark.thorough),
         pytest.param(None, True, True, False, marks=pytest.mark.thorough),

@@ -13,8 +13,8 @@ def _thorough(*values: Any) -> list[Any]:
     return [pytest.param(value, marks=pytest.mark.thorough) for value in values]
 
 
-SHORT = ["tensors of float16", "DataFrames of integers and others"]
-"""Arrays of the short run: the others differ from one of these in a dtype alone."""
+SHORT = ["DataFrames of integers and others"]
+"""Arrays of the short run: the others differ from these in a dtype or their class alone."""
 
 of_arrays = pytest.mark.parametrize(
     "kinds",
@@ -44,12 +44,14 @@ def test_sparse_arrays_are_those_of_keras(size: int, kind: str, pool_of: Any) ->
     assert_equal_results(converted_arrays.train_on_sparse, pool_of, kind, size=size)
 
 
-@pytest.mark.parametrize("size", [2, *_thorough(1, 3)])
+@pytest.mark.parametrize("size", _thorough(1, 2, 3))  # arrays of them are batches, too
 def test_sparse_batches_are_those_of_keras(size: int, pool_of: Any) -> None:
     assert_equal_results(converted_arrays.sparse_batches, pool_of, size=size)
 
 
-@pytest.mark.parametrize(("size", "dropout"), [(1, 0.5), (2, 0.0)])
+@pytest.mark.parametrize(
+    ("size", "dropout"), [pytest.param(1, 0.5, marks=pytest.mark.thorough), (2, 0.0)]
+)
 def test_rows_are_mixed_inside_of_batches(size: int, dropout: float, pool_of: Any) -> None:
     [expected] = pool_of(1).run(converted_arrays.mixed_in_batches, False, dropout)
     for found in pool_of(size).run(converted_arrays.mixed_in_batches, True, dropout):
@@ -80,7 +82,7 @@ def test_one_sample_weight_counts_for_all_targets(as_column: bool, pool_of: Any)
     assert_equal_results(converted_arrays.one_weight_for_several_targets, pool_of, as_column)
 
 
-@pytest.mark.parametrize("kind", ["shared", "own", *_thorough("eager", "micro-batches")])
+@pytest.mark.parametrize("kind", ["shared", *_thorough("own", "eager", "micro-batches")])
 def test_label_without_weight_on_one_rank_is_an_error_on_all(kind: str, pool_of: Any) -> None:
     own, other = pool_of(2).run(converted_arrays.labels_without_weight, kind)
     assert own == other

@@ -13,7 +13,8 @@ from test_own_methods import assert_equal_to_serial
 @pytest.mark.parametrize(
     ("size", "run_eagerly", "probe"),
     [
-        (2, False, "error"),
+        (2, False, "off"),
+        pytest.param(2, False, "error", marks=pytest.mark.thorough),
         pytest.param(2, True, "error", marks=pytest.mark.thorough),
         pytest.param(2, True, "off", marks=pytest.mark.thorough),
         pytest.param(3, False, "off", marks=pytest.mark.thorough),

@@ -17,11 +17,9 @@ def test_ranks_whose_step_has_failed_on_all_go_on(pool_of):
     assert len(first) == 1
 
 
-def test_a_rank_whose_step_failed_alone_cannot_go_on_and_the_others_are_told():
-    env = {**ENVIRONMENT, "TNT_PROBE": "off"}
-    told, failed = run_ranks(
-        failed_steps.fail_on_the_last_and_go_on, 2, 2.0, env=env, timeout_s=200
-    )
+def test_a_rank_whose_step_failed_alone_cannot_go_on_and_the_others_are_told(preloaded):
+    settings = {"env": ENVIRONMENT, "timeout_s": 200, "preloaded": preloaded}
+    told, failed = run_ranks(failed_steps.fail_on_the_last_and_go_on, 2, 2.0, **settings)
     assert "fit from failed_steps.py" in failed
     assert "has failed on this rank and not on all, so that others wait for it" in failed
     assert "InvalidArgumentError: assertion failed: [a target is too large]" in failed
@@ -29,20 +27,21 @@ def test_a_rank_whose_step_failed_alone_cannot_go_on_and_the_others_are_told():
     assert " (InvalidArgumentError), of group 'world'" in told
 
 
-def test_a_rank_that_is_lost_after_an_error_of_all_is_told_as_lost():
+def test_a_rank_that_is_lost_after_an_error_of_all_is_told_as_lost(preloaded):
     function = failed_steps.go_on_after_an_error_of_all_without_the_master
-    master, other = observe_ranks(function, 2, env=ENVIRONMENT, timeout_s=200, grace_s=60)
+    settings = {"env": ENVIRONMENT, "timeout_s": 200, "preloaded": preloaded}
+    master, other = observe_ranks(function, 2, **settings, grace_s=60)
     assert "the master ends" in master.error
     assert "not on all" not in other.value
     assert "rank 0" in other.value
     assert "broadcast_object from failed_steps.py" in other.value
 
 
-def test_the_first_error_is_shown_when_the_script_saves_in_the_end(tmp_path: Path):
-    env = {**ENVIRONMENT, "TNT_PROBE": "off"}
+def test_the_first_error_is_shown_when_the_script_saves_in_the_end(tmp_path: Path, preloaded):
+    settings = {"env": ENVIRONMENT, "timeout_s": 200, "preloaded": preloaded}
     path = str(tmp_path / "model.keras")
     reports = observe_ranks(
-        failed_steps.fail_and_save_in_the_end, 2, 2.0, path, env=env, timeout_s=200, grace_s=60
+        failed_steps.fail_and_save_in_the_end, 2, 2.0, path, **settings, grace_s=60
     )
     assert [report.outcome for report in reports] == ["raised", "raised"]
     assert "(InvalidArgumentError)" in reports[0].error

@@ -43,14 +43,9 @@ def assert_close(actual: Any, expected: Any, bound: float, name: str) -> None:
         np.testing.assert_allclose(actual, expected, rtol=0, atol=bound * scale, err_msg=name)
 
 
-@of_all_sizes
-@pytest.mark.parametrize(
-    "reduction",
-    [
-        "mean_with_sample_weight",
-        *(pytest.param(k, marks=pytest.mark.thorough) for k in ("sum_over_batch_size", "sum")),
-    ],
-)
+@pytest.mark.thorough  # with each reduction in test_training_table
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("reduction", ["mean_with_sample_weight", "sum_over_batch_size", "sum"])
 def test_sample_weights_count_as_in_serial(reduction: str, size: int, pool_of: Any) -> None:
     assert_equal_results(losses_and_metrics.sample_weights, pool_of, reduction, size=size)
 
@@ -58,22 +53,20 @@ def test_sample_weights_count_as_in_serial(reduction: str, size: int, pool_of: A
 @of_all_sizes
 @pytest.mark.parametrize(
     "function",
-    features.WITHOUT_ARGUMENTS,
+    [
+        pytest.param(each, marks=[pytest.mark.thorough] if each in features.SHOWN_ELSEWHERE else [])
+        for each in features.WITHOUT_ARGUMENTS
+    ],
     ids=lambda function: function.__name__,
 )
 def test_feature_gives_the_serial_result(function: Any, size: int, pool_of: Any) -> None:
     assert_equal_results(function, pool_of, size=size)
 
 
-@of_all_sizes
+@pytest.mark.thorough  # several steps in an execution also in test_gradient_accumulation
+@pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        pytest.param({"run_eagerly": True}, marks=pytest.mark.thorough),
-        {"steps_per_execution": 3},
-        pytest.param({}, marks=pytest.mark.thorough),
-    ],
-    ids=str,
+    "arguments", [{"run_eagerly": True}, {"steps_per_execution": 3}, {}], ids=str
 )
 def test_way_of_execution_does_not_change_results(
     arguments: dict[str, Any], size: int, pool_of: Any
@@ -96,14 +89,15 @@ def test_float16_gradients_are_reduced_before_they_are_unscaled(size: int, pool_
 
 
 @of_all_sizes
-@pytest.mark.parametrize("gradients_first", [False, True])
+@pytest.mark.parametrize("gradients_first", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_every_optimizer_of_a_step_sees_the_gradients_of_all_ranks(
     gradients_first: bool, size: int, pool_of: Any
 ) -> None:
     assert_equal_results(subclassed_models.two_optimizers, pool_of, gradients_first, size=size)
 
 
-@of_all_sizes
+@pytest.mark.thorough  # other steps are in test_own_steps
+@pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("is_function", [False, True], ids=["plain", "tf.function"])
 def test_own_step_gives_the_serial_result(is_function: bool, size: int, pool_of: Any) -> None:
     assert_equal_results(subclassed_models.own_step, pool_of, is_function, size=size)

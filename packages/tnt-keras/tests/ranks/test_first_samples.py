@@ -14,7 +14,9 @@ SIZES_OF_BATCHES = (1, 2, 3, 4, 5, 7, 8, 20)
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("kind", ["micro-batch", "checked", "global"])
+@pytest.mark.parametrize(
+    "kind", ["micro-batch", pytest.param("checked", marks=pytest.mark.thorough), "global"]
+)
 def test_samples_are_the_first_of_the_serial_batch(kind: str, size: int, pool_of: Any) -> None:
     of_ranks = pool_of(size).run(first_samples.of_global_batches, kind, SIZES_OF_BATCHES)
     for rank, of_batches in enumerate(of_ranks):
@@ -28,7 +30,9 @@ def test_samples_are_the_first_of_the_serial_batch(kind: str, size: int, pool_of
     "counts_of_ranks",
     [
         [(1, 1), (1, 8), (8, 1), (0, 3), (3, 0), (6, 6)],
-        [(1, 1, 1), (4, 1, 8), (0, 9, 0), (2, 0, 1), (7, 7, 7)],
+        pytest.param(
+            [(1, 1, 1), (4, 1, 8), (0, 9, 0), (2, 0, 1), (7, 7, 7)], marks=pytest.mark.thorough
+        ),
     ],
 )
 def test_own_samples_are_ordered_by_index_and_rank(counts_of_ranks: Any, pool_of: Any) -> None:
@@ -92,7 +96,12 @@ def test_parts_that_do_not_belong_together_are_named(
 
 
 @pytest.mark.parametrize(
-    ("kind", "starts"), [("arrays", (0, 0)), ("generator", (0, 13)), ("own", (0, 0))]
+    ("kind", "starts"),
+    [
+        pytest.param("arrays", (0, 0), marks=pytest.mark.thorough),
+        ("generator", (0, 13)),
+        pytest.param("own", (0, 0), marks=pytest.mark.thorough),
+    ],
 )
 def test_samples_gathered_during_training_leave_it_as_it_is(
     kind: str, starts: tuple[int, ...], pool_of: Any

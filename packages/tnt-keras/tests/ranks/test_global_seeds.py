@@ -24,10 +24,11 @@ def assert_equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        "weights",
-        "split",
         "verified",
-        *(pytest.param(kind, marks=long_tail) for kind in ("arrays", "class weights", "steps")),
+        *(
+            pytest.param(kind, marks=long_tail)
+            for kind in ("weights", "split", "arrays", "class weights", "steps")
+        ),
     ],
 )
 def test_arrays_have_the_order_that_keras_draws_from_the_seed_of_rank_0(

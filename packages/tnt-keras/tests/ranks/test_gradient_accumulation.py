@@ -68,6 +68,7 @@ def test_file_of_an_unfinished_update_is_the_serial_one(
                 np.testing.assert_array_equal(value, same)
 
 
+@thorough
 def test_copy_in_an_unfinished_update_goes_on_as_the_serial_one(pool_of: Any) -> None:
     [serial] = pool_of(1).run(accumulating.train_a_copy, False)
     for result in pool_of(2).run(accumulating.train_a_copy, True):

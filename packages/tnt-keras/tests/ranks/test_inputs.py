@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import input_mistakes
@@ -18,15 +19,17 @@ from test_features_equal_serial import assert_close, assert_equal_results, of_al
 
 from tnt_comm.testing import observe_ranks
 
+thorough = functools.partial(pytest.param, marks=pytest.mark.thorough)
 IN_LONG_TAIL = (
     "generator",
     "dataset of unknown length",
     "decoded",
+    "PyDataset",
     "PyDataset with workers",
     "PyDataset with processes",
     "PyDataset without end",
 )
-"""Trainings whose neighbours are in the short run: arrays, a dataset and a PyDataset."""
+"""Trainings whose neighbours are in the short run: arrays, a dataset and rows of a PyDataset."""
 
 
 @of_all_sizes
@@ -77,7 +80,12 @@ def test_evaluation_and_prediction_are_those_of_serial_keras(
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param("arrays", marks=pytest.mark.thorough), "one-hot", "PyDataset"]
+    "kind",
+    [
+        pytest.param("arrays", marks=pytest.mark.thorough),
+        "one-hot",
+        pytest.param("PyDataset", marks=pytest.mark.thorough),
+    ],
 )
 def test_class_weights_count_as_in_serial(kind: str, pool_of: Any) -> None:
     assert_equal_results(kinds_of_input.class_weights, pool_of, kind)
@@ -90,12 +98,10 @@ def test_structures_of_arrays_are_shared(kind: str, pool_of: Any) -> None:
     assert_equal_results(kinds_of_input.structures, pool_of, kind)
 
 
+@pytest.mark.thorough  # a dataset has micro-batches in test_behaviour
 @pytest.mark.parametrize(
     "function",
-    [
-        pytest.param(kinds_of_input.unbatched, marks=pytest.mark.thorough),
-        kinds_of_input.arrays_with_micro_batches,
-    ],
+    [kinds_of_input.unbatched, kinds_of_input.arrays_with_micro_batches],
     ids=lambda function: function.__name__,
 )
 def test_batch_is_the_micro_batch_times_the_number_of_ranks(function: Any, pool_of: Any) -> None:
@@ -110,6 +116,7 @@ def test_rows_of_a_py_dataset_are_made_by_one_rank_each(pool_of: Any) -> None:
         assert rows == sorted(row for batch in batches for row in batch[rank::2] or batch[:1])
 
 
+@pytest.mark.thorough
 @of_all_sizes
 @pytest.mark.parametrize("kind", [pytest.param("arrays", marks=pytest.mark.thorough), "PyDataset"])
 def test_shuffled_order_is_the_same_on_any_number_of_ranks(
@@ -142,9 +149,10 @@ def test_generators_stay_in_step_from_one_call_to_the_next(pool_of: Any) -> None
     "kind",
     [
         "dataset",
-        pytest.param("generator", marks=pytest.mark.thorough),
-        pytest.param("PyDataset", marks=pytest.mark.thorough),
-        "micro-batches",
+        *(
+            pytest.param(kind, marks=pytest.mark.thorough)
+            for kind in ("generator", "PyDataset", "micro-batches")
+        ),
     ],
 )
 def test_samples_that_users_share_by_themselves_count_as_in_serial(kind: str, pool_of: Any) -> None:
@@ -157,10 +165,8 @@ def test_own_predictions_are_for_own_samples(pool_of: Any) -> None:
         np.testing.assert_allclose(own, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["arrays", *(pytest.param(k, marks=pytest.mark.thorough) for k in ("decoded", "PyDataset"))],
-)
+@pytest.mark.thorough  # arrays are verified in test_global_seeds
+@pytest.mark.parametrize("kind", ["arrays", "decoded", "PyDataset"])
 def test_equal_inputs_are_verified(kind: str, pool_of: Any) -> None:
     [expected] = pool_of(1).run(kinds_of_input.train, kind, False)
     for result in pool_of(2).run(kinds_of_input.train, kind, True, True):
@@ -253,13 +259,13 @@ def test_batches_that_differ_on_purpose_are_taken_as_they_are(pool_of: Any) -> N
     ("case", "words"),
     [
         ("other arrays", "arrays of ranks [1] differ"),
-        ("other arrays of a dataset", "arrays of ranks [1] differ"),
+        thorough("other arrays of a dataset", "arrays of ranks [1] differ"),
         ("another learning rate", "All ranks go on with that of rank 0"),
-        ("random PyDataset", "Python code of RandomBatches draws random numbers"),
+        thorough("random PyDataset", "Python code of RandomBatches draws random numbers"),
         ("random generator", "Python code of _random_generator draws random numbers"),
         ("own samples", "`verify_inputs` has no effect"),
         ("rows of a PyDataset", "only the order of batches is compared"),
-        ("unknown length", "the number of batches is not known"),
+        thorough("unknown length", "the number of batches is not known"),
         ("generator", "the number of batches is not known"),
         ("nothing", ""),
     ],
@@ -272,12 +278,7 @@ def test_what_ranks_may_not_share_is_reported(case: str, words: str, pool_of: An
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        "PyDataset with workers",
-        "generator",
-        pytest.param("PyDataset", marks=pytest.mark.thorough),
-        pytest.param("rows of a PyDataset", marks=pytest.mark.thorough),
-    ],
+    ["PyDataset with workers", *map(thorough, ("generator", "PyDataset", "rows of a PyDataset"))],
 )
 def test_next_batch_is_made_while_a_step_runs(kind: str, pool_of: Any) -> None:
     for was_made in pool_of(2).run(reading_during_steps.batches_made_during_steps, kind):

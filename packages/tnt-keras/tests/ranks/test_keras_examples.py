@@ -14,12 +14,6 @@ from serial_comparison import joined
 EXAMPLES_OF_A_CALL = 2
 """So few that a call ends in time on a slow machine."""
 
-SHORT = [
-    "fine_tuning",
-    "actor_critic",
-]
-"""Examples of the short run, without and with changed lines; others have their like elsewhere."""
-
 WITH_DROPOUT_OR_NOISE = [
     "augmented_images",
     "digits_convnet",
@@ -49,12 +43,7 @@ def _calls(names: Sequence[str]) -> list[Any]:
     return [pytest.param(part, id=f"from {part[0]}") for part in parts]
 
 
-@pytest.mark.parametrize("names", _calls(SHORT))
-def test_examples_of_some_topics_train_as_in_serial(names: list[str], pool_of: Any) -> None:
-    _assert_serial(names, 2, pool_of)
-
-
-@pytest.mark.thorough
+@pytest.mark.thorough  # steps like theirs are in test_loops, test_own_steps and test_whole_batch
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("names", _calls([*EXAMPLES]))
 def test_all_examples_train_as_in_serial(names: list[str], size: int, pool_of: Any) -> None:

@@ -15,16 +15,10 @@ from test_own_methods import assert_equal_to_serial
 SIZES = [2, *(pytest.param(size, marks=pytest.mark.thorough) for size in (1, 3))]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.thorough  # lines of such loops run in tests/docs, and compare with serial ones
+@pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize(
-    ("shares_dataset", "run_eagerly"),
-    [
-        (True, False),
-        *(
-            pytest.param(*each, marks=pytest.mark.thorough)
-            for each in ((False, False), (True, True))
-        ),
-    ],
+    ("shares_dataset", "run_eagerly"), [(True, False), (False, False), (True, True)]
 )
 def test_loop_from_scratch_gives_the_serial_result(
     shares_dataset: bool, run_eagerly: bool, size: int, pool_of: Any
@@ -36,12 +30,12 @@ def test_loop_from_scratch_gives_the_serial_result(
 @pytest.mark.parametrize(
     "function",
     [
-        loops_of_guides.gan,
-        loops_of_guides.vae,
-        loops_of_guides.gradient_penalty,
+        pytest.param(loops_of_guides.gan, marks=pytest.mark.thorough),
+        pytest.param(loops_of_guides.vae, marks=pytest.mark.thorough),
+        pytest.param(loops_of_guides.gradient_penalty, marks=pytest.mark.thorough),
         step_functions.all_kinds_of_arguments,
         pytest.param(step_functions.variable_of_its_own, marks=pytest.mark.thorough),
-        step_functions.sums_and_branches,
+        pytest.param(step_functions.sums_and_branches, marks=pytest.mark.thorough),
     ],
     ids=lambda function: function.__name__,
 )

@@ -16,7 +16,7 @@ import pytest
         own_optimizers.made_in_the_step,
         own_optimizers.applied_twice,
         own_optimizers.shared_by_two_models,
-        own_optimizers.shared_with_a_loss_scale,
+        pytest.param(own_optimizers.shared_with_a_loss_scale, marks=pytest.mark.thorough),
     ],
     ids=lambda function: function.__name__,
 )

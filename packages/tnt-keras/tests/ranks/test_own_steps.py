@@ -20,8 +20,8 @@ from test_own_methods import assert_equal_to_serial
     "function",
     [
         own_steps.scale_of_another_optimizer,
-        own_steps.loss_scale_of_another_optimizer,
-        own_steps.one_optimizer_twice,
+        pytest.param(own_steps.loss_scale_of_another_optimizer, marks=pytest.mark.thorough),
+        pytest.param(own_steps.one_optimizer_twice, marks=pytest.mark.thorough),
         own_steps.tensorflow_variables,
         own_steps.all_kinds_of_logs,
         own_steps.weights_clipped_in_the_step,

@@ -17,13 +17,11 @@ from serial_comparison import Result, joined
 CASES_OF_A_CALL = 8
 
 SHORT = {
-    2: [
-        "positions_with_adam",
-        "perplexity_of_a_running_loss",
-    ],
+    2: ["positions_with_adam"],
     3: [
         "circle_loss",
         "largest_feature_so_far",
+        "perplexity_of_a_running_loss",
     ],
 }
 """Cases of the short run, by number of ranks: what each rule finds, and what none does.

@@ -43,6 +43,7 @@ def test_number_of_ranks_does_not_matter(size: int, kind: str, pool_of: Any) -> 
     _compare(pool_of, size, kind)
 
 
+@pytest.mark.thorough
 def test_equal_ready_batches_are_verified(pool_of: Any) -> None:
     _compare(pool_of, 2, "shuffled", verify=True)
 

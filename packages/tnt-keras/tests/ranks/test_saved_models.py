@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import saved_models
 
-SIZES = [1, 2, 3]
+thorough = pytest.mark.thorough
 
 
 def _assert_close(actual: list[Any], wanted: list[Any]) -> None:
@@ -18,15 +18,22 @@ def _assert_close(actual: list[Any], wanted: list[Any]) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("saved_on", [2, pytest.param(3, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    ("saved_on", "sizes"),
+    [
+        (2, [3]),
+        pytest.param(2, [1, 2, 3], marks=thorough),
+        pytest.param(3, [1, 2, 3], marks=thorough),
+    ],
+)
 def test_going_on_at_any_size_is_not_having_stopped(
-    saved_on: int, pool_of: Any, tmp_path: pathlib.Path
+    saved_on: int, sizes: list[int], pool_of: Any, tmp_path: pathlib.Path
 ) -> None:
     path = str(tmp_path / "model.keras")
     [wanted] = pool_of(1).run(saved_models.train_without_stop)
     for losses in pool_of(saved_on).run(saved_models.train_and_save, path):
         _assert_close(losses, wanted["losses"][:2])
-    for size in SIZES:
+    for size in sizes:
         for result in pool_of(size).run(saved_models.load_and_go_on, path):
             assert result["iterations"] == wanted["iterations"] == 4 * 5
             for what in ("weights", "optimizer"):
@@ -34,7 +41,7 @@ def test_going_on_at_any_size_is_not_having_stopped(
             _assert_close(result["losses"], wanted["losses"][2:])
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=thorough)])
 def test_files_that_the_master_alone_sees_are_loaded_on_all_ranks(
     size: int, pool_of: Any, tmp_path: pathlib.Path
 ) -> None:
@@ -82,6 +89,7 @@ def test_a_copy_that_cannot_be_written_is_an_error_on_all_ranks(
     assert "Rank 0: rank 1 could not read m.weights.h5" in text
 
 
+@thorough
 def test_descriptions_files_and_copies_are_plain_though_optimizers_are_not(
     pool_of: Any, tmp_path: pathlib.Path
 ) -> None:
@@ -90,7 +98,8 @@ def test_descriptions_files_and_copies_are_plain_though_optimizers_are_not(
             assert all(facts.values()), (kind, facts)
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
+@thorough
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=thorough)])
 def test_lora_and_quantized_models_are_those_of_the_serial_run(
     size: int, pool_of: Any, tmp_path: pathlib.Path
 ) -> None:

@@ -38,6 +38,7 @@ def test_call_of_a_second_thread_is_refused_and_both_calls_are_named(
             _assert_close(weights, expected)
 
 
+@pytest.mark.thorough
 def test_threads_of_one_rank_are_those_of_plain_keras(pool_of: Any) -> None:
     [result] = pool_of(1).run(threads.fit_during_fit, "fit")
     assert result["refused"] == []
@@ -50,6 +51,7 @@ def test_plain_models_train_in_another_thread(pool_of: Any) -> None:
         _assert_close(plain, expected)
 
 
+@pytest.mark.thorough
 def test_a_plain_model_trains_in_another_thread_while_a_distributed_one_is_proved(
     pool_of: Any,
 ) -> None:

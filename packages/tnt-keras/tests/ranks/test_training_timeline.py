@@ -97,6 +97,7 @@ def test_the_master_logs_one_line_about_communication(run: Any) -> None:
     assert of_other == []
 
 
+@pytest.mark.thorough
 def test_a_killed_rank_leaves_a_valid_trace(preloaded: Any, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "trace.json"
     environment = {**ENVIRONMENT, "TNT_TIMELINE": str(path)}

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from classifiers import build_optimizer
 from covering_design import covering_rows
 from packaging.version import Version
 from serial_comparison import Result, Values, compare, failure, flat_logs, on_all_ranks
@@ -296,6 +297,7 @@ def _train(row: TableRow, distributed: bool, probe: str) -> Values:
     model.compile(
         optimizer, loss.make(row.reduction), metrics=[*plain], weighted_metrics=[*weighted]
     )
+    build_optimizer(model)
     x, y, sample_weight = _samples(row)
     _, batch_size = SPLITS[row.split]
     elements = (x, y) if sample_weight is None else (x, y, sample_weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -366,21 +367,27 @@ def _gradient_penalty(model: Any, data: Any) -> Any:
     return tf.reduce_mean(tf.square(tape.gradient(values, data)))
 
 
-def mistakes() -> dict[str, str]:
-    """The errors of wrong uses, by name."""
-    return {
-        "loop": _run(lambda model, x: tf.map_fn(lambda row: tnt.batch_sum(row), model(x))[0]),
-        "branch": _run(
-            lambda model, x: tf.cond(
-                tf.shape(x)[0] > 2, lambda: tnt.batch_mean(model(x)[:, 0]), lambda: 0.0
-            )
-        ),
-        "scalar": _run(lambda model, x: tnt.batch_mean(tf.reduce_mean(model(x)))),
-        "text": _run(lambda model, x: tnt.gather_batch(tf.strings.as_string(x))),
-        "ragged": _run(lambda model, x: tnt.batch_sum(tf.RaggedTensor.from_tensor(x))),
-        "weights": _run(lambda model, x: tnt.batch_mean(x[:, 0], weights=x)),
-        "rows": _run(lambda model, x: tf.reduce_mean(tnt.gather_batch(model(x)[1:]))),
-        "eager rows": _run(lambda model, x: tf.reduce_mean(tnt.gather_batch(model(x)[1:])), True),
-        "second derivative": _run(_gradient_penalty),
-        "second derivative, eager": _run(_gradient_penalty, True),
-    }
+MISTAKES: dict[str, Callable[[], str]] = {
+    "loop": lambda: _run(lambda model, x: tf.map_fn(lambda row: tnt.batch_sum(row), model(x))[0]),
+    "branch": lambda: _run(
+        lambda model, x: tf.cond(
+            tf.shape(x)[0] > 2, lambda: tnt.batch_mean(model(x)[:, 0]), lambda: 0.0
+        )
+    ),
+    "scalar": lambda: _run(lambda model, x: tnt.batch_mean(tf.reduce_mean(model(x)))),
+    "text": lambda: _run(lambda model, x: tnt.gather_batch(tf.strings.as_string(x))),
+    "ragged": lambda: _run(lambda model, x: tnt.batch_sum(tf.RaggedTensor.from_tensor(x))),
+    "weights": lambda: _run(lambda model, x: tnt.batch_mean(x[:, 0], weights=x)),
+    "rows": lambda: _run(lambda model, x: tf.reduce_mean(tnt.gather_batch(model(x)[1:]))),
+    "eager rows": lambda: _run(
+        lambda model, x: tf.reduce_mean(tnt.gather_batch(model(x)[1:])), True
+    ),
+    "second derivative": lambda: _run(_gradient_penalty),
+    "second derivative, eager": lambda: _run(_gradient_penalty, True),
+}
+"""Wrong uses; each gives the error that it ends with."""
+
+
+def errors_of(names: Sequence[str]) -> dict[str, str]:
+    """The errors of some wrong uses, by name."""
+    return {name: MISTAKES[name]() for name in names}

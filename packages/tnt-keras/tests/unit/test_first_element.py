@@ -104,7 +104,7 @@ KINDS: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
-IN_SHORT = {"arrays", "unknown length", "repeated", "generator", "PyDataset", "structure", "empty"}
+IN_SHORT = {"arrays", "structure", "empty"}
 
 
 KERAS_TAKES_NONE = pytest.mark.skipif(
@@ -194,9 +194,9 @@ def assert_same_bits(results: list[np.ndarray], expected: list[np.ndarray]) -> N
     ("kind", "compiled"),
     [
         *(pytest.param(kind, {"steps_per_execution": 3}, marks=marks(kind)) for kind in KINDS),
-        ("shuffled", {}),
+        pytest.param("shuffled", {}, marks=pytest.mark.thorough),
         ("too many steps", {}),
-        pytest.param("generator of None", {}, marks=KERAS_TAKES_NONE),
+        pytest.param("generator of None", {}, marks=[pytest.mark.thorough, KERAS_TAKES_NONE]),
         pytest.param("arrays", {"run_eagerly": True}, marks=pytest.mark.thorough),
         pytest.param("generator of None", {"run_eagerly": True}, marks=KERAS_TAKES_NONE),
         pytest.param(
@@ -216,7 +216,14 @@ def test_training_has_the_same_bits_with_and_without_a_look(
     assert has_ended == [kind.startswith("empty")] * EPOCHS
 
 
-@pytest.mark.parametrize("compiled", [{}, {"steps_per_execution": 3}, {"run_eagerly": True}])
+@pytest.mark.parametrize(
+    "compiled",
+    [
+        pytest.param({}, marks=pytest.mark.thorough),
+        {"steps_per_execution": 3},
+        pytest.param({"run_eagerly": True}, marks=pytest.mark.thorough),
+    ],
+)
 def test_evaluation_and_prediction_are_the_same_with_a_look(compiled: dict[str, Any]) -> None:
     x, y = samples()
     results = []

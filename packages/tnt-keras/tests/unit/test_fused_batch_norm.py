@@ -179,7 +179,17 @@ def fused_operations(model: Any) -> int:
     return sum(operation.type == "FusedBatchNormV3" for operation in graph.get_operations())
 
 
-@pytest.mark.parametrize("arguments", [{}, {"run_eagerly": True}, {"jit_compile": True}], ids=str)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        *(
+            pytest.param(each, marks=pytest.mark.thorough)
+            for each in ({"run_eagerly": True}, {"jit_compile": True})
+        ),
+    ],
+    ids=str,
+)
 def test_models_are_fused_unless_it_is_unwanted(arguments: dict[str, Any]) -> None:
     plain = trained(lambda model: model, **arguments)
     fused = trained(tnt_keras.Model, **arguments)

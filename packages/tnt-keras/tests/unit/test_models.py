@@ -32,7 +32,9 @@ def _plain(kind: str) -> Any:
     return kinds_of_models.make(kind, lambda model: model)
 
 
-@pytest.mark.parametrize("wrap", [tnt_keras.Model, lambda model: model])
+@pytest.mark.parametrize(
+    "wrap", [tnt_keras.Model, pytest.param(lambda model: model, marks=pytest.mark.thorough)]
+)
 def test_saved_and_loaded_models_are_distributed_and_the_same(
     wrap: Any, tmp_path: pathlib.Path
 ) -> None:

@@ -148,7 +148,7 @@ def _seen(kind: str, wrap: Callable[[Any], Any], folder: pathlib.Path) -> dict[s
     return seen
 
 
-USUAL = ["nested", "plain around distributed", "with submodels"]
+USUAL = ["nested"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 
 #include "captured_stderr.hpp"
 #include "networks.hpp"
-#include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {

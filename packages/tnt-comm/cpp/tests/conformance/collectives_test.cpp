@@ -7,7 +7,7 @@
 #include "errors.hpp"
 #include "naive_tree.hpp"
 #include "networks.hpp"
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/communicator/gatherer.hpp"
 
 namespace tnt::comm {

@@ -10,7 +10,7 @@
 
 #include "naive_tree.hpp"
 #include "networks.hpp"
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/communicator/creation.hpp"
 #include "tnt/comm/communicator/streams.hpp"
 
@@ -80,8 +80,7 @@ class Call {
       case CollectiveKind::allgather:
         descriptor.count = block_size(rank);
         gathered_ = std::make_shared<Gathered>();
-        return stream.make(
-            descriptor, {.gather_input = std::make_shared<GatherInput>(in), .gathered = gathered_});
+        return stream.make(descriptor, {.in = in, .gathered = gathered_});
       case CollectiveKind::reduce_scatter: {
         std::vector<Range> parts;
         for (int member = 0; member < size_; ++member) parts.push_back(part(member));

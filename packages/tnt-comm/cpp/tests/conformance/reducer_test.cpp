@@ -87,7 +87,7 @@ TEST_P(Reducer, LeasesStayAsTheyAreWhileLaterStepsGoOn) {
     run_threads(GetParam(), [&](Runtime& runtime) {
       GradientReducer reducer(runtime.world(), plan_with(threshold), "g");
       const auto n = static_cast<float>(GetParam());
-      std::unique_ptr<BorrowedView> held;
+      BorrowedView held;
       float held_value = 0;
       int num_lent = 0;
       for (int step = 0; step < 40; ++step) {
@@ -100,21 +100,21 @@ TEST_P(Reducer, LeasesStayAsTheyAreWhileLaterStepsGoOn) {
           std::vector<float> out(kCounts[i]);
           auto view = reducer.lend(i);
           if (view) {
-            std::memcpy(out.data(), view->data(), out.size() * sizeof(float));
+            std::memcpy(out.data(), view.get(), out.size() * sizeof(float));
           } else {
             reducer.finish(i, out.data());
           }
           ASSERT_EQ(out, expected);
           if (i != kLarge || !view) continue;
           ++num_lent;
-          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(view->data()) % 64, 0U);
+          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(view.get()) % 64, 0U);
           // Ranks keep theirs for different times, so slots differ.
           if (held || step % (2 + runtime.environment().rank) != 0) continue;
           held = std::move(view);
           held_value = value * n;
         }
         if (!held) continue;
-        const auto* begin = reinterpret_cast<const float*>(held->data());
+        const auto* begin = reinterpret_cast<const float*>(held.get());
         EXPECT_EQ(std::count(begin, begin + kCounts[kLarge], held_value),
                   static_cast<long>(kCounts[kLarge]));
         if (step % 5 == runtime.environment().rank % 5) held.reset();
@@ -132,7 +132,7 @@ TEST_P(Reducer, LeasesOutliveTheirReducerAndMayBeReturnedByOtherThreads) {
     ASSERT_TRUE(view);
     reducer->close();
     reducer.reset();
-    auto* values = reinterpret_cast<float*>(view->data());
+    auto* values = reinterpret_cast<float*>(view.get());
     EXPECT_EQ(values[kCounts[7] - 1], static_cast<float>(GetParam()));
     values[0] = 17;  // the borrower's memory
     std::thread([&] { view.reset(); }).join();
@@ -183,7 +183,7 @@ TEST(LentSum, CanStillBeHadWhereThereWasNoMemoryForTheView) {
     const auto view = reducer.lend(0);
     ASSERT_NE(view, nullptr);
     float sum = 0;
-    std::memcpy(&sum, view->data(), sizeof sum);
+    std::memcpy(&sum, view.get(), sizeof sum);
     EXPECT_EQ(sum, 2);
   });
 }

@@ -16,7 +16,6 @@
 
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm::tests {
 

@@ -13,7 +13,7 @@
 #include "tnt/comm/transport/rma/data_queues.hpp"
 #include "tnt/comm/transport/rma/mailbox.hpp"
 #include "tnt/comm/transport/rma/rank_location.hpp"
-#include "tnt/comm/transport/rma/segment_lifecycle.hpp"
+#include "tnt/comm/transport/rma/rendezvous.hpp"
 
 namespace tnt::comm::tests {
 namespace {
@@ -25,7 +25,7 @@ TEST(Fuzz, AgreementOnACall) {
   fuzz([&](Mutator& mutator) {
     const std::size_t health_bytes = AbortState::num_bytes(kSize);
     const auto segment = std::make_shared<ScriptedSegment>(
-        1, kSize, health_bytes + FingerprintCheck::num_bytes(kSize));
+        1, kSize, health_bytes + FingerprintCheck::memory_needs(kSize).num_bytes);
     const AbortState abort_state("fuzz", {0, 1, 2}, segment, transport, nullptr);
     FingerprintCheck fingerprint_check(segment, health_bytes, 1);
     Descriptor descriptor;
@@ -36,7 +36,8 @@ TEST(Fuzz, AgreementOnACall) {
     note.give(" from train.py:1");
     for (int look = 0;
          look < 8 && !fingerprint_check.is_refused() && !fingerprint_check.is_reached(); ++look) {
-      mutator.change(segment->local() + health_bytes, FingerprintCheck::num_bytes(kSize));
+      mutator.change(segment->local() + health_bytes,
+                     FingerprintCheck::memory_needs(kSize).num_bytes);
       segment->set_notification(static_cast<int>(mutator.below(kSize)), 1 + mutator.below(6),
                                 mutator.number());
       fingerprint_check.advance(note);
@@ -103,11 +104,11 @@ TEST(Fuzz, HelloOfARank) {
 ControlMessage message_of_kind(std::size_t kind) {
   switch (kind) {
     case 0:
-      return creating_message("x", {.num_bytes = 4096, .num_notifications = 3, .num_members = 2});
+      return {ControlKind::creating, "x", {4096, 3, 2}};
     case 1:
-      return ready_message("x", 3);
+      return {ControlKind::ready, "x", {3}};
     case 2:
-      return released_message("x");
+      return {ControlKind::released, "x"};
     default:
       return hello_of(place_of_rank(1));
   }
@@ -142,12 +143,12 @@ TEST(Fuzz, MessagesInTheMailbox) {
         const auto word = static_cast<std::uint32_t>(mutator.number());
         gaspi.set_notification(slot, mutator.below(2) == 0 ? 0x80000000U | few : word);
       }
-      mailbox.send(1, released_message("x"));
+      mailbox.send(1, {ControlKind::released, "x"});
       mailbox.exchange();
     }
     const PeerStatus status = peers.status_of(1);
     EXPECT_LE(status.state, PeerState::dead);
-    rendezvous.terms_of("x", 1);
+    rendezvous.said("x", 1);
   });
 }
 

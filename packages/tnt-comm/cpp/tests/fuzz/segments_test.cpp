@@ -8,7 +8,7 @@
 
 #include "fuzz.hpp"
 #include "tnt/comm/transport/shm/control_segment.hpp"
-#include "tnt/comm/transport/shm/shm_segment.hpp"
+#include "tnt/comm/transport/shm/shm_transport.hpp"
 
 namespace tnt::comm::tests {
 namespace {

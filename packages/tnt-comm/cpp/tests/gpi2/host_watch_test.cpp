@@ -9,7 +9,8 @@
 #include <string>
 
 #include "gpi2_ranks.hpp"
-#include "tnt/comm/transport/rma/host_watch.hpp"
+#include "tnt/comm/transport/rma/peer_table.hpp"
+#include "tnt/comm/transport/rma/presence.hpp"
 
 namespace tnt::comm {
 namespace {

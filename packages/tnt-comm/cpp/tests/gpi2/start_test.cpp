@@ -12,10 +12,9 @@
 #include <vector>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/thread.hpp"
+#include "tnt/comm/base/process.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
-#include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
-#include "tnt/comm/transport/rma/gpi2/start_watch.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_start.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -16,7 +16,7 @@
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
 #include "tnt/comm/transport/rma/mailbox.hpp"
 #include "tnt/comm/transport/rma/rank_location.hpp"
-#include "tnt/comm/transport/rma/segment_lifecycle.hpp"
+#include "tnt/comm/transport/rma/rendezvous.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -51,8 +51,7 @@ TEST(SegmentIds, TheSmallestFreeOneIsTaken) {
 }
 
 TEST(ControlMessage, LongTextsAreCutOff) {
-  ControlMessage message;
-  message.set_text(std::string(5000, 'x'));
+  ControlMessage message(ControlKind::leaving, std::string(5000, 'x'));
   EXPECT_EQ(message.text(), std::string(message.letters.size(), 'x'));
   message.text_bytes = 1U << 30;  // as if the memory had been overwritten
   EXPECT_EQ(message.text().size(), message.letters.size());

@@ -16,7 +16,7 @@
 
 #include "captured_stderr.hpp"
 #include "errors.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -152,10 +152,7 @@ TEST(Bootstrap, OfAnotherJobWithTheSameSecretIsRefused) {
 
 TEST(Bootstrap, ThatIsIncompleteAtTheDeadlineNamesTheMissingOnAllRanks) {
   const auto errors = run(
-      3,
-      [](Bootstrap& bootstrap) {
-        bootstrap.barrier();
-      },
+      3, [](Bootstrap& bootstrap) { bootstrap.barrier(); },
       [](BootstrapPlace& place) {
         if (place.rank == 2) throw Error(ErrorKind::comm, "rank 2 does not come");
       },
@@ -194,9 +191,8 @@ TEST(Bootstrap, OfTwoProcessesWithOneRankIsRefusedToTheSecond) {
   });
   const auto right = start_bootstrap(place_of(1, 2, port.number), Deadline(kTimeoutS));
   right->barrier();
-  const Error error = error_of([&] {
-    start_bootstrap(place_of(1, 2, port.number), Deadline(kTimeoutS))->barrier();
-  });
+  const Error error = error_of(
+      [&] { start_bootstrap(place_of(1, 2, port.number), Deadline(kTimeoutS))->barrier(); });
   EXPECT_NE(std::string(error.what()).find("comes twice"), std::string::npos) << error.what();
   first.join();
 }

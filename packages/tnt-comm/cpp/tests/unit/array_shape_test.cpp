@@ -1,4 +1,4 @@
-#include "tnt/comm/base/array_shape.hpp"
+#include "tnt/comm/base/array.hpp"
 
 #include <gtest/gtest.h>
 

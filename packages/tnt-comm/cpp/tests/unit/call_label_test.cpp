@@ -1,12 +1,11 @@
-#include "tnt/comm/collective/call_label.hpp"
+#include "tnt/comm/collective/descriptor.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
 
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/collective/descriptor.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -1,4 +1,4 @@
-#include "tnt/comm/progress/completion.hpp"
+#include "tnt/comm/progress/operation.hpp"
 
 #include <gtest/gtest.h>
 

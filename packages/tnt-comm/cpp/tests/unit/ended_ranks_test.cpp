@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -1,3 +1,5 @@
+#include "tnt/comm/progress/engine.hpp"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -7,7 +9,6 @@
 #include "out_of_memory.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/progress/backoff.hpp"
-#include "tnt/comm/progress/engine.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -46,8 +47,7 @@ class EngineTest : public ::testing::Test {
     return engine.wait(operation.completion, 1, Deadline(timeout_s).end());
   }
 
-  DoorbellWords words;
-  FutexDoorbell doorbell{words};
+  Doorbell doorbell;
   Engine engine{doorbell,
                 EngineSettings{.poll = {}, .supervision_interval = std::chrono::milliseconds(5)}};
 };
@@ -83,34 +83,11 @@ TEST_F(EngineTest, AnErrorEndsItsOperationOnly) {
   EXPECT_THROW(failing->completion.rethrow_unless_completed(1), Error);
 }
 
-/// On which the engine's thread sleeps until it is rung for, so that callers are alone.
-class DeepSleep final : public Doorbell {
- public:
-  std::uint32_t num_rings() const override { return num_rings_.load(); }
-  void wait(std::uint32_t seen, std::chrono::nanoseconds) override {
-    is_asleep_.store(true);
-    is_asleep_.notify_all();
-    num_rings_.wait(seen);
-  }
-  void ring() override {
-    num_rings_.fetch_add(1);
-    num_rings_.notify_all();
-  }
-  void begin_listening() override {}
-  void end_listening() override {}
-  void begin_polling() override {}
-  void end_polling() override {}
-  void wait_for_sleeper() const { is_asleep_.wait(false); }
-
- private:
-  std::atomic<std::uint32_t> num_rings_{0};
-  std::atomic<bool> is_asleep_{false};
-};
-
 TEST(EngineWithoutMemory, WhatWasSubmittedIsTakenUpAllTheSame) {
-  DeepSleep doorbell;
-  Engine engine(doorbell, {});
-  doorbell.wait_for_sleeper();
+  Doorbell doorbell;
+  // Its thread sleeps until it is rung for, so that callers are alone.
+  Engine engine(doorbell, {.poll = {}, .heartbeat_interval = std::chrono::hours(1)});
+  while (doorbell.num_sleepers.load() == 0) std::this_thread::yield();
   auto operation = std::make_shared<Scripted>();
   operation->is_ready = true;
   engine.submit(std::make_shared<Stream>(), operation, Engine::Driver::caller);
@@ -208,22 +185,21 @@ class SleepyEngineTest : public ::testing::Test {
     std::thread caller([this, operation] {
       engine.wait(operation->completion, 1, Deadline(kLong.count()).end());
     });
-    while (words.num_pollers.load() == 0) std::this_thread::yield();
+    while (doorbell.num_pollers.load() == 0) std::this_thread::yield();
     return caller;
   }
   static bool is_done_soon(const Scripted& operation) {
     return operation.completion.wait_until(1, Deadline(5).end());
   }
 
-  DoorbellWords words;
-  FutexDoorbell doorbell{words};
+  Doorbell doorbell;
   Engine engine{doorbell, EngineSettings{.poll = {.spin_time = {}, .yield_time = kLong},
                                          .supervision_interval = kLong,
                                          .heartbeat_interval = kLong}};
 };
 
 TEST_F(SleepyEngineTest, WhatWasSubmittedWhileACallerPolledGoesOnWhenTheCallerHasItsResult) {
-  while (words.num_sleepers.load() == 0) std::this_thread::yield();
+  while (doorbell.num_sleepers.load() == 0) std::this_thread::yield();
   const auto awaited = std::make_shared<Scripted>();
   std::thread caller = wait_for(awaited);
   const auto other = std::make_shared<Scripted>();
@@ -231,31 +207,31 @@ TEST_F(SleepyEngineTest, WhatWasSubmittedWhileACallerPolledGoesOnWhenTheCallerHa
   awaited->is_ready = true;
   caller.join();
   other->is_ready = true;
-  ring_if_heard(words);
+  doorbell.ring_if_heard();
   EXPECT_TRUE(is_done_soon(*other));
 }
 
 /// A peer acts for another operation just when this one is done.
 class LastAct : public Scripted {
  public:
-  LastAct(DoorbellWords& words, Scripted& other) : words_(words), other_(other) {}
+  LastAct(Doorbell& doorbell, Scripted& other) : doorbell_(doorbell), other_(other) {}
   Progress advance() override {
     if (!is_ready) return Progress::pending;
     other_.is_ready = true;
-    ring_if_heard(words_);
+    doorbell_.ring_if_heard();
     return Progress::done;
   }
 
  private:
-  DoorbellWords& words_;
+  Doorbell& doorbell_;
   Scripted& other_;
 };
 
 TEST_F(SleepyEngineTest, WhatPeersDidWhileACallerPolledIsSeenWhenTheCallerHasItsResult) {
   const auto other = std::make_shared<Scripted>();
   engine.submit(std::make_shared<Stream>(), other);
-  while (words.num_listeners.load() == 0) std::this_thread::yield();
-  const auto awaited = std::make_shared<LastAct>(words, *other);
+  while (doorbell.num_listeners.load() == 0) std::this_thread::yield();
+  const auto awaited = std::make_shared<LastAct>(doorbell, *other);
   std::thread caller = wait_for(awaited);
   awaited->is_ready = true;
   caller.join();

@@ -1,4 +1,4 @@
-#include "tnt/comm/kernel/gradual_underflow.hpp"
+#include "tnt/comm/kernel/table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,8 @@
-#include "tnt/comm/collective/rma/reduction_schedule.hpp"
+#include "tnt/comm/collective/rma/schedule.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
-
-#include "tnt/comm/collective/rma/host_layout.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/thread.hpp"
 
 namespace tnt::comm {
 namespace {

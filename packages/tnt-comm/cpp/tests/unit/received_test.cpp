@@ -13,7 +13,7 @@
 #include "errors.hpp"
 #include "scripted_gaspi.hpp"
 #include "scripted_segment.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
 #include "tnt/comm/collective/creations.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
@@ -21,7 +21,7 @@
 #include "tnt/comm/transport/rma/data_queues.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/mailbox.hpp"
-#include "tnt/comm/transport/rma/segment_lifecycle.hpp"
+#include "tnt/comm/transport/rma/rendezvous.hpp"
 #include "tnt/comm/transport/shm/control_segment.hpp"
 
 namespace tnt::comm::tests {
@@ -88,7 +88,7 @@ TEST_F(ReceivedByMailbox, MoreMessagesThanThereIsRoomForAreRefused) {
 }
 
 TEST_F(ReceivedByMailbox, MoreThanWasSentCannotHaveBeenTaken) {
-  for (int message = 0; message < 20; ++message) mailbox.send(1, released_message("x"));
+  for (int message = 0; message < 20; ++message) mailbox.send(1, {ControlKind::released, "x"});
   EXPECT_EQ(gaspi.num_written(), 8U);
   gaspi.set_notification(kTaken, count(9));
   EXPECT_TRUE(says(error_of([&] { mailbox.exchange(); }), "at most 8 can have been sent"));
@@ -97,12 +97,11 @@ TEST_F(ReceivedByMailbox, MoreThanWasSentCannotHaveBeenTaken) {
 
 TEST(Received, AMessageOfAnUnknownKindIsRefused) {
   Rendezvous rendezvous;
-  ControlMessage message = released_message("x");
-  message.kind = static_cast<ControlKind>(77);
+  const ControlMessage message(static_cast<ControlKind>(77), "x");
   const Error error = error_of([&] { rendezvous.note(1, message); });
   EXPECT_EQ(error.kind(), ErrorKind::mismatch);
   EXPECT_TRUE(says(error, "rank 1 has sent a message of kind 77"));
-  EXPECT_FALSE(rendezvous.has_released("x", 1));
+  EXPECT_FALSE(rendezvous.said("x", 1).has_released);
 }
 
 TEST(Received, WhoLeavesInNoKnownStateIsDead) {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "schedule_simulation.hpp"
-#include "tnt/comm/collective/rma/reduction_schedule.hpp"
-#include "tnt/comm/collective/rma/rma_exchange.hpp"
+#include "tnt/comm/collective/collectives.hpp"
+#include "tnt/comm/collective/rma/schedule.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -9,8 +9,6 @@
 #include <thread>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/trace/render.hpp"
 #include "tnt/comm/trace/timeline.hpp"
 #include "tnt/comm/trace/trace_files.hpp"
 
@@ -71,11 +69,11 @@ TEST(Render, SlicesEndWithTheirOwnEndAndOpenOnesAreMarked) {
   const RowId row = timeline.row_of_this_thread();
   const NameId outer = timeline.name("outer");
   const NameId inner = timeline.name("inner");
-  timeline.end(row, inner);  // never begun
-  timeline.begin(row, outer);
-  timeline.begin(row, inner);
-  timeline.end(row, outer);  // ends what is inside too
-  timeline.begin(row, inner);
+  timeline.record(EventKind::end, row, inner);  // never begun
+  timeline.record(EventKind::begin, row, outer);
+  timeline.record(EventKind::begin, row, inner);
+  timeline.record(EventKind::end, row, outer);  // ends what is inside too
+  timeline.record(EventKind::begin, row, inner);
   const std::string part = render_part(timeline, {.rank = 3, .size = 4, .host = "h"});
   EXPECT_EQ(lines_with(part, R"("name":"outer")").size(), 1U);
   const auto inner_lines = lines_with(part, R"("name":"inner")");

@@ -151,9 +151,8 @@ TNT_COMM_API tnt_comm_status tnt_group_broadcast(int64_t group, void* data, uint
  * `out`, the status is TNT_COMM_USAGE on this member alone, `counts` is valid and the
  * group can be used on. `out` must not overlap `in`. */
 TNT_COMM_API tnt_comm_status tnt_group_allgather(int64_t group, const void* in, uint64_t count,
-                                                 tnt_comm_dtype dtype, void* out,
-                                                 uint64_t capacity, uint64_t* counts,
-                                                 double timeout_s);
+                                                 tnt_comm_dtype dtype, void* out, uint64_t capacity,
+                                                 uint64_t* counts, double timeout_s);
 
 /* Combines arrays of num_rows rows of row_elements elements, and writes to `out` this
  * member's part of the rows of the result: with q = num_rows / size and r = num_rows %

@@ -10,6 +10,7 @@ from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
 from tnt_launch.planning.temporary_folder import find_temporary_folder
+from tnt_launch.planning.ucx import make_job_secret
 from tnt_launch.planning.variables import LOG_LEVEL
 
 
@@ -28,7 +29,14 @@ def plan_on_this_host(spec: LaunchSpec) -> LaunchPlan:
     hardware = inspect_host(settings, os.environ, spec.allow_gpus)
     folder = find_temporary_folder()
     plan = make_plan(
-        spec, settings, hardware, os.environ, make_job_id(), os.getcwd(), temporary_directory=folder
+        spec,
+        settings,
+        hardware,
+        os.environ,
+        make_job_id(),
+        os.getcwd(),
+        temporary_directory=folder,
+        job_secret=make_job_secret(),
     )
     for warning in plan.warnings:
         log.warning(warning)

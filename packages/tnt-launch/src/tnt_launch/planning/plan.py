@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tnt_launch.planning import gpi2
+from tnt_launch.planning import gpi2, ucx
 from tnt_launch.planning.gpi2 import MachineFile
 from tnt_launch.planning.hardware import Hardware
 from tnt_launch.planning.number_of_ranks import choose_ranks
@@ -98,6 +98,7 @@ def make_plan(
     job_id: str,
     working_directory: str,
     temporary_directory: str = "/tmp",
+    job_secret: str = "",
 ) -> LaunchPlan:
     """Turn a spec into the plan of a job on one host. Pure.
 
@@ -109,6 +110,7 @@ def make_plan(
         job_id: From `make_job_id`.
         working_directory: Absolute path in which the ranks start.
         temporary_directory: Absolute path for a file that the job may need.
+        job_secret: From `make_job_secret`, for ranks that talk through UCX.
 
     Raises:
         LaunchError: If the host has more GPUs than it may have ranks.
@@ -119,6 +121,9 @@ def make_plan(
     machine_file = None
     if gpi2.is_needed(settings):
         machine_file = gpi2.plan_machine_file(temporary_directory, job_id, ["localhost"] * size)
+    rendezvous: dict[str, str] = {}
+    if ucx.is_needed(settings):
+        rendezvous = ucx.rendezvous_variables("127.0.0.1", job_id, job_secret)
     ranks = tuple(
         RankPlan(
             rank,
@@ -132,6 +137,7 @@ def make_plan(
                 settings,
                 environment,
                 machine_file,
+                rendezvous,
             ),
         )
         for rank in range(size)

@@ -37,6 +37,7 @@ def rank_environment(
     settings: Settings,
     inherited: Mapping[str, str],
     machine_file: MachineFile | None = None,
+    rendezvous: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Choose the variables that a rank gets on top of the inherited ones. Pure.
 
@@ -48,6 +49,7 @@ def rank_environment(
         settings: What the user set.
         inherited: The environment in which the ranks are started.
         machine_file: What GPI-2 reads, if the ranks talk through it.
+        rendezvous: Variables by which the ranks find each other, if they talk through UCX.
     """
     stated = settings.environment()
     variables = {
@@ -73,6 +75,7 @@ def rank_environment(
     variables.update({name: text for name, text in defaults.items() if name not in inherited})
     if machine_file is not None:
         variables.update(gaspi_variables(machine_file, place.rank, job_id))
+    variables.update(rendezvous or {})
     variables.update(stated)
     variables.update(visible_device_variables(gpus, place.local_rank))
     return {**variables, GPUS_PER_NODE.name: GPUS_PER_NODE.kind.write(len(gpus))}

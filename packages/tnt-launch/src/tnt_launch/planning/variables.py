@@ -13,6 +13,7 @@ The same list is on the reference page "Environment variables".
 from __future__ import annotations
 
 import math
+import os
 import re
 import string
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ _T = TypeVar("_T")
 _INTEGER = re.compile("[0-9]{1,4000}")  # Python refuses to read more than 4300 digits
 _LARGEST_INTEGER = 2**31 - 1
 _SECONDS = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_HOST_AND_PORT = re.compile(r"(\[[^\]\s]+\]|[^:\[\]\s]+):(?P<port>[0-9]{1,5})")
+_LARGEST_PORT = 65535
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 
@@ -159,6 +162,41 @@ class Path:
 
 
 @dataclass(frozen=True)
+class Text:
+    """Any text of at least `least_bytes` bytes."""
+
+    least_bytes: int = 0
+
+    def read(self, text: str) -> str:
+        """Return the text without blanks around it, or raise ValueError. Pure."""
+        stripped = _strip(text)
+        if len(os.fsencode(stripped)) < self.least_bytes:
+            raise ValueError(f"it must have {self.least_bytes} characters or more")
+        return stripped
+
+    def write(self, value: str) -> str:
+        """Return the text itself. Pure."""
+        return value
+
+
+@dataclass(frozen=True)
+class HostAndPort:
+    """`host:port`, or `[address]:port` for IPv6."""
+
+    def read(self, text: str) -> str:
+        """Return the text without blanks around it, or raise ValueError. Pure."""
+        stripped = _strip(text)
+        found = _HOST_AND_PORT.fullmatch(stripped)
+        if found is None or not 1 <= int(found["port"]) <= _LARGEST_PORT:
+            raise ValueError("it must be host:port, or [address]:port for IPv6")
+        return stripped
+
+    def write(self, value: str) -> str:
+        """Return the text itself. Pure."""
+        return value
+
+
+@dataclass(frozen=True)
 class Variable(Generic[_T]):
     """A variable that a user may set.
 
@@ -195,7 +233,7 @@ _COMM, _KERAS, _LAUNCH = "tnt-comm", "tnt-keras", "tnt-launch"
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 WIRE_DTYPES = ("none", "bfloat16", "float16")
 PROBES = ("error", "warn", "off")
-TRANSPORTS = ("auto", "shm", "gpi2")
+TRANSPORTS = ("auto", "shm", "gpi2", "ucx")
 ALGORITHMS = (
     "auto",
     "one_shot",
@@ -212,6 +250,10 @@ STALL_REPORT_S = Variable("TNT_STALL_REPORT_S", Seconds(), (_COMM,))  # its form
 ALLREDUCE_ALGORITHM = Variable("TNT_ALLREDUCE_ALGORITHM", Word(ALGORITHMS), (_COMM,))
 GPI2_LIBRARY = Variable("TNT_GPI2_LIBRARY", Path(may_be_blank=True), (_COMM,))
 GPI2_PORT = Variable("TNT_GPI2_PORT", Integer(1024, 64511), (_COMM,))  # the first of 1024
+UCX_LIBRARY = Variable("TNT_UCX_LIBRARY", Path(may_be_blank=True), (_COMM,))
+RENDEZVOUS = Variable("TNT_RENDEZVOUS", HostAndPort(), (_COMM,))
+JOB_SECRET = Variable("TNT_JOB_SECRET", Text(16), (_COMM,))
+INTERFACE = Variable("TNT_INTERFACE", Text(), (_COMM,))
 FUSION_THRESHOLD_KB = Variable("TNT_FUSION_THRESHOLD_KB", IntegerOrAuto(0), (_KERAS,))
 FUSION_THRESHOLD = Variable("TNT_FUSION_THRESHOLD", IntegerOrAuto(0), (_KERAS,))
 WIRE_DTYPE = Variable("TNT_WIRE_DTYPE", Word(WIRE_DTYPES), (_KERAS,))
@@ -232,6 +274,10 @@ USER_VARIABLES: tuple[Variable[Any], ...] = (
     ALLREDUCE_ALGORITHM,
     GPI2_LIBRARY,
     GPI2_PORT,
+    UCX_LIBRARY,
+    RENDEZVOUS,
+    JOB_SECRET,
+    INTERFACE,
     FUSION_THRESHOLD_KB,
     FUSION_THRESHOLD,
     WIRE_DTYPE,

@@ -2,6 +2,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <string>
+
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 
@@ -11,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 class Deadline {
  public:
   explicit Deadline(double timeout_s, Clock::time_point start = Clock::now())
-      : start_(start), timeout_s_(timeout_s), end_(start_ + to_duration(timeout_s)) {}
+      : timeout_s_(timeout_s), end_(start + to_duration(timeout_s)) {}
 
   bool is_over() const { return Clock::now() >= end_; }
   double timeout_s() const { return timeout_s_; }
@@ -25,7 +29,6 @@ class Deadline {
   }
 
  private:
-  Clock::time_point start_;
   double timeout_s_;
   Clock::time_point end_;
 };
@@ -38,5 +41,45 @@ inline std::int64_t now_ns() {
 inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
+
+/// Called several times per second during a wait; throws to end it (Python:
+/// Ctrl-C). Empty: nothing interrupts.
+using InterruptCheck = std::function<void()>;
+
+/// While it lives, a check is made in all waits of this thread for other ranks
+/// that have none of their own: those in which a job is joined and objects are
+/// created.
+class TNT_COMM_EXPORT InterruptScope {
+ public:
+  explicit InterruptScope(InterruptCheck check);
+  ~InterruptScope();
+  InterruptScope(const InterruptScope&) = delete;
+  InterruptScope& operator=(const InterruptScope&) = delete;
+
+ private:
+  InterruptCheck before_;
+};
+
+/// The check of this thread; empty outside of an InterruptScope.
+const InterruptCheck& interrupt_check_of_this_thread();
+
+/// Makes it, at most some times per second. To be called in loops that wait.
+void check_interrupt();
+
+/// A wait for other ranks in which this one looks again and again.
+struct PolledWait {
+  int rank = 0;  ///< this one
+  const Deadline& deadline;
+  double stall_report_s = 0;
+  std::chrono::microseconds interval{500};  ///< between two looks
+  /// What has been waited for, for so many seconds: said in a warning, and at the deadline with
+  /// the remedy.
+  std::function<std::string(double)> complaint;
+  std::string remedy;
+};
+
+/// Looks until `is_reached`. Warns once of a long wait; throws a timeout error, what
+/// Ctrl-C throws, and what `is_reached` throws.
+void poll_until(const PolledWait& wait, const std::function<bool()>& is_reached);
 
 }  // namespace tnt::comm

@@ -6,9 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
-
-#include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
+#include <utility>
 
 namespace tnt::comm {
 namespace {
@@ -22,12 +20,11 @@ std::string remedy(std::string_view name) {
   if (std::find(kOfRanks.begin(), kOfRanks.end(), name) == kOfRanks.end()) {
     return "Correct it or unset it.";
   }
-  std::string all;
-  for (const auto& other : kOfRanks) all += text(all.empty() ? "" : ", ", other);
   return text(
       "Whatever starts the ranks sets it, such as the launcher. To run a script as one rank "
       "without the launcher, unset ",
-      all, ".");
+      listed(kOfRanks.size(), kOfRanks.size(), [](std::size_t i) { return text(kOfRanks[i]); }),
+      ".");
 }
 
 [[noreturn]] void refuse(const char* name, const std::string& value, const std::string& rule) {
@@ -35,21 +32,14 @@ std::string remedy(std::string_view name) {
                         "'. ", remedy(name)));
 }
 
-bool is_blank(char c) {
-  return c == ' ' || ('\t' <= c && c <= '\r');
-}
-
-bool is_digit(char c) {
-  return '0' <= c && c <= '9';
-}
-
 // Blanks around a value do not count.
 std::optional<std::string> value_of(const VariableLookup& lookup, const char* name) {
+  constexpr std::string_view kBlanks = " \t\n\v\f\r";
   const auto value = lookup(name);
   if (!value) return std::nullopt;
-  const auto begin = std::find_if_not(value->begin(), value->end(), is_blank);
-  const auto end = std::find_if_not(value->rbegin(), value->rend(), is_blank).base();
-  return begin < end ? std::string(begin, end) : std::string();
+  const std::size_t begin = value->find_first_not_of(kBlanks);
+  if (begin == std::string::npos) return std::string();
+  return value->substr(begin, value->find_last_not_of(kBlanks) + 1 - begin);
 }
 
 std::string in_lower_case(std::string word) {
@@ -57,17 +47,22 @@ std::string in_lower_case(std::string word) {
   return word;
 }
 
+template <typename Number>
+std::optional<Number> number_in(const std::string& value) {
+  Number number{};
+  const char* end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  return error == std::errc{} && stop == end ? std::optional(number) : std::nullopt;
+}
+
 int integer(const VariableLookup& lookup, const char* name, int fallback, int lowest, int highest) {
   const auto value = value_of(lookup, name);
   if (!value) return fallback;
-  int number = 0;
-  const char* end = value->data() + value->size();
-  const auto [stop, error] = std::from_chars(value->data(), end, number);
-  const bool is_plain = !value->empty() && std::all_of(value->begin(), value->end(), is_digit);
-  if (!is_plain || error != std::errc{} || stop != end || number < lowest || number > highest) {
+  const auto number = number_in<unsigned>(*value);  // which has digits only
+  if (!number || std::cmp_less(*number, lowest) || std::cmp_greater(*number, highest)) {
     refuse(name, *value, text("must be an integer in [", lowest, ", ", highest, "]"));
   }
-  return number;
+  return static_cast<int>(*number);
 }
 
 std::optional<int> optional_integer(const VariableLookup& lookup, const char* name, int highest) {
@@ -78,14 +73,12 @@ std::optional<int> optional_integer(const VariableLookup& lookup, const char* na
 double seconds(const VariableLookup& lookup, const char* name, double fallback) {
   const auto value = value_of(lookup, name);
   if (!value) return fallback;
-  double number = 0;
-  const char* end = value->data() + value->size();
-  const auto [stop, error] = std::from_chars(value->data(), end, number);
-  // from_chars also reads "inf" and "nan", which are not finite.
-  if (error != std::errc{} || stop != end || !std::isfinite(number) || number <= 0) {
+  const auto number = number_in<double>(*value);
+  // "inf" and "nan" are read, too.
+  if (!number || !std::isfinite(*number) || *number <= 0) {
     refuse(name, *value, "must be a number of seconds > 0");
   }
-  return number;
+  return *number;
 }
 
 // A word of any case, in lower case. An empty one is not right anywhere.
@@ -100,9 +93,9 @@ std::string job_id(const VariableLookup& lookup, int size) {
     if (size > 1) refuse("TNT_JOB_ID", "", "must be set when TNT_SIZE > 1");
     return {};
   }
-  const bool is_plain = std::all_of(value->begin(), value->end(), [](char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  });
+  constexpr std::string_view kPlain =
+      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  const bool is_plain = value->find_first_not_of(kPlain) == std::string::npos;
   if (!is_plain || value->size() < 8 || value->size() > 32) {
     refuse("TNT_JOB_ID", *value, "must be 8 to 32 letters and digits");
   }
@@ -143,7 +136,34 @@ LogLevel log_level(const VariableLookup& lookup, LogLevel fallback) {
   refuse("TNT_LOG_LEVEL", *value, "must be DEBUG, INFO, WARNING or ERROR");
 }
 
+std::optional<HostAndPort> rendezvous(const VariableLookup& lookup) {
+  const auto value = value_of(lookup, "TNT_RENDEZVOUS");
+  if (!value) return std::nullopt;
+  const auto parsed = parse_host_and_port(*value);
+  if (!parsed) refuse("TNT_RENDEZVOUS", *value, "must be host:port, or [address]:port for IPv6");
+  return parsed;
+}
+
 }  // namespace
+
+std::optional<HostAndPort> parse_host_and_port(const std::string& value) {
+  const std::size_t colon = value.rfind(':');
+  if (colon == std::string::npos || colon == 0) return std::nullopt;
+  HostAndPort result;
+  result.host = value.substr(0, colon);
+  const bool has_brackets = result.host.front() == '[' && result.host.back() == ']';
+  if (has_brackets) result.host = result.host.substr(1, result.host.size() - 2);
+  if (result.host.empty() || (!has_brackets && result.host.find(':') != std::string::npos)) {
+    return std::nullopt;
+  }
+  const bool has_blanks = value.find_first_of(" \t\n\v\f\r") != std::string::npos;
+  const char* end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data() + colon + 1, end, result.port);
+  if (has_blanks || error != std::errc{} || stop != end || result.port < 1 || result.port > 65535) {
+    return std::nullopt;
+  }
+  return result;
+}
 
 Environment parse_environment(const VariableLookup& lookup) {
   constexpr int kMost = 1 << 20;
@@ -175,7 +195,7 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.gaspi_socket = optional_integer(lookup, "GASPI_SOCKET", kMost);
   result.gaspi_machine_file = lookup("GASPI_MFILE").value_or("");
   result.ucx_library = value_of(lookup, "TNT_UCX_LIBRARY").value_or("");
-  result.rendezvous = value_of(lookup, "TNT_RENDEZVOUS").value_or("");
+  result.rendezvous = rendezvous(lookup);
   result.job_secret = job_secret(lookup);
   result.interface = value_of(lookup, "TNT_INTERFACE").value_or("");
   result.timeline = timeline(lookup);

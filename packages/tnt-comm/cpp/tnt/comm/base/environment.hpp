@@ -4,9 +4,16 @@
 #include <optional>
 #include <string>
 
-#include "tnt/comm/base/log.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
+
+/// "host:port", or "[address]:port" for IPv6.
+struct HostAndPort {
+  std::string host;
+  int port = 0;
+};
+std::optional<HostAndPort> parse_host_and_port(const std::string& value);
 
 /// Everything this library takes from the environment, written by the
 /// launcher. This is the only place that reads it.
@@ -30,10 +37,10 @@ struct Environment {
   std::string gpi2_library;                  ///< TNT_GPI2_LIBRARY; empty: looked for
   int gpi2_port = 0;        ///< TNT_GPI2_PORT, first of its ports; 0: GPI-2's own choice
   std::string ucx_library;  ///< TNT_UCX_LIBRARY; empty: looked for
-  std::string rendezvous;   ///< TNT_RENDEZVOUS, host:port where rank 0 listens
-  std::string job_secret;   ///< TNT_JOB_SECRET, by which the ranks of a job know each other
-  std::string interface;    ///< TNT_INTERFACE; empty: that of the route to the rendezvous
-  std::string timeline;     ///< TNT_TIMELINE: file for a trace of all ranks; "": none
+  std::optional<HostAndPort> rendezvous;  ///< TNT_RENDEZVOUS, where rank 0 listens
+  std::string job_secret;  ///< TNT_JOB_SECRET, by which the ranks of a job know each other
+  std::string interface;   ///< TNT_INTERFACE; empty: that of the route to the rendezvous
+  std::string timeline;    ///< TNT_TIMELINE: file for a trace of all ranks; "": none
 
   // What GPI-2 itself reads; looked at here only to refuse contradictions.
   std::optional<int> gaspi_rank;       ///< GASPI_RANK

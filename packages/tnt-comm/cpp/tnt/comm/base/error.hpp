@@ -1,12 +1,20 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "tnt/comm/base/export.hpp"
+/// Marks what `libtnt_comm.so` exports. Everything else is built with hidden
+/// visibility: only the C interface and the facade the bindings use leave the
+/// library.
+#define TNT_COMM_EXPORT __attribute__((visibility("default")))
 
 namespace tnt::comm {
 
@@ -51,5 +59,45 @@ class TNT_COMM_EXPORT UsageError : public Error {
  public:
   explicit UsageError(std::string what) : Error(ErrorKind::usage, std::move(what)) {}
 };
+
+/// Joins values into one string, as they would be streamed.
+///
+/// g++ 12 has no std::format; messages are built on error paths only, so the
+/// cost of a stream does not matter.
+template <typename... Values>
+std::string text(const Values&... values) {
+  std::ostringstream stream;
+  (stream << ... << values);
+  return stream.str();
+}
+
+/// The first bytes of a UTF-8 text, `count` at most, without half a character.
+std::string_view first_bytes(std::string_view whole, std::size_t count);
+
+/// Likewise the last bytes.
+std::string_view last_bytes(std::string_view whole, std::size_t count);
+
+/// For messages: "a, b"; of many the first `most`, such as "a, b and 7 more".
+std::string listed(std::size_t count, std::size_t most,
+                   const std::function<std::string(std::size_t)>& name_at);
+
+/// For messages: "rank 2", "ranks 1, 2"; of many the first ten. `name_of` says what
+/// stands for a rank, its number if it is empty.
+std::string names_of_ranks(const std::vector<int>& ranks,
+                           const std::function<std::string(int)>& name_of = {});
+
+enum class LogLevel : int { debug, info, warning, error };
+
+/// The least level that is written; WARNING until it is set.
+void set_log_level(LogLevel least);
+bool is_logged(LogLevel level);
+
+/// Writes one line to stderr if the level is logged, in one system call so that
+/// the lines of several ranks do not mix.
+void log(LogLevel level, int rank, const std::string& message);
+
+inline void log_warning(int rank, const std::string& message) {
+  log(LogLevel::warning, rank, message);
+}
 
 }  // namespace tnt::comm

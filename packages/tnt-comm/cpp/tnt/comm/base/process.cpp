@@ -4,10 +4,11 @@
 
 #include <atomic>
 #include <bit>
+#include <csignal>
+#include <memory>
 #include <mutex>
-
-#include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
+#include <system_error>
+#include <utility>
 
 namespace tnt::comm {
 namespace {
@@ -49,6 +50,49 @@ const char* version() {
 std::string build_name() {
   const bool is_little = std::endian::native == std::endian::little;
   return std::string("tnt-comm ") + version() + ", " + (is_little ? "little" : "big") + "-endian";
+}
+
+std::thread start_without_signals(const char* name, std::function<void()> body) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread;
+  try {
+    thread = std::thread(std::move(body));
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw Error(ErrorKind::comm,
+                text("Cannot start the thread '", name, "': ", error.code().message(), ". ",
+                     advice_for_limit(RLIMIT_NPROC, "processes and threads (ulimit -u)"), "."));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread.native_handle(), name);
+  return thread;
+}
+
+DetachableCall::DetachableCall(const char* name, std::function<void()> function) {
+  const auto task = std::make_shared<std::packaged_task<void()>>(std::move(function));
+  outcome_ = task->get_future();
+  thread_ = start_without_signals(name, [task] { (*task)(); });
+}
+
+DetachableCall::~DetachableCall() {
+  if (!thread_.joinable()) return;
+  if (has_returned()) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
+}
+
+bool DetachableCall::has_returned() const {
+  return outcome_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+void DetachableCall::get() {
+  thread_.join();
+  outcome_.get();
 }
 
 }  // namespace tnt::comm

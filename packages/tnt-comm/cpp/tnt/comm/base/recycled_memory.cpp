@@ -10,8 +10,8 @@
 #include <new>
 #include <vector>
 
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/partition.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -32,10 +32,6 @@ Block map_pages(std::size_t num_bytes) {
   // As numpy does for arrays; no harm if it is refused.
   if (num_bytes >= 2 * kHugePage) ::madvise(memory, num_bytes, MADV_HUGEPAGE);
   return {static_cast<std::byte*>(memory), num_bytes};
-}
-
-void unmap(const std::vector<Block>& blocks) {
-  for (const Block& block : blocks) ::munmap(block.data, block.num_bytes);
 }
 
 /// The blocks of this process that nobody uses, in the order in which they were given back.
@@ -66,40 +62,36 @@ class IdleBlocks {
 
   /// Keeps a block, or returns it and others to the kernel.
   void give_back(const Block& block) {
-    std::vector<Block> surplus;
     {
       const std::lock_guard lock(mutex_);
       used_bytes_ -= block.num_bytes;
-      blocks_.push_back({block, Clock::now()});
       idle_bytes_ += block.num_bytes;
-      const std::size_t most = std::max(RecycledMemory::kMostIdleBytes, most_used_bytes_);
-      surplus = take_oldest([&](const Idle&) { return num_keepers_ == 0 || idle_bytes_ > most; });
+      blocks_.push_back({block, Clock::now()});
     }
-    unmap(surplus);
+    release();
   }
 
-  void release(Clock::time_point before) {
+  /// Returns to the kernel, the oldest first, what is not to be kept, and what has not been used
+  /// since `before`.
+  void release(Clock::time_point before = {}) {
     std::vector<Block> unused;
     {
       const std::lock_guard lock(mutex_);
-      unused = take_oldest([&](const Idle& oldest) { return oldest.since <= before; });
+      while (!blocks_.empty() && (is_too_much() || blocks_.front().since <= before)) {
+        unused.push_back(blocks_.front().block);
+        idle_bytes_ -= unused.back().num_bytes;
+        blocks_.pop_front();
+      }
     }
-    unmap(unused);
+    for (const Block& block : unused) ::munmap(block.data, block.num_bytes);
   }
 
-  void add_keeper() {
-    const std::lock_guard lock(mutex_);
-    ++num_keepers_;
-  }
-
-  void remove_keeper() {
-    std::vector<Block> all;
+  void add_keepers(int count) {
     {
       const std::lock_guard lock(mutex_);
-      if (--num_keepers_ > 0) return;
-      all = take_oldest([](const Idle&) { return true; });
+      num_keepers_ += count;
     }
-    unmap(all);
+    release();
   }
 
   std::size_t num_bytes() {
@@ -112,8 +104,8 @@ class IdleBlocks {
   void unlock() { mutex_.unlock(); }
   void unlock_as_child() {
     num_keepers_ = 0;
-    unmap(take_oldest([](const Idle&) { return true; }));
     mutex_.unlock();
+    release();
   }
 
  private:
@@ -127,15 +119,9 @@ class IdleBlocks {
     most_used_bytes_ = std::max(most_used_bytes_, used_bytes_);
   }
 
-  template <typename Condition>
-  std::vector<Block> take_oldest(Condition&& is_wanted) {
-    std::vector<Block> taken;
-    while (!blocks_.empty() && is_wanted(blocks_.front())) {
-      taken.push_back(blocks_.front().block);
-      idle_bytes_ -= taken.back().num_bytes;
-      blocks_.pop_front();
-    }
-    return taken;
+  bool is_too_much() const {
+    return num_keepers_ == 0 ||
+           idle_bytes_ > std::max(RecycledMemory::kMostIdleBytes, most_used_bytes_);
   }
 
   std::mutex mutex_;
@@ -189,11 +175,11 @@ std::size_t RecycledMemory::num_idle_bytes() {
 }
 
 RecycledMemory::Keeper::Keeper() {
-  idle_blocks().add_keeper();
+  idle_blocks().add_keepers(1);
 }
 
 RecycledMemory::Keeper::~Keeper() {
-  idle_blocks().remove_keeper();
+  idle_blocks().add_keepers(-1);
 }
 
 void RecycledMemory::Keeper::release_unused(std::chrono::milliseconds age) {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "tnt/comm/base/export.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 

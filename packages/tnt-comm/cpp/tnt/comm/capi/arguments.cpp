@@ -1,10 +1,9 @@
 #include "tnt/comm/capi/arguments.hpp"
 
-#include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/capi/registry.hpp"
+#include "tnt/comm/communicator/gatherer.hpp"
 #include "tnt/comm/communicator/group.hpp"
+#include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm {
 
@@ -14,22 +13,25 @@ static_assert(static_cast<int>(DType::boolean) == TNT_COMM_BOOL &&
 static_assert(static_cast<int>(ReduceOp::sum) == TNT_COMM_SUM &&
               static_cast<int>(ReduceOp::lor) == TNT_COMM_OR && kNumReduceOps == TNT_COMM_OR + 1);
 
+namespace {
+
+// Numbers from C may be any.
+template <typename Enum>
+Enum checked(std::int64_t number, std::size_t count, const char* argument, const char* kind) {
+  if (number >= 0 && number < static_cast<std::int64_t>(count)) return static_cast<Enum>(number);
+  throw UsageError(
+      text("`", argument, "` must be a ", kind, " (", count - 1, "). Received: ", number, "."));
+}
+
+}  // namespace
+
 DType checked_dtype(tnt_comm_dtype dtype, const char* argument) {
-  const auto number = static_cast<std::int64_t>(dtype);
-  if (number >= 0 && number < static_cast<std::int64_t>(kNumDTypes)) {
-    return static_cast<DType>(number);
-  }
-  throw UsageError(text("`", argument, "` must be a tnt_comm_dtype, TNT_COMM_FLOAT16 (0) to ",
-                        "TNT_COMM_BOOL (", kNumDTypes - 1, "). Received: ", number, "."));
+  return checked<DType>(dtype, kNumDTypes, argument,
+                        "tnt_comm_dtype, TNT_COMM_FLOAT16 (0) to TNT_COMM_BOOL");
 }
 
 ReduceOp checked_op(tnt_comm_op op) {
-  const auto number = static_cast<std::int64_t>(op);
-  if (number >= 0 && number < static_cast<std::int64_t>(kNumReduceOps)) {
-    return static_cast<ReduceOp>(number);
-  }
-  throw UsageError(text("`op` must be a tnt_comm_op, TNT_COMM_SUM (0) to TNT_COMM_OR (",
-                        kNumReduceOps - 1, "). Received: ", number, "."));
+  return checked<ReduceOp>(op, kNumReduceOps, "op", "tnt_comm_op, TNT_COMM_SUM (0) to TNT_COMM_OR");
 }
 
 double checked_timeout(double timeout_s) {
@@ -59,6 +61,23 @@ void require_apart(const void* in, std::size_t in_bytes, const void* out, std::s
 
 std::shared_ptr<Group> group_of(std::int64_t handle) {
   return handle == TNT_GROUP_WORLD ? Group::world() : groups().find(handle);
+}
+
+// Never destroyed: other threads may be inside a call when the process ends.
+
+Registry<GradientReducer>& reducers() {
+  static auto* registry = new Registry<GradientReducer>("GradientReducer");
+  return *registry;
+}
+
+Registry<Gatherer>& gatherers() {
+  static auto* registry = new Registry<Gatherer>("Gatherer");
+  return *registry;
+}
+
+Registry<Group>& groups() {
+  static auto* registry = new Registry<Group>("group");
+  return *registry;
 }
 
 }  // namespace tnt::comm

@@ -8,31 +8,24 @@
 #include <memory>
 #include <string_view>
 
-#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/tnt_comm.h"
 
 namespace tnt::comm {
 
 /// Status and message of the calling thread's last error. It has its memory from the begin,
 /// since an error may be that there is none.
-class LastError {
- public:
-  const char* text() const { return text_.data(); }
-  tnt_comm_status status() const { return status_; }
+struct LastError {
+  tnt_comm_status status = TNT_COMM_OK;
+  std::array<char, 4096> text{};
 
-  tnt_comm_status set(tnt_comm_status status, const char* text) {
-    status_ = status;
-    const std::string_view beginning = first_bytes(text, text_.size() - 1);
-    std::memcpy(text_.data(), beginning.data(), beginning.size());
-    text_[beginning.size()] = '\0';
-    return status;
+  tnt_comm_status set(tnt_comm_status new_status, const char* new_text) {
+    const std::string_view beginning = first_bytes(new_text, text.size() - 1);
+    std::memcpy(text.data(), beginning.data(), beginning.size());
+    text[beginning.size()] = '\0';
+    return status = new_status;
   }
-
- private:
-  tnt_comm_status status_ = TNT_COMM_OK;
-  std::array<char, 4096> text_{};
 };
 
 inline LastError& last_error() {

@@ -1,10 +1,8 @@
-#include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <vector>
 
-#include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/capi/registry.hpp"
 #include "tnt/comm/communicator/group.hpp"
@@ -15,41 +13,30 @@ namespace {
 
 constexpr Group::Driver kCaller = Group::Driver::caller;
 
-void barrier(Group& group, double timeout_s) {
-  group.start_barrier(kCaller)->wait(timeout_s);
-}
-
-void allreduce(Group& group, const void* in, void* out, std::uint64_t count, DType dtype,
-               ReduceOp op, double timeout_s) {
-  const std::size_t num_bytes = checked_bytes(in, count, dtype, "in");
-  checked_bytes(out, count, dtype, "out");
-  if (in != out) require_apart(in, num_bytes, out, num_bytes);
-  const auto request = group.allreduce_now(in, out, count, dtype, op);
-  if (request) request->wait(timeout_s);
-}
-
-void broadcast(Group& group, void* data, std::uint64_t count, DType dtype, std::int32_t root,
-               double timeout_s) {
-  checked_bytes(data, count, dtype, "data");
-  group.start_broadcast(data, data, count, dtype, root, kCaller)->wait(timeout_s);
-}
-
-std::vector<std::uint64_t> counts_of(const Gathered& gathered, DType dtype) {
-  std::vector<std::uint64_t> counts;
-  for (std::size_t member = 0; member < gathered.ends.size(); ++member) {
-    counts.push_back((gathered.ends[member] - gathered.begin_of(member)) / size_of(dtype));
+// The elements of each block, if `counts` is not null, and the blocks if there is room for them.
+void copy_out(const Gathered& gathered, DType dtype, std::uint64_t* counts, void* out,
+              std::uint64_t capacity) {
+  const std::size_t size = size_of(dtype);
+  for (std::size_t member = 0; counts != nullptr && member < gathered.ends.size(); ++member) {
+    counts[member] = (gathered.ends[member] - gathered.begin_of(member)) / size;
   }
-  return counts;
-}
-
-void copy_blocks(const Gathered& gathered, const std::vector<std::uint64_t>& counts, void* out,
-                 std::uint64_t capacity) {
-  const std::uint64_t total = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  const std::size_t total = gathered.blocks.size() / size;
   if (total > capacity) {
     throw UsageError(text("The blocks of all ranks have ", total, " elements together, `out` has ",
                           "room for ", capacity, ". Call again with that much on all ranks."));
   }
   if (total > 0) std::memcpy(out, gathered.blocks.data(), gathered.blocks.size());
+}
+
+// For the short forms, with a dtype by its name.
+template <typename Function>
+tnt_comm_status with_dtype(const char* dtype, Function&& function) noexcept {
+  tnt_comm_status status = TNT_COMM_OK;
+  const tnt_comm_status refused = guard([&] {
+    require_pointer(dtype, "dtype");
+    status = function(static_cast<tnt_comm_dtype>(parse_dtype(dtype)));
+  });
+  return refused != TNT_COMM_OK ? refused : status;
 }
 
 }  // namespace
@@ -82,7 +69,7 @@ tnt_comm_status tnt_group_size(int64_t group, int32_t* size) {
 tnt_comm_status tnt_group_barrier(int64_t group, double timeout_s) {
   return guard([&] {
     const double limit_s = checked_timeout(timeout_s);
-    barrier(*group_of(group), limit_s);
+    group_of(group)->start_barrier(kCaller)->wait(limit_s);
   });
 }
 
@@ -90,8 +77,14 @@ tnt_comm_status tnt_group_allreduce(int64_t group, const void* in, void* out, ui
                                     tnt_comm_dtype dtype, tnt_comm_op op, double timeout_s) {
   return guard([&] {
     const double limit_s = checked_timeout(timeout_s);
-    allreduce(*group_of(group), in, out, count, checked_dtype(dtype, "dtype"), checked_op(op),
-              limit_s);
+    const auto members = group_of(group);
+    const DType type = checked_dtype(dtype, "dtype");
+    const ReduceOp how = checked_op(op);
+    const std::size_t num_bytes = checked_bytes(in, count, type, "in");
+    checked_bytes(out, count, type, "out");
+    if (in != out) require_apart(in, num_bytes, out, num_bytes);
+    const auto request = members->allreduce_now(in, out, count, type, how);
+    if (request) request->wait(limit_s);
   });
 }
 
@@ -99,7 +92,10 @@ tnt_comm_status tnt_group_broadcast(int64_t group, void* data, uint64_t count, t
                                     int32_t root, double timeout_s) {
   return guard([&] {
     const double limit_s = checked_timeout(timeout_s);
-    broadcast(*group_of(group), data, count, checked_dtype(dtype, "dtype"), root, limit_s);
+    const auto members = group_of(group);
+    const DType type = checked_dtype(dtype, "dtype");
+    checked_bytes(data, count, type, "data");
+    members->start_broadcast(data, data, count, type, root, kCaller)->wait(limit_s);
   });
 }
 
@@ -113,9 +109,7 @@ tnt_comm_status tnt_group_allgather(int64_t group, const void* in, uint64_t coun
                   checked_bytes(out, capacity, type, "out"));
     const auto request = group_of(group)->start_allgather(in, count, type, 0, kCaller);
     request->wait(limit_s);
-    const std::vector<std::uint64_t> all = counts_of(request->gathered(), type);
-    if (counts != nullptr) std::copy(all.begin(), all.end(), counts);
-    copy_blocks(request->gathered(), all, out, capacity);
+    copy_out(request->gathered(), type, counts, out, capacity);
   });
 }
 
@@ -137,22 +131,21 @@ tnt_comm_status tnt_group_reduce_scatter(int64_t group, const void* in, void* ou
 }
 
 tnt_comm_status tnt_comm_barrier(void) {
-  return guard([] { barrier(*Group::world(), 0); });
+  return tnt_group_barrier(TNT_GROUP_WORLD, 0);
 }
 
 tnt_comm_status tnt_comm_allreduce(const void* in, void* out, uint64_t count, const char* dtype,
                                    const char* op) {
-  return guard([&] {
-    require_pointer(dtype, "dtype");
+  return with_dtype(dtype, [&](tnt_comm_dtype type) {
     require_pointer(op, "op");
-    allreduce(*Group::world(), in, out, count, parse_dtype(dtype), parse_reduce_op(op), 0);
+    return tnt_group_allreduce(TNT_GROUP_WORLD, in, out, count, type,
+                               static_cast<tnt_comm_op>(parse_reduce_op(op)), 0);
   });
 }
 
 tnt_comm_status tnt_comm_broadcast(void* data, uint64_t count, const char* dtype, int32_t root) {
-  return guard([&] {
-    require_pointer(dtype, "dtype");
-    broadcast(*Group::world(), data, count, parse_dtype(dtype), root, 0);
+  return with_dtype(dtype, [&](tnt_comm_dtype type) {
+    return tnt_group_broadcast(TNT_GROUP_WORLD, data, count, type, root, 0);
   });
 }
 

@@ -10,15 +10,14 @@ tnt_comm_status read(int Environment::*variable, int32_t* value, const char* arg
   return give(value, argument, [&] { return world_environment().*variable; });
 }
 
-// Calls `record(timeline, row, name)` if there is a timeline.
-template <typename Record>
-void on_this_thread(const char* name, Record&& record) noexcept {
+// On the row of this thread, if there is a timeline.
+void record(EventKind kind, const char* name) noexcept {
   Timeline* timeline = process_timeline();
   if (timeline == nullptr) return;
   try {
-    record(*timeline, timeline->row_of_this_thread(), timeline->name(name));
-  } catch (...) {  // no memory for the name: a mark is not worth more than the program
-    return;
+    timeline->record(kind, timeline->row_of_this_thread(), timeline->name(name));
+  } catch (...) {
+    // No memory for the name: a mark is not worth more than the program.
   }
 }
 
@@ -35,11 +34,11 @@ const char* tnt_comm_version(void) {
 }
 
 const char* tnt_comm_last_error(void) {
-  return last_error().text();
+  return last_error().text.data();
 }
 
 tnt_comm_status tnt_comm_last_status(void) {
-  return last_error().status();
+  return last_error().status;
 }
 
 tnt_comm_status tnt_comm_init(void) {
@@ -67,15 +66,15 @@ tnt_comm_status tnt_comm_local_size(int32_t* local_size) {
 }
 
 void tnt_timeline_begin(const char* name) {
-  on_this_thread(name, [](Timeline& timeline, RowId row, NameId id) { timeline.begin(row, id); });
+  record(EventKind::begin, name);
 }
 
 void tnt_timeline_end(const char* name) {
-  on_this_thread(name, [](Timeline& timeline, RowId row, NameId id) { timeline.end(row, id); });
+  record(EventKind::end, name);
 }
 
 void tnt_timeline_instant(const char* name) {
-  on_this_thread(name, [](Timeline& timeline, RowId row, NameId id) { timeline.instant(row, id); });
+  record(EventKind::instant, name);
 }
 
 }  // extern "C"

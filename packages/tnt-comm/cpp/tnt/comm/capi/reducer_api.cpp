@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/capi/registry.hpp"
 #include "tnt/comm/communicator/gatherer.hpp"
@@ -24,15 +24,6 @@ std::vector<TensorSpec> specs_of(const tnt_tensor_spec* tensors, std::uint64_t n
                      checked_dtype(tensor.dtype, "tensors[].dtype"), tensor.count});
   }
   return specs;
-}
-
-std::optional<DType> wire_dtype_of(tnt_comm_dtype dtype) {
-  if (dtype == TNT_COMM_FLOAT32) return {};
-  return checked_dtype(dtype, "wire_dtype");
-}
-
-std::uint64_t num_bytes_of(const TensorSpec& tensor) {
-  return tensor.num_elements * size_of(tensor.dtype);
 }
 
 // A negative id becomes a huge one, which is refused like any unknown id.
@@ -62,8 +53,9 @@ tnt_comm_status tnt_reducer_create(int64_t group, const tnt_tensor_spec* tensors
                                    tnt_comm_dtype wire_dtype, const char* name, int64_t* reducer) {
   return guard([&] {
     require_pointer(reducer, "reducer");
-    const FusionPlan plan(specs_of(tensors, num_tensors), threshold_bytes,
-                          wire_dtype_of(wire_dtype));
+    std::optional<DType> wire;
+    if (wire_dtype != TNT_COMM_FLOAT32) wire = checked_dtype(wire_dtype, "wire_dtype");
+    const FusionPlan plan(specs_of(tensors, num_tensors), threshold_bytes, wire);
     *reducer = reducers().add(std::make_shared<GradientReducer>(
         group_of(group), plan, name != nullptr ? name : "gradients"));
   });
@@ -89,14 +81,14 @@ tnt_comm_status tnt_reducer_num_bytes(int64_t reducer, uint64_t* num_bytes) {
   return give(num_bytes, "num_bytes", [&] {
     const auto found = reducers().find(reducer);
     std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < found->num_tensors(); ++i) sum += num_bytes_of(found->tensor(i));
+    for (std::size_t i = 0; i < found->num_tensors(); ++i) sum += found->tensor(i).num_bytes();
     return sum;
   });
 }
 
 tnt_comm_status tnt_reducer_tensor_bytes(int64_t reducer, int64_t tensor, uint64_t* num_bytes) {
   return give(num_bytes, "num_bytes",
-              [&] { return num_bytes_of(reducers().find(reducer)->tensor(id_of(tensor))); });
+              [&] { return reducers().find(reducer)->tensor(id_of(tensor)).num_bytes(); });
 }
 
 tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data, double scale) {
@@ -128,10 +120,11 @@ tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** d
     require_pointer(view, "view");
     *data = nullptr;
     *view = nullptr;
-    auto lent = reducers().find(reducer)->lend(id_of(tensor));
-    if (!lent) return;
-    *data = lent->data();
-    *view = lent.release();
+    auto kept = std::make_unique<BorrowedView>();  // first: what is lent must be returned
+    *kept = reducers().find(reducer)->lend(id_of(tensor));
+    if (!*kept) return;
+    *data = kept->get();
+    *view = kept.release();
   });
 }
 

@@ -7,9 +7,7 @@
 #include <unordered_map>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/export.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 

@@ -1,11 +1,9 @@
 #include "tnt/comm/collective/abort_state.hpp"
 
-#include <algorithm>
 #include <cstring>
-#include <utility>
 
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 
@@ -26,23 +24,6 @@ std::size_t AbortState::num_bytes(std::size_t num_members) {
   return num_members * sizeof(Report);
 }
 
-AbortState::AbortState(std::string group_name, std::vector<int> members,
-                       std::shared_ptr<Segment> segment, Transport& transport,
-                       std::shared_ptr<Creations> creations)
-    : group_name_(std::move(group_name)),
-      members_(std::move(members)),
-      segment_(std::move(segment)),
-      transport_(transport),
-      creations_(std::move(creations)) {}
-
-std::string AbortState::names_of(const std::vector<int>& members) const {
-  return names_of_ranks(members, [this](int member) { return text(world_rank_of(member)); });
-}
-
-void AbortState::rethrow_if_broken() const {
-  if (is_broken()) throw Error(kind_, what_);
-}
-
 void AbortState::require_intact() {
   refuse_forked_child();
   if (!is_broken()) {
@@ -57,10 +38,6 @@ void AbortState::require_intact() {
                           "' is broken since an earlier error and cannot be used any more; end the"
                           " program or restart it from a checkpoint. The first error was: ",
                           what_));
-}
-
-std::string AbortState::first_error() const {
-  return is_broken() ? what_ : std::string();
 }
 
 void AbortState::fail(const Error& error) {
@@ -83,10 +60,6 @@ void AbortState::fail(const Error& error) {
     segment_->put(member, offset, offset, sizeof report);
     segment_->notify(member, kNotification, 1);
   }
-}
-
-void AbortState::check_failures_of_others() const {
-  if (const auto error = failure_of_others()) throw Error(*error);
 }
 
 std::optional<Error> AbortState::failure_of_others() const {

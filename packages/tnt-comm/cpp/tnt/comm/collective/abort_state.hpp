@@ -1,10 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tnt/comm/base/error.hpp"
@@ -33,28 +35,36 @@ class AbortState {
 
   /// The bytes begin at offset 0 of the segment.
   AbortState(std::string group_name, std::vector<int> members, std::shared_ptr<Segment> segment,
-             Transport& transport, std::shared_ptr<Creations> creations);
+             Transport& transport, std::shared_ptr<Creations> creations)
+      : group_name_(std::move(group_name)),
+        members_(std::move(members)),
+        segment_(std::move(segment)),
+        transport_(transport),
+        creations_(std::move(creations)) {}
 
   const std::string& group_name() const { return group_name_; }
   int world_rank() const { return transport_.rank(); }
   int num_members() const { return static_cast<int>(members_.size()); }
   int world_rank_of(int member) const { return members_[static_cast<std::size_t>(member)]; }
-  std::string names_of(const std::vector<int>& members) const;
 
   bool is_broken() const { return is_broken_.load(std::memory_order_acquire); }
-  void rethrow_if_broken() const;  ///< throws the first error as it was
+  void rethrow_if_broken() const {  ///< throws the first error as it was
+    if (is_broken()) throw Error(kind_, what_);
+  }
 
   /// For the begin of a call: throws if this rank or another one has broken
   /// the group, saying that it is an earlier error. What a rank has posted
   /// before it gave up must not be taken for its part in a collective.
   void require_intact();
-  std::string first_error() const;
+  std::string first_error() const { return is_broken() ? what_ : std::string(); }
 
   /// Breaks the group and tells the others, unless it is broken already.
   void fail(const Error& error);
 
   /// Throws if another member has broken the group.
-  void check_failures_of_others() const;
+  void check_failures_of_others() const {
+    if (const auto error = failure_of_others()) throw Error(*error);
+  }
   /// What it would throw.
   std::optional<Error> failure_of_others() const;
 

@@ -1,12 +1,18 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/collective/staging_pipeline.hpp"
+#include "tnt/comm/kernel/pack.hpp"
 #include "tnt/comm/kernel/tree_reduce.hpp"
 
 namespace tnt::comm {
@@ -20,10 +26,24 @@ class OneShotAllreduce final : public StagedWork {
  public:
   /// `in` is not looked at if the first block is posted already.
   OneShotAllreduce(const StagingPipeline& pipeline, const Descriptor& descriptor,
-                   const CallArrays& arrays);
+                   const CallArrays& arrays)
+      : StagedWork(pipeline),
+        count_(descriptor.count),
+        num_bytes_(descriptor.num_bytes()),
+        in_(static_cast<const std::byte*>(arrays.in)),
+        out_(static_cast<std::byte*>(arrays.out)),
+        sources_(static_cast<std::size_t>(channel().size())),
+        reducer_(descriptor.dtype, descriptor.op, sources_.size()) {}
 
-  void copy_in(std::uint64_t index) override;
-  void copy_out(std::uint64_t index) override;
+  void copy_in(std::uint64_t index) override {
+    if (num_bytes_ > 0) std::memcpy(pipeline().slot_of(channel().rank(), index), in_, num_bytes_);
+  }
+  void copy_out(std::uint64_t index) override {
+    for (int member = 0; member < channel().size(); ++member) {
+      sources_[static_cast<std::size_t>(member)] = pipeline().slot_of(member, index);
+    }
+    reducer_.reduce(out_, sources_.data(), sources_.size(), count_);
+  }
 
  private:
   std::size_t count_;
@@ -66,21 +86,110 @@ struct Run {
 class TwoShotAllreduce final : public StagedWork {
  public:
   TwoShotAllreduce(const StagingPipeline& pipeline, const Descriptor& descriptor,
-                   const CallArrays& arrays);
+                   const CallArrays& arrays)
+      : TwoShotAllreduce(pipeline, descriptor.dtype, descriptor.op, descriptor.count) {
+    const std::size_t num_bytes = descriptor.num_bytes();
+    runs_.push_back({.range = {0, count_},
+                     .in = static_cast<const std::byte*>(arrays.in),
+                     .out = static_cast<std::byte*>(arrays.out)});
+    is_streamed_ = is_beyond_caches(num_bytes, channel().size());
+    const SharedRegions* const regions = pipeline.stream().context.regions.get();
+    if (channel().size() == 1 || regions == nullptr) return;
+    const auto in = regions->find(arrays.in, num_bytes);
+    const auto out = in ? regions->find(arrays.out, num_bytes) : std::nullopt;
+    if (!out) return;
+    places = {*in, *out};
+    num_blocks = 1;
+  }
   /// The persistent one, of private memory that runs() say.
-  TwoShotAllreduce(const StagingPipeline& pipeline, DType dtype, ReduceOp op, std::size_t count);
+  TwoShotAllreduce(const StagingPipeline& pipeline, DType dtype, ReduceOp op, std::size_t count)
+      : StagedWork(pipeline),
+        dtype_(dtype),
+        stride_(size_of(dtype)),
+        count_(count),
+        sources_(static_cast<std::size_t>(channel().size())),
+        reducer_(dtype, op, sources_.size()) {
+    has_second_round = true;
+    block_length_ = channel().pair_slot_bytes() / stride_ * sources_.size();
+    num_copied_blocks_ = std::max<std::size_t>(1, (count + block_length_ - 1) / block_length_);
+    num_blocks = num_copied_blocks_;
+  }
 
   /// Where the elements lie, in ascending order. Elements that no run holds are
   /// not summed. Pointers and scales may be changed between two passes.
   std::vector<Run>& runs() { return runs_; }
 
-  void on_match() override;
-  void copy_in(std::uint64_t index) override;
-  bool reduce(std::uint64_t index) override;
-  void copy_out(std::uint64_t index) override;
+  void on_match() override {
+    int num_shared = 0;
+    for (int member = 0; member < channel().size(); ++member) {
+      if (places_of(member)) ++num_shared;
+    }
+    if (num_shared == 0) return;
+    is_mixed_ = num_shared < channel().size();
+    if (is_mixed_) {
+      num_blocks = num_copied_blocks_ + 1;
+      return;
+    }
+    const SharedRegions& regions = *pipeline().stream().context.regions;
+    for (int member = 0; member < channel().size(); ++member) {
+      const SharedOffsets at = *places_of(member);
+      Arrays& arrays = shared_.emplace_back();
+      arrays.in_segment = regions.segment_of(at.in.region);
+      arrays.out_segment = regions.segment_of(at.out.region);
+      arrays.in = arrays.in_segment->peer(member) + at.in.offset;
+      arrays.out = arrays.out_segment->writable_peer(member) + at.out.offset;
+    }
+  }
+
+  void copy_in(std::uint64_t index) override {
+    if (index == 0 && places) return;  // nothing is in the slot
+    visit_others(index, [&](int member, const Extent& extent) {
+      pack_scaled(pipeline().pair_slot(channel().rank(), member, index) + extent.in_pair_slot,
+                  extent.in, extent.count, dtype_, extent.scale);
+    });
+  }
+
+  bool reduce(std::uint64_t index) override {
+    if (!shared_.empty()) return reduce_shared();
+    if (is_void(index)) return true;
+    const int rank = channel().rank();
+    visit(index, rank, [&](const Extent& extent) {
+      const std::byte* own = extent.in;
+      if (extent.scale != 1) {
+        pack_scaled(extent.out, extent.in, extent.count, dtype_, extent.scale);
+        own = extent.out;
+      }
+      targets_.assign(1, extent.out);
+      for (int member = 0; member < channel().size(); ++member) {
+        std::byte* pair_slot = pipeline().pair_slot(member, rank, index) + extent.in_pair_slot;
+        sources_[static_cast<std::size_t>(member)] = member == rank ? own : pair_slot;
+        if (member != rank) targets_.push_back(pair_slot);
+      }
+      reducer_.reduce_to(targets_, sources_.data(), sources_.size(), extent.count);
+    });
+    return true;
+  }
+
+  void copy_out(std::uint64_t index) override {
+    if (!shared_.empty() || is_void(index)) return;
+    const auto copy =
+        is_streamed_ ? stream_copy : [](void* to, const void* from, std::size_t bytes) {
+          std::memcpy(to, from, bytes);
+        };
+    visit_others(index, [&](int member, const Extent& extent) {
+      copy(extent.out, pipeline().pair_slot(channel().rank(), member, index) + extent.in_pair_slot,
+           extent.count * stride_);
+    });
+  }
 
  private:
-  struct Extent;  // of a chunk, in one run
+  struct Extent {  // of a chunk, in one run
+    const std::byte* in;
+    std::byte* out;
+    double scale;
+    std::size_t in_pair_slot;  // offset in bytes
+    std::size_t count;         // elements
+  };
 
   struct Arrays {  // of one member, in a shared region
     const std::byte* in;
@@ -90,14 +199,55 @@ class TwoShotAllreduce final : public StagedWork {
   };
 
   bool is_void(std::uint64_t index) const { return is_mixed_ && index == 0; }
-  bool reduce_shared();  // true when this rank's chunk is done
-  Arrays arrays_of(int member) const;
 
-  Range elements_of(std::uint64_t index) const;
-  template <typename Function>
-  void visit(std::uint64_t index, int member, const Function& function) const;
-  template <typename Function>
-  void visit_others(std::uint64_t index, const Function& function) const;
+  // True when this rank's chunk is done.
+  bool reduce_shared() {
+    // What one call does at most, so that other operations get their turn.
+    constexpr std::size_t kBytesPerTurn = 512 * 1024;
+    const Range own = chunk_of(count_, dtype_, channel().size(), channel().rank());
+    const std::size_t begin = own.begin + num_reduced_;
+    const std::size_t length = std::min(own.end - begin, kBytesPerTurn / stride_);
+    if (length > 0) {
+      targets_.clear();
+      for (std::size_t member = 0; member < shared_.size(); ++member) {
+        sources_[member] = shared_[member].in + begin * stride_;
+        targets_.push_back(shared_[member].out + begin * stride_);
+      }
+      reducer_.reduce_to(targets_, sources_.data(), sources_.size(), length);
+    }
+    num_reduced_ += length;
+    return num_reduced_ == own.size();
+  }
+
+  std::optional<SharedOffsets> places_of(int member) const {
+    return channel().places_of(member, pipeline().base());
+  }
+
+  Range elements_of(std::uint64_t index) const {
+    const std::size_t begin = index % num_copied_blocks_ * block_length_;  // see is_mixed_
+    return {begin, std::min<std::size_t>(begin + block_length_, count_)};
+  }
+
+  // Calls function(Extent) for what runs hold of a member's chunk of the block.
+  void visit(std::uint64_t index, int member, const auto& function) const {
+    const Range whole = elements_of(index);
+    const Range chunk = chunk_of(whole.size(), dtype_, channel().size(), member);
+    for (const Run& run : runs_) {
+      const std::size_t begin = std::max(run.range.begin, whole.begin + chunk.begin);
+      const std::size_t end = std::min(run.range.end, whole.begin + chunk.end);
+      if (begin >= end) continue;
+      const std::size_t offset = (begin - run.range.begin) * stride_;
+      function(Extent{run.in + offset, run.out + offset, run.scale,
+                      (begin - whole.begin - chunk.begin) * stride_, end - begin});
+    }
+  }
+
+  void visit_others(std::uint64_t index, const auto& function) const {
+    for (int member = 0; member < channel().size(); ++member) {
+      if (member == channel().rank()) continue;
+      visit(index, member, [&](const Extent& extent) { function(member, extent); });
+    }
+  }
 
   DType dtype_;
   std::size_t stride_;
@@ -111,6 +261,75 @@ class TwoShotAllreduce final : public StagedWork {
   std::size_t num_reduced_ = 0;
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> targets_;
+  TreeReducer reducer_;
+};
+
+/// The latency path of small allreduces: what OneShotAllreduce does, by a caller
+/// who holds the stream, without an operation object and without allocating
+/// anything. One object serves all calls of a channel, one after the other.
+///
+/// If the peers do not come soon, or call something else, a OneShotAllreduce
+/// takes the call over where it is; see StagedOperation::take_over().
+class QuickAllreduce {
+ public:
+  explicit QuickAllreduce(std::shared_ptr<StagedStream> stream)
+      : stream_(std::move(stream)),
+        limit_bytes_(one_shot_limit_bytes(stream_->channel.size())),
+        sources_(static_cast<std::size_t>(stream_->channel.size())),
+        reducer_(DType::uint8, ReduceOp::sum, sources_.size()) {}
+
+  /// Whether messages of this size are OneShotAllreduce's.
+  bool takes(std::size_t num_bytes) const { return num_bytes <= limit_bytes_; }
+
+  /// Copies the input into the slot and posts it. Wakes nobody.
+  void begin(const void* in, void* out, const Descriptor& descriptor) {
+    Channel& channel = stream_->channel;
+    const std::uint64_t block = stream_->next_block;
+    descriptor_ = descriptor;
+    descriptor_.call_index = stream_->num_calls++;
+    in_ = static_cast<const std::byte*>(in);
+    out_ = static_cast<std::byte*>(out);
+    num_arrived_ = 0;
+    const std::size_t num_bytes = descriptor.num_bytes();
+    if (num_bytes > 0) std::memcpy(channel.slot(block), in_, num_bytes);
+    channel.describe(block, descriptor_);
+    channel.post_quietly(block);
+  }
+
+  /// True when all have posted the same call, and the result is in `out`.
+  bool try_finish() {
+    const Channel& channel = stream_->channel;
+    const std::uint64_t block = stream_->next_block;
+    for (; num_arrived_ < channel.size(); ++num_arrived_) {
+      if (num_arrived_ == channel.rank()) continue;
+      if (!channel.has_posted(num_arrived_, block)) return false;
+      // Then nothing is quick any more: whoever takes over says what differs.
+      if (!descriptor_.matches(channel.descriptor_of(num_arrived_, block))) return false;
+    }
+    for (int member = 0; member < channel.size(); ++member) {
+      sources_[static_cast<std::size_t>(member)] =
+          member == channel.rank() ? in_ : channel.slot_of(member, block);
+    }
+    reducer_.become(descriptor_.dtype, descriptor_.op);
+    reducer_.reduce(out_, sources_.data(), sources_.size(), descriptor_.count);
+    stream_->next_block = block + 1;
+    return true;
+  }
+
+  /// To be called at the end, or if there is none soon: for ranks that sleep.
+  void wake_others() { stream_->channel.wake_others(); }
+
+  /// The call, with its number.
+  const Descriptor& descriptor() const { return descriptor_; }
+
+ private:
+  std::shared_ptr<StagedStream> stream_;
+  std::size_t limit_bytes_;
+  Descriptor descriptor_;
+  const std::byte* in_ = nullptr;
+  std::byte* out_ = nullptr;
+  int num_arrived_ = 0;  // the members up to this one have posted
+  std::vector<const std::byte*> sources_;
   TreeReducer reducer_;
 };
 

@@ -1,20 +1,97 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/dtype.hpp"
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/collective_operation.hpp"
-#include "tnt/comm/collective/double_buffer.hpp"
+#include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
+
+/// The two slots of a bucket on this rank: which one a step uses, and which
+/// one is lent to somebody who reads a result in place. Knows nothing of other
+/// ranks.
+///
+/// A step's slot is chosen when it is *opened*, that is when its first
+/// tensor is packed: that of the step before again (it is in the caches), unless
+/// it is lent. So the slots of a step may differ between ranks.
+///
+/// Only one slot is lent at a time, so that the other one can always be
+/// packed. The same slot may be lent several times over: a bucket holds
+/// several tensors.
+///
+/// Some tensors of a step may still be waiting for their finish() while others
+/// are packed for the next step already, into the same slot. They do not
+/// meet: each tensor has its own place, and a step runs only when all its
+/// tensors are packed, hence when all have finished the step before.
+///
+/// Threads: all functions may be called from any thread.
+class DoubleBuffer {
+ public:
+  /// Slots begin at `offset` of the segment's parts, `slot_bytes` each.
+  DoubleBuffer(std::shared_ptr<Segment> segment, std::size_t offset, std::size_t slot_bytes)
+      : segment_(std::move(segment)), offset_(offset), slot_bytes_(slot_bytes) {}
+
+  static constexpr std::size_t kNumSlots = 2;
+
+  /// Slot 0 or 1 for a step, chosen by the first call. Steps are opened in
+  /// order, each one when at least one tensor has finished the step before.
+  std::size_t open(std::uint64_t step) {
+    const std::lock_guard lock(mutex_);
+    std::size_t& slot = slot_of_step_[step % 2];
+    if (num_opened_ == step) {
+      const std::size_t before = slot_of_step_[(step + 1) % 2];
+      slot = num_lent_[before] > 0 ? 1 - before : before;
+      ++num_opened_;
+    }
+    return slot;
+  }
+
+  /// The slot of an opened step; valid until step + 2 is opened.
+  std::size_t slot_of(std::uint64_t step) const {
+    const std::lock_guard lock(mutex_);
+    return slot_of_step_[step % 2];
+  }
+
+  /// Where a slot begins in every member's part, and in this rank's memory.
+  std::size_t offset_of(std::size_t slot) const { return offset_ + slot * slot_bytes_; }
+  std::byte* data_of(std::size_t slot) { return segment_->local() + offset_of(slot); }
+
+  /// Lends the slot of a completed step: true, and nobody writes to it until
+  /// as many take_back() calls. False if the other slot is lent, or if this
+  /// one is being packed again.
+  bool try_lend(std::uint64_t step) {
+    const std::lock_guard lock(mutex_);
+    const std::size_t slot = slot_of_step_[step % 2];
+    const bool is_packed_again = num_opened_ > step + 1 && slot_of_step_[(step + 1) % 2] == slot;
+    if (is_packed_again || num_lent_[1 - slot] > 0) return false;
+    ++num_lent_[slot];
+    return true;
+  }
+  void take_back(std::size_t slot) {
+    const std::lock_guard lock(mutex_);
+    --num_lent_[slot];
+  }
+
+ private:
+  std::shared_ptr<Segment> segment_;  // borrowers may outlive everything else
+  std::size_t offset_;
+  std::size_t slot_bytes_;
+  mutable std::mutex mutex_;
+  std::uint64_t num_opened_ = 0;
+  std::array<std::size_t, 2> slot_of_step_{};  // of the last two steps, by parity
+  std::array<std::size_t, kNumSlots> num_lent_{};
+};
 
 /// A bucket that is to be summed over a group in every step.
 struct BucketSpec {
@@ -44,7 +121,8 @@ struct InPlaceTensor {
 /// let large tensors stay where they are: place() instead of packing.
 class BucketOperation : public CollectiveOperation {
  public:
-  BucketOperation(std::shared_ptr<AbortState> abort_state, std::string name);
+  BucketOperation(std::shared_ptr<AbortState> abort_state, std::string name)
+      : CollectiveOperation(std::move(abort_state)), name_(std::move(name)) {}
 
   /// Says which of this rank's tensors have not been started; for messages.
   void set_own_part(std::function<std::string()> describe) {
@@ -64,26 +142,48 @@ class BucketOperation : public CollectiveOperation {
 
   /// The whole bucket of step `next` is packed. Then the operation must be
   /// given to the engine. Any thread.
-  void post();
+  void post() {
+    // Counted last: this rank's engine must not complete the step, and so allow
+    // the next post(), before everybody has been told.
+    const std::uint64_t step = num_posted_.load();
+    announce(step);
+    num_posted_.store(step + 1);
+  }
 
-  void complete() override;
+  void complete() override {
+    // Before the completion: who sees it may post the next step at once.
+    ++current_;
+    has_begun_ = false;
+    CollectiveOperation::complete();
+  }
 
   /// The completed step's whole bucket, to be read.
   virtual const std::byte* result(std::uint64_t step) const = 0;
 
   /// Lends the completed step's slot, or null if that is not possible now.
   /// Nobody writes to it until the lent slots have taken it back.
-  std::shared_ptr<DoubleBuffer> try_lend(std::uint64_t step, std::size_t& slot) const;
+  std::shared_ptr<DoubleBuffer> try_lend(std::uint64_t step, std::size_t& slot) const {
+    std::shared_ptr<DoubleBuffer> slots = lendable();
+    if (!slots || !slots->try_lend(step)) return nullptr;
+    slot = slots->slot_of(step);
+    return slots;
+  }
 
   /// Steps that this rank has posted.
   std::uint64_t num_posted() const { return num_posted_.load(); }
 
-  bool awaits_this_rank() const override { return num_posted_.load() <= current_; }
-
  protected:
+  /// Whether the step that is at hand is this rank's to post.
+  bool awaits_this_rank() const { return num_posted_.load() <= current_; }
+
   /// Part of post(): tells those who have to know.
   virtual void announce(std::uint64_t /*step*/) {}
-  Progress do_advance() final;
+
+  Progress do_advance() final {
+    if (awaits_this_rank()) return Progress::pending;
+    if (!has_begun_) has_begun_ = try_begin();
+    return has_begun_ ? advance_step() : Progress::pending;
+  }
   /// Whether the posted step could begin, which it then has.
   virtual bool try_begin() = 0;
   /// Likewise advances the step that has begun.
@@ -95,8 +195,11 @@ class BucketOperation : public CollectiveOperation {
   std::uint64_t current() const { return current_; }
   bool has_begun() const { return has_begun_; }
 
-  std::string describe() const override;
-  std::string own_part() const override;
+  std::string describe() const override { return text("step ", current_, " of ", name_); }
+  std::string own_part() const override {
+    return text("this rank itself, which has not started all tensors of the bucket",
+                describe_own_part_ ? describe_own_part_() : "");
+  }
 
  private:
   std::string name_;

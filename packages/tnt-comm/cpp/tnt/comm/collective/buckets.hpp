@@ -1,15 +1,133 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tnt/comm/collective/allreduce.hpp"
 #include "tnt/comm/collective/bucket_operation.hpp"
-#include "tnt/comm/collective/bucket_sequencer.hpp"
+#include "tnt/comm/kernel/pack.hpp"
+#include "tnt/comm/transport/local/solo_transport.hpp"
 
 namespace tnt::comm {
+
+/// The order in which buckets use the slots of one channel, the same on all
+/// members, although they may have packed their buckets in different orders.
+///
+/// The first member gives turns: to a bucket as soon as all members have posted
+/// it. So no bucket waits for one that is not ready everywhere, and few slots,
+/// which stay in the caches, serve many buckets.
+///
+/// Threads: post() of a bucket from one thread at a time; the rest, among all
+/// buckets, from one thread at a time.
+class BucketSequencer {
+ public:
+  static MemoryNeeds memory_needs(const ChannelLayout& layout, std::size_t num_buckets) {
+    return {layout.num_bytes(), kNumCounters * num_buckets};
+  }
+
+  /// The channel lies in the segment, the notifications begin at `first`.
+  BucketSequencer(std::shared_ptr<Segment> segment, std::shared_ptr<StagedStream> stream,
+                  NotificationId first, std::size_t num_buckets)
+      : segment_(std::move(segment)),
+        stream_(std::move(stream)),
+        first_(first),
+        turns_(num_buckets),
+        given_(num_buckets) {}
+
+  const std::shared_ptr<StagedStream>& stream() const { return stream_; }
+
+  /// This rank has packed the bucket for the step.
+  void post(std::size_t bucket, std::uint64_t step) {
+    announce(counter(bucket, Counter::posted), step + 1);
+  }
+
+  bool has_posted(int member, std::size_t bucket, std::uint64_t step) const {
+    return segment_->poll(member, counter(bucket, Counter::posted)) > step;
+  }
+
+  /// Whether the posted step of the bucket may use the channel now.
+  bool is_turn(std::size_t bucket, std::uint64_t step) {
+    // Only who gives turns has to look while another bucket is at work.
+    if (current_ != nullptr && (!gives_turns() || given_[bucket] != turns_[bucket])) return false;
+    return turn_of(bucket, step) == num_over_ + 1;
+  }
+
+  /// The bucket whose turn it is begins, and is done.
+  void begin(const StagingPipeline& pipeline) { current_ = &pipeline; }
+  void end(std::size_t bucket) {
+    turns_[bucket] = ++num_over_;
+    current_ = nullptr;
+  }
+
+  /// Members whose next act the posted step of the bucket waits for.
+  std::vector<int> missing(std::size_t bucket, std::uint64_t step) const {
+    std::vector<int> members;
+    for (int member = 0; member < segment_->size(); ++member) {
+      if (lacks_post_of(member, bucket, step)) members.push_back(member);
+    }
+    if (!members.empty()) return members;
+    if (current_ != nullptr) return current_->missing();
+    if (!gives_turns() && given_[bucket] == turns_[bucket]) members.push_back(kSequencerMember);
+    return members;
+  }
+
+ private:
+  static constexpr int kSequencerMember = 0;
+
+  enum class Counter : std::size_t { posted, turn };  // of each bucket
+  static constexpr std::size_t kNumCounters = 2;
+
+  NotificationId counter(std::size_t bucket, Counter which) const {
+    return first_ + kNumCounters * bucket + static_cast<std::size_t>(which);
+  }
+
+  bool gives_turns() const { return segment_->rank() == kSequencerMember; }
+
+  bool lacks_post_of(int member, std::size_t bucket, std::uint64_t step) const {
+    return member != segment_->rank() && !has_posted(member, bucket, step);
+  }
+
+  bool have_all_posted(std::size_t bucket, std::uint64_t step) const {
+    for (int member = 0; member < segment_->size(); ++member) {
+      if (lacks_post_of(member, bucket, step)) return false;
+    }
+    return true;
+  }
+
+  // 0 if it has none yet.
+  std::uint64_t turn_of(std::size_t bucket, std::uint64_t step) {
+    std::uint64_t& given = given_[bucket];
+    if (!gives_turns()) {
+      given = segment_->poll(kSequencerMember, counter(bucket, Counter::turn));
+    } else if (given == turns_[bucket] && have_all_posted(bucket, step)) {
+      given = ++num_given_;
+      announce(counter(bucket, Counter::turn), given);
+    }
+    return given == turns_[bucket] ? 0 : given;
+  }
+
+  // Tells all other members.
+  void announce(NotificationId id, std::uint64_t value) {
+    // Starting with the next rank spreads the load when all announce at once.
+    for (int distance = 1; distance < segment_->size(); ++distance) {
+      segment_->notify((segment_->rank() + distance) % segment_->size(), id, value);
+    }
+  }
+
+  std::shared_ptr<Segment> segment_;
+  std::shared_ptr<StagedStream> stream_;
+  NotificationId first_;
+  std::vector<std::uint64_t> turns_;  // by bucket, the last one that it has used; turns begin at 1
+  std::uint64_t num_over_ = 0;
+  std::vector<std::uint64_t> given_;  // by bucket, the last one that the first member has given it
+  std::uint64_t num_given_ = 0;
+  const StagingPipeline* current_ = nullptr;
+};
 
 /// A bucket of ranks that can read each other's memory: what starts its allreduce in every step.
 class StagedBucketOperation : public BucketOperation {
@@ -23,10 +141,17 @@ class StagedBucketOperation : public BucketOperation {
   StagingPipeline& pipeline() { return pipeline_; }
   const StagingPipeline& pipeline() const { return pipeline_; }
 
-  Progress advance_step() final;
-  std::vector<int> missing() const final;
+  Progress advance_step() final {
+    const Progress progress = pipeline_.advance(work_, [] { return true; });
+    if (progress == Progress::done) end();
+    return progress;
+  }
+  std::vector<int> missing() const final {
+    if (awaits_this_rank()) return {};
+    return has_begun() ? pipeline_.missing() : missing_for_begin();
+  }
 
-  virtual void end() { pipeline_.end(); }
+  virtual void end() {}
   /// Members whose next act the posted step waits for before it can begin.
   virtual std::vector<int> missing_for_begin() const { return {}; }
 
@@ -39,16 +164,25 @@ class StagedBucketOperation : public BucketOperation {
 /// depth 1, so that each slot serves every other step. Its sum is private.
 class OneShotBucket final : public StagedBucketOperation {
  public:
-  static ChannelLayout layout(const BucketSpec& spec);
+  static ChannelLayout layout(const BucketSpec& spec) {
+    return {.slot_bytes = round_up(spec.num_bytes(), kCacheLineBytes), .depth = 1};
+  }
 
-  OneShotBucket(std::shared_ptr<StagedStream> stream, const BucketSpec& spec);
+  OneShotBucket(std::shared_ptr<StagedStream> stream, const BucketSpec& spec)
+      : StagedBucketOperation(std::move(stream), work_, spec.name),
+        result_(spec.num_bytes()),
+        work_(pipeline(), {.dtype = spec.dtype, .op = ReduceOp::sum, .count = spec.count},
+              {.out = result_.data()}) {}
 
   std::byte* input(std::uint64_t step) override { return pipeline().channel().slot(step); }
   const std::byte* result(std::uint64_t) const override { return result_.data(); }
 
  protected:
   void announce(std::uint64_t step) override { pipeline().stream().channel.post(step); }
-  bool try_begin() override;
+  bool try_begin() override {
+    pipeline().begin(1);
+    return true;
+  }
 
  private:
   std::vector<std::byte> result_;
@@ -66,33 +200,91 @@ class TwoShotBucket final : public StagedBucketOperation {
  public:
   /// The `bucket`-th of those that share the sequencer.
   TwoShotBucket(std::shared_ptr<BucketSequencer> sequencer, std::size_t bucket,
-                const BucketSpec& spec);
+                const BucketSpec& spec)
+      : StagedBucketOperation(sequencer->stream(), work_, spec.name),
+        sequencer_(std::move(sequencer)),
+        bucket_(bucket),
+        dtype_(spec.dtype),
+        packed_(private_slots(spec.num_bytes())),
+        work_(pipeline(), dtype_, ReduceOp::sum, spec.count),
+        large_(spec.large),
+        placed_(large_.size()) {
+    std::size_t end = 0;
+    for (std::size_t place = 0; place < large_.size(); ++place) {
+      add_run({end, large_[place].begin}, {});
+      add_run(large_[place], place);
+      end = large_[place].end;
+    }
+    add_run({end, spec.count}, {});
+  }
 
   std::byte* input(std::uint64_t step) override { return packed_->data_of(packed_->open(step)); }
   const std::byte* result(std::uint64_t step) const override {
     return packed_->data_of(packed_->slot_of(step));
   }
   bool may_be_in_place(std::size_t /*place*/) const override { return true; }
-  void place(std::size_t place, InPlaceTensor tensor) override;
+  void place(std::size_t place, InPlaceTensor tensor) override {
+    const bool is_alone = pipeline().channel().size() == 1;
+    if (is_alone && (tensor.in != tensor.out || tensor.scale != 1)) {
+      pack_scaled(tensor.out, tensor.in, large_[place].size(), dtype_, tensor.scale);
+    }
+    placed_[place] = std::move(tensor);
+  }
   void release(std::size_t place) override { placed_[place] = {}; }
 
  protected:
   std::shared_ptr<DoubleBuffer> lendable() const override { return packed_; }
-  void announce(std::uint64_t step) override;
-  bool try_begin() override;
-  void end() override;
-  std::vector<int> missing_for_begin() const override;
-  bool has_made_call(int member) const override;
+  void announce(std::uint64_t step) override {
+    packed_->open(step);  // where all tensors are placed, nothing has been packed
+    sequencer_->post(bucket_, step);
+  }
+  bool try_begin() override {
+    if (!sequencer_->is_turn(bucket_, current())) return false;
+    pipeline().begin();
+    sequencer_->begin(pipeline());
+    std::byte* packed = packed_->data_of(packed_->slot_of(current()));
+    for (std::size_t i = 0; i < place_of_run_.size(); ++i) {
+      Run& run = work_.runs()[i];
+      const std::optional<std::size_t> place = place_of_run_[i];
+      if (place && placed_[*place].out != nullptr) {
+        const InPlaceTensor& tensor = placed_[*place];
+        run = {run.range, tensor.in, tensor.out, tensor.scale};
+      } else {
+        std::byte* const begin = packed + run.range.begin * size_of(dtype_);
+        run = {run.range, begin, begin, 1};
+      }
+    }
+    return true;
+  }
+  void end() override { sequencer_->end(bucket_); }
+  std::vector<int> missing_for_begin() const override {
+    return sequencer_->missing(bucket_, current());
+  }
+  bool has_made_call(int member) const override {
+    return sequencer_->has_posted(member, bucket_, current());
+  }
 
  private:
+  static std::shared_ptr<DoubleBuffer> private_slots(std::size_t num_bytes) {
+    const std::size_t slot_bytes = round_up(num_bytes, kCacheLineBytes);
+    auto memory = std::make_shared<HeapSegment>(DoubleBuffer::kNumSlots * slot_bytes);
+    return std::make_shared<DoubleBuffer>(std::move(memory), 0, slot_bytes);
+  }
+
+  void add_run(Range range, std::optional<std::size_t> place) {
+    if (range.size() == 0) return;
+    work_.runs().push_back({.range = range});
+    place_of_run_.push_back(place);
+  }
+
   std::shared_ptr<BucketSequencer> sequencer_;
   std::size_t bucket_;
   DType dtype_;
   std::shared_ptr<DoubleBuffer> packed_;
   TwoShotAllreduce work_;
   std::vector<Range> large_;
-  std::vector<InPlaceTensor> placed_;      // of the step at hand; without `out`: it is packed
-  std::vector<std::size_t> place_of_run_;  // kNoPlace for runs of packed tensors
+  std::vector<InPlaceTensor> placed_;  // of the step at hand; without `out`: it is packed
+  std::vector<std::optional<std::size_t>> place_of_run_;  // none for runs of packed tensors
 };
 
 }  // namespace tnt::comm

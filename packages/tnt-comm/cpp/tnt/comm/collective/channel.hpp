@@ -1,15 +1,22 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/collective/call_label.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
-#include "tnt/comm/transport/segment.hpp"
+#include "tnt/comm/collective/shared_regions.hpp"
+#include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
@@ -22,28 +29,20 @@ inline Range chunk_of(std::size_t count, DType dtype, int num_members, int membe
 
 /// Size and place of a channel inside a segment.
 struct ChannelLayout {
+  static constexpr std::size_t kHeaderBytes = 256;  ///< what precedes each slot
+
   std::size_t offset = 0;      ///< of the channel's bytes in each part; multiple of 64
   std::size_t slot_bytes = 0;  ///< multiple of 64
   std::size_t depth = 1;       ///< blocks that may be posted and unfinished
 
   std::size_t num_slots() const { return 2 * depth; }
-  std::size_t num_bytes() const;
+  std::size_t num_bytes() const { return num_slots() * (kHeaderBytes + slot_bytes); }
 };
 
-/// Where the arrays of a call lie, if all members of the group can reach them:
-/// the number of a shared region and the offset in bytes.
+/// Where the arrays of a call lie, if all members of the group can reach them.
 struct SharedOffsets {
-  std::uint64_t in_region = 0;
-  std::uint64_t in_offset = 0;
-  std::uint64_t out_region = 0;
-  std::uint64_t out_offset = 0;
-};
-
-/// What a rank says at the first block of a call.
-struct Posting {
-  Descriptor descriptor;
-  bool is_shared = false;  ///< the places are given, and nothing is in the slot
-  SharedOffsets places;
+  SharedPlace in;
+  SharedPlace out;
 };
 
 /// Staging slots of ranks that can read each other's memory: of one stream of calls, of one
@@ -85,10 +84,18 @@ struct Posting {
 /// Threads: one at a time for each block.
 class Channel {
  public:
-  /// What precedes each slot.
-  static constexpr std::size_t kHeaderBytes = 256;
-
-  Channel(std::shared_ptr<Segment> segment, const ChannelLayout& layout);
+  Channel(std::shared_ptr<Segment> segment, const ChannelLayout& layout)
+      : segment_(std::move(segment)),
+        rank_(segment_->rank()),
+        size_(segment_->size()),
+        layout_(layout) {
+    static_assert(sizeof(SlotHeader) == kHeaderBytes &&
+                  offsetof(SlotHeader, num_posted) == kMaxNoteBytes &&
+                  offsetof(SlotHeader, num_reduced) == kMaxNoteBytes + 64);
+    for (int part = 0; part < size_; ++part) {
+      parts_.push_back(part == rank_ ? segment_->local() : segment_->writable_peer(part));
+    }
+  }
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -96,67 +103,145 @@ class Channel {
   std::size_t depth() const { return layout_.depth; }
 
   std::byte* slot(std::uint64_t block) const { return slot_of(rank_, block); }
-  std::byte* slot_of(int member, std::uint64_t block) const;
+  std::byte* slot_of(int member, std::uint64_t block) const {
+    return reinterpret_cast<std::byte*>(&header_of(member, block)) + kHeaderBytes;
+  }
 
   /// Bytes of a pair slot, a multiple of 64; the slots are too small if it is 0.
-  std::size_t pair_slot_bytes() const;
+  std::size_t pair_slot_bytes() const {
+    return layout_.slot_bytes / parts_.size() / kCacheLineBytes * kCacheLineBytes;
+  }
   /// Where `asker` writes before it posts the block, and `answerer` before it has
   /// `reduced`.
-  std::byte* pair_slot(int asker, int answerer, std::uint64_t block) const;
+  std::byte* pair_slot(int asker, int answerer, std::uint64_t block) const {
+    return parts_[static_cast<std::size_t>(asker)] + offset_of(block) + kHeaderBytes +
+           static_cast<std::size_t>(answerer) * pair_slot_bytes();
+  }
 
-  /// To be called before the post() of the same block.
-  void describe(std::uint64_t block, const Posting& posting);
-  const Descriptor& descriptor_of(int member, std::uint64_t block) const;
-  Posting posting_of(int member, std::uint64_t block) const;
+  /// What this rank says at the first block of a call, before the post() of the same block. With
+  /// `places`, nothing is in the slot.
+  void describe(std::uint64_t block, const Descriptor& descriptor,
+                const std::optional<SharedOffsets>& places = {}) {
+    SlotHeader& header = header_of(rank_, block);
+    header.descriptor = descriptor;
+    header.is_shared = places ? 1 : 0;
+    if (places) header.places = *places;
+  }
+  const Descriptor& descriptor_of(int member, std::uint64_t block) const {
+    return header_of(member, block).descriptor;
+  }
+  std::optional<SharedOffsets> places_of(int member, std::uint64_t block) const {
+    const SlotHeader& header = header_of(member, block);
+    return header.is_shared != 0 ? std::optional(header.places) : std::nullopt;
+  }
 
   /// Instead of describe(): which of two slots in other memory holds what this rank has packed.
-  void say_packed(std::uint64_t block, std::size_t slot);
-  std::size_t packed_slot_of(int member, std::uint64_t block) const;
+  void say_packed(std::uint64_t block, std::size_t slot) {
+    header_of(rank_, block).places.in.region = slot;
+  }
+  std::size_t packed_slot_of(int member, std::uint64_t block) const {
+    return header_of(member, block).places.in.region % 2;  // whatever stands there
+  }
 
   /// Tells the others the note of the call that began with the block; at most
   /// kMaxNoteBytes of it.
-  void tell_note(std::uint64_t block, std::string_view note);
-  bool has_told_note(int member, std::uint64_t block) const;
-  std::string note_of(int member, std::uint64_t block) const;  ///< "" until it is told
+  void tell_note(std::uint64_t block, std::string_view note) {
+    SlotHeader& header = header_of(rank_, block);
+    const std::size_t note_bytes = std::min(note.size(), header.note.size());
+    header.note_bytes = static_cast<std::uint32_t>(note_bytes);
+    if (note_bytes > 0) std::memcpy(header.note.data(), note.data(), note_bytes);
+    publish(&SlotHeader::num_told, block);
+  }
+  /// "" until it is told.
+  std::string note_of(int member, std::uint64_t block) const {
+    if (!has_told_note(member, block)) return {};
+    const SlotHeader& header = header_of(member, block);
+    return {header.note.data(), std::min<std::size_t>(header.note_bytes, header.note.size())};
+  }
 
   /// Lets the others see what this rank has written, and wakes who sleeps.
-  void post(std::uint64_t block);
-  void publish_reduced(std::uint64_t block);
+  void post(std::uint64_t block) { publish(&SlotHeader::num_posted, block); }
+  void publish_reduced(std::uint64_t block) { publish(&SlotHeader::num_reduced, block); }
 
-  /// The same without waking anybody, which is to follow by wake_others().
-  void post_quietly(std::uint64_t block);
+  /// The same as post() without waking anybody, which is to follow by wake_others().
+  void post_quietly(std::uint64_t block) {
+    header_of(rank_, block).num_posted.store(block + 1, std::memory_order_release);
+  }
   void wake_others() { segment_->wake_others(); }
 
-  bool has_posted(int member, std::uint64_t block) const;
+  bool has_posted(int member, std::uint64_t block) const {
+    return has_done(&SlotHeader::num_posted, member, block);
+  }
+  bool has_told_note(int member, std::uint64_t block) const {
+    return has_done(&SlotHeader::num_told, member, block);
+  }
   // Of the other members.
-  bool have_all_posted(std::uint64_t block) const;
-  bool have_all_reduced(std::uint64_t block) const;
+  bool have_all_posted(std::uint64_t block) const {
+    return have_others(&SlotHeader::num_posted, block);
+  }
+  bool have_all_reduced(std::uint64_t block) const {
+    return have_others(&SlotHeader::num_reduced, block);
+  }
 
   /// Members that have not posted (not reduced) the block, this rank aside.
-  std::vector<int> missing_posts(std::uint64_t block) const;
-  std::vector<int> missing_reductions(std::uint64_t block) const;
-  std::vector<int> missing_notes(std::uint64_t block) const;
+  std::vector<int> missing_posts(std::uint64_t block) const {
+    return missing(&SlotHeader::num_posted, block);
+  }
+  std::vector<int> missing_reductions(std::uint64_t block) const {
+    return missing(&SlotHeader::num_reduced, block);
+  }
+  std::vector<int> missing_notes(std::uint64_t block) const {
+    return missing(&SlotHeader::num_told, block);
+  }
 
  private:
-  struct SlotHeader;
-
-  /// Where the slots of a block are in all parts, and how far parts have been handed
-  /// on. Computed each time: threads that share a group may ask at once.
-  struct SlotPosition {
-    std::size_t offset;
-    std::size_t num_handed_on;
+  /// What precedes a slot. The block and what is said at the first block of a call
+  /// share a line.
+  struct alignas(64) SlotHeader {
+    std::array<char, kMaxNoteBytes> note;
+    alignas(64) std::atomic<std::uint64_t> num_posted;  // blocks
+    Descriptor descriptor;
+    std::uint32_t is_shared;
+    std::uint32_t note_bytes;
+    alignas(64) std::atomic<std::uint64_t> num_reduced;
+    SharedOffsets places;
+    std::atomic<std::uint64_t> num_told;  // blocks, as far as notes are concerned
   };
+  using Counter = std::atomic<std::uint64_t> SlotHeader::*;
+  static constexpr std::size_t kHeaderBytes = ChannelLayout::kHeaderBytes;
 
-  SlotPosition position_of(std::uint64_t block) const;
-  std::byte* slot_begin(int member, std::uint64_t block) const;
-  SlotHeader& header_of(int member, std::uint64_t block) const;
-  bool has_reduced(int member, std::uint64_t block) const;
+  std::size_t offset_of(std::uint64_t block) const {
+    return layout_.offset + block % layout_.num_slots() * (kHeaderBytes + layout_.slot_bytes);
+  }
+  SlotHeader& header_of(int member, std::uint64_t block) const {
+    // Every time a slot is used, the members' parts are handed on by one. Computed each time:
+    // threads that share a group may ask at once.
+    const std::uint64_t num_uses = block / layout_.num_slots();
+    std::size_t part = static_cast<std::size_t>(member) + num_uses % parts_.size();
+    if (part >= parts_.size()) part -= parts_.size();
+    return *reinterpret_cast<SlotHeader*>(parts_[part] + offset_of(block));
+  }
 
-  using Look = bool (Channel::*)(int member, std::uint64_t block) const;
-  template <Look has_done>
-  bool have_others(std::uint64_t block) const;
-  template <Look has_done>
-  std::vector<int> missing(std::uint64_t block) const;
+  void publish(Counter counter, std::uint64_t block) {
+    (header_of(rank_, block).*counter).store(block + 1, std::memory_order_release);
+    wake_others();
+  }
+  bool has_done(Counter counter, int member, std::uint64_t block) const {
+    return (header_of(member, block).*counter).load(std::memory_order_acquire) > block;
+  }
+  bool have_others(Counter counter, std::uint64_t block) const {
+    for (int member = 0; member < size_; ++member) {
+      if (member != rank_ && !has_done(counter, member, block)) return false;
+    }
+    return true;
+  }
+  std::vector<int> missing(Counter counter, std::uint64_t block) const {
+    std::vector<int> result;
+    for (int member = 0; member < size_; ++member) {
+      if (member != rank_ && !has_done(counter, member, block)) result.push_back(member);
+    }
+    return result;
+  }
 
   std::shared_ptr<Segment> segment_;  // operations may outlive the object they belong to
   int rank_;

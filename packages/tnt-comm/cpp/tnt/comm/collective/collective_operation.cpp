@@ -1,10 +1,8 @@
 #include "tnt/comm/collective/collective_operation.hpp"
 
 #include <algorithm>
-#include <utility>
 
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -45,19 +43,6 @@ std::string fate_of(const PeerStatus& status) {
 
 }  // namespace
 
-CollectiveOperation::CollectiveOperation(std::shared_ptr<AbortState> abort_state)
-    : abort_state_(std::move(abort_state)) {}
-
-void CollectiveOperation::complete() {
-  probe_.end(true);
-  completion_.complete();
-}
-
-void CollectiveOperation::fail(const Error& error) {
-  probe_.end(false);
-  completion_.fail(error);
-}
-
 Progress CollectiveOperation::advance() {
   abort_state_->rethrow_if_broken();
   probe_.advance();
@@ -71,7 +56,8 @@ Progress CollectiveOperation::advance() {
     throw;
   } catch (...) {
     // No memory, say. The others would wait for this rank, which will not come.
-    const Error error = failed_by(Error::current());
+    const Error cause = Error::current();
+    const Error error = error_of(cause.kind(), text("cannot be completed: ", cause.what(), "."));
     abort_state_->fail(error);
     throw error;
   }
@@ -91,9 +77,8 @@ void CollectiveOperation::supervise() {
   }
 }
 
-Error CollectiveOperation::failed_by(const Error& cause) const {
-  return {cause.kind(), text("rank ", abort_state_->world_rank(), ": ", title(),
-                             " cannot be completed: ", cause.what(), ".")};
+Error CollectiveOperation::error_of(ErrorKind kind, const std::string& what) const {
+  return {kind, text("rank ", abort_state_->world_rank(), ": ", title(), " ", what)};
 }
 
 // A rank may have ended because of a mismatch that a third one has reported.
@@ -107,33 +92,25 @@ void CollectiveOperation::require_alive() const {
     const PeerStatus status = abort_state_->status_of(member);
     if (status.state == PeerState::running || status.state == PeerState::starting) continue;
     // It may have done its part just before it ended.
-    bool is_still_missing = false;
-    for (const int other : missing()) is_still_missing |= other == member;
-    if (!is_still_missing) continue;
-    throw Error(
+    if (std::ranges::count(missing(), member) == 0) continue;
+    const bool has_output = status.state != PeerState::vanished;
+    throw error_of(
         ErrorKind::peer_lost,
-        text("rank ", abort_state_->world_rank(), ": ", title(), " needs ",
-             comm::describe(abort_state_->world_rank_of(member), status), ", which ",
-             fate_of(status),
-             status.state == PeerState::vanished ? "."
-                                                 : ". Look at the output of that rank first."));
+        text("needs ", comm::describe(abort_state_->world_rank_of(member), status), ", which ",
+             fate_of(status), ".", has_output ? " Look at the output of that rank first." : ""));
   }
 }
 
 std::vector<int> CollectiveOperation::members_holding_up() const {
   const std::vector<int> awaited = missing();
   if (awaited.empty()) return awaited;
-  const auto members_that = [&](const auto& holds) {
-    std::vector<int> members;
-    for (int member = 0; member < abort_state_->num_members(); ++member) {
-      if (holds(member)) members.push_back(member);
-    }
-    return members;
-  };
-  const auto absent = members_that([&](int member) { return !has_made_call(member); });
+  std::vector<int> absent;
+  std::vector<int> silent;
+  for (int member = 0; member < abort_state_->num_members(); ++member) {
+    if (!has_made_call(member)) absent.push_back(member);
+    if (is_silent(abort_state_->status_of(member))) silent.push_back(member);
+  }
   if (!absent.empty()) return absent;
-  const auto silent =
-      members_that([&](int member) { return is_silent(abort_state_->status_of(member)); });
   return silent.empty() ? awaited : silent;
 }
 
@@ -184,17 +161,15 @@ std::string CollectiveOperation::in_words(const std::vector<AwaitedMember>& memb
 }
 
 void CollectiveOperation::expire(double timeout_s) {
-  break_group(
-      Error(ErrorKind::timeout,
-            text("rank ", abort_state_->world_rank(), ": ", title(), " was not complete after ",
-                 timeout_s, " s; it waits for ", in_words(observe_awaited()),
-                 ". Check that every member makes the same calls in the same order, or"
-                 " allow more time (timeout_s, TNT_TIMEOUT_S).")));
+  break_group(error_of(
+      ErrorKind::timeout,
+      text("was not complete after ", timeout_s, " s; it waits for ", in_words(observe_awaited()),
+           ". Check that every member makes the same calls in the same order, or"
+           " allow more time (timeout_s, TNT_TIMEOUT_S).")));
 }
 
-void CollectiveOperation::abandon(const std::string& reason) {
-  break_group(Error(ErrorKind::comm, text("rank ", abort_state_->world_rank(), ": ", title(),
-                                          " was abandoned: ", reason, ".")));
+void CollectiveOperation::abandon() {
+  break_group(error_of(ErrorKind::comm, "was abandoned: the wait was interrupted."));
 }
 
 void CollectiveOperation::break_group(const Error& error) {

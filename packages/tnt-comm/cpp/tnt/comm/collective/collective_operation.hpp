@@ -8,8 +8,7 @@
 
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
-#include "tnt/comm/collective/call_label.hpp"
-#include "tnt/comm/progress/completion.hpp"
+#include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/progress/operation.hpp"
 #include "tnt/comm/trace/monitor.hpp"
 
@@ -19,12 +18,19 @@ namespace tnt::comm {
 /// watched, and ended when the awaited rank is gone.
 class CollectiveOperation : public Operation {
  public:
-  explicit CollectiveOperation(std::shared_ptr<AbortState> abort_state);
+  explicit CollectiveOperation(std::shared_ptr<AbortState> abort_state)
+      : abort_state_(std::move(abort_state)) {}
 
   Progress advance() final;
   void supervise() final;
-  void complete() override;
-  void fail(const Error& error) override;
+  void complete() override {
+    probe_.end(true);
+    completion_.complete();
+  }
+  void fail(const Error& error) override {
+    probe_.end(false);
+    completion_.fail(error);
+  }
 
   const Completion& completion() const { return completion_; }
 
@@ -37,10 +43,6 @@ class CollectiveOperation : public Operation {
 
   /// Told by the operation what happens to it.
   Probe& probe() { return probe_; }
-
-  /// Whether this rank itself has yet to act before the operation can begin.
-  /// While the engine is paused only.
-  virtual bool awaits_this_rank() const { return false; }
 
   /// When its turn came, or it did something the last time; long ago before that. While the engine
   /// is paused only, as the next two.
@@ -57,14 +59,15 @@ class CollectiveOperation : public Operation {
   void expire(double timeout_s);
 
   /// Breaks the group because the caller will not wait any longer.
-  void abandon(const std::string& reason);
+  void abandon();
 
   /// Breaks the group by this error, and fails the operation. While the engine is
   /// paused only, as the next two.
   void break_group(const Error& error);
 
-  /// Members that it waits for now.
-  std::vector<int> awaited() const { return awaited_members(); }
+  /// Members that it waits for now, as reports of long waits name them. Where messages are passed
+  /// on, this is who holds up the others, and not only who this rank hears from.
+  virtual std::vector<int> awaited_members() const { return missing(); }
 
   /// For messages: which call it is, and of which group.
   std::string title() const;
@@ -80,13 +83,9 @@ class CollectiveOperation : public Operation {
   /// rank's own.
   virtual std::vector<int> missing() const = 0;
 
-  /// Members that reports of long waits name. Where messages are passed on,
-  /// this is who holds up the others, and not only who this rank hears from.
-  virtual std::vector<int> awaited_members() const { return missing(); }
-
-  /// Those, where messages are passed on from rank to rank, given what is known of who has made the
-  /// call: the members that have not if there are any, else those that do not respond, else
-  /// the ones that this rank waits for itself.
+  /// awaited_members(), where messages are passed on from rank to rank, given what is known of who
+  /// has made the call: the members that have not if there are any, else those that do not respond,
+  /// else the ones that this rank waits for itself.
   std::vector<int> members_holding_up() const;
 
   /// Whether an awaited member is known to have made the call itself.
@@ -112,7 +111,7 @@ class CollectiveOperation : public Operation {
     bool has_made_call;
   };
 
-  Error failed_by(const Error& cause) const;
+  Error error_of(ErrorKind kind, const std::string& what) const;
   std::vector<AwaitedMember> observe_awaited() const;
   std::string in_words(const std::vector<AwaitedMember>& members) const;
   void require_alive() const;

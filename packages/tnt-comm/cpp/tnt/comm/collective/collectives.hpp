@@ -2,10 +2,9 @@
 
 #include <cstddef>
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/collective/collective_operation.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
@@ -21,22 +20,7 @@ struct Gathered {
   std::vector<std::size_t> ends;  ///< where each ends, in bytes
 
   std::size_t begin_of(std::size_t member) const { return member == 0 ? 0 : ends[member - 1]; }
-};
-
-/// A block to be gathered: the caller's memory, or the operation's own copy.
-class GatherInput {
- public:
-  explicit GatherInput(const void* block) : block_(static_cast<const std::byte*>(block)) {}
-  explicit GatherInput(std::vector<std::byte> block)
-      : owned_(std::move(block)), block_(owned_.data()) {}
-  // A moved vector keeps its memory, so the pointer stays good.
-  GatherInput(GatherInput&&) = default;
-
-  const std::byte* data() const { return block_; }
-
- private:
-  std::vector<std::byte> owned_;
-  const std::byte* block_;
+  std::size_t size_of(std::size_t member) const { return ends[member] - begin_of(member); }
 };
 
 /// The arrays of a call on this rank. They stay as they are (`out`: untouched by others) until the
@@ -44,14 +28,15 @@ class GatherInput {
 struct CallArrays {
   /// Only the root's is read by broadcast and scatter.
   const void* in = nullptr;
+  /// Keeps `in` where it is, if the caller does not.
+  std::shared_ptr<const void> owner = nullptr;
   /// Of broadcast and allreduce it may be `in`, otherwise it must not overlap it.
   void* out = nullptr;
   /// The elements of each member's part of `in`, in member order, where there are parts:
   /// reduce_scatter, alltoall and scatter. `out` receives this rank's part, reduced; that of each
   /// member, one behind the other; that of the root.
   std::vector<Range> parts = {};
-  /// Instead of `in` and `out`, of allgather and gather, which fills it on the root alone.
-  std::shared_ptr<GatherInput> gather_input = nullptr;
+  /// Instead of `out`, of allgather and gather, which fills it on the root alone.
   std::shared_ptr<Gathered> gathered = nullptr;
 };
 
@@ -85,7 +70,7 @@ struct MemoryNeeds {
 
 /// Where the memory of a stream is.
 struct StreamMemory {
-  std::shared_ptr<Segment> segment;                           ///< of all members
+  std::shared_ptr<Segment> segment = {};                      ///< of all members
   std::shared_ptr<Segment> on_host = {}, between_hosts = {};  ///< with two levels
   std::size_t slot_bytes = 0;  ///< about so long are the slots through which large messages go
   std::size_t offset = 0;      ///< in `segment`; the other two are used from their begin
@@ -96,7 +81,7 @@ struct StreamMemory {
 struct OperationContext {
   std::shared_ptr<AbortState> abort_state;
   AllreduceAlgorithm requested = AllreduceAlgorithm::automatic;
-  std::shared_ptr<const SharedRegions> regions;
+  std::shared_ptr<const SharedRegions> regions = {};
 };
 
 }  // namespace tnt::comm

@@ -4,33 +4,18 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <string_view>
 #include <thread>
-#include <utility>
 
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {
 
 constexpr double kRoomS = 1.0;
 constexpr auto kPollInterval = std::chrono::microseconds(100);
-
-template <std::size_t kSize>
-void store_text(std::array<char, kSize>& target, const std::string& value) {
-  const std::string_view beginning = first_bytes(value, kSize - 1);
-  std::memcpy(target.data(), beginning.data(), beginning.size());
-}
-
-// A member to which nothing can be sent for long is stuck itself.
-bool has_room_soon(Segment& segment, int member, std::size_t num_messages,
-                   const Deadline& deadline) {
-  while (!segment.has_room(member, num_messages)) {
-    if (deadline.is_over()) return false;
-    std::this_thread::sleep_for(kPollInterval);
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -41,7 +26,8 @@ struct Creations::Record {
 
   static Record of(const CreationId& id, const std::string& what, ErrorKind kind = {}) {
     Record record{.id = id, .kind = static_cast<std::uint32_t>(kind), .what = {}};
-    store_text(record.what, what);
+    const std::string_view beginning = first_bytes(what, record.what.size() - 1);
+    std::memcpy(record.what.data(), beginning.data(), beginning.size());
     return record;
   }
 
@@ -61,8 +47,20 @@ std::size_t Creations::num_bytes(std::size_t num_ranks) {
   return (2 + kNumKept) * num_ranks * sizeof(Record);
 }
 
-Creations::Creations(std::shared_ptr<Segment> segment, std::size_t offset, NotificationId first)
-    : segment_(std::move(segment)), offset_(offset), first_(first) {}
+// A rank to which nothing can be sent for long is stuck itself: its wait ends by its deadline.
+void Creations::to_others(const std::vector<int>& ranks, std::size_t num_messages,
+                          const auto& send_to) {
+  const Deadline deadline(kRoomS);
+  for (const int rank : ranks) {
+    if (rank == segment_->rank()) continue;
+    bool has_room = segment_->has_room(rank, num_messages);
+    while (!has_room && !deadline.is_over()) {
+      std::this_thread::sleep_for(kPollInterval);
+      has_room = segment_->has_room(rank, num_messages);
+    }
+    if (has_room) send_to(rank);
+  }
+}
 
 void Creations::begin(const CreationId& id) {
   const std::lock_guard lock(mutex_);
@@ -74,23 +72,18 @@ void Creations::tell(const std::vector<int>& members, const CreationId& id,
                      const std::string& title) {
   const std::lock_guard lock(mutex_);
   if (!told_.empty()) return;
-  write_own(place_of(Area::notices, segment_->rank()), Record::of(id, title));
   told_id_ = id;
   told_ = members;
-  ++num_told_;
-  const Deadline deadline(kRoomS);
-  for (const int rank : told_) send_own(rank, Area::notices, num_told_, deadline);
+  send(told_, Area::notices, ++num_told_, Record::of(id, title));
 }
 
 void Creations::withdraw(const CreationId& id) {
   const std::lock_guard lock(mutex_);
   if (told_.empty() || !(told_id_ == id)) return;
   ++num_told_;
-  const Deadline deadline(kRoomS);
-  for (const int rank : told_) {
-    if (rank == segment_->rank() || !has_room_soon(*segment_, rank, 1, deadline)) continue;
+  to_others(told_, 1, [this](int rank) {
     segment_->notify(rank, notification_of(Area::notices), num_told_);
-  }
+  });
   told_.clear();
 }
 
@@ -110,9 +103,9 @@ void Creations::refuse(const std::string& reason) {
   const std::lock_guard lock(mutex_);
   if (has_refused_) return;
   has_refused_ = true;
-  write_own(place_of(Area::refusals, segment_->rank()), Record::of({}, reason));
-  const Deadline deadline(kRoomS);
-  for (int rank = 0; rank < segment_->size(); ++rank) send_own(rank, Area::refusals, 1, deadline);
+  std::vector<int> all(static_cast<std::size_t>(segment_->size()));
+  std::iota(all.begin(), all.end(), 0);
+  send(all, Area::refusals, 1, Record::of({}, reason));
 }
 
 std::optional<std::string> Creations::refusal() const {
@@ -131,13 +124,11 @@ void Creations::fail(const std::vector<int>& members, const CreationId& id, cons
   write_own(place, Record::of(id, error.what(), error.kind()));
   ++num_failed_;
   const NotificationId notification = notification_of(Area::failures);
-  const Deadline deadline(kRoomS);
-  for (const int rank : members) {
-    if (rank == segment_->rank() || !has_room_soon(*segment_, rank, 3, deadline)) continue;
+  to_others(members, 3, [&](int rank) {
     segment_->notify(rank, notification, 2 * num_failed_ - 1);  // odd: it is being written
     segment_->put(rank, place, place, sizeof(Record));
     segment_->notify(rank, notification, 2 * num_failed_);
-  }
+  });
 }
 
 std::optional<Error> Creations::failure_of_others(const std::vector<int>& members,
@@ -167,20 +158,18 @@ std::size_t Creations::place_of(Area area, int rank, std::size_t slot) const {
   return offset_ + index * sizeof(Record);
 }
 
-NotificationId Creations::notification_of(Area area) const {
-  return first_ + static_cast<NotificationId>(area);
-}
-
 void Creations::write_own(std::size_t place, const Record& record) {
   std::memcpy(segment_->local() + place, &record, sizeof record);
 }
 
-// What was written. Without room the wait of that rank ends by its deadline.
-void Creations::send_own(int rank, Area area, std::uint64_t value, const Deadline& deadline) {
-  if (rank == segment_->rank() || !has_room_soon(*segment_, rank, 2, deadline)) return;
+void Creations::send(const std::vector<int>& ranks, Area area, std::uint64_t value,
+                     const Record& record) {
   const std::size_t place = place_of(area, segment_->rank());
-  segment_->put(rank, place, place, sizeof(Record));
-  segment_->notify(rank, notification_of(area), value);
+  write_own(place, record);
+  to_others(ranks, 2, [&](int rank) {
+    segment_->put(rank, place, place, sizeof(Record));
+    segment_->notify(rank, notification_of(area), value);
+  });
 }
 
 Creations::Record Creations::read(std::size_t place) const {

@@ -7,11 +7,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/transport/segment.hpp"
+#include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
@@ -45,7 +45,8 @@ class Creations {
   static std::size_t num_bytes(std::size_t num_ranks);
   static constexpr std::size_t kNumNotifications = 3;
 
-  Creations(std::shared_ptr<Segment> segment, std::size_t offset, NotificationId first);
+  Creations(std::shared_ptr<Segment> segment, std::size_t offset, NotificationId first)
+      : segment_(std::move(segment)), offset_(offset), first_(first) {}
 
   /// This rank takes part in a creation. It stays known after its end, since
   /// others may not have seen the end yet.
@@ -81,9 +82,12 @@ class Creations {
   static constexpr std::size_t kNumKept = 4;
 
   std::size_t place_of(Area area, int rank, std::size_t slot = 0) const;
-  NotificationId notification_of(Area area) const;
+  NotificationId notification_of(Area area) const {
+    return first_ + static_cast<NotificationId>(area);
+  }
   void write_own(std::size_t place, const Record& record);
-  void send_own(int rank, Area area, std::uint64_t value, const Deadline& deadline);
+  void to_others(const std::vector<int>& ranks, std::size_t num_messages, const auto& send_to);
+  void send(const std::vector<int>& ranks, Area area, std::uint64_t value, const Record& record);
   Record read(std::size_t place) const;
 
   std::shared_ptr<Segment> segment_;

@@ -1,21 +1,52 @@
 #include "tnt/comm/collective/descriptor.hpp"
 
-#include <array>
-#include <cstddef>
 #include <map>
 
-#include "tnt/comm/base/array_shape.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
 
 namespace tnt::comm {
 namespace {
 
+constexpr std::string_view kEllipsis = "...";
+// Two of them, with quotes and " from ", fit into a note; nothing has all three.
+constexpr std::size_t kMaxPartBytes = 56;
+
+std::string without_end(std::string_view label) {
+  if (label.size() <= kMaxPartBytes) return std::string(label);
+  return text(first_bytes(label, kMaxPartBytes - kEllipsis.size()), kEllipsis);
+}
+
+std::string without_begin(std::string_view caller) {
+  if (caller.size() <= kMaxPartBytes) return std::string(caller);
+  return text(kEllipsis, last_bytes(caller, kMaxPartBytes - kEllipsis.size()));
+}
+
 constexpr std::array<std::string_view, 6> kNames = {
     "auto", "one_shot", "two_shot", "recursive_doubling", "halving_doubling", "pipelined"};
 
 }  // namespace
+
+std::uint64_t fingerprint_of(std::string_view label) {
+  if (label.empty()) return 0;
+  // FNV-1a.
+  std::uint64_t fingerprint = 14695981039346656037ULL;
+  for (const char character : label) {
+    fingerprint = (fingerprint ^ static_cast<unsigned char>(character)) * 1099511628211ULL;
+  }
+  return fingerprint == 0 ? 1 : fingerprint;
+}
+
+std::string note_of(const CallLabel& label) {
+  const std::string caller =
+      label.must_find_caller() ? label.find_caller() : std::string(label.caller);
+  std::string note;
+  if (!label.created.empty()) note += text(" of ", without_end(label.created));
+  if (!label.label.empty()) note += text(" '", without_end(label.label), "'");
+  if (!caller.empty()) note += text(" from ", without_begin(caller));
+  return note;
+}
 
 std::string_view name_of(AllreduceAlgorithm algorithm) {
   const auto index = static_cast<std::size_t>(algorithm);
@@ -75,11 +106,11 @@ Error mismatch_error(const AbortState& abort_state, const std::vector<MadeCall>&
   for (std::size_t member = 0; member < calls.size(); ++member) {
     const std::string title = calls[member].descriptor.describe() + calls[member].note;
     if (callers.count(title) == 0) titles.push_back(title);
-    callers[title].push_back(static_cast<int>(member));
+    callers[title].push_back(abort_state.world_rank_of(static_cast<int>(member)));
   }
   std::string all;
   for (const std::string& title : titles) {
-    all += text(all.empty() ? "" : "; ", abort_state.names_of(callers[title]), " called ", title);
+    all += text(all.empty() ? "" : "; ", names_of_ranks(callers[title]), " called ", title);
   }
   return {ErrorKind::mismatch,
           text("Collective call ", calls.front().descriptor.call_index, " of group '",

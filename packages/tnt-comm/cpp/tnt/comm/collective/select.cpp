@@ -7,8 +7,6 @@
 #include <tuple>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -55,29 +53,11 @@ std::size_t num_copies(int size, Radices radices) {
   return copies;
 }
 
-bool is_reached_by_reading(const AllreduceQuery& query) {
-  return query.topology == Topology::readable;
-}
-bool is_small_for_reading(const AllreduceQuery& query) {
-  return query.num_bytes <= one_shot_limit_bytes(query.size);
-}
-bool is_large_for_reading(const AllreduceQuery& query) {
-  return !is_small_for_reading(query);
-}
-bool do_all_copies_fit(const AllreduceQuery& query) {
-  return num_copies(query.size, Radices::one) * query.num_bytes <= kBlockBytes;
-}
-bool do_copies_of_levels_fit(const AllreduceQuery& query) {
-  return num_copies(query.size, Radices::primes) * query.num_bytes <= kBlockBytes;
-}
 bool is_one_block(const AllreduceQuery& query) {
   return query.num_bytes <= kBlockBytes;
 }
-bool is_one_block_or_rounded_once(const AllreduceQuery& query) {
-  return query.rounds_once || is_one_block(query);
-}
-bool is_several_blocks(const AllreduceQuery& query) {
-  return !is_one_block(query);
+bool do_copies_fit(const AllreduceQuery& query, Radices radices) {
+  return num_copies(query.size, radices) * query.num_bytes <= kBlockBytes;
 }
 
 // The table. A rule can be used where its memory and its arithmetic allow it
@@ -91,31 +71,55 @@ struct TuningRule {
   bool fits_one_block;  // takes what fits in one slot
   bool (*is_proposed)(const AllreduceQuery& query);
 };
+using Query = const AllreduceQuery&;
 constexpr TuningRule kTuningRules[] = {
-    {AllreduceAlgorithm::one_shot, true, false, true, is_small_for_reading},
-    {AllreduceAlgorithm::two_shot, true, false, false, is_large_for_reading},
-    {AllreduceAlgorithm::one_shot, false, false, false, do_all_copies_fit},
-    {AllreduceAlgorithm::recursive_doubling, false, true, false, do_copies_of_levels_fit},
-    {AllreduceAlgorithm::two_shot, false, false, false, is_one_block_or_rounded_once},
+    {AllreduceAlgorithm::one_shot, true, false, true,
+     [](Query query) { return query.num_bytes <= one_shot_limit_bytes(query.size); }},
+    {AllreduceAlgorithm::two_shot, true, false, false,
+     [](Query query) { return query.num_bytes > one_shot_limit_bytes(query.size); }},
+    {AllreduceAlgorithm::one_shot, false, false, false,
+     [](Query query) { return do_copies_fit(query, Radices::one); }},
+    {AllreduceAlgorithm::recursive_doubling, false, true, false,
+     [](Query query) { return do_copies_fit(query, Radices::primes); }},
+    {AllreduceAlgorithm::two_shot, false, false, false,
+     [](Query query) { return query.rounds_once || is_one_block(query); }},
     {AllreduceAlgorithm::halving_doubling, false, true, false, is_one_block},
-    {AllreduceAlgorithm::pipelined, false, true, false, is_several_blocks},
+    {AllreduceAlgorithm::pipelined, false, true, false,
+     [](Query query) { return !is_one_block(query); }},
 };
 
 // Why a rule cannot be used; null if it can.
 const char* objection(const TuningRule& rule, const AllreduceQuery& query) {
-  if (rule.reads && !is_reached_by_reading(query)) {
-    return "needs ranks that read each other's memory";
-  }
-  if (!rule.reads && is_reached_by_reading(query)) {
-    return "exchanges messages, but the ranks of this group read each other's memory";
+  if (rule.reads != (query.topology == Topology::readable)) {
+    return rule.reads ? "needs ranks that read each other's memory"
+                      : "exchanges messages, but the ranks of this group read each other's memory";
   }
   if (rule.sums_in_parts && query.rounds_once) {
     return "would round 16-bit floats more than once";
   }
-  if (rule.fits_one_block && query.num_bytes > kBlockBytes) {
+  if (rule.fits_one_block && !is_one_block(query)) {
     return "takes at most 256 KiB among ranks that read each other's memory";
   }
   return nullptr;
+}
+
+// Time that an algorithm is estimated to take between ranks that exchange messages, in
+// microseconds.
+double estimated_us(AllreduceAlgorithm algorithm, int size, std::size_t num_bytes) {
+  const MessagePattern pattern = pattern_of(algorithm);
+  const auto bytes = static_cast<double>(num_bytes);
+  const double phases = pattern.exchange.is_split ? 2 : 1;
+  const double rounds =
+      phases * static_cast<double>(levels_of(size, pattern.exchange.radices).size());
+  const double messages = phases * static_cast<double>(num_copies(size, pattern.exchange.radices));
+  const double share = static_cast<double>(size - 1) / size;
+  const double combined = pattern.exchange.is_split ? share * bytes : messages * bytes;
+  const double sent = pattern.exchange.is_split ? 2 * share * bytes : combined;
+  // Blocks that follow each other closely pay for the rounds once.
+  const auto blocks = static_cast<double>((num_bytes + kBlockBytes - 1) / kBlockBytes);
+  const double waits = pattern.has_many_blocks_under_way ? 1 : std::max(1.0, blocks);
+  return waits * rounds * kRoundUs + std::max(1.0, blocks) * messages * kMessageUs +
+         sent * kUsPerByte + combined * kUsPerCombinedByte;
 }
 
 AllreduceAlgorithm choose_from_table(const AllreduceQuery& query) {
@@ -155,12 +159,12 @@ void log_choice(const AllreduceCase& wanted, AllreduceAlgorithm chosen, int rank
     const std::lock_guard lock(mutex);
     if (!known.emplace(chosen, wanted.topology, wanted.num_members).second) return;
   }
-  const std::string between = wanted.topology == Topology::hierarchical
-                                  ? text(" between ", wanted.num_hosts, " hosts")
-                                  : std::string();
-  log(LogLevel::debug, rank,
-      text("allreduce of ", wanted.num_bytes, " bytes among ", wanted.num_members,
-           " ranks: ", name_of(chosen), between));
+  std::string what = text("allreduce of ", wanted.num_bytes, " bytes among ", wanted.num_members,
+                          " ranks: ", name_of(chosen));
+  if (wanted.topology == Topology::hierarchical) {
+    what += text(" between ", wanted.num_hosts, " hosts");
+  }
+  log(LogLevel::debug, rank, what);
 }
 
 }  // namespace
@@ -196,23 +200,6 @@ MessagePattern pattern_of(AllreduceAlgorithm algorithm) {
       break;
   }
   return {{.is_split = true, .radices = Radices::one}, true};
-}
-
-double estimated_us(AllreduceAlgorithm algorithm, int size, std::size_t num_bytes) {
-  const MessagePattern pattern = pattern_of(algorithm);
-  const auto bytes = static_cast<double>(num_bytes);
-  const double phases = pattern.exchange.is_split ? 2 : 1;
-  const double rounds =
-      phases * static_cast<double>(levels_of(size, pattern.exchange.radices).size());
-  const double messages = phases * static_cast<double>(num_copies(size, pattern.exchange.radices));
-  const double share = static_cast<double>(size - 1) / size;
-  const double combined = pattern.exchange.is_split ? share * bytes : messages * bytes;
-  const double sent = pattern.exchange.is_split ? 2 * share * bytes : combined;
-  // Blocks that follow each other closely pay for the rounds once.
-  const auto blocks = static_cast<double>((num_bytes + kBlockBytes - 1) / kBlockBytes);
-  const double waits = pattern.has_many_blocks_under_way ? 1 : std::max(1.0, blocks);
-  return waits * rounds * kRoundUs + std::max(1.0, blocks) * messages * kMessageUs +
-         sent * kUsPerByte + combined * kUsPerCombinedByte;
 }
 
 }  // namespace tnt::comm

@@ -2,10 +2,10 @@
 
 #include <cstddef>
 
-#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
-#include "tnt/comm/collective/rma/reduction_schedule.hpp"
+#include "tnt/comm/collective/rma/schedule.hpp"
 
 namespace tnt::comm {
 
@@ -51,9 +51,5 @@ struct MessagePattern {
   bool has_many_blocks_under_way = true;
 };
 MessagePattern pattern_of(AllreduceAlgorithm algorithm);
-
-/// Time that an algorithm is estimated to take between ranks that exchange
-/// messages, in microseconds.
-double estimated_us(AllreduceAlgorithm algorithm, int size, std::size_t num_bytes);
 
 }  // namespace tnt::comm

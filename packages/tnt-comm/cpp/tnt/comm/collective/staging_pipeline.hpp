@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/channel.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 
@@ -62,18 +65,26 @@ class StagingPipeline {
 
   /// From the channel's next block on. `num_posted`: blocks that this rank has
   /// posted already.
-  void begin(std::uint64_t num_posted = 0);
+  void begin(std::uint64_t num_posted = 0) {
+    base_ = stream_->next_block;
+    posted_ = num_posted;
+    reduced_ = finished_ = 0;
+  }
 
-  /// Fills and posts the next block, if its slot is free.
-  bool try_post(StagedWork& work);
+  /// Posts the next block, if its slot is free; reduces and finishes what can be, from the moment
+  /// on that `has_matched()`. When it is `done`, the channel is free for the next operation.
+  template <typename Condition>
+  Progress advance(StagedWork& work, const Condition& has_matched) {
+    bool has_moved = try_post(work);
+    if (has_matched()) {
+      has_moved |= try_reduce(work);
+      has_moved |= try_finish(work);
+    }
+    if (finished_ < work.num_blocks) return has_moved ? Progress::advanced : Progress::pending;
+    stream_->next_block = base_ + finished_;
+    return Progress::done;
+  }
   bool have_all_posted_first() const { return posted_ > 0 && channel().have_all_posted(base_); }
-
-  /// Reduces and finishes what can be; true if that was anything. For a call, from on_match() on.
-  bool advance(StagedWork& work);
-  bool is_done(const StagedWork& work) const { return finished_ == work.num_blocks; }
-
-  /// The operation is done; the channel is free for the next one.
-  void end() { stream_->next_block = base_ + finished_; }
 
   StagedStream& stream() const { return *stream_; }
   const Channel& channel() const { return stream_->channel; }
@@ -88,11 +99,36 @@ class StagingPipeline {
   }
 
   /// Members whose next act is waited for.
-  std::vector<int> missing() const;
+  std::vector<int> missing() const {
+    if (reduced_ < posted_) return channel().missing_posts(base_ + reduced_);
+    if (finished_ < reduced_) return channel().missing_reductions(base_ + finished_);
+    return {};
+  }
 
  private:
-  bool try_reduce(StagedWork& work);
-  bool try_finish(StagedWork& work);
+  bool try_post(StagedWork& work) {
+    if (posted_ == work.num_blocks || posted_ == finished_ + channel().depth()) return false;
+    work.copy_in(posted_);
+    stream_->channel.post(base_ + posted_);
+    ++posted_;
+    return true;
+  }
+  bool try_reduce(StagedWork& work) {
+    if (reduced_ == posted_ || !channel().have_all_posted(base_ + reduced_)) return false;
+    if (work.has_second_round) {
+      if (!work.reduce(reduced_)) return true;
+      stream_->channel.publish_reduced(base_ + reduced_);
+    }
+    ++reduced_;
+    return true;
+  }
+  bool try_finish(StagedWork& work) {
+    if (finished_ == reduced_) return false;
+    if (work.has_second_round && !channel().have_all_reduced(base_ + finished_)) return false;
+    work.copy_out(finished_);
+    ++finished_;
+    return true;
+  }
 
   std::shared_ptr<StagedStream> stream_;
   std::uint64_t base_ = 0;
@@ -104,5 +140,114 @@ class StagingPipeline {
 inline const Channel& StagedWork::channel() const {
   return pipeline_.channel();
 }
+
+/// A call of a collective that goes through the slots of a channel, in as many blocks
+/// as the message needs.
+///
+/// In the first block all ranks compare what they think they are doing. If any two differ, each
+/// rank finds one that differs from itself: then all tell their notes, and fail.
+class StagedOperation : public CollectiveOperation {
+ public:
+  /// For a call that was begun without an operation: its first block is
+  /// `next_block` of the channel, counted and posted already.
+  void take_over(const Descriptor& descriptor) {
+    has_begun_ = true;
+    descriptor_ = descriptor;
+    pipeline_.begin(1);
+  }
+
+ protected:
+  /// `work` belongs to the subclass.
+  StagedOperation(std::shared_ptr<StagedStream> stream, const Descriptor& descriptor,
+                  StagedWork& work)
+      : CollectiveOperation(stream->context.abort_state),
+        pipeline_(std::move(stream)),
+        descriptor_(descriptor),
+        work_(work) {}
+
+  const StagingPipeline& pipeline() const { return pipeline_; }
+
+  Progress do_advance() final {
+    if (!has_begun_) begin();
+    return pipeline_.advance(work_, [this] { return has_matched_ || try_match(); });
+  }
+  std::string describe() const final {
+    return text("call ", descriptor_.call_index, ", ", descriptor_.describe(), note().text(), ",");
+  }
+  std::vector<int> missing() const final {
+    if (is_mismatch_) return channel().missing_notes(pipeline_.base());
+    return has_begun_ ? pipeline_.missing() : std::vector<int>{};
+  }
+  bool has_made_call(int member) const final {
+    return has_begun_ && channel().has_posted(member, pipeline_.base());
+  }
+  Error explained(const Error& error) const final {
+    // Who ends before it has told its note has still made another call.
+    return is_mismatch_ ? mismatch() : CollectiveOperation::explained(error);
+  }
+
+ private:
+  Channel& channel() const { return pipeline_.stream().channel; }
+
+  void begin() {
+    has_begun_ = true;
+    pipeline_.begin();
+    descriptor_.call_index = pipeline_.stream().num_calls++;
+    channel().describe(pipeline_.base(), descriptor_, work_.places);
+  }
+
+  bool try_match() {
+    if (!pipeline_.have_all_posted_first()) return false;
+    for (int member = 0; member < channel().size(); ++member) {
+      is_mismatch_ |= !descriptor_.matches(channel().descriptor_of(member, pipeline_.base()));
+    }
+    if (is_mismatch_) {
+      exchange_notes();
+      return false;
+    }
+    has_matched_ = true;
+    work_.on_match();
+    return true;
+  }
+
+  // Throws when all are known.
+  void exchange_notes() {
+    if (!note().is_given()) return;
+    const std::uint64_t block = pipeline_.base();
+    if (!channel().has_told_note(channel().rank(), block))
+      channel().tell_note(block, note().text());
+    if (channel().missing_notes(block).empty()) throw mismatch();
+  }
+
+  Error mismatch() const {
+    std::vector<MadeCall> calls;
+    for (int member = 0; member < channel().size(); ++member) {
+      calls.push_back({channel().descriptor_of(member, pipeline_.base()),
+                       channel().note_of(member, pipeline_.base())});
+    }
+    return mismatch_error(*abort_state(), calls);
+  }
+
+  StagingPipeline pipeline_;
+  Descriptor descriptor_;
+  StagedWork& work_;
+  bool has_begun_ = false;
+  bool has_matched_ = false;
+  bool is_mismatch_ = false;  // found; the notes are still exchanged
+};
+
+/// A call that does this work.
+template <typename Work>
+class StagedCall final : public StagedOperation {
+ public:
+  template <typename... Arguments>
+  StagedCall(std::shared_ptr<StagedStream> stream, const Descriptor& descriptor,
+             Arguments&&... arguments)
+      : StagedOperation(std::move(stream), descriptor, work_),
+        work_(pipeline(), descriptor, std::forward<Arguments>(arguments)...) {}
+
+ private:
+  Work work_;
+};
 
 }  // namespace tnt::comm

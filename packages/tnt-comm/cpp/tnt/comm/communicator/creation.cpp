@@ -1,15 +1,9 @@
 #include "tnt/comm/communicator/creation.hpp"
 
-#include <algorithm>
 #include <exception>
 #include <new>
-#include <optional>
 #include <sstream>
 #include <system_error>
-#include <utility>
-#include <vector>
-
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -27,12 +21,6 @@ std::string value_at(const std::vector<std::string>& lines, std::size_t index) {
   return text(lines.front(), " with ", index < lines.size() ? lines[index] : "nothing more");
 }
 
-std::size_t first_difference(const std::vector<std::string>& left,
-                             const std::vector<std::string>& right) {
-  const auto both = std::mismatch(left.begin(), left.end(), right.begin(), right.end());
-  return static_cast<std::size_t>(both.first - left.begin());
-}
-
 // All throw the same error if they do not create the same object.
 void require_same_creation(Group& group, const std::string& title, const std::string& details) {
   const std::vector<std::string> all = group.exchange(text(title, "\n", details), title);
@@ -41,7 +29,8 @@ void require_same_creation(Group& group, const std::string& title, const std::st
     if (all[member] == all.front()) continue;
     const auto reference = lines_of(all.front());
     const auto other = lines_of(all[member]);
-    const std::size_t index = first_difference(reference, other);
+    const auto index =
+        static_cast<std::size_t>(std::ranges::mismatch(reference, other).in1 - reference.begin());
     const Error error(
         ErrorKind::mismatch,
         text("The ranks of group '", group.name(), "' do not create the same object: rank ",
@@ -69,77 +58,37 @@ bool can_agree() {
   }
 }
 
-/// This rank's part in one creation.
-class OwnPart {
- public:
-  OwnPart(Group& group, const std::string& title)
-      : group_(group),
-        title_(text(title, " of group '", group.name(), "'")),
-        object_(group.next_object()) {}
-
-  void make(const std::function<void(SegmentSet&)>& create);
-
-  /// Throws unless all members have made theirs.
-  void agree(const std::string& title);
-
- private:
-  void look();
-  bool tell(const Error& error);
-
-  Group& group_;
-  std::string title_;
-  std::pair<CreationId, std::string> object_;
-  std::exception_ptr failure_;
-  std::string reason_;               // of that failure
-  bool has_heard_of_other_ = false;  // which has failed
+/// One creation of an object.
+struct Creation {
+  Group& group;
+  std::string title;  // with the group
+  CreationId id;
 };
 
-void OwnPart::look() {
-  group_.abort_state()->check_failures_of_others();
-  const Creations& creations = *group_.abort_state()->creations();
-  const auto error = creations.failure_of_others(group_.ranks(), object_.first, title_);
-  if (!error) return;
-  has_heard_of_other_ = true;
-  throw Error(*error);
-}
-
-// Who waits in a segment's creation does not come to agree before it knows.
-bool OwnPart::tell(const Error& error) {
+// In a catch block: tells the others why this rank has failed, and returns it. If it cannot, or
+// cannot agree with them any more, it breaks the group and rethrows.
+std::string tell_failure(const Creation& creation) {
+  const Error error = Error::current();
   try {
-    group_.abort_state()->creations()->fail(group_.ranks(), object_.first, error);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-void OwnPart::make(const std::function<void(SegmentSet&)>& create) {
-  SegmentSet segments(group_, object_.second, title_, [this] { look(); });
-  try {
-    create(segments);
-  } catch (...) {
-    if (has_heard_of_other_) return;
-    const Error error = Error::current();
-    if (!can_agree() || !tell(error)) {
-      group_.abort_state()->fail(error);
-      throw;
+    if (can_agree()) {
+      // Who waits in a segment's creation does not come to agree before it knows.
+      creation.group.abort_state()->creations()->fail(creation.group.ranks(), creation.id, error);
+      return error.what();
     }
-    failure_ = std::current_exception();
-    reason_ = error.what();
+  } catch (const Error&) {
+    // As if it could not agree.
   }
+  creation.group.abort_state()->fail(error);
+  throw;
 }
 
-void OwnPart::agree(const std::string& title) {
-  const std::vector<std::string> reasons = group_.exchange(reason_, title);
-  if (failure_) {
-    group_.note_failed_creation(reason_);
-    std::rethrow_exception(failure_);
-  }
+// Throws if another member has failed.
+void require_no_failure(const Creation& creation, const std::vector<std::string>& reasons) {
   for (std::size_t member = 0; member < reasons.size(); ++member) {
     if (reasons[member].empty()) continue;
-    const Error error =
-        creation_failure(title_, group_.ranks()[member], {ErrorKind::comm, reasons[member]});
-    group_.note_failed_creation(error.what());
+    const Error error = creation_failure(creation.title, creation.group.ranks()[member],
+                                         {ErrorKind::comm, reasons[member]});
+    creation.group.runtime().note_failed_creation(error.what());
     throw error;
   }
 }
@@ -149,9 +98,32 @@ void OwnPart::agree(const std::string& title) {
 void create_together(Group& group, const std::string& title, const std::string& details,
                      const std::function<void(SegmentSet& segments)>& create) {
   require_same_creation(group, title, details);
-  OwnPart part(group, title);
-  part.make(create);
-  part.agree(title);
+  const auto [id, key] = group.next_object();
+  const Creation creation{group, text(title, " of group '", group.name(), "'"), id};
+  bool has_heard_of_other = false;  // which has failed
+  SegmentSet segments(group, key, creation.title, [&] {
+    group.abort_state()->check_failures_of_others();
+    const auto error = group.abort_state()->creations()->failure_of_others(
+        group.ranks(), creation.id, creation.title);
+    has_heard_of_other = error.has_value();
+    if (error) throw Error(*error);
+  });
+  std::exception_ptr failure;
+  std::string reason;
+  try {
+    create(segments);
+  } catch (...) {
+    if (!has_heard_of_other) {
+      reason = tell_failure(creation);
+      failure = std::current_exception();
+    }
+  }
+  const std::vector<std::string> reasons = group.exchange(reason, title);
+  if (failure) {
+    group.runtime().note_failed_creation(reason);
+    std::rethrow_exception(failure);
+  }
+  require_no_failure(creation, reasons);
 }
 
 }  // namespace tnt::comm

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/communicator/creation.hpp"
 
 namespace tnt::comm {
@@ -16,10 +16,8 @@ constexpr std::size_t kSlotBytes = 64 * 1024;
 
 std::vector<std::size_t> sizes_of(const Gathered& gathered) {
   std::vector<std::size_t> sizes;
-  std::size_t begin = 0;
-  for (const std::size_t end : gathered.ends) {
-    sizes.push_back(end - begin);
-    begin = end;
+  for (std::size_t member = 0; member < gathered.ends.size(); ++member) {
+    sizes.push_back(gathered.size_of(member));
   }
   return sizes;
 }
@@ -28,90 +26,77 @@ std::vector<std::size_t> sizes_of(const Gathered& gathered) {
 
 Gatherer::Gatherer(std::shared_ptr<Group> group, std::string name)
     : group_(std::move(group)), name_(std::move(name)) {
-  create_together(*group_, text("Gatherer '", name_, "'"), "", [this](SegmentSet& segments) {
+  const std::string title = text("Gatherer '", name_, "'");
+  create_together(*group_, title, "", [&](SegmentSet& segments) {
     stream_ = group_->create_flat_stream(segments, kSlotBytes);
   });
-  if (Timeline* timeline = group_->monitor()->timeline.get()) {
-    row_ = timeline->add_row(OperationTrack::row(text("gatherer '", name_, "'")));
-  }
+  stream_.owner = title;
+  stream_.drawn_as = "gather";
+  stream_.row = group_->add_row(text("gatherer '", name_, "'"));
 }
 
-void Gatherer::observe(Probe& probe, std::size_t num_bytes) const {
-  Timeline* timeline = group_->monitor()->timeline.get();
-  auto track = timeline != nullptr
-                   ? std::make_shared<OperationTrack>(*timeline, row_, "gather", num_bytes)
-                   : nullptr;
-  probe.attach(group_->monitor(), std::move(track), num_bytes);
-  probe.post();
+void Gatherer::require_open() const {
+  if (is_closed_.load()) throw UsageError(text("Gatherer '", name_, "' is closed."));
 }
 
 void Gatherer::start(const void* data, std::size_t num_bytes) {
   const auto* begin = static_cast<const std::byte*>(data);
-  Descriptor descriptor;
-  descriptor.kind = CollectiveKind::allgather;
-  descriptor.count = num_bytes;
   group_->abort_state()->require_intact();
   const std::lock_guard lock(mutex_);
-  if (is_closed_.load()) throw UsageError(text("Gatherer '", name_, "' is closed."));
+  require_open();
   if (step_) {
     throw UsageError(text("Gatherer '", name_,
                           "': start() of a step while the one before is not"
                           " finished. Each step is one start(), then one finish()."));
   }
-  auto gathered = std::make_shared<Gathered>();
-  auto operation = stream_->make(descriptor, {.gather_input = std::make_shared<GatherInput>(
-                                                  std::vector<std::byte>(begin, begin + num_bytes)),
-                                              .gathered = gathered});
-  operation->belong_to(text("Gatherer '", name_, "'"));
-  observe(operation->probe(), num_bytes);
-  group_->engine().submit(order_, operation);
-  step_ = std::make_shared<Step>(Step{std::move(operation), std::move(gathered)});
+  const auto own = std::make_shared<std::vector<std::byte>>(begin, begin + num_bytes);
+  step_ =
+      group_->start(stream_, {.kind = CollectiveKind::allgather, .count = num_bytes},
+                    {.in = own->data(), .owner = own, .gathered = std::make_shared<Gathered>()});
 }
 
-std::shared_ptr<Gatherer::Step> Gatherer::current(const char* call) {
+std::shared_ptr<Request> Gatherer::wait_for_step(const char* call, double timeout_s,
+                                                 const InterruptCheck& check_interrupt) {
   refuse_forked_child();
-  const std::lock_guard lock(mutex_);
-  if (is_closed_.load()) throw UsageError(text("Gatherer '", name_, "' is closed."));
-  if (!step_) {
+  std::shared_ptr<Request> step;
+  {
+    const std::lock_guard lock(mutex_);
+    require_open();
+    step = step_;
+  }
+  if (!step) {
     throw UsageError(text("Gatherer '", name_, "': ", call, " without a start() before it."));
   }
-  return step_;
-}
-
-std::shared_ptr<Gatherer::Step> Gatherer::wait_for_current(const char* call, double timeout_s,
-                                                           const InterruptCheck& check_interrupt) {
-  std::shared_ptr<Step> step = current(call);
-  if (timeout_s <= 0) timeout_s = timeout_s_.load();
-  const double limit_s = timeout_s > 0 ? timeout_s : group_->timeout_s();
-  wait_for(*group_, *step->operation, 1, limit_s, check_interrupt);
+  step->wait(timeout_s > 0 ? timeout_s : timeout_s_.load(), check_interrupt);
   return step;
 }
 
-void Gatherer::end_step(const std::shared_ptr<Step>& step, const char* call) {
+std::shared_ptr<Request> Gatherer::end_step(double timeout_s,
+                                            const InterruptCheck& check_interrupt) {
+  std::shared_ptr<Request> step = wait_for_step("finish()", timeout_s, check_interrupt);
   const std::lock_guard lock(mutex_);
   if (step_ != step) {
-    throw UsageError(text("Gatherer '", name_, "': ", call, " by two threads for one step."));
+    throw UsageError(text("Gatherer '", name_, "': finish() by two threads for one step."));
   }
   step_.reset();
+  return step;
 }
 
 std::vector<std::size_t> Gatherer::wait(double timeout_s, const InterruptCheck& check_interrupt) {
-  return sizes_of(*wait_for_current("wait()", timeout_s, check_interrupt)->gathered);
+  return sizes_of(wait_for_step("wait()", timeout_s, check_interrupt)->gathered());
 }
 
 void Gatherer::finish(void* out, double timeout_s) {
-  const auto step = wait_for_current("finish()", timeout_s, {});
-  end_step(step, "finish()");
-  const RecycledMemory& blocks = step->gathered->blocks;
+  const auto step = end_step(timeout_s, {});
+  const RecycledMemory& blocks = step->gathered().blocks;
   if (blocks.size() > 0) std::memcpy(out, blocks.data(), blocks.size());
 }
 
 RecycledMemory Gatherer::take(std::vector<std::size_t>& num_bytes, double timeout_s,
                               const InterruptCheck& check_interrupt) {
-  const auto step = wait_for_current("finish()", timeout_s, check_interrupt);
-  end_step(step, "finish()");
-  num_bytes = sizes_of(*step->gathered);
-  return std::move(step->gathered->blocks);
+  const auto step = end_step(timeout_s, check_interrupt);
+  num_bytes = sizes_of(step->gathered());
+  return std::move(step->gathered().blocks);
 }
 
 }  // namespace tnt::comm

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/export.hpp"
-#include "tnt/comm/collective/collectives.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/communicator/group.hpp"
 
 namespace tnt::comm {
@@ -46,24 +45,18 @@ class TNT_COMM_EXPORT Gatherer {
   void close() { is_closed_.store(true); }
 
  private:
-  struct Step {
-    std::shared_ptr<CollectiveOperation> operation;
-    std::shared_ptr<Gathered> gathered;
-  };
-
-  void observe(Probe& probe, std::size_t num_bytes) const;
-  std::shared_ptr<Step> current(const char* call);
-  std::shared_ptr<Step> wait_for_current(const char* call, double timeout_s,
+  /// In the calls that follow start(): the step at hand.
+  std::shared_ptr<Request> wait_for_step(const char* call, double timeout_s,
                                          const InterruptCheck& check_interrupt);
-  void end_step(const std::shared_ptr<Step>& step, const char* call);
+  /// Likewise, and ends it.
+  std::shared_ptr<Request> end_step(double timeout_s, const InterruptCheck& check_interrupt);
+  void require_open() const;
 
   std::shared_ptr<Group> group_;
   std::string name_;
-  std::unique_ptr<Collectives> stream_;
-  std::shared_ptr<Stream> order_ = std::make_shared<Stream>();  // of the stream's operations
-  RowId row_ = 0;                                               // of the timeline, if there is one
+  CallStream stream_;
   std::mutex mutex_;
-  std::shared_ptr<Step> step_;  // null between the steps
+  std::shared_ptr<Request> step_;  // null between the steps
   std::atomic<double> timeout_s_{0};
   std::atomic<bool> is_closed_{false};
 };

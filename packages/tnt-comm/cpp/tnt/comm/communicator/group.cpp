@@ -1,22 +1,14 @@
 #include "tnt/comm/communicator/group.hpp"
 
 #include <array>
-#include <utility>
 
-#include "tnt/comm/base/array_shape.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/collective/quick_allreduce.hpp"
+#include "tnt/comm/collective/allreduce.hpp"
 #include "tnt/comm/communicator/wait.hpp"
 
 namespace tnt::comm {
 namespace {
-
-// All that follows may multiply without a look.
-void require_size(std::string_view what, std::size_t count, DType dtype) {
-  bytes_in_memory(count, size_of(dtype), what);
-}
 
 Descriptor descriptor_of(CollectiveKind kind, std::size_t count, DType dtype,
                          const CallLabel& label) {
@@ -29,17 +21,11 @@ Descriptor descriptor_of(CollectiveKind kind, std::size_t count, DType dtype,
 
 Descriptor allreduce_descriptor(std::size_t count, DType dtype, ReduceOp op,
                                 AllreduceAlgorithm algorithm, const CallLabel& label) {
-  require_size("An allreduce", count, dtype);
+  bytes_in_memory(count, size_of(dtype), "An allreduce");  // what follows may multiply
   Descriptor descriptor = descriptor_of(CollectiveKind::allreduce, count, dtype, label);
   descriptor.op = op;
   descriptor.algorithm = algorithm;
   return descriptor;
-}
-
-std::uint64_t shape_of(const Group::Rows& rows) {
-  const std::array<std::ptrdiff_t, 2> lengths = {static_cast<std::ptrdiff_t>(rows.count),
-                                                 static_cast<std::ptrdiff_t>(rows.num_elements)};
-  return pack_shape(lengths.data(), lengths.size());
 }
 
 // Of a collective that cuts an array into parts.
@@ -47,13 +33,16 @@ Descriptor rows_descriptor(CollectiveKind kind, const Group::Rows& rows, DType d
                            const CallLabel& label) {
   const std::size_t count = bytes_in_memory(rows.count, rows.num_elements, "An array");
   Descriptor descriptor = descriptor_of(kind, count, dtype, label);
-  if (descriptor.shape == 0 && rows.num_elements != 1) descriptor.shape = shape_of(rows);
+  if (descriptor.shape == 0 && rows.num_elements != 1) {
+    const std::array lengths = {static_cast<std::ptrdiff_t>(rows.count),
+                                static_cast<std::ptrdiff_t>(rows.num_elements)};
+    descriptor.shape = pack_shape(lengths.data(), lengths.size());
+  }
   return descriptor;
 }
 
 CallArrays gathering(const void* in) {
-  return {.gather_input = std::make_shared<GatherInput>(in),
-          .gathered = std::make_shared<Gathered>()};
+  return {.in = in, .gathered = std::make_shared<Gathered>()};
 }
 
 }  // namespace
@@ -67,41 +56,41 @@ void Request::wait(double timeout_s, const InterruptCheck& check_interrupt) {
   wait_for(*group_, *operation_, 1, limit_s, check_interrupt);
 }
 
-std::shared_ptr<Track> Group::track_of(const Descriptor& descriptor) const {
-  if (!monitor()->timeline) return nullptr;
-  return std::make_shared<OperationTrack>(*monitor()->timeline, row_, name_of(descriptor.kind),
-                                          descriptor.num_bytes());
+RowId Group::add_row(const std::string& title) const {
+  return monitor()->timeline ? monitor()->timeline->add_row(OperationTrack::row(title)) : 0;
 }
 
-OperationContext Group::operation_context() const {
-  return {abort_state_, runtime_.requested_algorithm(), regions_};
-}
-
-std::shared_ptr<Request> Group::start(const Descriptor& descriptor, CallArrays arrays,
-                                      Driver driver, const CallLabel& label) {
-  require_size(text("An array of ", name_of(descriptor.kind)), descriptor.count, descriptor.dtype);
+std::shared_ptr<Request> Group::start(CallStream& stream, const Descriptor& descriptor,
+                                      CallArrays arrays, Driver driver, const CallLabel& label) {
+  bytes_in_memory(descriptor.count, size_of(descriptor.dtype),
+                  text("An array of ", name_of(descriptor.kind)));
   auto gathered = arrays.gathered;
-  auto operation = stream_->make(descriptor, std::move(arrays));
+  auto operation = stream.collectives->make(descriptor, std::move(arrays));
   abort_state_->require_intact();
+  operation->belong_to(stream.owner);
   const bool is_note_late = driver == Driver::caller && label.must_find_caller();
   if (is_note_late) {
     operation->note().promise();
   } else {
     operation->note().give(note_of(label));
   }
-  Probe& probe = operation->probe();
-  probe.attach(monitor(), track_of(descriptor), descriptor.num_bytes());
-  if (driver == Driver::caller) {
-    probe.post_and_wait();
-  } else {
-    probe.post();
+  std::shared_ptr<Track> track;
+  if (monitor()->timeline) {
+    track = std::make_shared<OperationTrack>(
+        *monitor()->timeline, stream.row,
+        stream.drawn_as.empty() ? name_of(descriptor.kind) : stream.drawn_as,
+        descriptor.num_bytes());
   }
+  Probe& probe = operation->probe();
+  probe.attach(monitor(), std::move(track), descriptor.num_bytes());
   auto request = std::make_shared<Request>(shared_from_this(), operation, std::move(gathered));
   try {
     if (driver == Driver::caller) {
-      engine().run(order_, operation);
+      probe.post_and_wait();
+      engine().run(stream.order, operation);
     } else {
-      engine().submit(order_, operation);
+      probe.post();
+      engine().submit(stream.order, operation);
     }
     if (is_note_late && !request->is_done()) operation->note().give(note_of(label));
   } catch (...) {
@@ -111,7 +100,7 @@ std::shared_ptr<Request> Group::start(const Descriptor& descriptor, CallArrays a
 }
 
 bool Group::is_quick(std::size_t num_bytes) const {
-  const QuickAllreduce* quick = stream_->quick_allreduce();
+  const QuickAllreduce* quick = stream_.collectives->quick_allreduce();
   return quick != nullptr && quick->takes(num_bytes) &&
          engine().poll_settings().spin_time.count() > 0;
 }
@@ -120,16 +109,16 @@ std::shared_ptr<Request> Group::allreduce_now(const void* in, void* out, std::si
                                               DType dtype, ReduceOp op, const CallLabel& label) {
   require_supported(dtype, op);
   abort_state_->require_intact();
-  QuickAllreduce* quick = stream_->quick_allreduce();
+  QuickAllreduce* quick = stream_.collectives->quick_allreduce();
   const std::size_t num_bytes = count * size_of(dtype);
   // The short path leaves no traces and does not say which algorithm it is.
   const bool may_be_quick = quick != nullptr && quick->takes(num_bytes) && !monitor()->timeline &&
                             !is_logged(LogLevel::debug);
-  Engine::Hold hold = may_be_quick ? engine().try_hold(*order_) : Engine::Hold();
+  Engine::Hold hold = may_be_quick ? engine().try_hold(*stream_.order) : Engine::Hold();
   if (!hold) return start_allreduce(in, out, count, dtype, op, Driver::caller, label);
   const Clock::time_point begin = Clock::now();
   const Descriptor descriptor =
-      allreduce_descriptor(count, dtype, op, requested_algorithm(), label);
+      allreduce_descriptor(count, dtype, op, runtime_.requested_algorithm(), label);
   try {
     quick->begin(in, out, descriptor);
     if (!finish_quickly(*quick)) return continue_slowly(std::move(hold), *quick, in, out, label);
@@ -142,7 +131,7 @@ std::shared_ptr<Request> Group::allreduce_now(const void* in, void* out, std::si
 
 std::shared_ptr<Request> Group::continue_slowly(Engine::Hold hold, const QuickAllreduce& quick,
                                                 const void* in, void* out, const CallLabel& label) {
-  auto operation = stream_->take_over(quick, in, out);
+  auto operation = stream_.collectives->take_over(quick, in, out);
   operation->note().give(note_of(label));
   operation->probe().attach(monitor(), nullptr, quick.descriptor().num_bytes());
   operation->probe().post_and_wait();
@@ -180,7 +169,8 @@ bool Group::finish_quickly(QuickAllreduce& quick) {
 }
 
 std::shared_ptr<Request> Group::start_barrier(Driver driver, const CallLabel& label) {
-  return start(descriptor_of(CollectiveKind::barrier, 0, DType::uint8, label), {}, driver, label);
+  return start(stream_, descriptor_of(CollectiveKind::barrier, 0, DType::uint8, label), {}, driver,
+               label);
 }
 
 std::shared_ptr<Request> Group::start_allreduce(const void* in, void* out, std::size_t count,
@@ -188,8 +178,8 @@ std::shared_ptr<Request> Group::start_allreduce(const void* in, void* out, std::
                                                 const CallLabel& label) {
   require_supported(dtype, op);
   const Descriptor descriptor =
-      allreduce_descriptor(count, dtype, op, requested_algorithm(), label);
-  return start(descriptor, {.in = in, .out = out}, driver, label);
+      allreduce_descriptor(count, dtype, op, runtime_.requested_algorithm(), label);
+  return start(stream_, descriptor, {.in = in, .out = out}, driver, label);
 }
 
 std::uint32_t Group::require_root(int root) const {
@@ -203,7 +193,7 @@ std::shared_ptr<Request> Group::start_broadcast(const void* in, void* out, std::
                                                 const CallLabel& label) {
   Descriptor descriptor = descriptor_of(CollectiveKind::broadcast, count, dtype, label);
   descriptor.root = require_root(root);
-  return start(descriptor, {.in = in, .out = out}, driver, label);
+  return start(stream_, descriptor, {.in = in, .out = out}, driver, label);
 }
 
 std::shared_ptr<Request> Group::start_allgather(const void* in, std::size_t count, DType dtype,
@@ -211,7 +201,7 @@ std::shared_ptr<Request> Group::start_allgather(const void* in, std::size_t coun
                                                 const CallLabel& label) {
   Descriptor descriptor = descriptor_of(CollectiveKind::allgather, count, dtype, label);
   descriptor.shape = shape_id;
-  return start(descriptor, gathering(in), driver, label);
+  return start(stream_, descriptor, gathering(in), driver, label);
 }
 
 std::shared_ptr<Request> Group::start_gather(const void* in, std::size_t count, DType dtype,
@@ -220,7 +210,7 @@ std::shared_ptr<Request> Group::start_gather(const void* in, std::size_t count, 
   Descriptor descriptor = descriptor_of(CollectiveKind::gather, count, dtype, label);
   descriptor.root = require_root(root);
   descriptor.shape = shape_id;
-  return start(descriptor, gathering(in), driver, label);
+  return start(stream_, descriptor, gathering(in), driver, label);
 }
 
 std::shared_ptr<Request> Group::start_reduce_scatter(const void* in, void* out, const Rows& rows,
@@ -229,12 +219,12 @@ std::shared_ptr<Request> Group::start_reduce_scatter(const void* in, void* out, 
   require_supported(dtype, op);
   Descriptor descriptor = rows_descriptor(CollectiveKind::reduce_scatter, rows, dtype, label);
   descriptor.op = op;
-  return start(descriptor, {.in = in, .out = out, .parts = parts_of(rows)}, driver, label);
+  return start(stream_, descriptor, {.in = in, .out = out, .parts = parts_of(rows)}, driver, label);
 }
 
 std::shared_ptr<Request> Group::start_alltoall(const void* in, void* out, const Rows& rows,
                                                DType dtype, Driver driver, const CallLabel& label) {
-  return start(rows_descriptor(CollectiveKind::alltoall, rows, dtype, label),
+  return start(stream_, rows_descriptor(CollectiveKind::alltoall, rows, dtype, label),
                {.in = in, .out = out, .parts = parts_of(rows)}, driver, label);
 }
 
@@ -243,7 +233,7 @@ std::shared_ptr<Request> Group::start_scatter(const void* in, void* out, const R
                                               const CallLabel& label) {
   Descriptor descriptor = rows_descriptor(CollectiveKind::scatter, rows, dtype, label);
   descriptor.root = require_root(root);
-  return start(descriptor, {.in = in, .out = out, .parts = parts_of(rows)}, driver, label);
+  return start(stream_, descriptor, {.in = in, .out = out, .parts = parts_of(rows)}, driver, label);
 }
 
 std::vector<Range> Group::parts_of(const Rows& rows) const {
@@ -262,14 +252,13 @@ std::vector<std::string> Group::exchange(const std::string& own, const std::stri
   descriptor.count = own.size();
   CallArrays arrays = gathering(own.data());
   const std::shared_ptr<Gathered> gathered = arrays.gathered;
-  start(descriptor, std::move(arrays), Driver::caller, {.label = {}, .caller = {}, .created = what})
+  start(stream_, descriptor, std::move(arrays), Driver::caller,
+        {.label = {}, .caller = {}, .created = what})
       ->wait(0);
+  const auto* texts = reinterpret_cast<const char*>(gathered->blocks.data());
   std::vector<std::string> result;
-  std::size_t begin = 0;
-  for (const std::size_t end : gathered->ends) {
-    const auto* text_begin = reinterpret_cast<const char*>(gathered->blocks.data()) + begin;
-    result.emplace_back(text_begin, end - begin);
-    begin = end;
+  for (std::size_t member = 0; member < gathered->ends.size(); ++member) {
+    result.emplace_back(texts + gathered->begin_of(member), gathered->size_of(member));
   }
   return result;
 }

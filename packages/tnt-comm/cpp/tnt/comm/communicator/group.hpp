@@ -5,17 +5,18 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/dtype.hpp"
-#include "tnt/comm/base/export.hpp"
-#include "tnt/comm/base/polling.hpp"
-#include "tnt/comm/collective/call_label.hpp"
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/collective_operation.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/collective/creations.hpp"
-#include "tnt/comm/collective/rma/host_layout.hpp"
+#include "tnt/comm/collective/descriptor.hpp"
+#include "tnt/comm/collective/rma/schedule.hpp"
 #include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/collective/shared_regions.hpp"
 #include "tnt/comm/communicator/runtime.hpp"
@@ -51,6 +52,16 @@ class TNT_COMM_EXPORT Request {
 
 class CreationWatch;
 class SegmentSet;
+
+/// Collectives that run one after the other, in the order of the calls: the group's own, or those
+/// of an object on it.
+struct CallStream {
+  std::unique_ptr<Collectives> collectives;
+  std::string owner = {};          ///< for messages, such as "Gatherer 'rows'"; "": the group
+  std::string_view drawn_as = {};  ///< on the timeline; "": as what they are
+  RowId row = 0;                   ///< there, if there is one
+  std::shared_ptr<Stream> order = std::make_shared<Stream>();
+};
 
 /// Some ranks of the job, and the collectives among them.
 ///
@@ -128,34 +139,34 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   /// together. `what` is created, for messages. Collective, blocking.
   std::vector<std::string> exchange(const std::string& own, const std::string& what);
 
-  /// Collectives of a stream of their own, through slots of about this size;
+  /// A stream of its own for an object, through slots of about this size;
   /// allreduces of it have one level. Collective, blocking.
-  std::unique_ptr<Collectives> create_flat_stream(SegmentSet& segments, std::size_t slot_bytes);
+  CallStream create_flat_stream(SegmentSet& segments, std::size_t slot_bytes);
+  /// A row of the timeline, if there is one.
+  RowId add_row(const std::string& title) const;
+
+  /// The next collective of a stream on this group.
+  std::shared_ptr<Request> start(CallStream& stream, const Descriptor& descriptor,
+                                 CallArrays arrays, Driver driver = Driver::engine,
+                                 const CallLabel& label = {});
 
   /// The next creation of an object on this group, and what names its memory: the same
   /// on all members.
   std::pair<CreationId, std::string> next_object();
-  void note_failed_creation(const std::string& reason) { runtime_.note_failed_creation(reason); }
-
-  /// Notifications that a segment between hosts has at most.
-  std::size_t most_counters() const { return runtime_.transport().capabilities().most_counters; }
 
   /// How the members reach each other.
   Topology topology() const { return topology_; }
   const HostLayout& hosts() const { return hosts_; }
-  AllreduceAlgorithm requested_algorithm() const { return runtime_.requested_algorithm(); }
 
   /// The memory that members have made for each other's allreduces.
   const std::shared_ptr<SharedRegions>& regions() const { return regions_; }
 
   // For the objects that live on this group.
+  Runtime& runtime() const { return runtime_; }
   Engine& engine() const { return runtime_.engine(); }
-  Transport& transport() const { return runtime_.transport(); }
-  Stalls& stalls() const { return runtime_.stalls(); }
   const std::shared_ptr<AbortState>& abort_state() const { return abort_state_; }
   double timeout_s() const { return runtime_.environment().timeout_s; }
   double stall_report_s() const { return runtime_.environment().stall_report_s; }
-  std::string first_error() const { return abort_state_->first_error(); }
   const std::shared_ptr<Monitor>& monitor() const { return runtime_.monitor(); }
 
   /// Use create(): this is public for std::make_shared only.
@@ -168,12 +179,11 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Request> continue_slowly(Engine::Hold hold, const QuickAllreduce& quick,
                                            const void* in, void* out, const CallLabel& label);
   [[noreturn]] void break_and_rethrow(const Descriptor& descriptor);
-  std::shared_ptr<Request> start(const Descriptor& descriptor, CallArrays arrays, Driver driver,
-                                 const CallLabel& label);
   std::uint32_t require_root(int root) const;
   std::vector<Range> parts_of(const Rows& rows) const;
-  std::shared_ptr<Track> track_of(const Descriptor& descriptor) const;
-  OperationContext operation_context() const;
+  OperationContext operation_context() const {
+    return {abort_state_, runtime_.requested_algorithm(), regions_};
+  }
   void warn_of_one_level() const;
 
   Runtime& runtime_;
@@ -182,12 +192,9 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   CreationId id_;
   std::string key_;
   HostLayout hosts_;
-  std::shared_ptr<Segment> segment_;
   std::shared_ptr<AbortState> abort_state_;
   Topology topology_ = Topology::readable;
-  std::unique_ptr<Collectives> stream_;
-  std::shared_ptr<Stream> order_ = std::make_shared<Stream>();  // of the stream's operations
-  RowId row_ = 0;                                               // of the timeline, if there is one
+  CallStream stream_;
   std::shared_ptr<SharedRegions> regions_ = std::make_shared<SharedRegions>();
   std::atomic<std::uint64_t> num_objects_{0};
 };

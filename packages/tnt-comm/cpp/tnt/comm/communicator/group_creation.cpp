@@ -1,14 +1,12 @@
 #include <algorithm>
 #include <functional>
 #include <iomanip>
-#include <sstream>
+#include <ios>
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/communicator/creation.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "tnt/comm/communicator/segment_set.hpp"
 #include "tnt/comm/communicator/streams.hpp"
 #include "tnt/comm/communicator/wait.hpp"
 
@@ -50,10 +48,8 @@ void require_valid_ranks(const std::vector<int>& ranks, const Environment& envir
 
 // Names the group's memory.
 std::string group_key(const CreationId& id) {
-  std::ostringstream key;
-  key << "group-" << std::hex << std::setw(16) << std::setfill('0') << id.members << std::dec << "-"
-      << id.use;
-  return key.str();
+  return text("group-", std::hex, std::setw(16), std::setfill('0'), id.members, std::dec, "-",
+              id.use);
 }
 
 }  // namespace
@@ -64,22 +60,72 @@ class CreationWatch {
  public:
   /// `creations` may be null: nothing is watched then. `title` is the group's.
   CreationWatch(std::shared_ptr<Creations> creations, const CreationId& id, const Group& group,
-                std::string title, const CallLabel& label);
+                std::string title, const CallLabel& label)
+      : creations_(std::move(creations)),
+        id_(id),
+        group_(group),
+        title_(std::move(title)),
+        label_(label) {
+    if (creations_) creations_->begin(id_);
+  }
   /// The creation has ended, well or not.
-  ~CreationWatch();
+  ~CreationWatch() {
+    if (creations_) send([this] { creations_->withdraw(id_); });
+  }
   CreationWatch(const CreationWatch&) = delete;
   CreationWatch& operator=(const CreationWatch&) = delete;
 
   /// To be called several times per second, or more often. Throws the failure of
   /// another member. After a long wait: a mismatch error if another member waits for
   /// this rank in another call.
-  void look();
+  void look() {
+    if (!creations_) return;
+    // At each look, for it comes just before the rank that is told as well ends.
+    if (const auto reason = creations_->refusal()) give_up({ErrorKind::mismatch, *reason});
+    if (const auto error = creations_->failure_of_others(group_.ranks(), id_, title_)) {
+      give_up(*error);
+    }
+    const Clock::time_point now = Clock::now();
+    if (now < next_look_) return;
+    next_look_ = now + kCreationLookInterval;
+    if (seconds_since(start_) < group_.stall_report_s()) return;
+    if (!has_note_) title_ += note_of(label_);
+    has_note_ = true;
+    creations_->tell(group_.ranks(), id_, title_);
+    require_same_group();
+  }
 
   /// This rank gives the creation up, unless all have heard of another's failure.
-  void fail(const Error& error);
+  void fail(const Error& error) {
+    if (creations_ && !is_over_) send([&] { creations_->fail(group_.ranks(), id_, error); });
+  }
 
  private:
-  void require_same_group();
+  void require_same_group() {
+    for (const int member : group_.ranks()) {
+      const auto notice = creations_->awaited_by(member);
+      if (!notice) continue;
+      const Error error(ErrorKind::mismatch,
+                        text("rank ", member, " creates ", *notice,
+                             ", while another member of it creates ", title_, kCreationRule));
+      creations_->refuse(error.what());
+      give_up(error);
+    }
+  }
+
+  // All members know of the error.
+  [[noreturn]] void give_up(const Error& error) {
+    is_over_ = true;
+    throw Error(error);
+  }
+
+  static void send(const std::function<void()>& send) {
+    try {
+      send();
+    } catch (const Error&) {
+      // Nothing can be sent any more: who waits for this rank will see that itself.
+    }
+  }
 
   std::shared_ptr<Creations> creations_;
   CreationId id_;
@@ -89,70 +135,8 @@ class CreationWatch {
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_look_ = start_;
   bool has_note_ = false;
-  bool is_over_ = false;  // and all members know
+  bool is_over_ = false;
 };
-
-CreationWatch::CreationWatch(std::shared_ptr<Creations> creations, const CreationId& id,
-                             const Group& group, std::string title, const CallLabel& label)
-    : creations_(std::move(creations)),
-      id_(id),
-      group_(group),
-      title_(std::move(title)),
-      label_(label) {
-  if (creations_) creations_->begin(id_);
-}
-
-CreationWatch::~CreationWatch() {
-  if (!creations_) return;
-  try {
-    creations_->withdraw(id_);
-  } catch (const Error&) {
-    // Nothing can be sent any more: who waits for this rank will see that itself.
-  }
-}
-
-void CreationWatch::look() {
-  if (!creations_) return;
-  // At each look, for it comes just before the rank that is told as well ends.
-  if (const auto reason = creations_->refusal()) {
-    is_over_ = true;
-    throw Error(ErrorKind::mismatch, *reason);
-  }
-  if (const auto error = creations_->failure_of_others(group_.ranks(), id_, title_)) {
-    is_over_ = true;
-    throw Error(*error);
-  }
-  const Clock::time_point now = Clock::now();
-  if (now < next_look_) return;
-  next_look_ = now + kCreationLookInterval;
-  if (seconds_since(start_) < group_.stall_report_s()) return;
-  if (!has_note_) title_ += note_of(label_);
-  has_note_ = true;
-  creations_->tell(group_.ranks(), id_, title_);
-  require_same_group();
-}
-
-void CreationWatch::require_same_group() {
-  for (const int member : group_.ranks()) {
-    const auto notice = creations_->awaited_by(member);
-    if (!notice) continue;
-    const Error error(ErrorKind::mismatch,
-                      text("rank ", member, " creates ", *notice,
-                           ", while another member of it creates ", title_, kCreationRule));
-    creations_->refuse(error.what());
-    is_over_ = true;
-    throw error;
-  }
-}
-
-void CreationWatch::fail(const Error& error) {
-  if (!creations_ || is_over_) return;
-  try {
-    creations_->fail(group_.ranks(), id_, error);
-  } catch (const Error&) {
-    // As above.
-  }
-}
 
 std::shared_ptr<Group> Group::create(Runtime& runtime, std::vector<int> ranks,
                                      const std::string& name, const CallLabel& label) {
@@ -163,14 +147,14 @@ std::shared_ptr<Group> Group::create(Runtime& runtime, std::vector<int> ranks,
 }
 
 std::shared_ptr<Group> Group::create(std::vector<int> ranks, const CallLabel& label) {
-  Runtime& current = runtime();
+  Runtime& current = comm::runtime();
   require_valid_ranks(ranks, current.environment());
   const std::string name = describe_ranks(ranks);
   return create(current, std::move(ranks), name, label);
 }
 
 std::shared_ptr<Group> Group::world() {
-  return runtime().world();
+  return comm::runtime().world();
 }
 
 Group::Group(Runtime& runtime, std::vector<int> ranks)
@@ -204,38 +188,29 @@ void Group::join(const std::string& name, const CallLabel& label) {
 }
 
 void Group::open(const std::string& name, const std::string& title, CreationWatch& watch) {
+  const std::size_t slot_bytes = slot_bytes_for(topology_);
   // The first group is the world, which has room for news of later ones.
   const std::shared_ptr<Group>& world = runtime_.world();
-  const std::size_t creations_offset = AbortState::num_bytes(ranks_.size());
-  const NotificationId creations_notification = AbortState::kNotification + 1;
-  std::size_t offset = creations_offset;
-  NotificationId notification = creations_notification;
-  if (!world) {
-    offset += Creations::num_bytes(ranks_.size());
-    notification += Creations::kNumNotifications;
-  }
-  std::shared_ptr<Creations> creations = world ? world->abort_state()->creations() : nullptr;
-  const std::size_t slot_bytes = slot_bytes_for(topology_);
-  const MemoryNeeds needs = stream_needs(topology_, size(), slot_bytes);
+  SegmentPlan plan;
+  plan.add({AbortState::num_bytes(ranks_.size()), AbortState::kNotification + 1});
+  const auto news = plan.add(
+      world ? MemoryNeeds{}
+            : MemoryNeeds{Creations::num_bytes(ranks_.size()), Creations::kNumNotifications});
+  const auto slots = plan.add(stream_needs(topology_, size(), slot_bytes));
   SegmentSet segments(*this, key_, title, [&watch] { watch.look(); });
-  StreamMemory memory;
-  memory.slot_bytes = slot_bytes;
-  memory.offset = offset;
-  memory.notification = notification;
+  StreamMemory memory{
+      .slot_bytes = slot_bytes, .offset = slots.offset, .notification = slots.notification};
   if (topology_ == Topology::hierarchical) create_levels(segments, hosts_, memory);
   // At last that of all members: none has it before all have made the others.
-  segment_ = segments.create({offset + needs.num_bytes, notification + needs.num_notifications});
-  memory.segment = segment_;
-  if (!creations) {
-    creations = std::make_shared<Creations>(segment_, creations_offset, creations_notification);
-  }
-  abort_state_ = std::make_shared<AbortState>(name, ranks_, segment_, runtime_.transport(),
+  memory.segment = segments.create(plan.totals().front());
+  auto creations =
+      world ? world->abort_state()->creations()
+            : std::make_shared<Creations>(memory.segment, news.offset, news.notification);
+  abort_state_ = std::make_shared<AbortState>(name, ranks_, memory.segment, runtime_.transport(),
                                               std::move(creations));
-  stream_ = make_stream(*this, operation_context(), memory);
+  stream_.collectives = make_stream(*this, operation_context(), memory);
   warn_of_one_level();
-  if (monitor()->timeline) {
-    row_ = monitor()->timeline->add_row(OperationTrack::row(title));
-  }
+  stream_.row = add_row(title);
 }
 
 void Group::warn_of_one_level() const {
@@ -245,11 +220,11 @@ void Group::warn_of_one_level() const {
                    hosts_.objection, " the ranks of a host would be summed before."));
 }
 
-std::unique_ptr<Collectives> Group::create_flat_stream(SegmentSet& segments,
-                                                       std::size_t slot_bytes) {
+CallStream Group::create_flat_stream(SegmentSet& segments, std::size_t slot_bytes) {
   const MemoryNeeds needs = stream_needs(topology_, size(), slot_bytes);
-  return make_flat_stream(topology_, operation_context(),
-                          {.segment = segments.create(needs), .slot_bytes = slot_bytes});
+  return {.collectives =
+              make_stream(*this, operation_context(),
+                          {.segment = segments.create(needs), .slot_bytes = slot_bytes})};
 }
 
 std::pair<CreationId, std::string> Group::next_object() {

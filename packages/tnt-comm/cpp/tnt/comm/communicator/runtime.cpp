@@ -6,15 +6,11 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <mutex>
+#include <numeric>
 #include <thread>
-#include <utility>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/collective/call_label.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/communicator/timeline_keeper.hpp"
 #include "tnt/comm/transport/hierarchical/join.hpp"
@@ -55,7 +51,7 @@ EngineSettings engine_settings(const Environment& environment, Transport& transp
 
 std::vector<int> all_ranks(int size) {
   std::vector<int> ranks(static_cast<std::size_t>(size));
-  for (int rank = 0; rank < size; ++rank) ranks[static_cast<std::size_t>(rank)] = rank;
+  std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
 }
 
@@ -120,14 +116,11 @@ void Runtime::finish() {
   std::string failure;
   for (const auto& weak : groups_) {
     const auto group = weak.lock();
-    if (failure.empty() && group) failure = group->first_error();
+    if (failure.empty() && group) failure = group->abort_state()->first_error();
   }
   if (timeline_keeper_) timeline_keeper_->write_all();
-  if (failure.empty()) {
-    transport_->leave(PeerState::finished, failed_creation_);
-  } else {
-    transport_->leave(PeerState::failed, failure);
-  }
+  transport_->leave(failure.empty() ? PeerState::finished : PeerState::failed,
+                    failure.empty() ? failed_creation_ : failure);
   engine_->stop(UsageError(text("rank ", environment_.rank,
                                 ": tnt_comm.finalize() was called; no collective can be started or"
                                 " completed after it.")));
@@ -174,10 +167,7 @@ void finalize() {
 }
 
 Timeline* process_timeline() {
-  Runtime* existing = instance.load(std::memory_order_acquire);
-  if (existing == nullptr || was_finalized.load(std::memory_order_relaxed)) return nullptr;
-  if (is_forked_child()) return nullptr;
-  return existing->monitor()->timeline.get();
+  return is_initialized() ? instance.load()->monitor()->timeline.get() : nullptr;
 }
 
 Counters counters() {

@@ -6,11 +6,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tnt/comm/base/environment.hpp"
-#include "tnt/comm/base/export.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/collective/creations.hpp"
 #include "tnt/comm/collective/descriptor.hpp"

@@ -1,7 +1,7 @@
 #include "tnt/comm/communicator/shared_array.hpp"
 
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/communicator/creation.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "tnt/comm/base/export.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/shared_regions.hpp"
 #include "tnt/comm/communicator/group.hpp"
 

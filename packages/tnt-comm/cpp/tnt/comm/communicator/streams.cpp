@@ -1,11 +1,160 @@
 #include "tnt/comm/communicator/streams.hpp"
 
+#include <functional>
+
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/collective/buckets.hpp"
 #include "tnt/comm/collective/readable_collectives.hpp"
+#include "tnt/comm/collective/rma/buckets.hpp"
 #include "tnt/comm/collective/rma/rma_collectives.hpp"
+#include "tnt/comm/communicator/creation.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "tnt/comm/communicator/segment_set.hpp"
 
 namespace tnt::comm {
+namespace {
+
+using Buckets = std::vector<std::shared_ptr<BucketOperation>>;
+using Segments = std::vector<std::shared_ptr<Segment>>;
+
+// What makes the buckets, which are planned all together, when their segments are there.
+using Makers = std::vector<std::function<std::shared_ptr<BucketOperation>()>>;
+
+Buckets made_by(const Makers& makers) {
+  Buckets buckets;
+  for (const auto& make : makers) buckets.push_back(make());
+  return buckets;
+}
+
+std::shared_ptr<StagedStream> channel_in(const Group& group,
+                                         const std::shared_ptr<Segment>& segment,
+                                         const ChannelLayout& layout) {
+  return std::make_shared<StagedStream>(
+      StagedStream{{.abort_state = group.abort_state()}, Channel(segment, layout)});
+}
+
+// Alone, there is nothing to reduce.
+bool is_one_shot(const BucketSpec& spec, int num_members) {
+  return num_members > 1 && spec.num_bytes() <= one_shot_limit_bytes(num_members);
+}
+
+Buckets create_readable(Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs) {
+  SegmentPlan plan;
+  std::shared_ptr<Segment> segment;
+  std::shared_ptr<BucketSequencer> sequencer;
+  std::size_t num_large = 0;
+  Makers makers;
+  for (const BucketSpec& spec : specs) {
+    if (is_one_shot(spec, group.size())) {
+      ChannelLayout layout = OneShotBucket::layout(spec);
+      layout.offset = plan.add({layout.num_bytes(), 0}).offset;
+      makers.push_back([&, layout] {
+        return std::make_shared<OneShotBucket>(channel_in(group, segment, layout), spec);
+      });
+    } else {
+      makers.push_back([&, bucket = num_large++] {
+        return std::make_shared<TwoShotBucket>(sequencer, bucket, spec);
+      });
+    }
+  }
+  // As for the group's own allreduces of large arrays.
+  ChannelLayout large = ReadableCollectives::layout_with(slot_bytes_for(Topology::readable));
+  const auto shared =
+      plan.add(num_large > 0 ? BucketSequencer::memory_needs(large, num_large) : MemoryNeeds{});
+  large.offset = shared.offset;
+  segment = segments.create(plan.totals().front());
+  sequencer = std::make_shared<BucketSequencer>(segment, channel_in(group, segment, large),
+                                                shared.notification, num_large);
+  return made_by(makers);
+}
+
+// Notifications that a segment between hosts has at most.
+std::size_t most_counters(const Group& group) {
+  return group.runtime().transport().capabilities().most_counters;
+}
+
+MessagePattern pattern_for(const Group& group, const BucketSpec& spec) {
+  const AllreduceCase wanted{.num_bytes = spec.num_bytes(),
+                             .dtype = spec.dtype,
+                             .topology = group.topology(),
+                             .num_members = group.size(),
+                             .num_hosts = group.hosts().num_hosts};
+  return pattern_of(
+      choose_allreduce(wanted, group.runtime().requested_algorithm(), *group.abort_state()));
+}
+
+// The slots of a bucket that is packed in place in the memory at `place`.
+std::shared_ptr<RmaStream> slots_in(const Group& group, const std::shared_ptr<Segment>& segment,
+                                    const SegmentPlan::Place& place, RmaLayout layout) {
+  layout.offset = place.offset;
+  layout.notification = place.notification;
+  return std::make_shared<RmaStream>(RmaStream{
+      .abort_state = group.abort_state(), .check = nullptr, .segment = segment, .layout = layout});
+}
+
+Buckets create_put_only(Group& group, SegmentSet& set, const std::vector<BucketSpec>& specs) {
+  SegmentPlan plan(most_counters(group));
+  Segments segments;
+  Makers makers;
+  for (const BucketSpec& spec : specs) {
+    const MessagePattern pattern = pattern_for(group, spec);
+    const RmaLayout layout = layout_in_place(pattern, group.size(), spec.num_bytes());
+    MemoryNeeds needs = needs_in_place(pattern, group.size(), spec.num_bytes());
+    needs.num_bytes += ArrivalReport::memory_needs(group.size()).num_bytes;  // behind the slots
+    makers.push_back([&, pattern, layout, place = plan.add(needs)] {
+      const auto& segment = segments[place.segment];
+      return std::make_shared<RmaBucket>(slots_in(group, segment, place, layout),
+                                         ArrivalReport(segment, place.offset + layout.num_bytes()),
+                                         pattern, spec);
+    });
+  }
+  for (const MemoryNeeds& total : plan.totals()) {
+    segments.push_back(set.create(total, Senders::one));
+  }
+  return made_by(makers);
+}
+
+// Buckets over two levels, in the three kinds of segments that they need.
+Buckets create_hierarchical(Group& group, SegmentSet& set, const std::vector<BucketSpec>& specs) {
+  const HostLayout& hosts = group.hosts();
+  SegmentPlan on_host;
+  SegmentPlan between_hosts(most_counters(group));
+  SegmentPlan among_all;
+  std::shared_ptr<Segment> host_segment;
+  Segments exchange_segments;
+  std::shared_ptr<Segment> group_segment;
+  Makers makers;
+  for (const BucketSpec& spec : specs) {
+    ChannelLayout channel;
+    channel.offset = on_host.add({channel.num_bytes(), 0}).offset;
+    const std::size_t slot_bytes = round_up(spec.num_bytes(), kCacheLineBytes);
+    const auto slots = on_host.add({DoubleBuffer::kNumSlots * slot_bytes, 0});
+    const MessagePattern pattern = pattern_for(group, spec);
+    const Range chunk = chunk_of(spec.count, spec.dtype, hosts.members_per_host,
+                                 hosts.local_index_of(group.rank()));
+    const std::size_t chunk_bytes = chunk.size() * size_of(accumulator_of(spec.dtype));
+    const RmaLayout exchange = layout_in_place(pattern, hosts.num_hosts, chunk_bytes);
+    const auto place = between_hosts.add(needs_in_place(pattern, hosts.num_hosts, chunk_bytes));
+    const auto report = among_all.add(ArrivalReport::memory_needs(group.size()));
+    makers.push_back([=, &group, &hosts, &spec, &host_segment, &exchange_segments, &group_segment] {
+      const HostLevel host{
+          .hosts = hosts,
+          .channel = std::make_shared<Channel>(host_segment, channel),
+          .segment = host_segment,
+          .slots = std::make_shared<DoubleBuffer>(host_segment, slots.offset, slot_bytes)};
+      return std::make_shared<HierarchicalBucket>(
+          slots_in(group, exchange_segments[place.segment], place, exchange),
+          ArrivalReport(group_segment, report.offset), host, pattern, spec);
+    });
+  }
+  host_segment = set.create_on_host(on_host.totals().front());
+  for (const MemoryNeeds& total : between_hosts.totals()) {
+    exchange_segments.push_back(set.create_between_hosts(total, Senders::one));
+  }
+  group_segment = set.create(among_all.totals().front());
+  return made_by(makers);
+}
+
+}  // namespace
 
 // Several slots of this size per rank. Large enough that the rounds of a step
 // are cheap next to its copies, small enough for what a rank copies in of its
@@ -22,24 +171,32 @@ MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t slot_by
 }
 
 void create_levels(SegmentSet& segments, const HostLayout& hosts, StreamMemory& memory) {
-  memory.on_host =
-      segments.create_on_host(HierarchicalCollectives::needs_on_host(hosts, memory.slot_bytes));
-  memory.between_hosts = segments.create_between_hosts(
-      HierarchicalCollectives::needs_between_hosts(hosts, memory.slot_bytes));
+  memory.on_host = segments.create_on_host(RmaCollectives::needs_on_host(hosts, memory.slot_bytes));
+  memory.between_hosts =
+      segments.create_between_hosts(RmaCollectives::needs_between_hosts(hosts, memory.slot_bytes));
 }
 
-std::unique_ptr<Collectives> make_stream(Group& group, const OperationContext& context,
+std::unique_ptr<Collectives> make_stream(const Group& group, const OperationContext& context,
                                          const StreamMemory& memory) {
-  if (group.topology() != Topology::hierarchical) {
-    return make_flat_stream(group.topology(), context, memory);
+  if (memory.on_host) {
+    return std::make_unique<RmaCollectives>(context, memory, group.hosts());
   }
-  return std::make_unique<HierarchicalCollectives>(context, memory, group.hosts());
+  if (group.topology() == Topology::readable) {
+    return std::make_unique<ReadableCollectives>(context, memory);
+  }
+  return std::make_unique<RmaCollectives>(context, memory);
 }
 
-std::unique_ptr<Collectives> make_flat_stream(Topology topology, const OperationContext& context,
-                                              const StreamMemory& memory) {
-  if (topology == Topology::readable) return std::make_unique<ReadableCollectives>(context, memory);
-  return std::make_unique<RmaCollectives>(context, memory);
+Buckets create_buckets(Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs) {
+  switch (group.topology()) {
+    case Topology::readable:
+      return create_readable(group, segments, specs);
+    case Topology::put_only:
+      return create_put_only(group, segments, specs);
+    case Topology::hierarchical:
+      return create_hierarchical(group, segments, specs);
+  }
+  return {};
 }
 
 }  // namespace tnt::comm

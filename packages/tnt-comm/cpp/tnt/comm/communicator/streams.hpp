@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
+#include "tnt/comm/collective/bucket_operation.hpp"
 #include "tnt/comm/collective/collectives.hpp"
-#include "tnt/comm/collective/rma/host_layout.hpp"
+#include "tnt/comm/collective/rma/schedule.hpp"
 #include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
@@ -24,12 +26,14 @@ MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t slot_by
 void create_levels(SegmentSet& segments, const HostLayout& hosts, StreamMemory& memory);
 
 /// The collectives of one stream of the group, for how its members reach each
-/// other.
-std::unique_ptr<Collectives> make_stream(Group& group, const OperationContext& context,
+/// other. Without those further segments they have one level only, which is for streams without
+/// allreduces.
+std::unique_ptr<Collectives> make_stream(const Group& group, const OperationContext& context,
                                          const StreamMemory& memory);
 
-/// The same with one level only, for streams without allreduces.
-std::unique_ptr<Collectives> make_flat_stream(Topology topology, const OperationContext& context,
-                                              const StreamMemory& memory);
+/// Memory and operations for buckets, likewise. Collective, blocking; the specs must be the same
+/// on all members.
+std::vector<std::shared_ptr<BucketOperation>> create_buckets(Group& group, SegmentSet& segments,
+                                                             const std::vector<BucketSpec>& specs);
 
 }  // namespace tnt::comm

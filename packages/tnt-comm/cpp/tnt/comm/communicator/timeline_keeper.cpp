@@ -8,30 +8,30 @@
 #include <chrono>
 #include <exception>
 #include <filesystem>
-#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/trace/trace_files.hpp"
 
 namespace tnt::comm {
 namespace {
 
 constexpr int kNumRounds = 16;
 
-std::int64_t number_in(const std::string& digits) {
+constexpr auto kLookForEndInterval = std::chrono::milliseconds(250);
+
+std::int64_t of_first_member(Group& group, std::int64_t own) {
+  const std::string digits = group.exchange(text(own), "a common time").front();
   std::int64_t number = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return number;
 }
 
-std::int64_t of_first_member(Group& group, std::int64_t own) {
-  return number_in(group.exchange(text(own), "a common time").front());
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
 }
 
 }  // namespace
@@ -51,18 +51,6 @@ ClockOffset measure_clock_offset(Group& group, const std::function<std::int64_t(
   return {least + (most - least) / 2, (most - least + 1) / 2};
 }
 
-namespace {
-
-constexpr auto kLookInterval = std::chrono::milliseconds(250);
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
-}  // namespace
-
 TimelineKeeper::TimelineKeeper(const Environment& environment, std::shared_ptr<Monitor> monitor,
                                Transport& transport)
     : monitor_(std::move(monitor)), transport_(transport) {
@@ -81,16 +69,10 @@ TimelineKeeper::TimelineKeeper(const Environment& environment, std::shared_ptr<M
   }
 }
 
-void TimelineKeeper::set_clock(const ClockOffset& offset) {
-  const std::lock_guard lock(mutex_);
-  info_.clock_offset_ns = offset.offset_ns;
-  info_.clock_error_ns = offset.error_ns;
-}
-
 void TimelineKeeper::look() {
   const Clock::time_point now = Clock::now();
   if (now < next_look_) return;
-  next_look_ = now + kLookInterval;
+  next_look_ = now + kLookForEndInterval;
   const Others others = look_at_others();
   const bool is_news =
       (others.has_one_ended && !has_seen_end_) || (others.has_one_failed && !has_seen_failure_);

@@ -9,7 +9,6 @@
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/trace/monitor.hpp"
-#include "tnt/comm/trace/render.hpp"
 #include "tnt/comm/trace/trace_files.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
@@ -52,7 +51,11 @@ class TimelineKeeper {
                  Transport& transport);
 
   /// All times are written as those of rank 0's clock.
-  void set_clock(const ClockOffset& offset);
+  void set_clock(const ClockOffset& offset) {
+    const std::lock_guard lock(mutex_);
+    info_.clock_offset_ns = offset.offset_ns;
+    info_.clock_error_ns = offset.error_ns;
+  }
 
   /// Looks a few times per second whether another rank has ended. To be called
   /// often, by one thread.

@@ -1,11 +1,9 @@
 #include "tnt/comm/communicator/wait.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/text.hpp"
 #include "tnt/comm/communicator/group.hpp"
 
 namespace tnt::comm {
@@ -24,12 +22,7 @@ class StallWatch {
  public:
   StallWatch(const Group& group, const CollectiveOperation& operation, std::uint32_t count,
              Clock::time_point start)
-      : engine_(group.engine()),
-        stalls_(group.stalls()),
-        operation_(operation),
-        count_(count),
-        stall_report_s_(group.stall_report_s()),
-        start_(start) {}
+      : group_(group), operation_(operation), count_(count), start_(start) {}
   ~StallWatch() {
     if (is_reported_) stalls_.end(this);
   }
@@ -37,56 +30,52 @@ class StallWatch {
   StallWatch& operator=(const StallWatch&) = delete;
 
   /// To be called several times per second.
-  void look();
+  void look() {
+    if (seconds_since(start_) < group_.stall_report_s() && stalls_.empty()) return;
+    group_.engine().while_paused([this] {
+      if (!operation_.completion().has_reached(count_)) look_while_paused();
+    });
+  }
 
  private:
-  void look_while_paused();
-  void begin_anew(Clock::time_point start);
+  void look_while_paused() {
+    // All operations of an engine are collective ones.
+    const auto& first =
+        static_cast<const CollectiveOperation&>(group_.engine().first_before(operation_));
+    if (first.last_progress() > start_) begin_anew(first.last_progress());
+    std::vector<int> ranks = first.awaited_ranks();
+    if (is_reported_) return stalls_.set(this, std::move(ranks));
+    if (stalls_.cover(this, ranks)) return begin_anew(Clock::now());
+    const double waited_s = seconds_since(start_);
+    if (waited_s < group_.stall_report_s()) return;
+    is_reported_ = true;
+    stalls_.set(this, std::move(ranks));
+    first.report_wait(waited_s);
+  }
 
-  Engine& engine_;
-  Stalls& stalls_;
+  void begin_anew(Clock::time_point start) {
+    start_ = start;
+    if (is_reported_) stalls_.end(this);
+    is_reported_ = false;
+  }
+
+  const Group& group_;
+  Stalls& stalls_ = group_.runtime().stalls();
   const CollectiveOperation& operation_;
   std::uint32_t count_;
-  double stall_report_s_;
   Clock::time_point start_;
   bool is_reported_ = false;
 };
 
-void StallWatch::look() {
-  if (seconds_since(start_) < stall_report_s_ && stalls_.empty()) return;
-  engine_.while_paused([this] {
-    if (!operation_.completion().has_reached(count_)) look_while_paused();
-  });
-}
-
-void StallWatch::look_while_paused() {
-  // All operations of an engine are collective ones.
-  const auto& first = static_cast<const CollectiveOperation&>(engine_.first_before(operation_));
-  if (first.last_progress() > start_) begin_anew(first.last_progress());
-  std::vector<int> ranks = first.awaited_ranks();
-  if (is_reported_) return stalls_.set(this, std::move(ranks));
-  if (stalls_.cover(this, ranks)) return begin_anew(Clock::now());
-  const double waited_s = seconds_since(start_);
-  if (waited_s < stall_report_s_) return;
-  is_reported_ = true;
-  stalls_.set(this, std::move(ranks));
-  first.report_wait(waited_s);
-}
-
-void StallWatch::begin_anew(Clock::time_point start) {
-  start_ = start;
-  if (is_reported_) stalls_.end(this);
-  is_reported_ = false;
-}
-
 // Ends an operation, which this thread has waited for for long, if a rank that
 // it waits for creates a group meanwhile, and waits for this rank in turn.
-void refuse_creations_by_awaited(Engine& engine, CollectiveOperation& operation,
-                                 const AbortState& abort_state, std::uint32_t count) {
+void refuse_creations_by_awaited(const Group& group, CollectiveOperation& operation,
+                                 std::uint32_t count) {
+  const AbortState& abort_state = *group.abort_state();
   Creations& creations = *abort_state.creations();
-  engine.while_paused([&] {
+  group.engine().while_paused([&] {
     if (operation.completion().has_reached(count)) return;
-    for (const int member : operation.awaited()) {
+    for (const int member : operation.awaited_members()) {
       const int rank = abort_state.world_rank_of(member);
       const auto notice = creations.awaited_by(rank);
       if (!notice) continue;
@@ -102,11 +91,6 @@ void refuse_creations_by_awaited(Engine& engine, CollectiveOperation& operation,
 
 }  // namespace
 
-bool Stalls::empty() const {
-  const std::lock_guard lock(mutex_);
-  return ranks_.empty();
-}
-
 bool Stalls::cover(Wait wait, const std::vector<int>& ranks) const {
   const std::lock_guard lock(mutex_);
   return std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
@@ -115,16 +99,6 @@ bool Stalls::cover(Wait wait, const std::vector<int>& ranks) const {
       return other != wait && std::find(awaited.begin(), awaited.end(), rank) != awaited.end();
     });
   });
-}
-
-void Stalls::set(Wait wait, std::vector<int> ranks) {
-  const std::lock_guard lock(mutex_);
-  ranks_[wait] = std::move(ranks);
-}
-
-void Stalls::end(Wait wait) {
-  const std::lock_guard lock(mutex_);
-  ranks_.erase(wait);
 }
 
 void wait_for(Group& group, CollectiveOperation& operation, std::uint32_t count, double timeout_s,
@@ -156,7 +130,7 @@ void wait_for(Group& group, CollectiveOperation& operation, std::uint32_t count,
     }
     stall.look();
     if (seconds_since(start) > group.stall_report_s()) {
-      refuse_creations_by_awaited(engine, operation, abort_state, count);
+      refuse_creations_by_awaited(group, operation, count);
     }
     const InterruptCheck& check =
         check_interrupt ? check_interrupt : interrupt_check_of_this_thread();
@@ -165,7 +139,7 @@ void wait_for(Group& group, CollectiveOperation& operation, std::uint32_t count,
       check();
     } catch (...) {
       engine.while_paused([&] {
-        if (!completion.has_reached(count)) operation.abandon("the wait was interrupted");
+        if (!completion.has_reached(count)) operation.abandon();
       });
       throw;
     }

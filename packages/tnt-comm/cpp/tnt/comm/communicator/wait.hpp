@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/polling.hpp"
 #include "tnt/comm/collective/collective_operation.hpp"
 #include "tnt/comm/progress/engine.hpp"
 
@@ -25,16 +25,25 @@ class Stalls {
   using Wait = const void*;
 
   /// Whether there are none, so that nothing needs to be asked.
-  bool empty() const;
+  bool empty() const {
+    const std::lock_guard lock(mutex_);
+    return ranks_.empty();
+  }
 
   /// Whether other waits, for all of these world ranks, have been reported and last.
   bool cover(Wait wait, const std::vector<int>& ranks) const;
 
   /// A wait has been reported, and is for these ranks now.
-  void set(Wait wait, std::vector<int> ranks);
+  void set(Wait wait, std::vector<int> ranks) {
+    const std::lock_guard lock(mutex_);
+    ranks_[wait] = std::move(ranks);
+  }
 
   /// The wait is over, or begins anew.
-  void end(Wait wait);
+  void end(Wait wait) {
+    const std::lock_guard lock(mutex_);
+    ranks_.erase(wait);
+  }
 
  private:
   mutable std::mutex mutex_;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 // Conversions of 16-bit floats without branches, so that loops over them are
 // vectorised. Header for the kernel variants only: functions are static, since
@@ -11,15 +10,11 @@ namespace tnt::comm {
 namespace {
 
 inline std::uint32_t bits_of(float value) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
+  return __builtin_bit_cast(std::uint32_t, value);
 }
 
 inline float float_of(std::uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
+  return __builtin_bit_cast(float, bits);
 }
 
 // bfloat16 is the upper half of a float32.

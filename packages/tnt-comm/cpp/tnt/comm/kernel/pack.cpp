@@ -4,19 +4,19 @@
 #include <cstring>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/kernel/gradual_underflow.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {
-namespace {
 
-// Of the tables for 16-bit floats.
-std::size_t index_of(DType narrow) {
-  return narrow == DType::float16 ? 0 : 1;
+const KernelTable& kernels() {
+#ifdef TNT_COMM_HAS_AVX2
+  static const KernelTable& chosen =
+      __builtin_cpu_supports("avx2") ? avx2_kernels() : baseline_kernels();
+  return chosen;
+#else
+  return baseline_kernels();
+#endif
 }
-
-}  // namespace
 
 void require_scalable(DType dtype, double factor) {
   if (is_floating(dtype) || factor == 0.0 || factor == 1.0) return;
@@ -33,7 +33,7 @@ void pack_scaled(void* dst, const void* src, std::size_t count, DType dtype, dou
     std::memcpy(dst, src, num_bytes);
   } else {
     const GradualUnderflow on_this_thread;
-    kernels().scale[static_cast<std::size_t>(dtype)](dst, src, count, factor);
+    kernels().scale[index_of(dtype)](dst, src, count, factor);
   }
 }
 

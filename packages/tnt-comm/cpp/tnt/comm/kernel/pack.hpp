@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/array.hpp"
 
 namespace tnt::comm {
 

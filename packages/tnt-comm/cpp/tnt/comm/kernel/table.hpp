@@ -3,7 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tnt/comm/base/dtype.hpp"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "tnt/comm/base/array.hpp"
 
 namespace tnt::comm {
 
@@ -11,7 +15,8 @@ namespace tnt::comm {
 ///
 /// The same source is compiled once per instruction set and one table is
 /// chosen at run time. All variants give the same bits: the loops contain one
-/// rounding per element and the compiler may not contract or reorder them.
+/// rounding per element and the compiler may not contract or reorder them. Whoever calls those that
+/// compute holds a GradualUnderflow.
 struct KernelTable {
   /// dsts[k][i] = a[i] op b[i]. Each of dsts may be `a` or `b`, otherwise no
   /// overlap.
@@ -36,8 +41,9 @@ struct KernelTable {
   /// they are widened, combined as float32 and narrowed.
   Combines combine[kNumDTypes][kNumReduceOps];
   Scale scale[kNumDTypes];  ///< null for integers and bool
-  Widen widen[2];           ///< float16, bfloat16 to float32, exact
-  Narrow narrow[2];         ///< rounds to nearest, ties to even
+  // Of DType::float16 and DType::bfloat16.
+  Widen widen[2];    ///< to float32, exact
+  Narrow narrow[2];  ///< rounds to nearest, ties to even
   ScaleNarrow scale_narrow[2];
   Stream stream;
 };
@@ -47,5 +53,47 @@ const KernelTable& avx2_kernels();
 
 /// The best variant for this processor.
 const KernelTable& kernels();
+
+/// While it lives, this thread computes with subnormal numbers as IEEE 754 says
+/// (section 7.5, gradual underflow), as numpy does.
+///
+/// Threads of TensorFlow's pools take subnormal operands and results for zeros;
+/// the engine's thread does not. Either may reduce, so without one rule the bits
+/// would depend on which of them was faster.
+class GradualUnderflow {
+ public:
+  GradualUnderflow() : before_(read()) {
+    if ((before_ & kFlushes) != 0) write(before_ & ~kFlushes);
+  }
+  ~GradualUnderflow() {
+    if ((before_ & kFlushes) != 0) write(read() | (before_ & kFlushes));
+  }
+  GradualUnderflow(const GradualUnderflow&) = delete;
+  GradualUnderflow& operator=(const GradualUnderflow&) = delete;
+
+ private:
+#if defined(__x86_64__)
+  using Register = unsigned int;
+  static constexpr Register kFlushes = 0x8040;  // MXCSR: flush to zero, denormals are zeros
+  static Register read() { return _mm_getcsr(); }
+  static void write(Register value) { _mm_setcsr(value); }
+#elif defined(__aarch64__)
+  using Register = std::uint64_t;
+  static constexpr Register kFlushes = (1U << 24) | (1U << 19);  // FPCR: FZ, FZ16
+  static Register read() {
+    Register value;
+    asm volatile("mrs %0, fpcr" : "=r"(value));
+    return value;
+  }
+  static void write(Register value) { asm volatile("msr fpcr, %0" : : "r"(value) : "memory"); }
+#else
+  using Register = unsigned int;
+  static constexpr Register kFlushes = 0;
+  static Register read() { return 0; }
+  static void write(Register) {}
+#endif
+
+  Register before_;
+};
 
 }  // namespace tnt::comm

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/kernel/gradual_underflow.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {
@@ -44,7 +42,7 @@ void TreeReducer::reduce_to(std::span<std::byte* const> targets, const std::byte
 
 void TreeReducer::reduce_half_block(std::span<void* const> dsts, std::size_t num_sources,
                                     std::size_t count) {
-  const auto format = static_cast<std::size_t>(dtype_);
+  const auto format = index_of(dtype_);
   for (std::size_t i = 0; i < num_sources; ++i) {
     kernels().widen[format](reinterpret_cast<float*>(scratch(i)),
                             reinterpret_cast<const std::uint16_t*>(current_[i]), count);
@@ -61,8 +59,7 @@ void TreeReducer::reduce_half_block(std::span<void* const> dsts, std::size_t num
 void TreeReducer::reduce_block(std::span<void* const> dsts, std::size_t num_sources,
                                std::size_t count) {
   const DType accumulator = accumulator_of(dtype_);
-  const auto& combine =
-      kernels().combine[static_cast<std::size_t>(accumulator)][static_cast<std::size_t>(op_)];
+  const auto& combine = kernels().combine[index_of(accumulator)][index_of(op_)];
   const auto at_once = dsts.first(std::min(dsts.size(), KernelTable::kMaxTargets));
   std::size_t num_left = num_sources;
   while (num_left > 1) {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "tnt/comm/base/dtype.hpp"
+#include "tnt/comm/base/array.hpp"
 
 namespace tnt::comm {
 

@@ -8,6 +8,8 @@
 #include <immintrin.h>
 #endif
 
+#include <type_traits>
+
 #include "tnt/comm/kernel/half.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
@@ -18,73 +20,25 @@ namespace {
 // The products of small types are formed in 32 bits at least, since uint16 *
 // uint16 would be promoted to int and could overflow.
 template <typename T>
-struct Wrapping {
-  using type = T;
-};
-template <>
-struct Wrapping<std::int8_t> {
-  using type = std::uint32_t;
-};
-template <>
-struct Wrapping<std::uint8_t> {
-  using type = std::uint32_t;
-};
-template <>
-struct Wrapping<std::int16_t> {
-  using type = std::uint32_t;
-};
-template <>
-struct Wrapping<std::int32_t> {
-  using type = std::uint32_t;
-};
-template <>
-struct Wrapping<std::int64_t> {
-  using type = std::uint64_t;
-};
+using Wrapping =
+    std::conditional_t<!std::is_integral_v<T>, T,
+                       std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>>;
 
-struct Sum {
-  template <typename T>
-  static T apply(T a, T b) {
-    using W = typename Wrapping<T>::type;
-    return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
-  }
+constexpr auto kSum = []<typename T>(T a, T b) {
+  return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
 };
-struct Prod {
-  template <typename T>
-  static T apply(T a, T b) {
-    using W = typename Wrapping<T>::type;
-    return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
-  }
+constexpr auto kProd = []<typename T>(T a, T b) {
+  return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
 };
 // A NaN on either side gives NaN, as in numpy.
-struct Min {
-  template <typename T>
-  static T apply(T a, T b) {
-    return (a < b || a != a) ? a : b;
-  }
-};
-struct Max {
-  template <typename T>
-  static T apply(T a, T b) {
-    return (a > b || a != a) ? a : b;
-  }
-};
-struct And {
-  template <typename T>
-  static T apply(T a, T b) {
-    return static_cast<T>(a & b);
-  }
-};
-struct Or {
-  template <typename T>
-  static T apply(T a, T b) {
-    return static_cast<T>(a | b);
-  }
-};
+constexpr auto kMin = []<typename T>(T a, T b) { return a < b || a != a ? a : b; };
+constexpr auto kMax = []<typename T>(T a, T b) { return a > b || a != a ? a : b; };
+constexpr auto kAnd = []<typename T>(T a, T b) { return static_cast<T>(a & b); };
+constexpr auto kOr = []<typename T>(T a, T b) { return static_cast<T>(a | b); };
 
 // Results that several ranks need are written to all places at once: a copy
 // from the first place would read them again and wait for other lines.
-template <typename T, typename Op, std::size_t kTargets>
+template <typename T, auto kOp, std::size_t kTargets>
 void combine(void* const* dsts, const void* a, const void* b, std::size_t count) {
   T* outs[kTargets];
   for (std::size_t k = 0; k < kTargets; ++k) outs[k] = static_cast<T*>(dsts[k]);
@@ -95,46 +49,47 @@ void combine(void* const* dsts, const void* a, const void* b, std::size_t count)
   // scalar loop in exactly that case.
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) {
-    const T result = Op::apply(left[i], right[i]);
+    const T result = kOp(left[i], right[i]);
 #pragma GCC unroll 4
     for (std::size_t k = 0; k < kTargets; ++k) outs[k][i] = result;
   }
 }
 
+template <typename Out, typename In, typename Function>
+void map(void* dst, const void* src, std::size_t count, Function function) {
+  Out* out = static_cast<Out*>(dst);
+  const In* in = static_cast<const In*>(src);
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) out[i] = function(in[i]);
+}
+
 template <typename T>
 void scale(void* dst, const void* src, std::size_t count, double factor) {
-  T* out = static_cast<T*>(dst);
-  const T* in = static_cast<const T*>(src);
   const T by = static_cast<T>(factor);
-#pragma GCC ivdep
-  for (std::size_t i = 0; i < count; ++i) out[i] = by * in[i];
+  map<T, T>(dst, src, count, [by](T value) { return by * value; });
 }
 
-template <float (*kWiden)(std::uint16_t)>
-void widen(float* dst, const std::uint16_t* src, std::size_t count) {
-#pragma GCC ivdep
-  for (std::size_t i = 0; i < count; ++i) dst[i] = kWiden(src[i]);
+using Half = std::uint16_t;
+
+template <float (*kWiden)(Half)>
+void widen(float* dst, const Half* src, std::size_t count) {
+  map<float, Half>(dst, src, count, [](Half value) { return kWiden(value); });
 }
 
-template <std::uint16_t (*kNarrow)(float)>
-void narrow(std::uint16_t* dst, const float* src, std::size_t count) {
-#pragma GCC ivdep
-  for (std::size_t i = 0; i < count; ++i) dst[i] = kNarrow(src[i]);
+template <Half (*kNarrow)(float)>
+void narrow(Half* dst, const float* src, std::size_t count) {
+  map<Half, float>(dst, src, count, [](float value) { return kNarrow(value); });
 }
 
-template <float (*kWiden)(std::uint16_t), std::uint16_t (*kNarrow)(float)>
+template <float (*kWiden)(Half), Half (*kNarrow)(float)>
 void scale_half(void* dst, const void* src, std::size_t count, double factor) {
-  auto* out = static_cast<std::uint16_t*>(dst);
-  const auto* in = static_cast<const std::uint16_t*>(src);
   const float by = static_cast<float>(factor);
-#pragma GCC ivdep
-  for (std::size_t i = 0; i < count; ++i) out[i] = kNarrow(by * kWiden(in[i]));
+  map<Half, Half>(dst, src, count, [by](Half value) { return kNarrow(by * kWiden(value)); });
 }
 
-template <std::uint16_t (*kNarrow)(float)>
-void scale_narrow(std::uint16_t* dst, const float* src, std::size_t count, float factor) {
-#pragma GCC ivdep
-  for (std::size_t i = 0; i < count; ++i) dst[i] = kNarrow(factor * src[i]);
+template <Half (*kNarrow)(float)>
+void scale_narrow(Half* dst, const float* src, std::size_t count, float factor) {
+  map<Half, float>(dst, src, count, [factor](float value) { return kNarrow(factor * value); });
 }
 
 #if defined(__AVX2__)
@@ -179,50 +134,55 @@ void stream(void* dst, const void* src, std::size_t num_bytes) {
 #endif
 }
 
-template <typename T, typename Op>
+template <typename T, auto kOp>
 constexpr KernelTable::Combines combines() {
   static_assert(KernelTable::kMaxTargets == 4);
-  return {{combine<T, Op, 1>, combine<T, Op, 2>, combine<T, Op, 3>, combine<T, Op, 4>}};
+  return {{combine<T, kOp, 1>, combine<T, kOp, 2>, combine<T, kOp, 3>, combine<T, kOp, 4>}};
+}
+
+// The place of a type or an operation in the tables.
+template <typename Enum>
+constexpr std::size_t at(Enum value) {
+  return static_cast<std::size_t>(value);
 }
 
 template <typename T>
-void fill_arithmetic(KernelTable::Combines* row) {
-  row[static_cast<std::size_t>(ReduceOp::sum)] = combines<T, Sum>();
-  row[static_cast<std::size_t>(ReduceOp::prod)] = combines<T, Prod>();
-  row[static_cast<std::size_t>(ReduceOp::min)] = combines<T, Min>();
-  row[static_cast<std::size_t>(ReduceOp::max)] = combines<T, Max>();
+void fill_arithmetic(KernelTable& table, DType dtype) {
+  KernelTable::Combines* row = table.combine[at(dtype)];
+  row[at(ReduceOp::sum)] = combines<T, kSum>();
+  row[at(ReduceOp::prod)] = combines<T, kProd>();
+  row[at(ReduceOp::min)] = combines<T, kMin>();
+  row[at(ReduceOp::max)] = combines<T, kMax>();
 }
 
 template <typename T>
-void fill_logical(KernelTable::Combines* row) {
-  row[static_cast<std::size_t>(ReduceOp::land)] = combines<T, And>();
-  row[static_cast<std::size_t>(ReduceOp::lor)] = combines<T, Or>();
+void fill_logical(KernelTable& table, DType dtype) {
+  table.combine[at(dtype)][at(ReduceOp::land)] = combines<T, kAnd>();
+  table.combine[at(dtype)][at(ReduceOp::lor)] = combines<T, kOr>();
 }
 
 template <typename T>
 void fill_integer(KernelTable& table, DType dtype) {
-  fill_arithmetic<T>(table.combine[static_cast<std::size_t>(dtype)]);
-  fill_logical<T>(table.combine[static_cast<std::size_t>(dtype)]);
+  fill_arithmetic<T>(table, dtype);
+  fill_logical<T>(table, dtype);
 }
 
 KernelTable make_table() {
   KernelTable table{};
-  fill_arithmetic<float>(table.combine[static_cast<std::size_t>(DType::float32)]);
-  fill_arithmetic<double>(table.combine[static_cast<std::size_t>(DType::float64)]);
+  fill_arithmetic<float>(table, DType::float32);
+  fill_arithmetic<double>(table, DType::float64);
   fill_integer<std::int8_t>(table, DType::int8);
   fill_integer<std::int16_t>(table, DType::int16);
   fill_integer<std::int32_t>(table, DType::int32);
   fill_integer<std::int64_t>(table, DType::int64);
   fill_integer<std::uint8_t>(table, DType::uint8);
-  auto* boolean = table.combine[static_cast<std::size_t>(DType::boolean)];
-  fill_logical<std::uint8_t>(boolean);  // bytes 0 and 1
-  boolean[static_cast<std::size_t>(ReduceOp::min)] = combines<std::uint8_t, And>();
-  boolean[static_cast<std::size_t>(ReduceOp::max)] = combines<std::uint8_t, Or>();
-  table.scale[static_cast<std::size_t>(DType::float32)] = scale<float>;
-  table.scale[static_cast<std::size_t>(DType::float64)] = scale<double>;
-  table.scale[static_cast<std::size_t>(DType::float16)] = scale_half<widen_float16, narrow_float16>;
-  table.scale[static_cast<std::size_t>(DType::bfloat16)] =
-      scale_half<widen_bfloat16, narrow_bfloat16>;
+  fill_logical<std::uint8_t>(table, DType::boolean);  // bytes 0 and 1
+  table.combine[at(DType::boolean)][at(ReduceOp::min)] = combines<std::uint8_t, kAnd>();
+  table.combine[at(DType::boolean)][at(ReduceOp::max)] = combines<std::uint8_t, kOr>();
+  table.scale[at(DType::float32)] = scale<float>;
+  table.scale[at(DType::float64)] = scale<double>;
+  table.scale[at(DType::float16)] = scale_half<widen_float16, narrow_float16>;
+  table.scale[at(DType::bfloat16)] = scale_half<widen_bfloat16, narrow_bfloat16>;
   table.widen[0] = widen<widen_float16>;
   table.widen[1] = widen<widen_bfloat16>;
   table.narrow[0] = narrow<narrow_float16>;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sched.h>
+
 #include <chrono>
 
 #include "tnt/comm/base/deadline.hpp"
@@ -25,12 +27,38 @@ class Backoff {
 
   /// To be called when a look has found nothing. False if it is time to sleep,
   /// and from then on.
-  bool wait_a_moment();
+  bool wait_a_moment() {
+    if (is_over_) return false;
+    if (!is_waiting_) {
+      is_waiting_ = true;
+      num_looks_ = 0;
+      start_ = Clock::now();
+    }
+    // Reading the clock takes as long as some looks.
+    const bool may_spin = settings_.spin_time.count() > 0;
+    const bool is_spinning = may_spin && ++num_looks_ % kLooksPerClock != 0;
+    const auto waited = is_spinning ? Clock::duration() : Clock::now() - start_;
+    if (waited < settings_.spin_time) {
+      pause_briefly();
+      return true;
+    }
+    is_over_ = waited >= settings_.spin_time + settings_.yield_time;
+    if (!is_over_) ::sched_yield();
+    return !is_over_;
+  }
 
   /// To be called when a look has found something: the wait begins anew.
   void renew() { is_waiting_ = is_over_ = false; }
 
  private:
+  static constexpr int kLooksPerClock = 16;
+
+  static void pause_briefly() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+
   PollSettings settings_;
   bool is_waiting_ = false;
   bool is_over_ = false;

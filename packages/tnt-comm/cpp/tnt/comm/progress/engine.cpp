@@ -5,12 +5,10 @@
 #include <algorithm>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/thread.hpp"
+#include "tnt/comm/base/process.hpp"
 
 namespace tnt::comm {
 namespace {
-
-using std::chrono::milliseconds;
 
 // How long to sleep between two looks for what peers did, who cannot wake this
 // rank. Half of the time that was waited so far makes waits longer by a half at
@@ -18,7 +16,7 @@ using std::chrono::milliseconds;
 // that has gradients to compute; who only waits looks more often (see help()).
 Clock::duration look_interval(Clock::duration waited) {
   constexpr Clock::duration kShortest = std::chrono::microseconds(100);
-  constexpr Clock::duration kLongest = milliseconds(1);
+  constexpr Clock::duration kLongest = std::chrono::milliseconds(1);
   return std::clamp(waited / 2, kShortest, kLongest);
 }
 
@@ -42,17 +40,20 @@ Engine::~Engine() {
   stop(Error(ErrorKind::comm, "The progress engine has been stopped."));
 }
 
+std::optional<Error> Engine::enqueue(Submission submission) {
+  Stream& stream = *submission.stream;
+  const std::lock_guard lock(submit_mutex_);
+  if (stopped_) return stopped_;
+  // First what may throw: what is counted must come.
+  submitted_.push_back(std::move(submission));
+  num_unfinished_.fetch_add(1);
+  stream.state_.fetch_add(1);
+  return {};
+}
+
 void Engine::submit(const std::shared_ptr<Stream>& stream, std::shared_ptr<Operation> operation,
                     Driver driver) {
-  {
-    Submission submission{stream, {std::move(operation)}, false};
-    const std::lock_guard lock(submit_mutex_);
-    if (stopped_) stopped_->raise();
-    // First what may throw: what is counted must come.
-    submitted_.push_back(std::move(submission));
-    num_unfinished_.fetch_add(1);
-    stream->state_.fetch_add(1);
-  }
+  if (const auto stopped = enqueue({stream, {std::move(operation)}, false})) stopped->raise();
   if (driver == Driver::engine && !is_helped_.load()) doorbell_.ring();
 }
 
@@ -88,7 +89,7 @@ Engine::Hold Engine::try_hold(Stream& stream) {
   if (is_stopping_.load(std::memory_order_acquire)) return {};
   const bool is_held = stream.state_.compare_exchange_strong(
       nothing, Stream::kHeld, std::memory_order_acquire, std::memory_order_relaxed);
-  return is_held ? Hold(*this, stream) : Hold();
+  return is_held ? Hold(&stream, Release{this}) : Hold();
 }
 
 void Engine::release(Stream& stream) {
@@ -97,20 +98,11 @@ void Engine::release(Stream& stream) {
 }
 
 void Engine::hand_over(Hold hold, std::shared_ptr<Operation> operation) {
-  std::optional<Error> stopped;
-  {
-    Submission submission{hold.stream_->shared_from_this(), {operation}, true};
-    const std::lock_guard lock(submit_mutex_);
-    stopped = stopped_;
-    if (!stopped) {
-      submitted_.push_back(std::move(submission));
-      // It is held until it is the first one, before what waits already.
-      Stream& stream = *std::exchange(hold.stream_, nullptr);
-      num_unfinished_.fetch_add(1);
-      stream.state_.fetch_add(1);
-    }
+  if (const auto stopped = enqueue({hold->shared_from_this(), {operation}, true})) {
+    return operation->fail(*stopped);
   }
-  if (stopped) operation->fail(*stopped);
+  // It is held until it is the first one, before what waits already.
+  static_cast<void>(hold.release());
 }
 
 bool Engine::wait(const Completion& completion, std::uint32_t count, Clock::time_point end) {
@@ -125,11 +117,7 @@ bool Engine::help(const Completion& completion, std::uint32_t count, Clock::time
   Backoff backoff(settings_.poll);
   bool is_complete = false;
   while (true) {
-    bool has_moved = false;
-    {
-      const std::lock_guard lock(progress_mutex_);
-      has_moved = advance_all();
-    }
+    const bool has_moved = while_paused([this] { return advance_all(); });
     is_complete = completion.has_reached(count);
     if (is_complete) break;
     if (has_moved) backoff.renew();
@@ -150,25 +138,24 @@ void Engine::run() {
   // The kernel lengthens short sleeps by 50 us otherwise.
   if (!settings_.is_doorbell_rung_by_peers) ::prctl(PR_SET_TIMERSLACK, 1000UL);
   Clock::time_point last_event = Clock::now();  // progress, or a ring
-  std::uint32_t num_rings = doorbell_.num_rings();
+  std::uint32_t num_rings = doorbell_.num_rings.load();
   // Callers who wait yield; this thread mostly has others to yield to who do
   // not know that they are waited for. Messages that nobody announces take
   // longer than it pays to spin for.
   constexpr std::chrono::microseconds kNone{0};
   Backoff backoff({settings_.is_doorbell_rung_by_peers ? settings_.poll.spin_time : kNone, kNone});
   while (!is_stopping_.load()) {
-    const std::uint32_t seen = doorbell_.num_rings();
+    const std::uint32_t seen = doorbell_.num_rings.load();
     settings_.heartbeat();
     if (is_left_to_caller()) {
       doorbell_.wait(seen, kHandover);
       continue;
     }
-    bool has_moved = false;
-    {
-      const std::lock_guard lock(progress_mutex_);
-      has_moved = advance_all();
+    const bool has_moved = while_paused([this] {
+      const bool has_advanced = advance_all();
       supervise_all();
-    }
+      return has_advanced;
+    });
     const bool is_event = has_moved || seen != num_rings;
     num_rings = seen;
     if (is_event) {
@@ -207,13 +194,8 @@ void Engine::sleep_among_work(std::uint32_t seen, Clock::time_point last_event) 
           ? std::min(settings_.supervision_interval, settings_.heartbeat_interval)
           : look_interval(Clock::now() - last_event);
   doorbell_.begin_listening();
-  bool has_moved = false;
-  {
-    // What peers did before they could see that somebody listens.
-    const std::lock_guard lock(progress_mutex_);
-    has_moved = advance_all();
-  }
-  if (!has_moved) doorbell_.wait(seen, longest);
+  // What peers did before they could see that somebody listens.
+  if (!while_paused([this] { return advance_all(); })) doorbell_.wait(seen, longest);
   doorbell_.end_listening();
 }
 
@@ -237,8 +219,7 @@ void Engine::drop_idle_streams() noexcept {
 }
 
 bool Engine::advance_stream(Stream& stream) {
-  if (stream.operations_.empty()) return false;
-  if ((stream.state_.load(std::memory_order_acquire) & Stream::kHeld) != 0) return false;
+  if (!stream.has_turn()) return false;
   try {
     const Progress progress = stream.operations_.front()->advance();
     if (progress == Progress::done) finish_head(stream, nullptr);
@@ -255,8 +236,7 @@ void Engine::supervise_all() {
   if (now - last_supervision_ < settings_.supervision_interval) return;
   last_supervision_ = now;
   for (const auto& stream : streams_) {
-    const bool is_held = (stream->state_.load(std::memory_order_acquire) & Stream::kHeld) != 0;
-    if (stream->operations_.empty() || is_held) continue;
+    if (!stream->has_turn()) continue;
     try {
       stream->operations_.front()->supervise();
     } catch (...) {

@@ -11,9 +11,8 @@
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/doorbell.hpp"
+#include "tnt/comm/base/sync.hpp"
 #include "tnt/comm/progress/backoff.hpp"
-#include "tnt/comm/progress/completion.hpp"
 #include "tnt/comm/progress/operation.hpp"
 
 namespace tnt::comm {
@@ -60,26 +59,13 @@ class Engine {
   /// complete, or have failed, on return.
   void run(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Operation>& operation);
 
+  struct Release {
+    Engine* engine = nullptr;
+    void operator()(Stream* stream) const { engine->release(*stream); }
+  };
   /// As long as it lives, its owner alone may act on the channel of a stream.
   /// The stream must live longer.
-  class Hold {
-   public:
-    Hold() = default;  ///< of nothing: false
-    Hold(Hold&& other) noexcept
-        : engine_(other.engine_), stream_(std::exchange(other.stream_, nullptr)) {}
-    Hold& operator=(Hold&&) = delete;
-    ~Hold() {
-      if (stream_ != nullptr) engine_->release(*stream_);
-    }
-    explicit operator bool() const { return stream_ != nullptr; }
-
-   private:
-    friend class Engine;
-    Hold(Engine& engine, Stream& stream) : engine_(&engine), stream_(&stream) {}
-
-    Engine* engine_ = nullptr;
-    Stream* stream_ = nullptr;
-  };
+  using Hold = std::unique_ptr<Stream, Release>;
 
   /// Takes hold of a stream that has no operations. Of nothing if there are
   /// some, or if the engine has been stopped.
@@ -110,6 +96,14 @@ class Engine {
   void stop(const Error& reason);
 
  private:
+  struct Submission {
+    std::shared_ptr<Stream> stream;
+    std::list<std::shared_ptr<Operation>> operation;  // one, which moves as it is
+    bool is_first;                                    // of its stream
+  };
+
+  // Why it cannot be taken, if so.
+  std::optional<Error> enqueue(Submission submission);
   bool advance_while_it_moves(Operation& operation);  // true if it is done
   void release(Stream& stream);
   void run();
@@ -126,12 +120,6 @@ class Engine {
 
   Doorbell& doorbell_;
   EngineSettings settings_;
-
-  struct Submission {
-    std::shared_ptr<Stream> stream;
-    std::list<std::shared_ptr<Operation>> operation;  // one, which moves as it is
-    bool is_first;                                    // of its stream
-  };
 
   std::mutex submit_mutex_;
   std::vector<Submission> submitted_;

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
@@ -43,6 +45,34 @@ class Operation {
   virtual void fail(const Error& error) = 0;
 };
 
+/// Counts how often a repeated block of work was completed, and carries the
+/// error that ended it. Any number of threads may wait; waiting sleeps in the
+/// kernel. An operation that runs once is complete when the count is 1.
+///
+/// Counts are compared modulo 2^31, so a wait must be for a nearby count.
+class Completion {
+ public:
+  /// True when `count` completions have happened, or an error has.
+  bool has_reached(std::uint32_t count) const;
+
+  /// Sleeps until has_reached(count) or the deadline; says which.
+  bool wait_until(std::uint32_t count, Clock::time_point end) const;
+
+  /// Throws the stored error if the count was not reached before it.
+  void rethrow_unless_completed(std::uint32_t count) const;
+
+  void complete();
+
+  /// The first error stays; later ones are ignored.
+  void fail(const Error& error);
+
+ private:
+  static constexpr std::uint32_t kFailed = 1U << 31;
+
+  std::atomic<std::uint32_t> word_{0};  // count, and kFailed
+  std::optional<Error> error_;          // written once, before kFailed is set
+};
+
 /// Operations that must run one after the other, in the order of submission:
 /// those of one channel. Streams are independent of each other, so one that
 /// has to wait holds up nobody else.
@@ -56,6 +86,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
  private:
   friend class Engine;
   static constexpr std::uint32_t kHeld = 1U << 31;
+
+  // Whether the engine may act on it, and has what to.
+  bool has_turn() const {
+    return !operations_.empty() && (state_.load(std::memory_order_acquire) & kHeld) == 0;
+  }
 
   std::atomic<std::uint32_t> state_{0};  // number of unfinished operations, and kHeld
   std::list<std::shared_ptr<Operation>> operations_;

@@ -4,15 +4,13 @@
 #include <deque>
 #include <optional>
 #include <utility>
-#include <vector>
 
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/communicator/buckets.hpp"
 #include "tnt/comm/communicator/creation.hpp"
+#include "tnt/comm/communicator/streams.hpp"
 #include "tnt/comm/kernel/pack.hpp"
 #include "tnt/comm/reducer/reducer_tracks.hpp"
-#include "tnt/comm/reducer/tensor_offsets.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -22,25 +20,6 @@ constexpr std::size_t kSmallestLoanBytes = 16 * 1024;
 
 // From here on, packing costs more than treating a tensor by itself.
 constexpr std::size_t kSmallestPlacedBytes = 64 * 1024;
-
-std::size_t num_bytes_of(const TensorSpec& spec) {
-  return spec.num_elements * size_of(spec.dtype);
-}
-
-bool is_large(const TensorSpec& spec, const Bucket& bucket) {
-  return !bucket.is_compressed() && num_bytes_of(spec) >= kSmallestPlacedBytes;
-}
-
-std::vector<Range> large_tensors(const Bucket& bucket, const std::vector<TensorSpec>& tensors,
-                                 const TensorOffsets& tensor_offsets) {
-  std::vector<Range> large;
-  for (std::size_t k = 0; k < bucket.tensor_ids.size(); ++k) {
-    const TensorSpec& spec = tensors[bucket.tensor_ids[k]];
-    const std::size_t begin = tensor_offsets.offsets[k];
-    if (is_large(spec, bucket)) large.push_back({begin, begin + spec.num_elements});
-  }
-  return large;
-}
 
 }  // namespace
 
@@ -71,20 +50,15 @@ struct GradientReducer::FusedTensors {
 };
 
 std::string GradientReducer::FusedTensors::names_of_missing() const {
-  constexpr std::size_t kMostNames = 4;
-  std::string names;
-  std::size_t num_missing = 0;
+  std::vector<std::string> missing;
   const std::uint64_t awaited = allreduce->num_posted();
   for (const Tensor& tensor : tensors) {
     const State state = tensor.state.load();
     const bool is_started = state == State::started || state == State::finishing;
-    if (is_started && tensor.step.load() == awaited) continue;
-    if (++num_missing <= kMostNames) {
-      names += text(names.empty() ? ": '" : ", '", tensor.spec.name, "'");
-    }
+    if (!is_started || tensor.step.load() != awaited) missing.push_back(tensor.spec.name);
   }
-  if (num_missing > kMostNames) names += text(" and ", num_missing - kMostNames, " more");
-  return num_missing == 0 ? names : names + (num_missing == 1 ? " is missing" : " are missing");
+  if (missing.empty()) return "";
+  return text(": ", listed_tensors(missing), missing.size() == 1 ? " is missing" : " are missing");
 }
 
 GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan,
@@ -102,52 +76,57 @@ GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan&
 GradientReducer::~GradientReducer() = default;
 
 void GradientReducer::create_buckets(const FusionPlan& plan, SegmentSet& segments) {
-  std::vector<TensorOffsets> tensor_offsets;
-  std::vector<BucketSpec> specs;
-  for (std::size_t i = 0; i < plan.buckets().size(); ++i) {
-    const Bucket& bucket = plan.buckets()[i];
-    tensor_offsets.push_back(place(bucket, plan.tensors()));
-    specs.push_back({bucket.wire_dtype, tensor_offsets.back().num_elements,
-                     describe_bucket(plan, i, name_),
-                     large_tensors(bucket, plan.tensors(), tensor_offsets.back())});
-  }
-  const auto allreduces = comm::create_buckets(*group_, segments, specs);
   tensors_.resize(plan.tensors().size());
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    const Bucket& bucket = plan.buckets()[i];
-    auto fused = std::make_shared<FusedTensors>();
-    fused->allreduce = allreduces[i];
-    fused->allreduce->set_own_part([weak = std::weak_ptr(fused)] {
-      const auto living = weak.lock();  // an operation may outlive its reducer
-      return living ? living->names_of_missing() : std::string();
-    });
-    std::size_t next_place = 0;
-    for (std::size_t k = 0; k < bucket.tensor_ids.size(); ++k) {
-      Tensor& tensor = fused->tensors.emplace_back();
-      tensor.spec = plan.tensors()[bucket.tensor_ids[k]];
-      if (bucket.is_compressed()) tensor.narrow = bucket.wire_dtype;
-      tensor.bucket = fused.get();
-      tensor.offset = tensor_offsets[i].offsets[k] * size_of(bucket.wire_dtype);
-      if (is_large(tensor.spec, bucket)) {
-        if (fused->allreduce->may_be_in_place(next_place)) tensor.place = next_place;
-        ++next_place;
-      }
-      tensors_[bucket.tensor_ids[k]] = &tensor;
-    }
-    observe(*fused, i, plan);
-    buckets_.push_back(std::move(fused));
-  }
+  std::vector<BucketSpec> specs;
+  for (std::size_t i = 0; i < plan.buckets().size(); ++i) specs.push_back(lay_out(plan, i));
+  const auto allreduces = comm::create_buckets(*group_, segments, specs);
+  for (std::size_t i = 0; i < specs.size(); ++i) connect(plan, i, allreduces[i]);
 }
 
-void GradientReducer::observe(FusedTensors& bucket, std::size_t index, const FusionPlan& plan) {
-  const Bucket& planned = plan.buckets()[index];
-  const std::size_t num_bytes = planned.num_wire_bytes();
-  if (Timeline* timeline = group_->monitor()->timeline.get()) {
-    bucket.track = std::make_shared<BucketTrack>(*timeline, label_of_bucket(index, name_),
-                                                 describe_bucket(plan, index, name_), num_bytes,
-                                                 planned.tensor_ids.size());
+// The plan puts tensors back to back, which decides what is fused. In memory each one begins on a
+// cache line of its own: threads that pack different tensors do not disturb each other, and a
+// result can be handed out where it is, to libraries that want 64-byte alignment. The gaps stay
+// zero.
+BucketSpec GradientReducer::lay_out(const FusionPlan& plan, std::size_t index) {
+  const Bucket& bucket = plan.buckets()[index];
+  const std::size_t size = size_of(bucket.wire_dtype);
+  const auto fused = std::make_shared<FusedTensors>();
+  BucketSpec spec{bucket.wire_dtype, 0, describe_bucket(plan, index, name_), {}};
+  for (const std::size_t id : bucket.tensor_ids) {
+    Tensor& tensor = fused->tensors.emplace_back();
+    tensor.spec = plan.tensors()[id];
+    if (bucket.is_compressed()) tensor.narrow = bucket.wire_dtype;
+    tensor.bucket = fused.get();
+    tensor.offset = spec.count * size;
+    if (!bucket.is_compressed() && tensor.spec.num_bytes() >= kSmallestPlacedBytes) {
+      tensor.place = spec.large.size();
+      spec.large.push_back({spec.count, spec.count + tensor.spec.num_elements});
+    }
+    spec.count += round_up(tensor.spec.num_elements, kCacheLineBytes / size);
+    tensors_[id] = &tensor;
   }
-  bucket.allreduce->probe().attach(group_->monitor(), bucket.track, num_bytes);
+  buckets_.push_back(fused);
+  return spec;
+}
+
+void GradientReducer::connect(const FusionPlan& plan, std::size_t index,
+                              std::shared_ptr<BucketOperation> allreduce) {
+  const std::shared_ptr<FusedTensors>& bucket = buckets_[index];
+  allreduce->set_own_part([weak = std::weak_ptr(bucket)] {
+    const auto living = weak.lock();  // an operation may outlive its reducer
+    return living ? living->names_of_missing() : std::string();
+  });
+  for (Tensor& tensor : bucket->tensors) {
+    if (tensor.place && !allreduce->may_be_in_place(*tensor.place)) tensor.place.reset();
+  }
+  const std::size_t num_bytes = plan.buckets()[index].num_wire_bytes();
+  if (Timeline* timeline = group_->monitor()->timeline.get()) {
+    bucket->track = std::make_shared<BucketTrack>(*timeline, label_of_bucket(index, name_),
+                                                  describe_bucket(plan, index, name_), num_bytes,
+                                                  bucket->tensors.size());
+  }
+  allreduce->probe().attach(group_->monitor(), bucket->track, num_bytes);
+  bucket->allreduce = std::move(allreduce);
 }
 
 const TensorSpec& GradientReducer::tensor(std::size_t id) const {
@@ -245,33 +224,44 @@ void GradientReducer::launch(FusedTensors& bucket) {
   }
 }
 
-void GradientReducer::wait_for_sum(Tensor& tensor, double timeout_s,
-                                   const InterruptCheck& check_interrupt) {
-  if (timeout_s <= 0) timeout_s = timeout_s_.load();
-  const double limit_s = timeout_s > 0 ? timeout_s : group_->timeout_s();
+template <typename Function>
+void GradientReducer::finish_by(Tensor& tensor, const char* call, Function&& function) {
+  enter(tensor, State::started, State::finishing, call);
+  bool is_finished = false;
   try {
-    wait_for(*group_, *tensor.bucket->allreduce, static_cast<std::uint32_t>(tensor.step + 1),
-             limit_s, check_interrupt);
+    is_finished = function();
   } catch (...) {
     tensor.state.store(State::started);
     throw;
   }
+  if (is_finished) {
+    hand_out(tensor);
+  } else {
+    tensor.state.store(State::started);
+  }
+}
+
+void GradientReducer::wait_for_sum(const Tensor& tensor, double timeout_s,
+                                   const InterruptCheck& check_interrupt) {
+  if (timeout_s <= 0) timeout_s = timeout_s_.load();
+  wait_for(*group_, *tensor.bucket->allreduce, static_cast<std::uint32_t>(tensor.step + 1),
+           timeout_s > 0 ? timeout_s : group_->timeout_s(), check_interrupt);
 }
 
 void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
                              const InterruptCheck& check_interrupt) {
   require_usable(id);
   Tensor& tensor = *tensors_[id];
-  enter(tensor, State::started, State::finishing, "finish");
-  void* target = out != nullptr ? out : tensor.into;
-  if (target == nullptr && tensor.spec.num_elements > 0) {
-    tensor.state.store(State::started);
-    throw UsageError(text("GradientReducer '", name_, "': finish of tensor '", tensor.spec.name,
-                          "' must say where the sum is to be put, since its start did not."));
-  }
-  wait_for_sum(tensor, timeout_s, check_interrupt);
-  if (tensor.spec.num_elements > 0) copy_out(tensor, target);
-  hand_out(tensor);
+  finish_by(tensor, "finish", [&] {
+    void* target = out != nullptr ? out : tensor.into;
+    if (target == nullptr && tensor.spec.num_elements > 0) {
+      throw UsageError(text("GradientReducer '", name_, "': finish of tensor '", tensor.spec.name,
+                            "' must say where the sum is to be put, since its start did not."));
+    }
+    wait_for_sum(tensor, timeout_s, check_interrupt);
+    if (tensor.spec.num_elements > 0) copy_out(tensor, target);
+    return true;
+  });
 }
 
 void GradientReducer::copy_out(const Tensor& tensor, void* out) {
@@ -281,7 +271,7 @@ void GradientReducer::copy_out(const Tensor& tensor, void* out) {
   if (tensor.narrow) {
     unpack_widened(out, sum, tensor.spec.num_elements, *tensor.narrow);
   } else if (out != sum) {
-    std::memcpy(out, sum, num_bytes_of(tensor.spec));
+    std::memcpy(out, sum, tensor.spec.num_bytes());
   }
 }
 
@@ -294,32 +284,24 @@ void GradientReducer::hand_out(Tensor& tensor) {
   tensor.state.store(State::idle);
 }
 
-std::unique_ptr<BorrowedView> GradientReducer::lend(std::size_t id, double timeout_s,
-                                                    const InterruptCheck& check_interrupt) {
+BorrowedView GradientReducer::lend(std::size_t id, double timeout_s,
+                                   const InterruptCheck& check_interrupt) {
   require_usable(id);
   Tensor& tensor = *tensors_[id];
-  if (num_bytes_of(tensor.spec) < kSmallestLoanBytes || tensor.narrow) return nullptr;
-  enter(tensor, State::started, State::finishing, "lend");
-  if (tensor.into != nullptr) {
-    tensor.state.store(State::started);
-    return nullptr;
-  }
-  wait_for_sum(tensor, timeout_s, check_interrupt);
-  std::size_t slot = 0;
-  const auto lender = tensor.bucket->allreduce->try_lend(tensor.step, slot);
-  if (!lender) {
-    tensor.state.store(State::started);
-    return nullptr;
-  }
-  std::unique_ptr<BorrowedView> view;
-  try {
-    view = std::make_unique<BorrowedView>(lender, slot, tensor.offset);
-  } catch (...) {  // without memory for it; the loan ends, and the sum can still be had
-    lender->take_back(slot);
-    tensor.state.store(State::started);
-    throw;
-  }
-  hand_out(tensor);
+  if (tensor.spec.num_bytes() < kSmallestLoanBytes || tensor.narrow) return nullptr;
+  BorrowedView view;
+  finish_by(tensor, "lend", [&] {
+    if (tensor.into != nullptr) return false;
+    wait_for_sum(tensor, timeout_s, check_interrupt);
+    std::size_t slot = 0;
+    const auto lender = tensor.bucket->allreduce->try_lend(tensor.step, slot);
+    if (!lender) return false;
+    // Without memory for the view, reset() ends the loan, and the sum can still be had.
+    view.reset(lender->data_of(slot) + tensor.offset, [lender, slot](std::byte*) {
+      if (!is_forked_child()) lender->take_back(slot);
+    });
+    return true;
+  });
   return view;
 }
 

@@ -6,15 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/export.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/bucket_operation.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "tnt/comm/reducer/borrowed_view.hpp"
 #include "tnt/comm/reducer/plan.hpp"
 
 namespace tnt::comm {
 
 class PhaseTrack;
+
+/// A result that somebody reads where it was formed, 64-byte aligned. The memory is the
+/// borrower's, also for writing, until the last copy of the view is gone; it keeps the
+/// memory alive, whatever else has been closed. Dropped by any thread.
+using BorrowedView = std::shared_ptr<std::byte>;
 
 /// Sums the same list of tensors over all ranks, step after step.
 ///
@@ -61,8 +65,8 @@ class TNT_COMM_EXPORT GradientReducer {
   /// results of one step of a bucket are lent at a time, and what start_into()
   /// began is its caller's already. The tensor then is as
   /// before the call: finish() it.
-  std::unique_ptr<BorrowedView> lend(std::size_t id, double timeout_s = 0,
-                                     const InterruptCheck& check_interrupt = {});
+  BorrowedView lend(std::size_t id, double timeout_s = 0,
+                    const InterruptCheck& check_interrupt = {});
 
   /// The longest wait of calls that say none; <= 0: the job's, as at the beginning.
   void set_timeout(double timeout_s) { timeout_s_.store(timeout_s); }
@@ -76,16 +80,21 @@ class TNT_COMM_EXPORT GradientReducer {
   struct FusedTensors;
 
   void create_buckets(const FusionPlan& plan, SegmentSet& segments);
+  BucketSpec lay_out(const FusionPlan& plan, std::size_t index);
+  void connect(const FusionPlan& plan, std::size_t index,
+               std::shared_ptr<BucketOperation> allreduce);
   void require_usable(std::size_t id) const;
   void enter(Tensor& tensor, State from, State to, const char* call);
   Tensor& begin_start(std::size_t id, double scale);
   void pack(Tensor& tensor, const void* data, double scale);
   void end_start(Tensor& tensor);
   void launch(FusedTensors& bucket);
-  void wait_for_sum(Tensor& tensor, double timeout_s, const InterruptCheck& check_interrupt);
+  /// Finishes a tensor by a function; it stays as it is if that says false, or throws.
+  template <typename Function>
+  void finish_by(Tensor& tensor, const char* call, Function&& function);
+  void wait_for_sum(const Tensor& tensor, double timeout_s, const InterruptCheck& check_interrupt);
   static void copy_out(const Tensor& tensor, void* out);
   static void hand_out(Tensor& tensor);
-  void observe(FusedTensors& bucket, std::size_t index, const FusionPlan& plan);
 
   std::shared_ptr<Group> group_;
   std::string name_;

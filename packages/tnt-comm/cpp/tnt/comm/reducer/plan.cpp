@@ -6,10 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/base/text.hpp"
-
 namespace tnt::comm {
 namespace {
 
@@ -72,16 +68,17 @@ std::string label_of_bucket(std::size_t bucket, const std::string& reducer_name)
   return text("bucket ", bucket, " of '", reducer_name, "'");
 }
 
+std::string listed_tensors(const std::vector<std::string>& names) {
+  return listed(names.size(), 4, [&](std::size_t i) { return text("'", names[i], "'"); });
+}
+
 std::string describe_bucket(const FusionPlan& plan, std::size_t bucket,
                             const std::string& reducer_name) {
-  constexpr std::size_t kMostNames = 4;
-  const std::vector<std::size_t>& ids = plan.buckets()[bucket].tensor_ids;
-  std::string names;
-  for (std::size_t i = 0; i < ids.size() && i < kMostNames; ++i) {
-    names += text(i == 0 ? "'" : ", '", plan.tensors()[ids[i]].name, "'");
+  std::vector<std::string> names;
+  for (const std::size_t id : plan.buckets()[bucket].tensor_ids) {
+    names.push_back(plan.tensors()[id].name);
   }
-  if (ids.size() > kMostNames) names += text(" and ", ids.size() - kMostNames, " more");
-  return text(label_of_bucket(bucket, reducer_name), " (", names, ")");
+  return text(label_of_bucket(bucket, reducer_name), " (", listed_tensors(names), ")");
 }
 
 }  // namespace tnt::comm

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/dtype.hpp"
-#include "tnt/comm/base/export.hpp"
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 
@@ -15,6 +15,8 @@ struct TensorSpec {
   std::string name;
   DType dtype = DType::float32;
   std::size_t num_elements = 0;
+
+  std::size_t num_bytes() const { return num_elements * size_of(dtype); }
 };
 
 /// Tensors of one dtype that are reduced together.
@@ -65,6 +67,9 @@ class TNT_COMM_EXPORT FusionPlan {
 
 /// All that must be equal on all ranks, one line each.
 std::string describe(const FusionPlan& plan);
+
+/// For messages: "'dense/kernel', 'dense/bias'", and of more than some how many they are.
+std::string listed_tensors(const std::vector<std::string>& names);
 
 /// For messages: "bucket 3 of 'gradients'".
 std::string label_of_bucket(std::size_t bucket, const std::string& reducer_name);

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string>
 
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/trace/monitor.hpp"
+#include "tnt/comm/trace/trace_files.hpp"
 
 namespace tnt::comm {
 
@@ -16,18 +18,40 @@ class BucketTrack final : public Track {
  public:
   /// `label`: short; `title`: with all that the reader may want to know.
   BucketTrack(Timeline& timeline, const std::string& label, const std::string& title,
-              std::size_t num_bytes, std::size_t num_tensors);
+              std::size_t num_bytes, std::size_t num_tensors)
+      : timeline_(timeline),
+        row_(timeline.add_row(
+            {.title = title,
+             .category = "bucket",
+             .value_name = "step",
+             .arguments = text(R"("bucket":)", quoted(label), R"(,"bytes":)", num_bytes)})),
+        wait_name_(timeline.name(text("wait for ", label))),
+        num_tensors_(num_tensors) {}
 
-  void ready(std::uint64_t step);
-  void post() override { timeline_.enter(row_, started_, step_); }
-  void end(bool is_complete) override;
-  void finish_tensor();
+  void ready(std::uint64_t step) {
+    step_ = step;
+    timeline_.record(EventKind::state, row_, ready_, step);
+  }
+  void post() override { timeline_.record(EventKind::state, row_, started_, step_); }
+  void end(bool is_complete) override {
+    if (is_complete) return timeline_.record(EventKind::state, row_, reduced_, step_);
+    timeline_.record(EventKind::instant, row_, timeline_.name("failed"), step_);
+  }
+  void finish_tensor() {
+    if (num_finished_.fetch_add(1) + 1 < num_tensors_) return;
+    num_finished_.store(0);
+    timeline_.record(EventKind::instant, row_, finished_, step_);
+  }
   NameId wait_name() const override { return wait_name_; }
 
  private:
   Timeline& timeline_;
   RowId row_;
-  NameId ready_, started_, reduced_, finished_, failed_, wait_name_;
+  NameId ready_ = timeline_.name("ready");
+  NameId started_ = timeline_.name("started");
+  NameId reduced_ = timeline_.name("reduced");
+  NameId finished_ = timeline_.name("finished");
+  NameId wait_name_;
   std::size_t num_tensors_;
   std::atomic<std::size_t> num_finished_{0};  // tensors of the step
   std::uint64_t step_ = 0;
@@ -38,10 +62,22 @@ class BucketTrack final : public Track {
 class PhaseTrack {
  public:
   PhaseTrack(Timeline& timeline, const std::string& phase, const std::string& reducer,
-             std::size_t num_tensors);
+             std::size_t num_tensors)
+      : timeline_(timeline),
+        row_(timeline.add_row(
+            {.title = text(phase, " (", reducer, ")"), .category = "phase", .value_name = "step"})),
+        name_(timeline.name(phase)),
+        num_tensors_(num_tensors) {}
 
-  void begin_tensor(std::uint64_t step);
-  void end_tensor();
+  void begin_tensor(std::uint64_t step) {
+    if (num_begun_.fetch_add(1) == 0) timeline_.record(EventKind::begin, row_, name_, step);
+  }
+  void end_tensor() {
+    if (num_ended_.fetch_add(1) + 1 < num_tensors_) return;
+    num_ended_.store(0);
+    num_begun_.store(0);
+    timeline_.record(EventKind::end, row_, name_);
+  }
 
  private:
   Timeline& timeline_;

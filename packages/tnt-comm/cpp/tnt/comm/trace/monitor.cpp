@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 
@@ -13,8 +13,8 @@ namespace tnt::comm {
 void Meter::begin_operation(std::uint64_t num_bytes, bool is_under_way) {
   const Clock::time_point now = is_under_way ? Clock::now() : Clock::time_point();
   const std::lock_guard lock(mutex_);
-  ++num_operations_;
-  num_bytes_ += num_bytes;
+  ++counters_.num_operations;
+  counters_.num_bytes += num_bytes;
   if (is_under_way) communication_.open(now);
 }
 
@@ -26,9 +26,9 @@ void Meter::end_operation() {
 
 void Meter::add_operation(std::uint64_t num_bytes, Clock::time_point begin, Clock::time_point end) {
   const std::lock_guard lock(mutex_);
-  ++num_operations_;
-  num_bytes_ += num_bytes;
-  ++num_waits_;
+  ++counters_.num_operations;
+  counters_.num_bytes += num_bytes;
+  ++counters_.num_waits;
   for (IntervalUnion* intervals : {&communication_, &waits_}) {
     intervals->open(begin);
     intervals->close(end);
@@ -37,7 +37,7 @@ void Meter::add_operation(std::uint64_t num_bytes, Clock::time_point begin, Cloc
 
 void Meter::begin_wait(bool is_alone, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  ++num_waits_;
+  ++counters_.num_waits;
   waits_.open(now);
   if (is_alone) communication_.open(now);
 }
@@ -52,10 +52,7 @@ void Meter::end_wait(bool is_alone) {
 Counters Meter::counters() const {
   const Clock::time_point now = Clock::now();
   const std::lock_guard lock(mutex_);
-  Counters result;
-  result.num_operations = num_operations_;
-  result.num_bytes = num_bytes_;
-  result.num_waits = num_waits_;
+  Counters result = counters_;
   result.communication_s = communication_.total_s(now);
   result.exposed_s = waits_.total_s(now);
   return result;
@@ -77,11 +74,6 @@ void Probe::post(bool is_under_way) {
   if (track_) track_->post();
 }
 
-void Probe::begin() {
-  has_begun_ = true;
-  track_->begin();
-}
-
 void Probe::end(bool is_complete) {
   if (!monitor_ || !is_posted_.exchange(false, std::memory_order_relaxed)) return;
   if (is_under_way_) monitor_->meter.end_operation();
@@ -93,7 +85,7 @@ ObservedWait::ObservedWait(const Probe& probe, Clock::time_point start) : probe_
   probe_.monitor_->meter.begin_wait(!probe_.is_under_way_, start);
   if (!probe_.track_) return;
   Timeline& timeline = *probe_.monitor_->timeline;
-  timeline.begin(timeline.row_of_this_thread(), probe_.track_->wait_name());
+  timeline.record(EventKind::begin, timeline.row_of_this_thread(), probe_.track_->wait_name());
 }
 
 ObservedWait::~ObservedWait() {
@@ -101,15 +93,11 @@ ObservedWait::~ObservedWait() {
   probe_.monitor_->meter.end_wait(!probe_.is_under_way_);
   if (!probe_.track_) return;
   Timeline& timeline = *probe_.monitor_->timeline;
-  timeline.end(timeline.row_of_this_thread(), probe_.track_->wait_name());
+  timeline.record(EventKind::end, timeline.row_of_this_thread(), probe_.track_->wait_name());
 }
 
 RowSpec OperationTrack::row(std::string title) {
-  RowSpec spec;
-  spec.title = std::move(title);
-  spec.category = "collective";
-  spec.value_name = "bytes";
-  return spec;
+  return {.title = std::move(title), .category = "collective", .value_name = "bytes"};
 }
 
 OperationTrack::OperationTrack(Timeline& timeline, RowId row, std::string_view name,
@@ -121,8 +109,8 @@ OperationTrack::OperationTrack(Timeline& timeline, RowId row, std::string_view n
       num_bytes_(num_bytes) {}
 
 void OperationTrack::end(bool is_complete) {
-  if (!is_complete) timeline_.instant(row_, timeline_.name("failed"));
-  timeline_.end(row_, name_);
+  if (!is_complete) timeline_.record(EventKind::instant, row_, timeline_.name("failed"));
+  timeline_.record(EventKind::end, row_, name_);
 }
 
 }  // namespace tnt::comm

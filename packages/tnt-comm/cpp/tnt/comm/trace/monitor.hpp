@@ -63,9 +63,7 @@ class Meter {
 
  private:
   mutable std::mutex mutex_;
-  std::uint64_t num_operations_ = 0;
-  std::uint64_t num_bytes_ = 0;
-  std::uint64_t num_waits_ = 0;
+  Counters counters_;  // without the times
   IntervalUnion communication_;
   IntervalUnion waits_;
 };
@@ -104,7 +102,9 @@ class Probe {
   void post_and_wait() { post(false); }
 
   void advance() {
-    if (track_ && !has_begun_) begin();
+    if (!track_ || has_begun_) return;
+    has_begun_ = true;
+    track_->begin();
   }
 
   /// It is complete or has failed. To be called before anybody can know of it;
@@ -114,7 +114,6 @@ class Probe {
  private:
   friend class ObservedWait;
   void post(bool is_under_way);
-  void begin();
 
   std::shared_ptr<Monitor> monitor_;
   std::shared_ptr<Track> track_;
@@ -143,7 +142,7 @@ class OperationTrack final : public Track {
 
   OperationTrack(Timeline& timeline, RowId row, std::string_view name, std::uint64_t num_bytes);
 
-  void begin() override { timeline_.begin(row_, name_, num_bytes_); }
+  void begin() override { timeline_.record(EventKind::begin, row_, name_, num_bytes_); }
   void end(bool is_complete) override;
   NameId wait_name() const override { return wait_name_; }
 

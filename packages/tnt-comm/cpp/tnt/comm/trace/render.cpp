@@ -1,8 +1,6 @@
-#include "tnt/comm/trace/render.hpp"
-
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,7 +8,8 @@
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/trace/trace_files.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -18,83 +17,38 @@ namespace {
 // Length of the well-formed UTF-8 sequence at the begin of `text`, else 0.
 std::size_t sequence_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
-  const std::uint8_t first = byte(0);
-  const std::size_t length = first < 0x80   ? 1
-                             : first < 0xC2 ? 0
-                             : first < 0xE0 ? 2
-                             : first < 0xF0 ? 3
-                             : first < 0xF5 ? 4
-                                            : 0;
-  if (length > text.size()) return 0;
+  const auto length = static_cast<std::size_t>(std::countl_one(byte(0)));
+  if (length == 0) return 1;
+  if (length == 1 || length > 4 || length > text.size()) return 0;
+  std::uint32_t code = byte(0) & (0x7FU >> length);
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0U) != 0x80U) return 0;
+    code = code << 6 | (byte(i) & 0x3FU);
   }
-  // Overlong forms, surrogates, and what lies beyond Unicode.
-  if (first == 0xE0 && byte(1) < 0xA0) return 0;
-  if (first == 0xED && byte(1) >= 0xA0) return 0;
-  if (first == 0xF0 && byte(1) < 0x90) return 0;
-  if (first == 0xF4 && byte(1) >= 0x90) return 0;
-  return length;
+  constexpr std::array<std::uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = code >= 0xD800 && code < 0xE000;
+  return code < kLeast[length] || is_surrogate || code > 0x10FFFF ? 0 : length;
 }
-
-}  // namespace
-
-std::string quoted(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string result = "\"";
-  while (!text.empty()) {
-    const char c = text.front();
-    const std::size_t length = sequence_length(text);
-    if (length == 0) {
-      result += '?';
-    } else if (c == '"' || c == '\\') {
-      result += {'\\', c};
-    } else if (static_cast<std::uint8_t>(c) < 0x20) {
-      const auto value = static_cast<std::size_t>(c);
-      result += "\\u00";
-      result += {kDigits[value / 16], kDigits[value % 16]};
-    } else {
-      result += text.substr(0, length);
-    }
-    text.remove_prefix(length == 0 ? 1 : length);
-  }
-  return result + '"';
-}
-
-namespace {
 
 // Rows that are no threads get numbers that no thread can have.
 constexpr std::int64_t kFirstOtherRow = 10'000'000;
 
-void append(std::string& out, std::int64_t number) {
-  std::array<char, 24> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-  out.append(digits.data(), end);
-}
-
 // The format counts in microseconds.
-void append_microseconds(std::string& out, std::int64_t time_ns) {
-  if (time_ns < 0) out += '-';
+std::string microseconds(std::int64_t time_ns) {
   const std::int64_t size = time_ns < 0 ? -time_ns : time_ns;
-  append(out, size / 1000);
-  const auto rest = static_cast<char>(size % 1000 / 100);
-  out += '.';
-  out += static_cast<char>('0' + rest);
-  out += static_cast<char>('0' + size % 100 / 10);
-  out += static_cast<char>('0' + size % 10);
+  const std::string sign = time_ns < 0 ? "-" : "";
+  return sign + std::to_string(size / 1000) + '.' + std::to_string(1000 + size % 1000).substr(1);
 }
 
-std::string_view name_of(PartState state) {
-  switch (state) {
-    case PartState::started:
-      return "started";
-    case PartState::partial:
-      return "partial";
-    case PartState::complete:
-      return "complete";
-  }
-  return "unknown";
+// Lines that name a process, or a thread of one, and tell its place in the order.
+std::string naming(std::string_view what, const std::string& pid, std::string_view name,
+                   std::size_t place) {
+  return text(R"({"ph":"M","name":")", what, R"(_name","pid":)", pid, R"(,"args":{"name":)",
+              quoted(name), "}}", kEventsSeparator, R"({"ph":"M","name":")", what,
+              R"(_sort_index","pid":)", pid, R"(,"args":{"sort_index":)", place, "}}");
 }
+
+constexpr std::array<std::string_view, 3> kStateNames = {"started", "partial", "complete"};
 
 /// Turns the events of a rank into lines: pairs of begin and end into slices
 /// that know their length, as do states.
@@ -131,11 +85,8 @@ class Renderer {
   }
 
   void name_row(std::size_t row) {
-    const std::string who = text(",\"pid\":", info_.rank, ",\"tid\":", number_of(row));
-    out_ += text(kEventsSeparator, R"({"ph":"M","name":"thread_name")", who, R"(,"args":{"name":)",
-                 quoted(rows_[row].title), "}}", kEventsSeparator,
-                 R"({"ph":"M","name":"thread_sort_index")", who, R"(,"args":{"sort_index":)", row,
-                 "}}");
+    const std::string who = text(info_.rank, ",\"tid\":", number_of(row));
+    add(kEventsSeparator, naming("thread", who, rows_[row].title, row));
   }
 
   void take(const Event& event) {
@@ -158,7 +109,8 @@ class Renderer {
       case EventKind::instant:
         if (row.state) write_slice(event.row, *row.state, event.time_ns, false);
         row.state.reset();
-        write_instant(event);
+        add(kEventsSeparator, R"({"ph":"i","s":"t")");
+        write_rest(event.row, begun, false);
         break;
     }
   }
@@ -186,48 +138,29 @@ class Renderer {
   }
 
   void write_slice(std::size_t row, const Open& open, std::int64_t end_ns, bool is_unfinished) {
-    out_ += kEventsSeparator;
-    out_ += R"({"ph":"X","dur":)";
-    append_microseconds(out_, std::max<std::int64_t>(0, end_ns - open.begin_ns));
-    write_rest(row, open.begin_ns, open.name, open.value, is_unfinished);
+    add(kEventsSeparator, R"({"ph":"X","dur":)",
+        microseconds(std::max<std::int64_t>(0, end_ns - open.begin_ns)));
+    write_rest(row, open, is_unfinished);
   }
 
-  void write_instant(const Event& event) {
-    out_ += kEventsSeparator;
-    out_ += R"({"ph":"i","s":"t")";
-    write_rest(event.row, event.time_ns, event.name, event.value, false);
-  }
-
-  void write_rest(std::size_t row, std::int64_t time_ns, NameId name, std::uint64_t value,
-                  bool is_unfinished) {
-    out_ += R"(,"ts":)";
-    append_microseconds(out_, time_ns + info_.clock_offset_ns);
-    out_ += R"(,"pid":)";
-    append(out_, info_.rank);
-    out_ += R"(,"tid":)";
-    append(out_, number_of(row));
-    out_ += R"(,"name":)";
-    out_ += names_[name];
-    out_ += R"(,"cat":)";
-    out_ += categories_[row];
-    out_ += R"(,"args":{)";
+  void write_rest(std::size_t row, const Open& open, bool is_unfinished) {
+    add(R"(,"ts":)", microseconds(open.begin_ns + info_.clock_offset_ns), R"(,"pid":)",
+        std::to_string(info_.rank), R"(,"tid":)", std::to_string(number_of(row)), R"(,"name":)",
+        names_[open.name], R"(,"cat":)", categories_[row], R"(,"args":{)");
     const RowSpec& spec = rows_[row];
     const std::size_t empty = out_.size();
+    const auto separator = [&] { return out_.size() > empty ? "," : ""; };
     if (!spec.value_name.empty()) {
-      out_ += '"';
-      out_ += spec.value_name;
-      out_ += "\":";
-      append(out_, static_cast<std::int64_t>(value));
+      add('"', spec.value_name, "\":", std::to_string(static_cast<std::int64_t>(open.value)));
     }
-    if (!spec.arguments.empty()) {
-      if (out_.size() > empty) out_ += ',';
-      out_ += spec.arguments;
-    }
-    if (is_unfinished) {
-      if (out_.size() > empty) out_ += ',';
-      out_ += R"("unfinished":true)";
-    }
+    if (!spec.arguments.empty()) add(separator(), spec.arguments);
+    if (is_unfinished) add(separator(), R"("unfinished":true)");
     out_ += "}}";
+  }
+
+  template <typename... Texts>
+  void add(const Texts&... texts) {
+    ((out_ += texts), ...);
   }
 
   const Timeline& timeline_;
@@ -242,6 +175,28 @@ class Renderer {
 
 }  // namespace
 
+std::string quoted(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string result = "\"";
+  while (!text.empty()) {
+    const char c = text.front();
+    const std::size_t length = sequence_length(text);
+    if (length == 0) {
+      result += '?';
+    } else if (c == '"' || c == '\\') {
+      result += {'\\', c};
+    } else if (static_cast<std::uint8_t>(c) < 0x20) {
+      const auto value = static_cast<std::size_t>(c);
+      result += "\\u00";
+      result += {kDigits[value / 16], kDigits[value % 16]};
+    } else {
+      result += text.substr(0, length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return result + '"';
+}
+
 std::string render_part(const Timeline& timeline, const PartInfo& info) {
   const std::uint64_t num_dropped = timeline.events().num_dropped();
   std::string lines = Renderer(timeline, info).lines();
@@ -252,23 +207,19 @@ std::string render_part(const Timeline& timeline, const PartInfo& info) {
                                           " are missing: the timeline was full")));
   }
   return text(kTraceHead, lines, kInfoHead, R"({"rank":)", info.rank, R"(,"size":)", info.size,
-              R"(,"host":)", quoted(info.host), R"(,"state":")", name_of(info.state),
-              R"(","dropped_events":)", num_dropped, R"(,"clock_error_us":)",
+              R"(,"host":)", quoted(info.host), R"(,"state":")",
+              kStateNames[static_cast<std::size_t>(info.state)], R"(","dropped_events":)",
+              num_dropped, R"(,"clock_error_us":)",
               static_cast<double>(info.clock_error_ns) / 1000.0, "}", kTraceTail);
 }
 
 std::string process_name_event(int rank, std::string_view name) {
-  return text(R"({"ph":"M","name":"process_name","pid":)", rank, R"(,"args":{"name":)",
-              quoted(name), "}}", kEventsSeparator,
-              R"({"ph":"M","name":"process_sort_index","pid":)", rank, R"(,"args":{"sort_index":)",
-              rank, "}}");
+  return naming("process", std::to_string(rank), name, static_cast<std::size_t>(rank));
 }
 
 std::string process_mark_event(int rank, std::int64_t time_ns, std::string_view name) {
-  std::string time;
-  append_microseconds(time, time_ns);
-  return text(R"({"ph":"i","s":"p","cat":"trace","pid":)", rank, R"(,"tid":0,"ts":)", time,
-              R"(,"name":)", quoted(name), R"(,"args":{}})");
+  return text(R"({"ph":"i","s":"p","cat":"trace","pid":)", rank, R"(,"tid":0,"ts":)",
+              microseconds(time_ns), R"(,"name":)", quoted(name), R"(,"args":{}})");
 }
 
 }  // namespace tnt::comm

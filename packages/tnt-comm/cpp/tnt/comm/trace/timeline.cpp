@@ -4,58 +4,37 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <new>
 #include <utility>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 
-EventBuffer::~EventBuffer() {
-  for (auto& chunk : chunks_) delete chunk.load();
+// The kernel's zeros are events that are not written.
+EventBuffer::EventBuffer() : events_(static_cast<Event*>(std::calloc(kCapacity, sizeof(Event)))) {
+  if (!events_) throw std::bad_alloc();
 }
 
 bool EventBuffer::add(const Event& event) noexcept {
   const std::uint64_t index = num_added_.fetch_add(1, std::memory_order_relaxed);
   if (index >= kCapacity) return false;
-  Chunk* chunk = chunk_of(index);
-  if (chunk == nullptr) {
-    num_lost_.fetch_add(1, std::memory_order_relaxed);
-    return false;
-  }
-  Slot& slot = (*chunk)[index % kChunk];
-  slot.time_ns = event.time_ns;
-  slot.value = event.value;
-  slot.row = event.row;
-  slot.name = event.name;
-  slot.kind = event.kind;
-  slot.is_written.store(true, std::memory_order_release);
+  // Others may look whether it is written, which a copy of all would touch.
+  Event& place = events_[index];
+  place.time_ns = event.time_ns;
+  place.value = event.value;
+  place.row = event.row;
+  place.name = event.name;
+  place.kind = event.kind;
+  std::atomic_ref(place.is_written).store(true, std::memory_order_release);
   return true;
-}
-
-EventBuffer::Chunk* EventBuffer::chunk_of(std::size_t index) noexcept {
-  std::atomic<Chunk*>& place = chunks_[index / kChunk];
-  Chunk* chunk = place.load(std::memory_order_acquire);
-  if (chunk != nullptr) return chunk;
-  auto* fresh = new (std::nothrow) Chunk();
-  if (fresh == nullptr || place.compare_exchange_strong(chunk, fresh)) return fresh;
-  delete fresh;  // another thread was faster
-  return chunk;
-}
-
-std::size_t EventBuffer::num_used() const noexcept {
-  return static_cast<std::size_t>(
-      std::min<std::uint64_t>(num_added_.load(std::memory_order_acquire), kCapacity));
 }
 
 std::uint64_t EventBuffer::num_dropped() const noexcept {
   const std::uint64_t num_added = num_added_.load(std::memory_order_relaxed);
-  return num_lost_.load(std::memory_order_relaxed) +
-         (num_added - std::min(num_added, std::uint64_t{kCapacity}));
+  return num_added - std::min(num_added, std::uint64_t{kCapacity});
 }
 
 namespace {
@@ -79,11 +58,6 @@ std::string name_of_this_thread(std::int64_t thread) {
 
 }  // namespace
 
-std::uint64_t Timeline::next_id() {
-  static std::atomic<std::uint64_t> num_timelines{0};
-  return num_timelines.fetch_add(1) + 1;
-}
-
 NameId Timeline::name(std::string_view text) {
   {
     const std::shared_lock lock(names_mutex_);
@@ -105,27 +79,17 @@ RowId Timeline::add_row(RowSpec spec) {
 }
 
 RowId Timeline::row_of_this_thread() {
-  if (thread_row.timeline != id_) {
-    const std::int64_t thread = ::syscall(SYS_gettid);
-    thread_row = {id_, add_thread_row(thread)};
-  }
-  return thread_row.row;
-}
-
-RowId Timeline::add_thread_row(std::int64_t thread) {
-  {
-    const std::lock_guard lock(rows_mutex_);
-    if (num_threads_ >= kMostThreads) return last_thread_row_;
-  }
-  RowSpec spec;
-  spec.title = name_of_this_thread(thread);
-  spec.category = "thread";
-  spec.thread = thread;
-  const RowId row = add_row(std::move(spec));
+  if (thread_row.timeline == id_) return thread_row.row;
+  const std::int64_t thread = ::syscall(SYS_gettid);
+  RowSpec spec{.title = name_of_this_thread(thread), .category = "thread", .thread = thread};
   const std::lock_guard lock(rows_mutex_);
-  ++num_threads_;
-  last_thread_row_ = row;
-  return row;
+  if (num_threads_ < kMostThreads) {
+    ++num_threads_;
+    last_thread_row_ = static_cast<RowId>(rows_.size());
+    rows_.push_back(std::move(spec));
+  }
+  thread_row = {id_, last_thread_row_};
+  return thread_row.row;
 }
 
 void Timeline::record(EventKind kind, RowId row, NameId name, std::uint64_t value) noexcept {

@@ -5,7 +5,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -15,14 +14,10 @@
 #include <optional>
 #include <random>
 #include <sstream>
-#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/trace/render.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -57,7 +52,6 @@ TracePaths trace_paths(const std::string& path, const std::string& job) {
 
 namespace {
 
-constexpr int kMostNames = 100;
 constexpr int kLongestWaitMs = 5000;
 
 // With the error of the last call of the system.
@@ -68,9 +62,7 @@ constexpr int kLongestWaitMs = 5000;
 
 std::string random_name_beside(const std::string& path) {
   std::random_device random;
-  std::array<char, 24> digits{};
-  std::snprintf(digits.data(), digits.size(), ".%08x%08x.new", random(), random());
-  return path + digits.data();
+  return text(path, ".", std::hex, random(), "-", random(), ".new");
 }
 
 // Says when a file can take more bytes; not for ever, if nobody reads a pipe.
@@ -83,77 +75,67 @@ bool is_ready_in_time(int file) {
   return num_ready > 0;
 }
 
-void write_all(int file, const std::string& path, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(file, text.data(), text.size());
-    if (written >= 0) {
-      text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN ? !is_ready_in_time(file) : errno != EINTR) {
-      refuse_file(path, "written");
+/// An open file, which `path` names in errors. All functions throw CommError if it cannot be
+/// opened or written, also where nobody reads a pipe for some seconds.
+class File {
+ public:
+  File(const std::string& name, int flags, mode_t mode, std::string path, const char* what)
+      : path_(std::move(path)), descriptor_(::open(name.c_str(), flags | O_CLOEXEC, mode)) {
+    if (descriptor_ < 0) refuse_file(path_, what);
+  }
+  ~File() { close(); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  void add(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::write(descriptor_, text.data(), text.size());
+      if (written >= 0) {
+        text.remove_prefix(static_cast<std::size_t>(written));
+      } else if (errno == EAGAIN ? !is_ready_in_time(descriptor_) : errno != EINTR) {
+        refuse_file(path_, "written");
+      }
     }
   }
-}
 
-/// Writes a file as a whole or not at all: under another name, from which it is
-/// put in place. What was there before stays until then.
+  /// False if what was added is not there: some file systems tell only now that there was no room.
+  bool close() { return descriptor_ < 0 || ::close(std::exchange(descriptor_, -1)) == 0; }
+
+  const std::string& path() const { return path_; }
+  int descriptor() const { return descriptor_; }
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
+/// A file that is written as a whole or not at all: under another name, from which it
+/// is put in place. What was there before stays until then.
 ///
 /// The other name cannot be guessed and is never one that is there already, so
 /// that in a folder where others may write, too, no link of theirs is followed.
-/// All functions throw CommError if the file cannot be written.
 class NewFile {
  public:
-  explicit NewFile(const std::string& path) : path_(path) {
-    for (int i = 0; i < kMostNames; ++i) {
-      name_ = random_name_beside(path_);
-      file_ = ::open(name_.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
-      if (file_ >= 0) return;
-      if (errno != EEXIST) break;
-    }
-    refuse_file(path_, "written");
-  }
+  explicit NewFile(const std::string& path)
+      : name_(random_name_beside(path)),
+        file_(name_, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0666, path, "written") {}
   ~NewFile() {
-    if (file_ < 0) return;
-    ::close(file_);
-    ::unlink(name_.c_str());
+    if (!is_in_place_) ::unlink(name_.c_str());
   }
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  void add(std::string_view text) { write_all(file_, path_, text); }
+  File& file() { return file_; }
 
   void put_in_place() {
-    // Some file systems tell only now that there was no room.
-    const bool is_whole = ::close(std::exchange(file_, -1)) == 0;
-    if (is_whole && std::rename(name_.c_str(), path_.c_str()) == 0) return;
-    const int error = errno;
-    ::unlink(name_.c_str());
-    errno = error;
-    refuse_file(path_, "written");
+    is_in_place_ = file_.close() && std::rename(name_.c_str(), file_.path().c_str()) == 0;
+    if (!is_in_place_) refuse_file(file_.path(), "written");
   }
 
  private:
-  const std::string& path_;
   std::string name_;
-  int file_ = -1;
-};
-
-/// Writes into a device or a pipe, which stays what it is. Gives up, with a
-/// CommError, where nobody reads a pipe for some seconds.
-class OpenedFile {
- public:
-  explicit OpenedFile(const std::string& path)
-      : path_(path), file_(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
-    if (file_ < 0) refuse_file(path_, "written");
-  }
-  ~OpenedFile() { ::close(file_); }
-  OpenedFile(const OpenedFile&) = delete;
-  OpenedFile& operator=(const OpenedFile&) = delete;
-
-  void add(std::string_view text) { write_all(file_, path_, text); }
-
- private:
-  const std::string& path_;
-  int file_;
+  File file_;
+  bool is_in_place_ = false;
 };
 
 constexpr double kLongestWaitForLockS = 5.0;
@@ -163,28 +145,19 @@ constexpr double kLongestWaitForLockS = 5.0;
 class MergeLock {
  public:
   explicit MergeLock(const std::string& path)
-      : name_(path + ".lock"),
-        file_(::open(name_.c_str(), O_CREAT | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0600)) {
-    if (file_ < 0) refuse_file(name_, "created");
+      : name_(path + ".lock"), file_(name_, O_CREAT | O_NOFOLLOW | O_RDWR, 0600, name_, "created") {
     const Deadline deadline(kLongestWaitForLockS);
-    while (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-      if (errno == EWOULDBLOCK && !deadline.is_over()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        continue;
-      }
-      ::close(file_);
-      refuse_file(name_, "locked");
+    while (::flock(file_.descriptor(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK || deadline.is_over()) refuse_file(name_, "locked");
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
-  ~MergeLock() { ::close(file_); }
-  MergeLock(const MergeLock&) = delete;
-  MergeLock& operator=(const MergeLock&) = delete;
 
   void remove() { ::unlink(name_.c_str()); }
 
  private:
   std::string name_;
-  int file_;
+  File file_;
 };
 
 /// What a part says about its rank, as JSON object, and its events.
@@ -220,39 +193,34 @@ int size_in(const std::string& info) {
   return size;
 }
 
-std::string mark_of_absence(int rank, std::int64_t now_ns, const char* why) {
-  return process_mark_event(rank, now_ns, text("no events of rank ", rank, ": ", why));
-}
-
 Part part_of_rank(const TracePaths& paths, int rank, std::int64_t now_ns) {
   std::optional<Part> part = read_part(part_path(paths.parts, rank));
+  const auto mark = [&](const char* why) {
+    return process_mark_event(rank, now_ns, text("no events of rank ", rank, ": ", why));
+  };
   if (!part) {
     return {text(R"({"rank":)", rank, R"(,"state":"missing"})"),
             text(process_name_event(rank, text("rank ", rank, ": no trace")), kEventsSeparator,
-                 mark_of_absence(rank, now_ns, "it wrote no file here"))};
+                 mark("it wrote no file here"))};
   }
   if (part->info.find(R"("state":"started")") != std::string::npos) {
-    part->lines +=
-        text(kEventsSeparator,
-             mark_of_absence(rank, now_ns, "it was ended from outside, or has not ended yet"));
+    part->lines += text(kEventsSeparator, mark("it was ended from outside, or has not ended yet"));
   }
   return *std::move(part);
 }
 
-// Calls add(text) with all of the trace, block by block.
-template <typename Add>
-void join_parts(const TracePaths& paths, int num_ranks, std::int64_t now_ns, const Add& add) {
+void join_parts(const TracePaths& paths, int num_ranks, std::int64_t now_ns, File& file) {
   std::string infos;
-  add(kTraceHead);
+  file.add(kTraceHead);
   for (int rank = 0; rank < num_ranks; ++rank) {
     const Part part = part_of_rank(paths, rank, now_ns);
     infos += text(rank == 0 ? "" : ",", part.info);
-    if (rank > 0) add(kEventsSeparator);
-    add(part.lines);
+    if (rank > 0) file.add(kEventsSeparator);
+    file.add(part.lines);
   }
-  add(kInfoHead);
-  add(text(R"({"size":)", num_ranks, R"(,"ranks":[)", infos, "]}"));
-  add(kTraceTail);
+  file.add(kInfoHead);
+  file.add(text(R"({"size":)", num_ranks, R"(,"ranks":[)", infos, "]}"));
+  file.add(kTraceTail);
 }
 
 }  // namespace
@@ -262,9 +230,9 @@ std::string part_path(const std::string& parts, int rank) {
 }
 
 void write_atomically(const std::string& path, std::string_view text) {
-  NewFile file(path);
-  file.add(text);
-  file.put_in_place();
+  NewFile target(path);
+  target.file().add(text);
+  target.put_in_place();
 }
 
 void merge_parts(const TracePaths& paths, int num_ranks, std::int64_t now_ns, bool has_ended) {
@@ -284,20 +252,20 @@ void merge_parts(const TracePaths& paths, int num_ranks, std::int64_t now_ns, bo
     lock.remove();
   };
   if (paths.is_replaced) {
-    NewFile file(paths.path);
-    join_parts(paths, num_ranks, now_ns, [&](std::string_view text) { file.add(text); });
-    file.put_in_place();
-    if (has_ended) remove_parts();
-    return;
+    NewFile target(paths.path);
+    join_parts(paths, num_ranks, now_ns, target.file());
+    target.put_in_place();
+  } else {
+    try {
+      // A device or a pipe, which stays what it is.
+      File file(paths.path, O_WRONLY | O_NONBLOCK | O_NOCTTY, 0, paths.path, "written");
+      join_parts(paths, num_ranks, now_ns, file);
+    } catch (const Error&) {
+      remove_parts();  // nobody would look for them among temporary files
+      throw;
+    }
   }
-  try {
-    OpenedFile file(paths.path);
-    join_parts(paths, num_ranks, now_ns, [&](std::string_view text) { file.add(text); });
-  } catch (const Error&) {
-    remove_parts();  // nobody would look for them among temporary files
-    throw;
-  }
-  remove_parts();
+  if (has_ended) remove_parts();
 }
 
 void merge_left_parts(const std::string& path) {

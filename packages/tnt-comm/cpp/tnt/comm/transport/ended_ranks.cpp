@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -52,12 +52,11 @@ void EndedRanks::require_running(const std::function<std::vector<int>()>& absent
     const auto end = rank == rank_ ? std::nullopt : end_of(rank);
     if (!end) continue;
     // It may have joined and ended just before this look.
-    bool is_still_absent = false;
-    for (const int other : absent()) is_still_absent |= other == rank;
-    if (!is_still_absent) continue;
+    const std::vector<int> still_absent = absent();
+    if (std::find(still_absent.begin(), still_absent.end(), rank) == still_absent.end()) continue;
     throw Error(ErrorKind::peer_lost,
-                text("rank ", rank_, ": rank ", rank, " has ended", end->empty() ? "" : " (", *end,
-                     end->empty() ? "" : ")",
+                text("rank ", rank_, ": rank ", rank, " has ended",
+                     end->empty() ? "" : text(" (", *end, ")"),
                      " before it joined the job. Every rank must run the same script up to its"
                      " end; look at the output of that rank first."));
   }

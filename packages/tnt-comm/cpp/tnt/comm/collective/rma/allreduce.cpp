@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
-
 namespace tnt::comm {
 namespace {
 
@@ -54,33 +52,51 @@ MemoryNeeds needs_in_place(const MessagePattern& pattern, int size, std::size_t 
 }
 
 BlockReduction::BlockReduction(const RmaPipeline& pipeline, const MessagePattern& pattern,
-                               DType dtype, ReduceOp op)
+                               DType dtype, ReduceOp op, const CallArrays& arrays)
     : RmaWork(pipeline),
       pattern_(pattern),
       element_bytes_(size_of(dtype)),
-      reducer_(dtype, op, num_operands(pattern.exchange, staging().size())) {
+      in_(static_cast<const std::byte*>(arrays.in)),
+      out_(static_cast<std::byte*>(arrays.out)),
+      reducer_(dtype, op, num_operands(pattern.exchange, stream().size())) {
   sends_before_match = true;
+}
+
+void BlockReduction::cut(std::size_t num_bytes, std::size_t block_bytes) {
+  num_bytes_ = num_bytes;
+  block_bytes_ = block_bytes;
+  num_blocks = std::max<std::size_t>(1, (num_bytes + block_bytes - 1) / block_bytes);
+}
+
+void BlockReduction::copy_to(std::byte* slot, std::uint64_t index) const {
+  const Range bytes = block(index);
+  if (bytes.size() > 0) std::memcpy(slot, in_ + bytes.begin, bytes.size());
+}
+
+void BlockReduction::copy_from(const std::byte* slot, std::uint64_t index) const {
+  const Range bytes = block(index);
+  if (bytes.size() > 0) std::memcpy(out_ + bytes.begin, slot, bytes.size());
 }
 
 void BlockReduction::exchange_copied(std::size_t num_bytes, std::size_t last_bytes) {
   if (!pattern_.has_many_blocks_under_way) most_blocks_in_flight = 1;
   const auto add = [&](std::size_t block_bytes) {
-    exchanges_.push_back({allreduce_schedule(pattern_.exchange, staging().rank(), staging().size(),
-                                             block_bytes, staging().areas()),
-                          staging().areas().work});
+    exchanges_.push_back({allreduce_schedule(pattern_.exchange, stream().rank(), stream().size(),
+                                             block_bytes, stream().areas()),
+                          stream().areas().work});
   };
   if (num_blocks > 1) add(num_bytes);
   add(last_bytes);
 }
 
 std::vector<Range> BlockReduction::exchange_in_place(std::size_t num_bytes) {
-  const int size = staging().size();
+  const int size = stream().size();
   std::vector<Range> blocks = blocks_in_place(pattern_, num_bytes);
   num_blocks = blocks.size();
-  Areas areas = staging().areas();
+  Areas areas = stream().areas();
   for (const Range& block : blocks) {
     exchanges_.push_back(
-        {allreduce_schedule(pattern_.exchange, staging().rank(), size, block.size(), areas),
+        {allreduce_schedule(pattern_.exchange, stream().rank(), size, block.size(), areas),
          areas.work});
     number_arrivals(exchanges_.back().schedule);
     const AreaSizes sizes = allreduce_areas(pattern_.exchange, size, block.size());
@@ -92,36 +108,18 @@ std::vector<Range> BlockReduction::exchange_in_place(std::size_t num_bytes) {
 
 RmaAllreduce::RmaAllreduce(const RmaPipeline& pipeline, const Descriptor& descriptor,
                            const MessagePattern& pattern, const CallArrays& arrays)
-    : BlockReduction(pipeline, pattern, descriptor.dtype, descriptor.op),
-      in_(static_cast<const std::byte*>(arrays.in)),
-      out_(static_cast<std::byte*>(arrays.out)),
-      num_bytes_(descriptor.num_bytes()),
-      block_bytes_(longest_block(pattern.exchange, staging().size(), staging().layout().areas)) {
-  num_blocks = std::max<std::size_t>(1, (num_bytes_ + block_bytes_ - 1) / block_bytes_);
-  exchange_copied(block_bytes_, block(num_blocks - 1).size());
+    : BlockReduction(pipeline, pattern, descriptor.dtype, descriptor.op, arrays) {
+  const std::size_t longest =
+      longest_block(pattern.exchange, stream().size(), stream().layout.areas);
+  cut(descriptor.num_bytes(), longest);
+  exchange_copied(longest, block(num_blocks - 1).size());
 }
 
 RmaAllreduce::RmaAllreduce(const RmaPipeline& pipeline, const MessagePattern& pattern, DType dtype,
                            std::size_t count)
-    : BlockReduction(pipeline, pattern, dtype, ReduceOp::sum), num_bytes_(count * size_of(dtype)) {
-  exchange_in_place(num_bytes_);
+    : BlockReduction(pipeline, pattern, dtype, ReduceOp::sum, {}) {
+  exchange_in_place(count * size_of(dtype));
   takes_turns = false;
-}
-
-Range RmaAllreduce::block(std::uint64_t index) const {
-  const std::size_t begin = index * block_bytes_;
-  return {begin, std::min(begin + block_bytes_, num_bytes_)};
-}
-
-void RmaAllreduce::copy_in(std::uint64_t index) {
-  const Range bytes = block(index);
-  if (bytes.size() > 0) std::memcpy(input(index), in_ + bytes.begin, bytes.size());
-}
-
-void RmaAllreduce::copy_out(std::uint64_t index) {
-  if (block_bytes_ == 0) return;
-  const Range bytes = block(index);
-  if (bytes.size() > 0) std::memcpy(out_ + bytes.begin, result(index), bytes.size());
 }
 
 }  // namespace tnt::comm

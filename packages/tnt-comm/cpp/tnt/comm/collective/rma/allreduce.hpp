@@ -1,11 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
-#include "tnt/comm/base/partition.hpp"
-#include "tnt/comm/collective/rma/reduction_schedule.hpp"
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/rma/rma_pipeline.hpp"
+#include "tnt/comm/collective/rma/schedule.hpp"
 #include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/kernel/tree_reduce.hpp"
 
@@ -22,7 +23,7 @@ RmaLayout layout_in_place(const MessagePattern& pattern, int size, std::size_t n
 /// What it needs of a segment of Senders::one.
 MemoryNeeds needs_in_place(const MessagePattern& pattern, int size, std::size_t num_bytes);
 
-/// The exchanges of an allreduce's blocks, and the sums that they are for.
+/// The blocks of an allreduce, their exchanges, and the sums that these are for.
 class BlockReduction : public RmaWork {
  public:
   const Schedule& schedule_of(std::uint64_t index) const final {
@@ -31,8 +32,19 @@ class BlockReduction : public RmaWork {
   Combiner combiner() final { return {&reducer_, element_bytes_}; }
 
  protected:
+  /// `arrays`: private ones.
   BlockReduction(const RmaPipeline& pipeline, const MessagePattern& pattern, DType dtype,
-                 ReduceOp op);
+                 ReduceOp op, const CallArrays& arrays);
+
+  /// The private arrays are cut into blocks.
+  void cut(std::size_t num_bytes, std::size_t block_bytes);
+  Range block(std::uint64_t index) const {
+    const std::size_t begin = index * block_bytes_;
+    return {begin, std::min<std::size_t>(begin + block_bytes_, num_bytes_)};
+  }
+  /// Copies a block of them; nothing if there are none.
+  void copy_to(std::byte* slot, std::uint64_t index) const;
+  void copy_from(const std::byte* slot, std::uint64_t index) const;
 
   /// The blocks come through slots of their own: so long are all but the last, and the last.
   void exchange_copied(std::size_t num_bytes, std::size_t last_bytes);
@@ -61,6 +73,10 @@ class BlockReduction : public RmaWork {
 
   MessagePattern pattern_;
   std::size_t element_bytes_;
+  const std::byte* in_;
+  std::byte* out_;
+  std::size_t num_bytes_ = 0;
+  std::size_t block_bytes_ = 0;
   std::vector<BlockExchange> exchanges_;
   TreeReducer reducer_;
 };
@@ -85,16 +101,8 @@ class RmaAllreduce final : public BlockReduction {
   RmaAllreduce(const RmaPipeline& pipeline, const MessagePattern& pattern, DType dtype,
                std::size_t count);
 
-  void copy_in(std::uint64_t index) override;
-  void copy_out(std::uint64_t index) override;
-
- private:
-  Range block(std::uint64_t index) const;  // bytes
-
-  const std::byte* in_ = nullptr;
-  std::byte* out_ = nullptr;
-  std::size_t num_bytes_;
-  std::size_t block_bytes_ = 0;  // 0: packed in place
+  void copy_in(std::uint64_t index) override { copy_to(input(index), index); }
+  void copy_out(std::uint64_t index) override { copy_from(result(index), index); }
 };
 
 }  // namespace tnt::comm

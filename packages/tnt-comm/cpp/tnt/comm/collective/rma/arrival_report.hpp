@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/collective/collectives.hpp"
-#include "tnt/comm/transport/segment.hpp"
+#include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
@@ -25,24 +27,52 @@ namespace tnt::comm {
 /// later call arrives as that: also true.
 class ArrivalReport {
  public:
-  static MemoryNeeds memory_needs(int num_members);
+  static MemoryNeeds memory_needs(int num_members) {
+    return {
+        round_up(static_cast<std::size_t>(num_members) * sizeof(std::uint64_t), kCacheLineBytes),
+        0};
+  }
 
   /// The memory begins at the offset.
-  ArrivalReport(std::shared_ptr<Segment> segment, std::size_t offset);
+  ArrivalReport(std::shared_ptr<Segment> segment, std::size_t offset)
+      : segment_(std::move(segment)), offset_(offset) {}
 
   /// This rank makes a call; calls are numbered from 0.
-  void begin(std::uint64_t call);
+  void begin(std::uint64_t call) {
+    call_ = call;
+    begin_ = Clock::now();
+    num_told_ = 0;
+  }
 
-  /// Says so to everybody if that is due; true if something was sent.
-  bool answer_if_waiting();
+  /// Says so to everybody if that is due.
+  void answer_if_waiting() {
+    constexpr auto kBackoff = std::chrono::milliseconds(100);
+    const int size = segment_->size();
+    if (num_told_ == size - 1 || Clock::now() - begin_ < kBackoff) return;
+    const std::size_t own = word_offset(segment_->rank());
+    word(segment_->rank()).store(call_ + 1, std::memory_order_relaxed);
+    for (; num_told_ < size - 1; ++num_told_) {
+      const int member = (segment_->rank() + 1 + num_told_) % size;
+      if (!segment_->has_room(member, 1)) return;
+      segment_->put(member, own, own, sizeof(std::uint64_t));
+    }
+  }
 
   /// Whether the member is known to have made the call that this rank makes.
-  bool is_present(int member) const;
+  bool is_present(int member) const {
+    // Nothing else is read because of it, so the order of loads does not matter.
+    return member == segment_->rank() || word(member).load(std::memory_order_relaxed) > call_;
+  }
 
  private:
-  std::size_t word_offset(int member) const;
+  std::size_t word_offset(int member) const {
+    return offset_ + static_cast<std::size_t>(member) * sizeof(std::uint64_t);
+  }
   // Calls that the member has told of; atomic, since the network writes it.
-  std::atomic_ref<std::uint64_t> word(int member) const;
+  std::atomic_ref<std::uint64_t> word(int member) const {
+    return std::atomic_ref<std::uint64_t>(
+        *reinterpret_cast<std::uint64_t*>(segment_->local() + word_offset(member)));
+  }
 
   std::shared_ptr<Segment> segment_;
   std::size_t offset_;

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tnt/comm/collective/bucket_operation.hpp"
@@ -18,16 +19,39 @@ class RmaBucketOperation : public BucketOperation {
  protected:
   /// `report`: of all members of the group. `work` belongs to the subclass.
   RmaBucketOperation(std::shared_ptr<RmaStream> stream, ArrivalReport report, RmaWork& work,
-                     std::string name);
+                     std::string name)
+      : BucketOperation(stream->abort_state, std::move(name)),
+        pipeline_(std::move(stream)),
+        arrival_report_(std::move(report)),
+        work_(work) {}
 
   const RmaPipeline& pipeline() const { return pipeline_; }
   bool has_reported(int member) const { return arrival_report_.is_present(member); }
 
-  bool try_begin() final;
-  Progress advance_step() final;
-  std::vector<int> missing() const final;
+  bool try_begin() final {
+    arrival_report_.begin(current());
+    pipeline_.begin(work_.num_blocks);
+    return true;
+  }
+  Progress advance_step() final {
+    const bool has_moved = pipeline_.advance(work_, true);
+    if (pipeline_.is_done(work_)) {
+      pipeline_.end();
+      return Progress::done;
+    }
+    if (has_moved) return Progress::advanced;
+    arrival_report_.answer_if_waiting();
+    return Progress::pending;
+  }
+  std::vector<int> missing() const final {
+    std::vector<int> members;
+    if (has_begun()) work_.append_missing(members);
+    return members;
+  }
   std::vector<int> awaited_members() const final { return members_holding_up(); }
-  std::string own_part() const final;
+  std::string own_part() const final {
+    return awaits_this_rank() ? BucketOperation::own_part() : std::string(kAwaitsRoom);
+  }
 
  private:
   RmaPipeline pipeline_;
@@ -39,13 +63,22 @@ class RmaBucketOperation : public BucketOperation {
 class RmaBucket final : public RmaBucketOperation {
  public:
   RmaBucket(std::shared_ptr<RmaStream> stream, ArrivalReport report, const MessagePattern& pattern,
-            const BucketSpec& spec);
+            const BucketSpec& spec)
+      : RmaBucketOperation(std::move(stream), std::move(report), work_, spec.name),
+        work_(pipeline(), pattern, spec.dtype, spec.count) {}
 
-  std::byte* input(std::uint64_t step) override;
-  const std::byte* result(std::uint64_t step) const override;
+  std::byte* input(std::uint64_t step) override {
+    return pipeline().stream().slot(step * work_.num_blocks);
+  }
+  const std::byte* result(std::uint64_t step) const override {
+    // Blocks of a split exchange come back to where they were; a whole one is never cut.
+    return pipeline().stream().slot(step * work_.num_blocks) + work_.schedule_of(0).result;
+  }
 
  protected:
-  bool has_made_call(int member) const override;
+  bool has_made_call(int member) const override {
+    return has_reported(member) || pipeline().has_heard_of(member, work_);
+  }
 
  private:
   RmaAllreduce work_;
@@ -55,18 +88,34 @@ class RmaBucket final : public RmaBucketOperation {
 class HierarchicalBucket final : public RmaBucketOperation {
  public:
   HierarchicalBucket(std::shared_ptr<RmaStream> stream, ArrivalReport report, HostLevel host,
-                     const MessagePattern& pattern, const BucketSpec& spec);
+                     const MessagePattern& pattern, const BucketSpec& spec)
+      : RmaBucketOperation(std::move(stream), std::move(report), work_, spec.name),
+        work_(pipeline(), {.dtype = spec.dtype, .op = ReduceOp::sum, .count = spec.count},
+              std::move(host), pattern, {}) {}
 
-  std::byte* input(std::uint64_t step) override;
-  const std::byte* result(std::uint64_t step) const override;
+  std::byte* input(std::uint64_t step) override { return slots().data_of(slots().open(step)); }
+  const std::byte* result(std::uint64_t step) const override {
+    return slots().data_of(slots().slot_of(step));
+  }
 
  protected:
-  std::shared_ptr<DoubleBuffer> lendable() const override { return host_.slots; }
-  void announce(std::uint64_t step) override;
-  bool has_made_call(int member) const override;
+  std::shared_ptr<DoubleBuffer> lendable() const override { return work_.host().slots; }
+  void announce(std::uint64_t step) override {
+    // Opened here if a bucket has no tensors, and so nothing to pack.
+    channel().say_packed(step, slots().open(step));
+    channel().post(step);
+  }
+  bool has_made_call(int member) const override {
+    const HostLayout& hosts = work_.host().hosts;
+    const bool is_exchanging = hosts.local_index_of(member) == channel().rank();
+    return has_reported(member) ||
+           (is_exchanging && pipeline().has_heard_of(hosts.host_of(member), work_));
+  }
 
  private:
-  HostLevel host_;
+  DoubleBuffer& slots() const { return *work_.host().slots; }
+  Channel& channel() const { return *work_.host().channel; }
+
   HierarchicalAllreduce work_;
 };
 

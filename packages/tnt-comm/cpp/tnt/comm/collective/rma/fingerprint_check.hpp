@@ -6,24 +6,36 @@
 #include <string_view>
 #include <vector>
 
-#include "tnt/comm/collective/call_label.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/collective/rma/arrival_report.hpp"
-#include "tnt/comm/collective/rma/fingerprint_exchange.hpp"
+#include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
-/// Makes sure that all members of a group make the same calls, in the same
-/// order: a fingerprint exchange of every call, and only if that finds a difference, a
-/// second phase in which all tell all what they call.
+/// Makes sure that all members of a group make the same calls, in the same order, and finds out
+/// how much each contributes, with one small message per round and rank. Only if calls differ,
+/// there is a second phase in which all tell all what they call.
+///
+/// Dissemination: in round k a rank tells the one 2^k further on and hears the
+/// one 2^k before. After ceil(log2 n) rounds everybody has heard, directly or
+/// not, of everybody: so this is also the barrier.
+///
+/// A message carries a fingerprint of the call and whether all that the sender has
+/// heard of so far was like it. Who hears of another fingerprint, or of somebody who
+/// did, says so from then on. News of rank j reaches rank i along some path; if
+/// their fingerprints differ, two neighbours on it differ and the rest of the path
+/// carries that. So if any two calls differ, *every* rank learns that they do.
+///
+/// Calls use the records alternately: who has finished one call's rounds knows that all have
+/// begun it, so that the one before is over everywhere.
 class FingerprintCheck {
  public:
-  static std::size_t num_bytes(int num_members);
-  static std::size_t num_notifications(int num_members);
+  static MemoryNeeds memory_needs(int num_members);
 
   FingerprintCheck(std::shared_ptr<Segment> segment, std::size_t offset, NotificationId first_id);
 
-  /// The next call: fills in its number.
+  /// The next call: fills in its number. Counts, n numbers per rank, are spread only
+  /// where they may differ.
   void begin(Descriptor& descriptor);
 
   /// Does what can be done without waiting; true if that was anything. `note` is
@@ -31,7 +43,7 @@ class FingerprintCheck {
   bool advance(const CallNote& note);
 
   /// All have made the call, and the same one.
-  bool is_reached() const { return exchange_.is_complete() && exchange_.is_uniform(); }
+  bool is_reached() const { return have_all_called() && is_uniform_; }
 
   /// The calls differ, and it is known how.
   bool is_refused() const { return is_refused_; }
@@ -39,27 +51,42 @@ class FingerprintCheck {
   std::vector<MadeCall> calls() const;
 
   /// When reached, where members may contribute any count: what each member contributes.
-  std::uint64_t count_of(int member) const { return exchange_.count_of(member); }
+  std::uint64_t count_of(int member) const;
 
   /// Appends the members whose message is waited for.
   void append_missing(std::vector<int>& members) const;
 
   ArrivalReport& arrival_report() { return arrival_report_; }
-  const ArrivalReport& arrival_report() const { return arrival_report_; }
 
  private:
-  bool is_different() const { return exchange_.is_complete() && !exchange_.is_uniform(); }
-  std::size_t entry_offset(int member) const;
-  bool has_told(int member) const;
+  bool have_all_called() const { return round_ == num_rounds_; }
+  int partner(int distance) const { return (rank_ + distance + size_) % size_; }
+  int distance() const { return 1 << round_; }
+  bool advance_rounds();
+  bool has_arrived() const;
+  void send();
+  void send_counts(int to);
+  void receive();
+  std::size_t record_offset(std::size_t round, bool is_incoming) const;
+  std::size_t count_offset(int member) const;
+
   bool tell_all(std::string_view note);
-  bool have_all_told() const;
+  std::vector<int> silent_members() const;
+  std::size_t entry_offset(int member) const;
 
   std::shared_ptr<Segment> segment_;
-  std::size_t table_offset_;
-  NotificationId table_id_;
-  FingerprintExchange exchange_;
+  std::size_t offset_;
+  NotificationId id_;
+  int rank_ = segment_->rank();
+  int size_ = segment_->size();
   ArrivalReport arrival_report_;
-  std::uint64_t num_calls_ = 0;
+  std::uint64_t num_calls_ = 0;  // the one under way included
+  std::size_t num_rounds_;
+  std::size_t round_;  // none under way at first
+  std::uint64_t fingerprint_ = 0;
+  bool is_uniform_ = true;
+  bool shares_counts_ = false;
+  bool is_sent_ = false;  // the round's message
   int num_told_ = 0;
   bool is_refused_ = false;
 };

@@ -1,13 +1,16 @@
 #include "tnt/comm/collective/rma/hierarchical_allreduce.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {
 namespace {
+
+constexpr std::size_t kWidenedElements = 2048;  // stay in the first-level cache
 
 // What one call reduces, and what it distributes, at most.
 constexpr std::size_t kBytesPerTurn = 256 * 1024;
@@ -24,43 +27,60 @@ std::size_t elements_of_blocks(const Channel& on_host, std::size_t longest_excha
 
 }  // namespace
 
+PartialReducer::PartialReducer(DType dtype, ReduceOp op, std::size_t max_sources)
+    : dtype_(dtype), reducer_(accumulator_of(dtype), op, max_sources), operands_(max_sources) {
+  if (is_rounded()) widened_.assign(max_sources, std::vector<float>(kWidenedElements));
+}
+
+void PartialReducer::reduce(std::byte* dst, const std::byte* const* sources,
+                            std::size_t num_sources, std::size_t count) {
+  if (!is_rounded()) {
+    reducer_.reduce(dst, sources, num_sources, count);
+    return;
+  }
+  const auto widen = kernels().widen[static_cast<std::size_t>(dtype_)];
+  for (std::size_t begin = 0; begin < count; begin += kWidenedElements) {
+    const std::size_t length = std::min(kWidenedElements, count - begin);
+    for (std::size_t i = 0; i < num_sources; ++i) {
+      const std::byte* source = sources[i] + begin * sizeof(std::uint16_t);
+      widen(widened_[i].data(), reinterpret_cast<const std::uint16_t*>(source), length);
+      operands_[i] = reinterpret_cast<const std::byte*>(widened_[i].data());
+    }
+    reducer_.reduce(dst + begin * sizeof(float), operands_.data(), num_sources, length);
+  }
+}
+
+void PartialReducer::round(std::byte* dst, const std::byte* src, std::size_t count) const {
+  if (count == 0) return;
+  if (!is_rounded()) {
+    std::memcpy(dst, src, count * size_of(dtype_));
+    return;
+  }
+  kernels().narrow[static_cast<std::size_t>(dtype_)](reinterpret_cast<std::uint16_t*>(dst),
+                                                     reinterpret_cast<const float*>(src), count);
+}
+
 HierarchicalAllreduce::HierarchicalAllreduce(const RmaPipeline& pipeline,
                                              const Descriptor& descriptor, HostLevel host,
                                              const MessagePattern& pattern,
                                              const CallArrays& arrays)
-    : BlockReduction(pipeline, pattern, accumulator_of(descriptor.dtype), descriptor.op),
+    : BlockReduction(pipeline, pattern, accumulator_of(descriptor.dtype), descriptor.op, arrays),
       host_(std::move(host)),
       dtype_(descriptor.dtype),
-      element_bytes_(size_of(dtype_)),
-      partial_bytes_(size_of(accumulator_of(dtype_))),
-      count_(descriptor.count),
-      in_(static_cast<const std::byte*>(arrays.in)),
-      out_(static_cast<std::byte*>(arrays.out)),
-      block_elements_(elements_of_blocks(
-          channel(), longest_block(pattern.exchange, staging().size(), staging().layout().areas),
-          dtype_)),
-      on_host_(dtype_, descriptor.op, static_cast<std::size_t>(channel().size())),
-      operands_(static_cast<std::size_t>(channel().size())) {
-  num_blocks = std::max<std::size_t>(1, (count_ + block_elements_ - 1) / block_elements_);
-  exchange_copied(chunk(0).size() * partial_bytes_, chunk(num_blocks - 1).size() * partial_bytes_);
-}
-
-HierarchicalAllreduce::HierarchicalAllreduce(const RmaPipeline& pipeline, HostLevel host,
-                                             const MessagePattern& pattern, DType dtype,
-                                             std::size_t count)
-    : BlockReduction(pipeline, pattern, accumulator_of(dtype), ReduceOp::sum),
-      host_(std::move(host)),
-      dtype_(dtype),
-      element_bytes_(size_of(dtype)),
-      partial_bytes_(size_of(accumulator_of(dtype))),
-      count_(count),
-      on_host_(dtype, ReduceOp::sum, static_cast<std::size_t>(channel().size())),
-      operands_(static_cast<std::size_t>(channel().size())) {
-  const Range own = chunk_of(count, dtype, channel().size(), channel().rank());
-  for (const Range& bytes : exchange_in_place(own.size() * partial_bytes_)) {
-    chunks_.push_back(
-        {own.begin + bytes.begin / partial_bytes_, own.begin + bytes.end / partial_bytes_});
+      operands_(static_cast<std::size_t>(channel().size())),
+      on_host_(dtype_, descriptor.op, operands_.size()) {
+  if (is_in_place()) {
+    const Range own = chunk_of(descriptor.count, dtype_, channel().size(), channel().rank());
+    for (const Range& bytes : exchange_in_place(own.size() * partial_bytes_)) {
+      chunks_.push_back(
+          {own.begin + bytes.begin / partial_bytes_, own.begin + bytes.end / partial_bytes_});
+    }
+    return;
   }
+  const std::size_t longest =
+      longest_block(pattern.exchange, stream().size(), stream().layout.areas);
+  cut(descriptor.num_bytes(), elements_of_blocks(channel(), longest, dtype_) * element_bytes_);
+  exchange_copied(chunk(0).size() * partial_bytes_, chunk(num_blocks - 1).size() * partial_bytes_);
 }
 
 // A step of an array in place is one block there.
@@ -68,14 +88,9 @@ std::uint64_t HierarchicalAllreduce::block_on_host(std::uint64_t index) const {
   return is_in_place() ? pipeline().base() / num_blocks : pipeline().base() + index;
 }
 
-Range HierarchicalAllreduce::block(std::uint64_t index) const {
-  const std::size_t begin = index * block_elements_;
-  return {begin, std::min<std::size_t>(begin + block_elements_, count_)};
-}
-
 Range HierarchicalAllreduce::chunk(std::uint64_t index) const {
   if (is_in_place()) return chunks_[index];
-  return chunk_of(block(index).size(), dtype_, channel().size(), channel().rank());
+  return chunk_of(block(index).size() / element_bytes_, dtype_, channel().size(), channel().rank());
 }
 
 std::byte* HierarchicalAllreduce::array_of(int local_rank, std::uint64_t index) const {
@@ -88,11 +103,7 @@ std::byte* HierarchicalAllreduce::array_of(int local_rank, std::uint64_t index) 
 }
 
 void HierarchicalAllreduce::copy_in(std::uint64_t index) {
-  const Range elements = block(index);
-  if (elements.size() > 0) {
-    std::memcpy(channel().slot(block_on_host(index)), in_ + elements.begin * element_bytes_,
-                elements.size() * element_bytes_);
-  }
+  copy_to(channel().slot(block_on_host(index)), index);
   channel().post(block_on_host(index));
 }
 
@@ -136,15 +147,11 @@ bool HierarchicalAllreduce::is_complete(std::uint64_t index) {
 }
 
 void HierarchicalAllreduce::copy_out(std::uint64_t index) {
-  if (is_in_place()) return;
-  const Range elements = block(index);
-  if (elements.size() == 0) return;
-  std::memcpy(out_ + elements.begin * element_bytes_, channel().slot(block_on_host(index)),
-              elements.size() * element_bytes_);
+  if (!is_in_place()) copy_from(channel().slot(block_on_host(index)), index);
 }
 
 void HierarchicalAllreduce::append_missing(std::vector<int>& members) const {
-  const int host = staging().rank();
+  const int host = stream().rank();
   const auto append_local = [&](const std::vector<int>& local_ranks) {
     for (const int local_rank : local_ranks) {
       members.push_back(host_.hosts.member_at(host, local_rank));

@@ -4,22 +4,45 @@
 #include <memory>
 #include <vector>
 
-#include "tnt/comm/base/partition.hpp"
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/collective/bucket_operation.hpp"
 #include "tnt/comm/collective/channel.hpp"
-#include "tnt/comm/collective/double_buffer.hpp"
 #include "tnt/comm/collective/rma/allreduce.hpp"
-#include "tnt/comm/collective/rma/host_layout.hpp"
-#include "tnt/comm/collective/rma/partial_reducer.hpp"
+#include "tnt/comm/kernel/tree_reduce.hpp"
 
 namespace tnt::comm {
+
+/// Reduces a branch of the tree to a partial result that can be combined
+/// further, and turns the end result into the elements' own type. For 16-bit
+/// floats partial results are float32, so that they are rounded once; for all
+/// others they are what they are (the partial type is accumulator_of() the type).
+class PartialReducer {
+ public:
+  PartialReducer(DType dtype, ReduceOp op, std::size_t max_sources);
+
+  /// dst (of the partial type) = tree over the sources (of the type).
+  void reduce(std::byte* dst, const std::byte* const* sources, std::size_t num_sources,
+              std::size_t count);
+
+  /// dst (of the type) = src (of the partial type). No overlap.
+  void round(std::byte* dst, const std::byte* src, std::size_t count) const;
+
+ private:
+  bool is_rounded() const { return accumulator_of(dtype_) != dtype_; }
+
+  DType dtype_;
+  TreeReducer reducer_;
+  std::vector<std::vector<float>> widened_;  // one block of each source
+  std::vector<const std::byte*> operands_;
+};
 
 /// How the ranks of one host reach each other, in an allreduce of several hosts.
 struct HostLevel {
   HostLayout hosts;
   std::shared_ptr<Channel> channel;            ///< for these allreduces only
   std::shared_ptr<Segment> segment = nullptr;  ///< in which arrays lie that are summed in place
-  std::shared_ptr<DoubleBuffer> slots =
-      nullptr;  ///< this rank's, in it; others' are at the same places
+  /// This rank's, in it; others' are at the same places.
+  std::shared_ptr<DoubleBuffer> slots = nullptr;
 };
 
 /// Allreduce of ranks on several hosts, q on each: what a host has is summed before it
@@ -49,11 +72,12 @@ struct HostLevel {
 /// of the exchange among H for 1/q of the array.
 class HierarchicalAllreduce final : public BlockReduction {
  public:
-  /// `pipeline`: of the ranks with the same place on their hosts.
+  /// `pipeline`: of the ranks with the same place on their hosts. Packed in place: without
+  /// `arrays`, and with `slots` of the host.
   HierarchicalAllreduce(const RmaPipeline& pipeline, const Descriptor& descriptor, HostLevel host,
                         const MessagePattern& pattern, const CallArrays& arrays);
-  HierarchicalAllreduce(const RmaPipeline& pipeline, HostLevel host, const MessagePattern& pattern,
-                        DType dtype, std::size_t count);
+
+  const HostLevel& host() const { return host_; }
 
   void copy_in(std::uint64_t index) override;
   Progress prepare(std::uint64_t index) override;
@@ -66,21 +90,16 @@ class HierarchicalAllreduce final : public BlockReduction {
   bool is_in_place() const { return host_.slots != nullptr; }
   Channel& channel() const { return *host_.channel; }
   std::uint64_t block_on_host(std::uint64_t index) const;
-  Range block(std::uint64_t index) const;  // elements of a private array
   Range chunk(std::uint64_t index) const;  // elements of the arrays on the host
   std::byte* array_of(int local_rank, std::uint64_t index) const;
 
   HostLevel host_;
   DType dtype_;
-  std::size_t element_bytes_;
-  std::size_t partial_bytes_;  // of an element
-  std::size_t count_;
-  const std::byte* in_ = nullptr;
-  std::byte* out_ = nullptr;
-  std::size_t block_elements_ = 0;  // of private arrays
-  std::vector<Range> chunks_;       // by block, of an array in place
-  PartialReducer on_host_;
+  std::size_t element_bytes_ = size_of(dtype_);
+  std::size_t partial_bytes_ = size_of(accumulator_of(dtype_));
+  std::vector<Range> chunks_;  // by block, of an array in place
   std::vector<const std::byte*> operands_;
+  PartialReducer on_host_;
   std::size_t num_reduced_ = 0;      // elements of the block's chunk
   std::size_t num_distributed_ = 0;  // likewise
 };

@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/transport/hierarchical/cluster_transport.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
@@ -39,14 +37,11 @@ void require_consistent(const Environment& environment) {
 
 // Hosts may share /dev/shm, as containers of one machine do.
 HostRanks ranks_of_this_host(const Environment& environment) {
-  HostRanks host;
-  host.prefix = environment.num_nodes == 1
-                    ? environment.job_id
-                    : text(environment.job_id, "-node", environment.node_rank);
-  host.first_rank = environment.rank - environment.local_rank;
-  host.count = environment.local_size;
-  host.job_id = environment.job_id;
-  return host;
+  const std::string& job = environment.job_id;
+  return {.prefix = environment.num_nodes == 1 ? job : text(job, "-node", environment.node_rank),
+          .first_rank = environment.rank - environment.local_rank,
+          .count = environment.local_size,
+          .job_id = job};
 }
 
 std::unique_ptr<ShmTransport> join_host(const Environment& environment, const Deadline& deadline) {
@@ -59,20 +54,13 @@ BootstrapPlace bootstrap_place(const Environment& environment) {
     if (is_set) return;
     throw UsageError(text("Environment variable ", name, " must be set for UCX: ", what));
   };
-  require("TNT_RENDEZVOUS", !environment.rendezvous.empty(),
+  require("TNT_RENDEZVOUS", environment.rendezvous.has_value(),
           "host:port, where rank 0 listens for the others. All ranks need the same value.");
   require("TNT_JOB_SECRET", !environment.job_secret.empty(),
           "16 or more random characters, the same for all ranks and known to nobody else.");
-  const auto rendezvous = parse_host_and_port(environment.rendezvous);
-  if (!rendezvous) {
-    throw UsageError(
-        text("Environment variable TNT_RENDEZVOUS must be host:port, or"
-             " [address]:port for IPv6. Received: TNT_RENDEZVOUS='",
-             environment.rendezvous, "'."));
-  }
   return {.rank = environment.rank,
           .size = environment.size,
-          .rendezvous = *rendezvous,
+          .rendezvous = *environment.rendezvous,
           .has_other_hosts = environment.num_nodes > 1,
           .interface = environment.interface,
           .job_id = environment.job_id,
@@ -138,10 +126,11 @@ std::unique_ptr<Transport> join_job(const Environment& environment) {
   // First of all, since without it there is nothing to wait for.
   const StartNetwork start_network = prepare_network(environment);
   // Shared memory before the network, because it can say which rank of the host is missing.
-  auto host = is_one_host ? nullptr : join_host(environment, deadline);
-  auto all = std::make_unique<RmaTransport>(start_network(deadline), environment, deadline);
-  if (is_one_host) return all;
-  return std::make_unique<ClusterTransport>(std::move(host), std::move(all));
+  std::unique_ptr<Transport> host;
+  if (!is_one_host) host = join_host(environment, deadline);
+  auto network = std::make_unique<RmaTransport>(start_network(deadline), environment, deadline);
+  if (!host) return network;
+  return std::make_unique<ClusterTransport>(std::move(host), std::move(network));
 }
 
 }  // namespace tnt::comm

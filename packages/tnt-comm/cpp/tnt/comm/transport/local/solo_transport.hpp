@@ -9,7 +9,6 @@
 #include <new>
 #include <string>
 
-#include "tnt/comm/transport/segment.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
@@ -56,19 +55,12 @@ class SoloTransport final : public Transport {
     return std::make_unique<HeapSegment>(request.num_bytes);
   }
   Doorbell& doorbell() override { return doorbell_; }
-  PeerStatus status_of(int) const override {
-    return {.state = PeerState::running,
-            .heartbeat_age_s = 0,
-            .reason = {},
-            .host = "localhost",
-            .pid = ::getpid()};
-  }
+  PeerStatus status_of(int) const override { return {.host = "localhost", .pid = ::getpid()}; }
   void beat() override {}
   void leave(PeerState, const std::string&) override {}
 
  private:
-  DoorbellWords words_;
-  FutexDoorbell doorbell_{words_};
+  Doorbell doorbell_;
 };
 
 }  // namespace tnt::comm

@@ -4,16 +4,8 @@
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
-namespace {
-
-std::size_t segment_bytes(int size, std::size_t depth) {
-  return 2 * static_cast<std::size_t>(size) * depth * sizeof(ControlMessage);
-}
-
-}  // namespace
 
 Mailbox::Mailbox(RmaDevice& device, SegmentId segment, PeerTable& peers, DataQueues& queues,
                  Handler handler)
@@ -22,7 +14,7 @@ Mailbox::Mailbox(RmaDevice& device, SegmentId segment, PeerTable& peers, DataQue
       peers_(peers),
       queues_(queues),
       handler_(std::move(handler)),
-      memory_(device.allocate(segment, segment_bytes(device.size(), kDepth))),
+      memory_(device.allocate(segment, place(true, device.size(), 0))),  // of all messages
       ranks_(static_cast<std::size_t>(device.size())) {
   const std::size_t num_slots = device_.num_notifications();
   if (slot(device_.size(), Counter::messages) > num_slots) {
@@ -53,7 +45,7 @@ void Mailbox::beat(const std::vector<int>& ranks) {
   const std::lock_guard lock(mutex_);
   for (const int rank : ranks) {
     if (!peers_.is_reachable(rank) || !queues_.has_room(DataQueues::kControl, 1)) continue;
-    announce(rank, Counter::beats, ++correspondent(rank).num_beats);
+    announce(rank, Counter::beats, 1);
   }
 }
 
@@ -69,7 +61,6 @@ void Mailbox::take_from(int rank) {
   const std::uint64_t num_messages =
       poll(rank, Counter::messages, other.num_received, other.num_received + kDepth);
   if (beats != 0 || num_messages != other.num_received) peers_.heard_from(rank);
-  if (num_messages == other.num_received) return;
   while (other.num_received < num_messages) {
     ControlMessage message;
     std::memcpy(&message, memory_ + place(false, rank, other.num_received), sizeof message);
@@ -94,12 +85,12 @@ void Mailbox::send_to(int rank) {
     const std::size_t own_place = place(true, rank, other.num_sent);
     std::memcpy(memory_ + own_place, &other.waiting.front(), sizeof(ControlMessage));
     other.waiting.pop_front();
-    RmaWrite request;
-    request.from_segment = request.to_segment = segment_;
-    request.from = own_place;
-    request.rank = rank;
-    request.to = place(false, device_.rank(), other.num_sent);
-    request.num_bytes = sizeof(ControlMessage);
+    const RmaWrite request{.from_segment = segment_,
+                           .from = own_place,
+                           .rank = rank,
+                           .to_segment = segment_,
+                           .to = place(false, device_.rank(), other.num_sent),
+                           .num_bytes = sizeof(ControlMessage)};
     post(rank, [&] { device_.write(request, DataQueues::kControl); });
     announce(rank, Counter::messages, ++other.num_sent);
   }

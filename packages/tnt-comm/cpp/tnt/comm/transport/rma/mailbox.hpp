@@ -45,18 +45,22 @@ enum class ControlKind : std::uint32_t {
 
 /// One message of fixed size. Trivially copyable: it travels as it is.
 struct ControlMessage {
+  using Numbers = std::array<std::int64_t, 6>;
+
   ControlKind kind{};
   std::uint32_t text_bytes = 0;
-  std::array<std::int64_t, 6> numbers{};
+  Numbers numbers{};
   std::array<char, 1032> letters{};
+
+  ControlMessage() = default;
+  /// The text is cut off if it is too long.
+  ControlMessage(ControlKind kind, const std::string& text, const Numbers& numbers = {})
+      : kind(kind), numbers(numbers) {
+    text_bytes = static_cast<std::uint32_t>(text.copy(letters.data(), letters.size()));
+  }
 
   std::string text() const {
     return {letters.data(), std::min<std::size_t>(text_bytes, letters.size())};
-  }
-
-  /// Cut off if it is too long.
-  void set_text(const std::string& value) {
-    text_bytes = static_cast<std::uint32_t>(value.copy(letters.data(), letters.size()));
   }
 };
 static_assert(std::is_trivially_copyable_v<ControlMessage>);
@@ -103,7 +107,6 @@ class Mailbox {
     std::uint64_t num_taken_by_it = 0;
     std::uint64_t num_received = 0;
     std::uint64_t num_confirmed = 0;  // of those received, told to the sender
-    std::uint64_t num_beats = 0;
   };
 
   // Every rank has its notification slots in the order of these.

@@ -1,5 +1,14 @@
 #include "tnt/comm/transport/rma/peer_table.hpp"
 
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <map>
+
+#include "tnt/comm/base/error.hpp"
+
 namespace tnt::comm {
 
 PeerTable::PeerTable(int rank, int size)
@@ -12,12 +21,12 @@ PeerTable::PeerTable(int rank, int size)
 
 void PeerTable::heard_from(int rank) {
   const std::lock_guard lock(mutex_);
-  peer(rank).last_heard = Clock::now();
+  peers_[static_cast<std::size_t>(rank)].last_heard = Clock::now();
 }
 
 void PeerTable::joined(int rank, const std::string& host, int pid) {
   const std::lock_guard lock(mutex_);
-  Peer& joining = peer(rank);
+  PeerStatus& joining = status(rank);
   joining.host = host;
   joining.pid = pid;
   if (joining.state == PeerState::starting) set_state(rank, PeerState::running);
@@ -27,29 +36,21 @@ void PeerTable::left(int rank, PeerState state, const std::string& reason) {
   // It comes from another rank, and may be none of the states.
   const bool is_end = state == PeerState::finished || state == PeerState::failed;
   const std::lock_guard lock(mutex_);
-  const PeerState known = peer(rank).state;
+  const PeerState known = status(rank).state;
   if (known == PeerState::finished || known == PeerState::failed) return;
-  peer(rank).reason = reason;
+  status(rank).reason = reason;
   set_state(rank, is_end ? state : PeerState::dead);
-}
-
-void PeerTable::lost(int rank) {
-  end(rank, PeerState::dead, "");
-}
-
-void PeerTable::vanished(int rank, const std::string& reason) {
-  end(rank, PeerState::vanished, reason);
 }
 
 void PeerTable::end(int rank, PeerState state, const std::string& reason) {
   const std::lock_guard lock(mutex_);
   if (!is_reachable(rank)) return;
-  peer(rank).reason = reason;
+  status(rank).reason = reason;
   set_state(rank, state);
 }
 
 void PeerTable::set_state(int rank, PeerState state) {
-  peer(rank).state = state;
+  status(rank).state = state;
   const bool is_reachable = state == PeerState::starting || state == PeerState::running;
   is_reachable_[static_cast<std::size_t>(rank)].store(is_reachable, std::memory_order_release);
 }
@@ -57,13 +58,85 @@ void PeerTable::set_state(int rank, PeerState state) {
 PeerStatus PeerTable::status_of(int rank) const {
   const std::lock_guard lock(mutex_);
   const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  PeerStatus status;
-  status.state = peer.state;
+  PeerStatus status = peer.status;
   status.heartbeat_age_s = rank == rank_ ? 0 : seconds_since(peer.last_heard);
-  status.reason = peer.reason;
-  status.host = peer.host;
-  status.pid = peer.pid;
   return status;
+}
+
+namespace {
+
+constexpr auto kProbeInterval = std::chrono::milliseconds(100);
+constexpr auto kQuestionInterval = std::chrono::seconds(1);
+
+// A process that looks later than this did not get to run itself, and does not know
+// yet what has come meanwhile.
+constexpr auto kLateLook = std::chrono::seconds(1);
+
+// Networks repair themselves at times; several questions must fit into half of it.
+constexpr double kShortestLimitS = 3.0;
+
+}  // namespace
+
+HostWatch::HostWatch(std::unique_ptr<HostProbe> probe, double longest_silence_s)
+    : probe_(std::move(probe)), longest_silence_s_(longest_silence_s) {
+  probe_->ask();
+}
+
+bool HostWatch::is_gone(double silence_s, Clock::time_point now) {
+  const bool is_late = now - last_look_ > kLateLook;
+  last_look_ = now;
+  has_ever_answered_ = has_ever_answered_ || probe_->answer() == HostProbe::Answer::given;
+  if (!has_ever_answered_) return false;
+  const double half_s = longest_silence_s_ / 2;
+  if (is_late || silence_s < half_s) {
+    unanswered_since_.reset();
+    return false;
+  }
+  if (probe_->answer() != HostProbe::Answer::none) unanswered_since_.reset();
+  if (now >= next_question_) {
+    probe_->ask();
+    next_question_ = now + kQuestionInterval;
+    if (!unanswered_since_) unanswered_since_ = now;
+  }
+  return silence_s >= longest_silence_s_ && unanswered_since_ &&
+         now - *unanswered_since_ >= Deadline::to_duration(half_s);
+}
+
+HostWatches::HostWatches(RmaDevice& device, PeerTable& peers, const std::vector<int>& nodes,
+                         double stall_s)
+    : peers_(peers) {
+  std::map<int, std::vector<int>> ranks_of;
+  for (int rank = 0; rank < device.size(); ++rank) {
+    ranks_of[nodes[static_cast<std::size_t>(rank)]].push_back(rank);
+  }
+  ranks_of.erase(nodes[static_cast<std::size_t>(device.rank())]);
+  for (auto& [node, ranks] : ranks_of) {
+    auto probe = device.probe_of_host(ranks.front());
+    if (!probe) continue;
+    hosts_.push_back(
+        {HostWatch(std::move(probe), std::max(stall_s, kShortestLimitS)), std::move(ranks)});
+  }
+}
+
+void HostWatches::look() {
+  constexpr double kNobody = std::numeric_limits<double>::infinity();
+  const Clock::time_point now = Clock::now();
+  if (now < next_look_) return;
+  next_look_ = now + kProbeInterval;
+  for (Host& host : hosts_) {
+    double silence_s = kNobody;
+    for (const int rank : host.ranks) {
+      if (!peers_.is_reachable(rank)) continue;
+      silence_s = std::min(silence_s, peers_.status_of(rank).heartbeat_age_s);
+    }
+    if (silence_s == kNobody || !host.watch.is_gone(silence_s, now)) continue;
+    for (const int rank : host.ranks) {
+      peers_.vanished(rank, text("its host ", host.watch.host(), " was last heard of ", silence_s,
+                                 " s ago and does not answer connections: the host is down, or the"
+                                 " link to it. Look at that host, at this one's network (ip link,"
+                                 " ping), and at the switches between"));
+    }
+  }
 }
 
 }  // namespace tnt::comm

@@ -1,25 +1,35 @@
 #include "tnt/comm/transport/rma/presence.hpp"
 
-#include <netinet/in.h>
+#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <iterator>
 #include <map>
-#include <optional>
 
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
 
 constexpr std::size_t kConnectionsAtOnce = 64;
 constexpr double kAnswerTimeS = 1.0;
+
+HostProbe::Answer meaning_of(int error) {
+  constexpr std::array kSilence = {EHOSTUNREACH, EHOSTDOWN, ENETUNREACH, ENETDOWN, ETIMEDOUT};
+  if (error == 0 || error == ECONNREFUSED || error == ECONNRESET) return HostProbe::Answer::given;
+  const bool is_silent = std::find(kSilence.begin(), kSilence.end(), error) != kSilence.end();
+  return is_silent ? HostProbe::Answer::none : HostProbe::Answer::moot;
+}
+
+[[noreturn]] void refuse_port(int port) {
+  throw Error(ErrorKind::comm, text("port ", port, " cannot be had (", std::strerror(errno), ")"));
+}
 
 // A connection to one rank, which is not waited for.
 TcpSocket begin_connection(std::optional<sockaddr_in> address, int local_rank) {
@@ -28,33 +38,103 @@ TcpSocket begin_connection(std::optional<sockaddr_in> address, int local_rank) {
   return TcpSocket::connecting_to(*address);
 }
 
-bool is_connected(const pollfd& connection) {
-  return connection.fd >= 0 && (connection.revents & POLLOUT) != 0 &&
-         error_of_connection(connection.fd) == 0;
-}
-
-// Until all have answered or were refused, or the time is over.
-void wait_for_answers(std::vector<pollfd>& connections) {
+// Which are made, when all have been answered or refused, or the time is over.
+std::vector<bool> wait_for_answers(std::vector<pollfd> connections) {
   const Deadline deadline(kAnswerTimeS);
-  const auto is_open = [](const pollfd& one) { return one.fd >= 0 && one.revents == 0; };
-  std::vector<pollfd> open;
-  while (!deadline.is_over()) {
-    open.clear();
-    std::copy_if(connections.begin(), connections.end(), std::back_inserter(open), is_open);
-    if (open.empty() || ::poll(open.data(), open.size(), 50) < 0) return;
-    for (pollfd& connection : connections) {
-      for (const pollfd& one : open) {
-        if (one.fd == connection.fd) connection.revents = one.revents;
-      }
+  std::vector<bool> is_made(connections.size());
+  const auto is_open = [](const pollfd& one) { return one.fd >= 0; };
+  while (std::any_of(connections.begin(), connections.end(), is_open) && !deadline.is_over()) {
+    if (::poll(connections.data(), connections.size(), 50) < 0) break;
+    for (std::size_t i = 0; i < connections.size(); ++i) {
+      pollfd& one = connections[i];
+      if (one.fd < 0 || one.revents == 0) continue;
+      is_made[i] = (one.revents & POLLOUT) != 0 && error_of_connection(one.fd) == 0;
+      one.fd = -1;  // poll() passes over it
     }
   }
+  return is_made;
 }
 
 }  // namespace
 
+TcpSocket::TcpSocket(TcpSocket&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+TcpSocket& TcpSocket::operator=(TcpSocket&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+void TcpSocket::close() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+TcpSocket TcpSocket::bound_to(int port) {
+  TcpSocket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int is_on = 1;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  ::setsockopt(socket.descriptor_, SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on);
+  if (::bind(socket.descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
+      0) {
+    refuse_port(port);
+  }
+  return socket;
+}
+
+TcpSocket TcpSocket::connecting_to(const sockaddr_in& address) {
+  TcpSocket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (socket.descriptor_ < 0) return socket;
+  const int status =
+      ::connect(socket.descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  if (status != 0 && errno != EINPROGRESS) {
+    const int error = errno;
+    socket.close();
+    errno = error;
+  }
+  return socket;
+}
+
+std::optional<sockaddr_in> look_up(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return std::nullopt;
+  sockaddr_in address{};
+  std::memcpy(&address, found->ai_addr, sizeof address);
+  ::freeaddrinfo(found);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return address;
+}
+
+int error_of_connection(int descriptor) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  return ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+void TcpHostProbe::ask() {
+  connection_.close();
+  answer_ = Answer::none;
+  connection_ = TcpSocket::connecting_to(address_);
+  if (connection_.descriptor() < 0) answer_ = meaning_of(errno);
+}
+
+HostProbe::Answer TcpHostProbe::answer() {
+  pollfd connection{connection_.descriptor(), POLLOUT, 0};
+  if (connection.fd >= 0 && ::poll(&connection, 1, 0) > 0) {
+    answer_ = meaning_of(error_of_connection(connection.fd));
+    connection_.close();
+  }
+  return answer_;
+}
+
 Presence::Presence(int port) : socket_(TcpSocket::bound_to(port)) {
-  if (::listen(socket_.descriptor(), SOMAXCONN) == 0) return;
-  throw Error(ErrorKind::comm, text("port ", port, " cannot be had (", std::strerror(errno), ")"));
+  if (::listen(socket_.descriptor(), SOMAXCONN) != 0) refuse_port(port);
 }
 
 std::vector<int> absent_ranks(const std::vector<RankAddress>& addresses, int first_port) {
@@ -72,9 +152,9 @@ std::vector<int> absent_ranks(const std::vector<RankAddress>& addresses, int fir
       sockets.push_back(begin_connection(hosts[address.host], address.local_rank));
       connections.push_back({sockets.back().descriptor(), POLLOUT, 0});
     }
-    wait_for_answers(connections);
+    const std::vector<bool> is_made = wait_for_answers(std::move(connections));
     for (std::size_t rank = begin; rank < end; ++rank) {
-      if (!is_connected(connections[rank - begin])) absent.push_back(static_cast<int>(rank));
+      if (!is_made[rank - begin]) absent.push_back(static_cast<int>(rank));
     }
   }
   return absent;

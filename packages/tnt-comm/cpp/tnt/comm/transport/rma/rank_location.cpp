@@ -8,21 +8,17 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
 
-[[noreturn]] void refuse(std::size_t rank, const RankLocation& location, const char* variable,
-                         const std::string& value, const std::string& rule) {
+template <typename Value>
+void require(bool is_right, std::size_t rank, const RankLocation& location, const char* variable,
+             const Value& value, const std::string& rule) {
+  if (is_right) return;
   throw UsageError(text("The environments of the ranks contradict each other: rank ", rank,
                         " (host ", location.host, ", pid ", location.pid, ") has ", variable, "=",
                         value, ", but ", rule, ". All ranks must be started by one launch."));
-}
-
-void require(bool is_right, std::size_t rank, const RankLocation& location, const char* variable,
-             int value, const std::string& rule) {
-  if (!is_right) refuse(rank, location, variable, std::to_string(value), rule);
 }
 
 }  // namespace
@@ -30,26 +26,22 @@ void require(bool is_right, std::size_t rank, const RankLocation& location, cons
 RankLocation location_of(const Environment& environment, const std::string& engine) {
   std::array<char, 64> host{};
   ::gethostname(host.data(), host.size() - 1);
-  RankLocation location;
-  location.build = text(build_name(), ", ", engine);
-  location.size = environment.size;
-  location.local_rank = environment.local_rank;
-  location.local_size = environment.local_size;
-  location.node_rank = environment.node_rank;
-  location.num_nodes = environment.num_nodes;
-  location.job_id = environment.job_id;
-  location.host = host.data();
-  location.pid = ::getpid();
-  return location;
+  return {.size = environment.size,
+          .local_rank = environment.local_rank,
+          .local_size = environment.local_size,
+          .node_rank = environment.node_rank,
+          .num_nodes = environment.num_nodes,
+          .build = text(build_name(), ", ", engine),
+          .job_id = environment.job_id,
+          .host = host.data(),
+          .pid = ::getpid()};
 }
 
 ControlMessage hello_of(const RankLocation& location) {
-  ControlMessage message;
-  message.kind = ControlKind::hello;
-  message.numbers = {location.size,      location.local_rank, location.local_size,
-                     location.node_rank, location.num_nodes,  location.pid};
-  message.set_text(text(location.build, "\n", location.job_id, "\n", location.host));
-  return message;
+  return {ControlKind::hello,
+          text(location.build, "\n", location.job_id, "\n", location.host),
+          {location.size, location.local_rank, location.local_size, location.node_rank,
+           location.num_nodes, location.pid}};
 }
 
 RankLocation location_in(const ControlMessage& hello) {
@@ -69,7 +61,7 @@ RankLocation location_in(const ControlMessage& hello) {
 
 std::vector<int> nodes_of(const std::vector<RankLocation>& locations) {
   const RankLocation& first = locations.front();
-  const auto of_first = [](int value) { return text("rank 0 has ", value); };
+  const auto of_first = [](const auto& value) { return text("rank 0 has ", value); };
   std::vector<int> nodes;
   int local_rank = 0;
   for (std::size_t rank = 0; rank < locations.size(); ++rank) {
@@ -79,9 +71,8 @@ std::vector<int> nodes_of(const std::vector<RankLocation>& locations) {
                             ") has ", location.build, ", and rank 0 (host ", first.host, ") has ",
                             first.build, ". Install the same versions on all hosts."));
     }
-    if (location.job_id != first.job_id) {
-      refuse(rank, location, "TNT_JOB_ID", location.job_id, text("rank 0 has ", first.job_id));
-    }
+    require(location.job_id == first.job_id, rank, location, "TNT_JOB_ID", location.job_id,
+            of_first(first.job_id));
     require(location.size == first.size, rank, location, "TNT_SIZE", location.size,
             of_first(first.size));
     require(location.num_nodes == first.num_nodes, rank, location, "TNT_NUM_NODES",

@@ -4,11 +4,9 @@
 #include <iterator>
 #include <utility>
 
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/polling.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/base/thread.hpp"
+#include "tnt/comm/base/process.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -19,6 +17,7 @@ using std::chrono::milliseconds;
 constexpr auto kTickInterval = milliseconds(20);
 constexpr auto kBeatInterval = milliseconds(250);
 constexpr auto kWaitInterval = microseconds(300);
+constexpr auto kQueueInterval = microseconds(50);
 
 // A rank that is stopped holds up the end of others for at most these.
 constexpr double kLastDataS = 1.0;
@@ -29,15 +28,17 @@ constexpr double kLastWordsS = 1.0;
 RmaCore::RmaCore(std::unique_ptr<RmaDevice> device, const Environment& environment,
                  const Deadline& deadline)
     : device_(std::move(device)),
-      limits_{environment.timeout_s, environment.stall_report_s},
+      timeout_s_(environment.timeout_s),
+      stall_report_s_(environment.stall_report_s),
       peers_(device_->rank(), device_->size()),
-      queues_(*device_, [this] { judge_peers(); }),
-      locations_(static_cast<std::size_t>(device_->size())) {
-  const std::optional<SegmentId> control = segment_ids_.take();  // the same on all ranks: the first
-  mailbox_ = std::make_unique<Mailbox>(
-      *device_, *control, peers_, queues_,
-      [this](int from, const ControlMessage& message) { take(from, message); });
-  retirement_ = std::make_unique<Retirement>(queues_, *mailbox_, peers_, rendezvous_, segment_ids_);
+      queues_(*device_,
+              [this] {
+                for (const int rank : device_->failed_ranks()) peers_.lost(rank);
+              }),
+      locations_(static_cast<std::size_t>(device_->size())),
+      mailbox_(*device_, *segment_ids_.take(),  // the same on all ranks: the first
+               peers_, queues_,
+               [this](int from, const ControlMessage& message) { take(from, message); }) {
   exchange_locations(location_of(environment, device_->name()), deadline);
   thread_ = start_without_signals("tnt-comm-rma", [this] { look_after_everything(); });
 }
@@ -63,23 +64,18 @@ void RmaCore::look_after_everything() {
 }
 
 void RmaCore::exchange_locations(const RankLocation& location, const Deadline& deadline) {
-  {
+  const ControlMessage hello = hello_of(location);
+  take(rank(), hello);
+  for (const int other : others()) mailbox_.send(other, hello);
+  const auto is_stranger = [this](int other) {
     const std::lock_guard lock(locations_mutex_);
-    locations_[static_cast<std::size_t>(rank())] = location;
-  }
-  peers_.joined(rank(), location.host, location.pid);
-  for (const int other : others()) mailbox_->send(other, hello_of(location));
-  wait_for(
-      others(), [this](int other) { return is_stranger(other); }, "say where they are", deadline);
+    return !locations_[static_cast<std::size_t>(other)];
+  };
+  wait_for(others(), is_stranger, "say where they are", deadline);
   std::vector<RankLocation> locations;
   for (const auto& known : locations_) locations.push_back(*known);
   nodes_ = nodes_of(locations);
-  host_watches_.emplace(*device_, peers_, nodes_, limits_.stall_report_s);
-}
-
-bool RmaCore::is_stranger(int rank) {
-  const std::lock_guard lock(locations_mutex_);
-  return !locations_[static_cast<std::size_t>(rank)];
+  host_watches_.emplace(*device_, peers_, nodes_, stall_report_s_);
 }
 
 std::vector<int> RmaCore::others() const {
@@ -91,63 +87,74 @@ std::vector<int> RmaCore::others() const {
 }
 
 void RmaCore::take(int from, const ControlMessage& message) {
-  switch (message.kind) {
-    case ControlKind::hello: {
-      const RankLocation location = location_in(message);
-      peers_.joined(from, location.host, location.pid);
-      const std::lock_guard lock(locations_mutex_);
-      locations_[static_cast<std::size_t>(from)] = location;
-      break;
-    }
-    case ControlKind::leaving:
-      peers_.left(from, static_cast<PeerState>(message.numbers[0]), message.text());
-      break;
-    default:
-      rendezvous_.note(from, message);
+  if (message.kind == ControlKind::leaving) {
+    return peers_.left(from, static_cast<PeerState>(message.numbers[0]), message.text());
   }
+  if (message.kind != ControlKind::hello) return rendezvous_.note(from, message);
+  const RankLocation location = location_in(message);
+  peers_.joined(from, location.host, location.pid);
+  const std::lock_guard lock(locations_mutex_);
+  locations_[static_cast<std::size_t>(from)] = location;
 }
 
 void RmaCore::tick() {
   const std::unique_lock lock(tick_mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;  // somebody else does it
   beat_if_due();
-  mailbox_->exchange();
+  mailbox_.exchange();
   queues_.is_idle(DataQueues::kControl);  // frees its slots, and notices failures
-  retirement_->advance();
   if (host_watches_) host_watches_->look();
+  const std::lock_guard retired_lock(retired_mutex_);
+  std::erase_if(retired_, [this](RetiredSegment& segment) { return try_free(segment); });
 }
 
 void RmaCore::beat_if_due() {
   const Clock::time_point now = Clock::now();
   if (now < next_beat_) return;
   next_beat_ = now + kBeatInterval;
-  if (is_engine_alive_.exchange(false, std::memory_order_relaxed)) mailbox_->beat(others());
+  if (is_engine_alive_.exchange(false, std::memory_order_relaxed)) mailbox_.beat(others());
 }
 
-void RmaCore::judge_peers() {
-  for (const int rank : device_->failed_ranks()) peers_.lost(rank);
+void RmaCore::retire(RetiredSegment segment) {
+  const std::lock_guard lock(retired_mutex_);
+  retired_.push_back(std::move(segment));
+}
+
+bool RmaCore::try_free(RetiredSegment& segment) {
+  if (!segment.is_announced) {
+    // What this rank has put must have left before others free their parts.
+    const auto& queue = segment.queue;
+    if (queue && !queues_.is_spoilt(*queue) && !queues_.is_idle(*queue)) return false;
+    for (const int member : segment.members) {
+      if (member != rank()) mailbox_.send(member, {ControlKind::released, segment.key});
+    }
+    segment.is_announced = true;
+  }
+  const auto may_write = [&](int member) {
+    return member != rank() && peers_.is_reachable(member) &&
+           !rendezvous_.said(segment.key, member).has_released;
+  };
+  if (std::any_of(segment.members.begin(), segment.members.end(), may_write)) return false;
+  for (const int member : segment.members) rendezvous_.forget(segment.key, member);
+  if (!segment.id) return true;
+  device_->release(*segment.id);
+  segment_ids_.give_back(*segment.id);
+  return true;
 }
 
 void RmaCore::wait_for(const std::vector<int>& ranks, const std::function<bool(int)>& is_missing,
                        const std::string& what, const Deadline& deadline,
                        const std::function<void()>& look_around) {
   std::vector<int> missing;
+  const auto complaint = [&](double waited_s) {
+    return text("has waited ", waited_s, " s for ", names_of_ranks(missing), " to ", what, ".");
+  };
   const PolledWait wait{.rank = rank(),
                         .deadline = deadline,
-                        .stall_report_s = limits_.stall_report_s,
+                        .stall_report_s = stall_report_s_,
                         .interval = kWaitInterval,
-                        .warning =
-                            [&](double waited_s) {
-                              return text("has waited ", waited_s, " s for ",
-                                          names_of_ranks(missing), " to ", what, ".");
-                            },
-                        .error =
-                            [&] {
-                              return text(
-                                  "rank ", rank(), " waited ", deadline.timeout_s(), " s for ",
-                                  names_of_ranks(missing), " to ", what,
-                                  ". Every member of the group must create it, in the same order.");
-                            }};
+                        .complaint = complaint,
+                        .remedy = kCreateTogether};
   poll_until(wait, [&] {
     beat();  // who waits here is alive, and only beats find out who is not
     tick();
@@ -182,17 +189,16 @@ void RmaCore::leave(PeerState state, const std::string& reason) {
   // it did for them last.
   const Deadline data_deadline(kLastDataS);
   for (int queue = 1; queue < queues_.count(); ++queue) {
-    queues_.wait_until_idle(queue, data_deadline);
+    while (!queues_.is_idle(queue) && !queues_.is_spoilt(queue) && !data_deadline.is_over()) {
+      std::this_thread::sleep_for(kQueueInterval);
+    }
   }
   if (!has_left_.exchange(true)) {
-    ControlMessage message;
-    message.kind = ControlKind::leaving;
-    message.numbers[0] = static_cast<std::int64_t>(state);
-    message.set_text(reason);
-    for (const int other : others()) mailbox_->send(other, message);
+    const ControlMessage message(ControlKind::leaving, reason, {static_cast<std::int64_t>(state)});
+    for (const int other : others()) mailbox_.send(other, message);
   }
   const auto does_not_know = [this](int other) {
-    return peers_.is_reachable(other) && !mailbox_->is_delivered(other);
+    return peers_.is_reachable(other) && !mailbox_.is_delivered(other);
   };
   const std::vector<int> ranks = others();
   const Deadline deadline(kLastWordsS);

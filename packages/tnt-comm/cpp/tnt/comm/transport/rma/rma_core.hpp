@@ -10,19 +10,21 @@
 #include <vector>
 
 #include "tnt/comm/transport/rma/data_queues.hpp"
-#include "tnt/comm/transport/rma/host_watch.hpp"
 #include "tnt/comm/transport/rma/mailbox.hpp"
 #include "tnt/comm/transport/rma/peer_table.hpp"
 #include "tnt/comm/transport/rma/rank_location.hpp"
+#include "tnt/comm/transport/rma/rendezvous.hpp"
 #include "tnt/comm/transport/rma/rma_device.hpp"
-#include "tnt/comm/transport/rma/segment_lifecycle.hpp"
 
 namespace tnt::comm {
 
-/// How long a rank waits for others.
-struct WaitLimits {
-  double timeout_s = 600;
-  double stall_report_s = 5;
+/// A segment that this rank does not use any more, or could not create.
+struct RetiredSegment {
+  std::string key;
+  std::optional<SegmentId> id;  // of this rank's part, if it is there
+  std::optional<int> queue;     // through which this rank has written, if it has
+  std::vector<int> members;     // world ranks, this one among them
+  bool is_announced = false;    // to the other members
 };
 
 /// What one rank has once on a network: its peers, its messages to them, its
@@ -41,11 +43,10 @@ class RmaCore {
   RmaDevice& device() { return *device_; }
   PeerTable& peers() { return peers_; }
   DataQueues& queues() { return queues_; }
-  Mailbox& mailbox() { return *mailbox_; }
+  Mailbox& mailbox() { return mailbox_; }
   Rendezvous& rendezvous() { return rendezvous_; }
-  Retirement& retirement() { return *retirement_; }
   SegmentIds& segment_ids() { return segment_ids_; }
-  const WaitLimits& limits() const { return limits_; }
+  double timeout_s() const { return timeout_s_; }
   int rank() const { return device_->rank(); }
   int size() const { return device_->size(); }
   int node_of(int rank) const { return nodes_[static_cast<std::size_t>(rank)]; }
@@ -62,6 +63,10 @@ class RmaCore {
       const std::string& what, const Deadline& deadline,
       const std::function<void()>& look_around = [] {});
 
+  /// Frees the segment when no other member can write into its memory any more: when all of
+  /// them have released theirs or are gone. Until then its id is not used again.
+  void retire(RetiredSegment segment);
+
   /// Tells the others, and waits (for a limited time) until they know: a
   /// connection that closes takes with it what the other side has not read.
   void leave(PeerState state, const std::string& reason);
@@ -70,24 +75,25 @@ class RmaCore {
   void look_after_everything();
   void tick();
   void beat_if_due();
-  void judge_peers();
+  bool try_free(RetiredSegment& segment);
   void take(int from, const ControlMessage& message);
   void require_alive(const std::vector<int>& ranks, const std::function<bool(int)>& is_missing,
                      const std::string& what) const;
   void exchange_locations(const RankLocation& location, const Deadline& deadline);
-  bool is_stranger(int rank);
   std::vector<int> others() const;
 
   std::unique_ptr<RmaDevice> device_;
-  WaitLimits limits_;
+  double timeout_s_;
+  double stall_report_s_;
   PeerTable peers_;
   DataQueues queues_;
   Rendezvous rendezvous_;
   SegmentIds segment_ids_;
   std::mutex locations_mutex_;
   std::vector<std::optional<RankLocation>> locations_;
-  std::unique_ptr<Mailbox> mailbox_;
-  std::unique_ptr<Retirement> retirement_;
+  Mailbox mailbox_;
+  std::mutex retired_mutex_;
+  std::vector<RetiredSegment> retired_;
   std::vector<int> nodes_;
   std::optional<HostWatches> host_watches_;  // once the ranks' hosts are known
   std::atomic<bool> is_engine_alive_{true};

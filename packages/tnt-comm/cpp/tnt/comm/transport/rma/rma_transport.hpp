@@ -2,13 +2,10 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/transport/ended_ranks.hpp"
-#include "tnt/comm/transport/local/solo_transport.hpp"
 #include "tnt/comm/transport/rma/rma_core.hpp"
-#include "tnt/comm/transport/rma/rma_segment.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
@@ -18,9 +15,7 @@ class RmaTransport final : public Transport {
  public:
   /// Collective among all ranks, blocking.
   RmaTransport(std::unique_ptr<RmaDevice> device, const Environment& environment,
-               const Deadline& deadline)
-      : core_(std::make_shared<RmaCore>(std::move(device), environment, deadline)),
-        ended_(environment.job_id, environment.rank) {}
+               const Deadline& deadline);
 
   int rank() const override { return core_->rank(); }
   int size() const override { return core_->size(); }
@@ -31,10 +26,7 @@ class RmaTransport final : public Transport {
             .most_counters = core_->device().num_notifications()};
   }
   std::unique_ptr<Segment> create_segment(const SegmentRequest& request,
-                                          const Deadline& deadline) override {
-    if (request.members.size() == 1) return std::make_unique<HeapSegment>(request.num_bytes);
-    return create_rma_segment(core_, request, deadline);
-  }
+                                          const Deadline& deadline) override;
   Doorbell& doorbell() override { return doorbell_; }
   PeerStatus status_of(int rank) const override {
     PeerStatus status = core_->peers().status_of(rank);
@@ -47,8 +39,7 @@ class RmaTransport final : public Transport {
  private:
   std::shared_ptr<RmaCore> core_;  // shared with segments, which may live longer
   EndedRanks ended_;               // of this host
-  DoorbellWords words_;
-  FutexDoorbell doorbell_{words_};
+  Doorbell doorbell_;
 };
 
 }  // namespace tnt::comm

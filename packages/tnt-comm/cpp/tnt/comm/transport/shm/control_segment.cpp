@@ -8,11 +8,10 @@
 #include <cstring>
 #include <random>
 
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/polling.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/sync.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -25,12 +24,7 @@ namespace {
 // exactly one. Locks of a process of its own are not seen by it.
 
 struct flock one_byte(int index) {
-  struct flock range {};
-  range.l_type = F_WRLCK;
-  range.l_whence = SEEK_SET;
-  range.l_start = index;
-  range.l_len = 1;
-  return range;
+  return {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = index, .l_len = 1, .l_pid = 0};
 }
 
 bool try_lock_byte(int descriptor, int index) {
@@ -68,13 +62,6 @@ std::uint64_t this_process_token() {
 }
 
 template <std::size_t kSize>
-void store_text(std::array<char, kSize>& target, const std::string& value) {
-  const std::string_view beginning = first_bytes(value, kSize - 1);
-  std::memcpy(target.data(), beginning.data(), beginning.size());
-  target[beginning.size()] = '\0';
-}
-
-template <std::size_t kSize>
 std::string load_text(const std::array<char, kSize>& source) {
   return {source.data(), ::strnlen(source.data(), kSize)};
 }
@@ -90,12 +77,13 @@ ControlSegment::ControlSegment(const HostRanks& host, int rank, const Deadline& 
       stall_report_s_(stall_report_s),
       ended_(host.job_id, rank) {
   const bool is_creator = rank == first_rank_;
-  if (is_creator) {
-    create();
-  } else {
-    open(deadline);
-  }
+  if (is_creator) memory_ = SharedMemory::create(name_, num_bytes());
   try {
+    if (is_creator) {
+      fill();
+    } else {
+      open(deadline);
+    }
     join();
     wait_for_all(deadline);
   } catch (...) {
@@ -109,13 +97,8 @@ std::size_t ControlSegment::num_bytes() const {
   return sizeof(Header) + static_cast<std::size_t>(count_) * sizeof(Record);
 }
 
-void ControlSegment::create() {
-  memory_ = SharedMemory::create(name_, num_bytes());
-  if (const int error = memory_.reserve(0, memory_.size()); error != 0) {
-    SharedMemory::unlink(name_);
-    throw Error(ErrorKind::comm,
-                text("rank ", rank_, ": ", describe_reserve_error(error, memory_.size()), "."));
-  }
+void ControlSegment::fill() {
+  memory_.reserve(rank_, 0, memory_.size());
   // The first byte at last, so that whoever sees it sees all.
   const std::string build = build_name();
   build.copy(header().build.data() + 1, header().build.size() - 2, 1);
@@ -126,20 +109,17 @@ void ControlSegment::create() {
 }
 
 void ControlSegment::open(const Deadline& deadline) {
-  const std::string complaint = text("rank ", rank_, " has waited for rank ", first_rank_,
-                                     " to open the job '", name_, "' for ");
-  const PolledWait wait{
-      .rank = rank_,
-      .deadline = deadline,
-      .stall_report_s = stall_report_s_,
-      .warning = [&](double waited_s) { return text(complaint, waited_s, " s."); },
-      .error =
-          [&] {
-            return text(complaint, deadline.timeout_s(), " s (TNT_TIMEOUT_S). Check that rank ",
-                        first_rank_,
-                        " was started with the same TNT_JOB_ID on this host and calls"
-                        " tnt_comm.init().");
-          }};
+  const auto complaint = [this](double waited_s) {
+    return text("has waited for rank ", first_rank_, " to open the job '", name_, "' for ",
+                waited_s, " s.");
+  };
+  const PolledWait wait{.rank = rank_,
+                        .deadline = deadline,
+                        .stall_report_s = stall_report_s_,
+                        .complaint = complaint,
+                        .remedy =
+                            "Check that it was started with the same TNT_JOB_ID on this host"
+                            " and calls tnt_comm.init() (TNT_TIMEOUT_S)."};
   poll_until(wait, [this] {
     if (try_open()) return true;
     ended_.require_running([this] { return std::vector<int>{first_rank_}; });
@@ -182,22 +162,17 @@ void ControlSegment::join() {
 }
 
 void ControlSegment::wait_for_all(const Deadline& deadline) {
-  const PolledWait wait{
-      .rank = rank_,
-      .deadline = deadline,
-      .stall_report_s = stall_report_s_,
-      .warning =
-          [this](double waited_s) {
-            return text("init() has waited ", waited_s, " s for ", names_of_ranks(absent_ranks()),
-                        " of ", count_, " to join.");
-          },
-      .error =
-          [&] {
-            return text("rank ", rank_, ": ", names_of_ranks(absent_ranks()), " of ", count_,
-                        " did not join within ", deadline.timeout_s(),
-                        " s (TNT_TIMEOUT_S). Check that all ranks were"
-                        " started and call tnt_comm.init().");
-          }};
+  const auto complaint = [this](double waited_s) {
+    return text("init() has waited ", waited_s, " s: ", names_of_ranks(absent_ranks()), " of ",
+                count_, " did not join.");
+  };
+  const PolledWait wait{.rank = rank_,
+                        .deadline = deadline,
+                        .stall_report_s = stall_report_s_,
+                        .complaint = complaint,
+                        .remedy =
+                            "Check that all ranks were started and call tnt_comm.init()"
+                            " (TNT_TIMEOUT_S)."};
   poll_until(wait, [this] {
     if (absent_ranks().empty()) return true;
     ended_.require_running([this] { return absent_ranks(); });
@@ -205,14 +180,11 @@ void ControlSegment::wait_for_all(const Deadline& deadline) {
   });
 }
 
-bool ControlSegment::has_joined(int rank) const {
-  return record(rank).state.load(std::memory_order_acquire) >= encode(PeerState::running);
-}
-
 std::vector<int> ControlSegment::absent_ranks() const {
   std::vector<int> result;
   for (int rank = first_rank_; rank < end_rank(); ++rank) {
-    if (!has_joined(rank)) result.push_back(rank);
+    const std::uint32_t state = record(rank).state.load(std::memory_order_acquire);
+    if (state < encode(PeerState::running)) result.push_back(rank);
   }
   return result;
 }
@@ -261,10 +233,10 @@ void ControlSegment::beat() {
 void ControlSegment::leave(PeerState state, const std::string& reason) {
   if (has_left_.exchange(true)) return;
   Record& own = record(rank_);
-  store_text(own.reason, reason);
+  first_bytes(reason, own.reason.size() - 1).copy(own.reason.data(), own.reason.size());
   own.state.store(encode(state), std::memory_order_release);
   full_fence();
-  for (int rank = first_rank_; rank < end_rank(); ++rank) ring_if_heard(record(rank).doorbell);
+  for (int rank = first_rank_; rank < end_rank(); ++rank) record(rank).doorbell.ring_if_heard();
 }
 
 }  // namespace tnt::comm

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/doorbell.hpp"
+#include "tnt/comm/base/sync.hpp"
 #include "tnt/comm/transport/ended_ranks.hpp"
 #include "tnt/comm/transport/shm/shared_memory.hpp"
 #include "tnt/comm/transport/transport.hpp"
@@ -36,20 +36,20 @@ class ControlSegment {
   ControlSegment(const HostRanks& host, int rank, const Deadline& deadline, double stall_report_s);
 
   double stall_report_s() const { return stall_report_s_; }
-  DoorbellWords& doorbell_of(int rank) { return record(rank).doorbell; }
+  Doorbell& doorbell_of(int rank) { return record(rank).doorbell; }
   PeerStatus status_of(int rank) const;
   void beat();
   void leave(PeerState state, const std::string& reason);
 
  private:
   struct alignas(64) Record {
-    DoorbellWords doorbell;
+    Doorbell doorbell;
     std::atomic<std::uint32_t> state;         // 0: nobody yet; else 1 + PeerState
     std::atomic<std::uint64_t> heartbeat_ns;  // CLOCK_MONOTONIC, one clock per host
     std::uint64_t process_token;  // tells apart ranks that are threads of one process (tests)
     std::int32_t pid;
     std::array<char, 64> host;
-    std::array<char, 1024> reason;
+    std::array<char, 1024> reason;  // with a zero at its end
   };
   struct alignas(64) Header {
     std::array<char, 64> build;  // first in all builds
@@ -59,12 +59,11 @@ class ControlSegment {
 
   std::size_t num_bytes() const;
   int end_rank() const { return first_rank_ + count_; }
-  void create();
+  void fill();
   void open(const Deadline& deadline);
   bool try_open();
   void join();
   void wait_for_all(const Deadline& deadline);
-  bool has_joined(int rank) const;
   std::vector<int> absent_ranks() const;
   Header& header() const { return *reinterpret_cast<Header*>(memory_.data()); }
   Record& record(int rank) const;

@@ -16,25 +16,23 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
 
 constexpr mode_t kOwnerOnly = 0600;
+constexpr double kMiB = 1024.0 * 1024.0;
 
 std::string advice_for(int error_number) {
-  switch (error_number) {
-    case EEXIST:
-      return ". Another job with the same TNT_JOB_ID runs on this host, or left this name behind;"
-             " use another job id or remove it from /dev/shm";
-    case EMFILE:
-      return text(". ", advice_for_limit(RLIMIT_NOFILE, "open files (ulimit -n)"));
-    case ENOMEM:
-      return text(". ", advice_for_limit(RLIMIT_AS, "address space (ulimit -v)"));
-    default:
-      return "";
+  if (error_number == EMFILE) {
+    return text(". ", advice_for_limit(RLIMIT_NOFILE, "open files (ulimit -n)"));
   }
+  if (error_number == ENOMEM) {
+    return text(". ", advice_for_limit(RLIMIT_AS, "address space (ulimit -v)"));
+  }
+  if (error_number != EEXIST) return "";
+  return ". Another job with the same TNT_JOB_ID runs on this host, or left this name behind;"
+         " use another job id or remove it from /dev/shm";
 }
 
 [[noreturn]] void fail(const std::string& name, const char* action, int error_number) {
@@ -52,49 +50,44 @@ void require_private(const std::string& name, const struct stat& status) {
                    ". Remove it from /dev/shm, or use another TNT_JOB_ID."));
 }
 
+std::string describe_free_space() {
+  struct statvfs status {};
+  if (::statvfs("/dev/shm", &status) != 0) return "";
+  const auto block_mib = static_cast<double>(status.f_frsize) / kMiB;
+  return text("; /dev/shm has ", static_cast<double>(status.f_bavail) * block_mib, " MiB free of ",
+              static_cast<double>(status.f_blocks) * block_mib);
+}
+
 /// All shared memory of this process. In a forked child it becomes private, so
 /// that nothing that the child does with its copies of our objects, or arrays,
 /// reaches the parent's.
-class Mappings {
- public:
+struct Mappings {
   struct Mapping {
     std::size_t num_bytes;
     int descriptor;
   };
+  std::mutex mutex;  // around a fork: no other thread may be halfway, as the child does not have it
+  std::map<void*, Mapping> by_address;
 
-  void add(void* address, Mapping mapping) {
-    const std::lock_guard lock(mutex_);
-    mappings_[address] = mapping;
-  }
-  void remove(void* address) {
-    const std::lock_guard lock(mutex_);
-    mappings_.erase(address);
-  }
-
-  // Around a fork: no other thread may be halfway, since the child does not have it.
-  void lock() { mutex_.lock(); }
-  void unlock() { mutex_.unlock(); }
   void become_private() {
-    for (const auto& [address, mapping] : mappings_) {
+    for (const auto& [address, mapping] : by_address) {
       const void* remapped = ::mmap(address, mapping.num_bytes, PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_FIXED, mapping.descriptor, 0);
       // Better no memory than the parent's.
       if (remapped == MAP_FAILED) ::munmap(address, mapping.num_bytes);
     }
-    mutex_.unlock();
   }
-
- private:
-  std::mutex mutex_;
-  std::map<void*, Mapping> mappings_;
 };
 
 // Never destroyed: objects may outlive everything else at exit.
 Mappings& mappings() {
   static Mappings* all = [] {
     auto* made = new Mappings();
-    ::pthread_atfork([] { mappings().lock(); }, [] { mappings().unlock(); },
-                     [] { mappings().become_private(); });
+    ::pthread_atfork([] { mappings().mutex.lock(); }, [] { mappings().mutex.unlock(); },
+                     [] {
+                       mappings().become_private();
+                       mappings().mutex.unlock();
+                     });
     return made;
   }();
   return *all;
@@ -157,17 +150,23 @@ void SharedMemory::map(const std::string& name, std::size_t num_bytes) {
   if (address == MAP_FAILED) fail(name, "map", errno);
   data_ = static_cast<std::byte*>(address);
   size_ = num_bytes;
-  mappings().add(address, {num_bytes, descriptor_});
+  const std::lock_guard lock(mappings().mutex);
+  mappings().by_address[address] = {num_bytes, descriptor_};
 }
 
-int SharedMemory::reserve(std::size_t offset, std::size_t num_bytes) const {
-  if (num_bytes == 0) return 0;
-  int result = EINTR;
-  while (result == EINTR) {
-    result =
+void SharedMemory::reserve(int rank, std::size_t offset, std::size_t num_bytes) const {
+  if (num_bytes == 0) return;
+  int error = EINTR;
+  while (error == EINTR) {
+    error =
         ::posix_fallocate(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(num_bytes));
   }
-  return result;
+  if (error == 0) return;
+  throw Error(ErrorKind::comm,
+              text("rank ", rank, ": cannot reserve ", static_cast<double>(size_) / kMiB,
+                   " MiB of shared memory: ", std::strerror(error), describe_free_space(),
+                   ". Make /dev/shm larger (in containers: docker run --shm-size=...), or use fewer"
+                   " ranks on this host."));
 }
 
 void SharedMemory::unlink(const std::string& name) noexcept {
@@ -182,27 +181,11 @@ void SharedMemory::swap(SharedMemory& other) noexcept {
 
 SharedMemory::~SharedMemory() {
   if (data_ != nullptr) {
-    mappings().remove(data_);
+    const std::lock_guard lock(mappings().mutex);
+    mappings().by_address.erase(data_);
     ::munmap(data_, size_);
   }
   if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-std::string describe_reserve_error(int error_number, std::size_t num_bytes) {
-  constexpr double kMiB = 1024.0 * 1024.0;
-  std::string free_space;
-  struct statvfs status {};
-  if (::statvfs("/dev/shm", &status) == 0) {
-    const auto free_bytes =
-        static_cast<double>(status.f_bavail) * static_cast<double>(status.f_frsize);
-    const auto all_bytes =
-        static_cast<double>(status.f_blocks) * static_cast<double>(status.f_frsize);
-    free_space = text("; /dev/shm has ", free_bytes / kMiB, " MiB free of ", all_bytes / kMiB);
-  }
-  return text("cannot reserve ", static_cast<double>(num_bytes) / kMiB,
-              " MiB of shared memory: ", std::strerror(error_number), free_space,
-              ". Make /dev/shm larger (in containers: docker run --shm-size=...), or use fewer"
-              " ranks on this host");
 }
 
 }  // namespace tnt::comm

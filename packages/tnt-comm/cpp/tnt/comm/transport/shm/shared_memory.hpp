@@ -41,9 +41,10 @@ class SharedMemory {
   std::size_t size() const { return size_; }
   int descriptor() const { return descriptor_; }
 
-  /// Makes sure that the range has memory behind it. Returns an errno value;
-  /// without this a full /dev/shm would be a SIGBUS later.
-  int reserve(std::size_t offset, std::size_t num_bytes) const;
+  /// Makes sure that the range has memory behind it; without this a full /dev/shm would be a
+  /// SIGBUS later. Otherwise a CommError of this rank: what was asked for, what is free, what to
+  /// do.
+  void reserve(int rank, std::size_t offset, std::size_t num_bytes) const;
 
   static void unlink(const std::string& name) noexcept;
 
@@ -57,8 +58,5 @@ class SharedMemory {
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };
-
-/// Text for a failed reserve(): what was asked for, what is free, what to do.
-std::string describe_reserve_error(int error_number, std::size_t num_bytes);
 
 }  // namespace tnt::comm

@@ -9,9 +9,8 @@
 #include <thread>
 #include <utility>
 
-#include "tnt/comm/base/log.hpp"
-#include "tnt/comm/base/polling.hpp"
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/rma/bootstrap/handshake.hpp"
 #include "tnt/comm/transport/rma/bootstrap/hub.hpp"
 #include "tnt/comm/transport/rma/bootstrap/signed_stream.hpp"

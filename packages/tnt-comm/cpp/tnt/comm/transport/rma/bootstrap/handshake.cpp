@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tnt/comm/base/text.hpp"
+#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {

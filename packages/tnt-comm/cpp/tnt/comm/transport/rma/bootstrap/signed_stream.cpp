@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {

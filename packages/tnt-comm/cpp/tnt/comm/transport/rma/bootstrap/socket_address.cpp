@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -124,24 +123,6 @@ SocketAddress peer_address_of(int descriptor) {
   socklen_t num_bytes = sizeof storage;
   ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&storage), &num_bytes);
   return {reinterpret_cast<const sockaddr*>(&storage), num_bytes};
-}
-
-std::optional<HostAndPort> parse_host_and_port(const std::string& value) {
-  const std::size_t colon = value.rfind(':');
-  if (colon == std::string::npos || colon == 0) return std::nullopt;
-  HostAndPort result;
-  result.host = value.substr(0, colon);
-  const bool has_brackets = result.host.front() == '[' && result.host.back() == ']';
-  if (has_brackets) result.host = result.host.substr(1, result.host.size() - 2);
-  if (result.host.empty() || (!has_brackets && result.host.find(':') != std::string::npos)) {
-    return std::nullopt;
-  }
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data() + colon + 1, end, result.port);
-  if (error != std::errc{} || stop != end || result.port < 1 || result.port > 65535) {
-    return std::nullopt;
-  }
-  return result;
 }
 
 std::optional<SocketAddress> resolve_host(const HostAndPort& wanted) {

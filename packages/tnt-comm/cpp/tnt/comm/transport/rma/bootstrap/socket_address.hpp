@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "tnt/comm/base/environment.hpp"
+
 namespace tnt::comm {
 
 /// An address of IPv4 or IPv6, with a port.
@@ -34,13 +36,6 @@ class SocketAddress {
 /// Of this end of a connection, or of the other one.
 SocketAddress own_address_of(int descriptor);
 SocketAddress peer_address_of(int descriptor);
-
-/// "host:port", "[IPv6]:port".
-struct HostAndPort {
-  std::string host;
-  int port = 0;
-};
-std::optional<HostAndPort> parse_host_and_port(const std::string& value);
 
 /// The first address of a host; nothing if its name is not known (now).
 std::optional<SocketAddress> resolve_host(const HostAndPort& wanted);

@@ -6,10 +6,8 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -56,10 +54,7 @@ GaspiLibrary open_first(const std::vector<std::string>& paths, const std::string
   for (const std::string& path : paths) {
     // LOCAL: GPI-2 exports names such as list_insert that must not meet those of others.
     if (void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-      GaspiLibrary library;
-      library.path = path;
-      library.handle = handle;
-      return library;
+      return {.path = path, .handle = handle};
     }
     reasons += text(reasons.empty() ? "" : "; ", ::dlerror());
   }
@@ -93,31 +88,6 @@ const GaspiLayout& recognise(const GaspiLibrary& library) {
                    ", because the memory layout of its settings differs between versions."
                    " Install one of these and set TNT_GPI2_LIBRARY to its libGPI2.so."));
 }
-
-}  // namespace
-
-GaspiLibrary open_gaspi_library(const std::string& stated_path) {
-  GaspiLibrary library = open_first(candidates(stated_path), stated_path);
-  library.layout = &recognise(library);
-  GaspiFunctions& functions = library.functions;
-  resolve(library, "gaspi_proc_init", functions.proc_init);
-  resolve(library, "gaspi_barrier", functions.barrier);
-  resolve(library, "gaspi_segment_alloc", functions.segment_alloc);
-  resolve(library, "gaspi_segment_ptr", functions.segment_ptr);
-  resolve(library, "gaspi_segment_delete", functions.segment_delete);
-  resolve(library, "gaspi_segment_register", functions.segment_register);
-  resolve(library, "gaspi_write", functions.write);
-  resolve(library, "gaspi_notify", functions.notify);
-  resolve(library, "gaspi_notify_waitsome", functions.notify_waitsome);
-  resolve(library, "gaspi_notify_reset", functions.notify_reset);
-  resolve(library, "gaspi_wait", functions.wait);
-  resolve(library, "gaspi_queue_size", functions.queue_size);
-  resolve(library, "gaspi_state_vec_get", functions.state_vec_get);
-  resolve(library, "gaspi_config_get", functions.config_get);
-  return library;
-}
-
-namespace {
 
 constexpr int kStartPortOffset = 256;  // behind the ports of the side channel, one per rank
 constexpr int kTcpPortOffset = 512;    // behind those for the start
@@ -182,6 +152,27 @@ bool set_tcp_port_in_place(const GaspiLibrary& library, std::uint32_t port) {
 }
 
 }  // namespace
+
+GaspiLibrary open_gaspi_library(const std::string& stated_path) {
+  GaspiLibrary library = open_first(candidates(stated_path), stated_path);
+  library.layout = &recognise(library);
+  GaspiFunctions& functions = library.functions;
+  resolve(library, "gaspi_proc_init", functions.proc_init);
+  resolve(library, "gaspi_barrier", functions.barrier);
+  resolve(library, "gaspi_segment_alloc", functions.segment_alloc);
+  resolve(library, "gaspi_segment_ptr", functions.segment_ptr);
+  resolve(library, "gaspi_segment_delete", functions.segment_delete);
+  resolve(library, "gaspi_segment_register", functions.segment_register);
+  resolve(library, "gaspi_write", functions.write);
+  resolve(library, "gaspi_notify", functions.notify);
+  resolve(library, "gaspi_notify_waitsome", functions.notify_waitsome);
+  resolve(library, "gaspi_notify_reset", functions.notify_reset);
+  resolve(library, "gaspi_wait", functions.wait);
+  resolve(library, "gaspi_queue_size", functions.queue_size);
+  resolve(library, "gaspi_state_vec_get", functions.state_vec_get);
+  resolve(library, "gaspi_config_get", functions.config_get);
+  return library;
+}
 
 GaspiSettings read_gaspi_settings(const GaspiLibrary& library) {
   const GaspiLayout& layout = *library.layout;

@@ -1,84 +1,21 @@
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <memory>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/polling.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/base/sync.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/base/thread.hpp"
-#include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
-#include "tnt/comm/transport/rma/host_watch.hpp"
-#include "tnt/comm/transport/rma/tcp_socket.hpp"
+#include "tnt/comm/transport/rma/presence.hpp"
 
 namespace tnt::comm {
 namespace {
-
-struct OpenSocket {
-  int descriptor;
-  ino_t inode;  // the descriptor's number may come to mean something else
-};
-
-// Written once, before forks can happen that matter; read by forked children.
-std::vector<OpenSocket>& adopted() {
-  static auto* sockets = new std::vector<OpenSocket>();  // children may outlive static objects
-  return *sockets;
-}
-
-std::vector<int> open_descriptors() {
-  std::vector<int> result;
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"), ::closedir);
-  if (!folder) return result;
-  while (const dirent* entry = ::readdir(folder.get())) {
-    const int descriptor = std::atoi(entry->d_name);
-    if (entry->d_name[0] != '.' && descriptor != ::dirfd(folder.get())) {
-      result.push_back(descriptor);
-    }
-  }
-  return result;
-}
-
-void close_in_child() {
-  for (const OpenSocket& socket : adopted()) {
-    struct stat status {};
-    const bool is_same = ::fstat(socket.descriptor, &status) == 0 && status.st_ino == socket.inode;
-    if (is_same) ::close(socket.descriptor);
-  }
-}
-
-// Keeps the sockets of GPI-2, which are those opened since then, out of child processes.
-//
-// GPI-2 opens them without CLOEXEC. A child that inherits them keeps a dead rank's connections
-// open: nobody notices the death, and its ports stay taken. So programs that are executed do not
-// get them, and forked children close them. Once per process.
-void adopt_sockets_but(const std::vector<int>& descriptors_before) {
-  for (const int descriptor : open_descriptors()) {
-    struct stat status {};
-    const bool is_old = std::find(descriptors_before.begin(), descriptors_before.end(),
-                                  descriptor) != descriptors_before.end();
-    if (is_old || ::fstat(descriptor, &status) != 0 || !S_ISSOCK(status.st_mode)) continue;
-    ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-    adopted().push_back({descriptor, status.st_ino});
-  }
-  ::pthread_atfork(nullptr, nullptr, close_in_child);
-}
 
 using std::chrono::milliseconds;
 
@@ -95,42 +32,32 @@ std::uint8_t narrow(int queue) {
 }
 
 // Only what these functions return, and what helps whoever reads it.
-std::string meaning_of(int status) {
-  switch (status) {
-    case kTimeout:
-      return "time is over";
-    case 2:
-      return "too many open files; raise the limit (ulimit -n)";
-    case 3:
-      return "GASPI_* variables are missing or wrong, or the machine file cannot be read";
-    case 21:
-      return "too many segments";
-    case 23:
-      return "queue full";
-    case 26:
-      return "the network device cannot be opened; is another job using its ports? See"
-             " TNT_GPI2_PORT";
-    case 27:
-      return "the side channel cannot be opened; is another job using its port? See"
-             " TNT_GPI2_PORT";
-    case 28:
-      return "out of memory";
-    default:
-      return "error";
+constexpr std::pair<int, const char*> kMeanings[] = {
+    {kTimeout, "time is over"},
+    {2, "too many open files; raise the limit (ulimit -n)"},
+    {3, "GASPI_* variables are missing or wrong, or the machine file cannot be read"},
+    {21, "too many segments"},
+    {23, "queue full"},
+    {26, "the network device cannot be opened; is another job using its ports? See TNT_GPI2_PORT"},
+    {27, "the side channel cannot be opened; is another job using its port? See TNT_GPI2_PORT"},
+    {28, "out of memory"}};
+
+const char* meaning_of(int status) {
+  for (const auto& [known, meaning] : kMeanings) {
+    if (known == status) return meaning;
   }
+  return "error";
 }
 
 // To follow what was asked for.
 std::string why_no_memory(int status) {
-  switch (status) {
-    case 26:
-      return text(" (the network device does not register them). ",
-                  advice_for_limit(RLIMIT_MEMLOCK, "locked memory (ulimit -l)"));
-    case 28:
-      return text(" (out of memory). ", advice_for_limit(RLIMIT_AS, "address space (ulimit -v)"));
-    default:
-      return text(" (", meaning_of(status), ")");
+  if (status == 26) {
+    return text(" (the network device does not register them). ",
+                advice_for_limit(RLIMIT_MEMLOCK, "locked memory (ulimit -l)"));
   }
+  const std::string meaning = text(" (", meaning_of(status), ")");
+  if (status != 28) return meaning;
+  return text(meaning, ". ", advice_for_limit(RLIMIT_AS, "address space (ulimit -v)"));
 }
 
 GaspiFunctions::Time milliseconds_left(const Deadline& deadline) {
@@ -169,12 +96,11 @@ void require_done(int rank, int status, const char* what) {
 GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
                            std::vector<RankAddress> addresses, const Deadline& deadline)
     : library_(std::move(library)),
-      settings_(read_gaspi_settings(library_)),
       addresses_(std::move(addresses)),
       rank_(environment.rank),
       size_(environment.size),
       deadline_(deadline),
-      descriptors_before_(open_descriptors()) {
+      sockets_before_(open_sockets()) {
   static std::atomic<bool> was_started{false};
   if (was_started.exchange(true)) {
     throw Error(ErrorKind::comm, "GPI-2 can be started once in a process only.");
@@ -208,10 +134,6 @@ void GaspiProcess::join(const Environment& environment) {
                    environment.gaspi_machine_file, "', which rank 0 reads."));
 }
 
-void GaspiProcess::require(int status, const char* what) const {
-  require_done(rank_, status, what);
-}
-
 std::byte* GaspiProcess::allocate(SegmentId segment, std::size_t num_bytes) {
   const int status = functions_.segment_alloc(segment, num_bytes, kZeroedMemory);
   if (status != kSuccess) {
@@ -219,7 +141,7 @@ std::byte* GaspiProcess::allocate(SegmentId segment, std::size_t num_bytes) {
                                       " for ", num_bytes, " bytes", why_no_memory(status), "."));
   }
   void* pointer = nullptr;
-  require(functions_.segment_ptr(segment, &pointer), "gaspi_segment_ptr");
+  require_done(rank_, functions_.segment_ptr(segment, &pointer), "gaspi_segment_ptr");
   if (reinterpret_cast<std::uintptr_t>(pointer) % 64 != 0) {
     throw Error(ErrorKind::comm, "GPI-2 gave a segment that is not aligned to 64 bytes.");
   }
@@ -227,13 +149,14 @@ std::byte* GaspiProcess::allocate(SegmentId segment, std::size_t num_bytes) {
 }
 
 void GaspiProcess::release(SegmentId segment) {
-  require(functions_.segment_delete(segment), "gaspi_segment_delete");
+  require_done(rank_, functions_.segment_delete(segment), "gaspi_segment_delete");
 }
 
 void GaspiProcess::introduce(SegmentId segment, int rank, const Deadline& deadline) {
-  require(functions_.segment_register(segment, static_cast<std::uint16_t>(rank),
-                                      milliseconds_left(deadline)),
-          "gaspi_segment_register");
+  require_done(rank_,
+               functions_.segment_register(segment, static_cast<std::uint16_t>(rank),
+                                           milliseconds_left(deadline)),
+               "gaspi_segment_register");
 }
 
 void GaspiProcess::introduce_to_all(SegmentId segment) {
@@ -254,7 +177,7 @@ void GaspiProcess::introduce_to_all(SegmentId segment) {
   }
   call.get();
   synchronize();
-  adopt_sockets_but(descriptors_before_);
+  keep_new_sockets_from_children(sockets_before_);
   watch_.reset();
 }
 
@@ -267,30 +190,25 @@ void GaspiProcess::synchronize() {
     std::this_thread::sleep_for(milliseconds(1));
     status = functions_.barrier(kAllRanks, kTurn);
   }
-  require(status, "gaspi_barrier");
+  require_done(rank_, status, "gaspi_barrier");
 }
 
 void GaspiProcess::write(const RmaWrite& request, int queue) {
-  require(post_when_unlocked(Deadline(kLongestLockS),
-                             [&] {
-                               return functions_.write(request.from_segment, request.from,
-                                                       static_cast<std::uint16_t>(request.rank),
-                                                       request.to_segment, request.to,
-                                                       request.num_bytes, narrow(queue), kLockTime);
-                             }),
-          "gaspi_write");
+  const auto call = [&] {
+    return functions_.write(request.from_segment, request.from,
+                            static_cast<std::uint16_t>(request.rank), request.to_segment,
+                            request.to, request.num_bytes, narrow(queue), kLockTime);
+  };
+  require_done(rank_, post_when_unlocked(Deadline(kLongestLockS), call), "gaspi_write");
 }
 
 void GaspiProcess::notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
                           int queue) {
-  require(post_when_unlocked(Deadline(kLongestLockS),
-                             [&] {
-                               return functions_.notify(to_segment,
-                                                        static_cast<std::uint16_t>(rank),
-                                                        static_cast<std::uint32_t>(slot), value,
-                                                        narrow(queue), kLockTime);
-                             }),
-          "gaspi_notify");
+  const auto call = [&] {
+    return functions_.notify(to_segment, static_cast<std::uint16_t>(rank),
+                             static_cast<std::uint32_t>(slot), value, narrow(queue), kLockTime);
+  };
+  require_done(rank_, post_when_unlocked(Deadline(kLongestLockS), call), "gaspi_notify");
 }
 
 std::uint32_t GaspiProcess::take_notification(SegmentId segment, std::size_t slot) {

@@ -1,17 +1,16 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/environment.hpp"
+#include "tnt/comm/transport/rma/child_sockets.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
-#include "tnt/comm/transport/rma/gpi2/machine_file.hpp"
-#include "tnt/comm/transport/rma/gpi2/start_watch.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_start.hpp"
 #include "tnt/comm/transport/rma/rma_device.hpp"
 
 namespace tnt::comm {
@@ -66,17 +65,16 @@ class GaspiProcess final : public RmaDevice {
  private:
   void join(const Environment& environment);
   void synchronize();
-  void require(int status, const char* what) const;
 
   GaspiLibrary library_;
   const GaspiFunctions& functions_ = library_.functions;
-  GaspiSettings settings_;
+  GaspiSettings settings_ = read_gaspi_settings(library_);
   std::vector<RankAddress> addresses_;
   int rank_;
   int size_;
-  Deadline deadline_;                    // of the start
-  std::vector<int> descriptors_before_;  // the start
-  std::optional<StartWatch> watch_;      // until all have started
+  Deadline deadline_;                // of the start
+  OpenSockets sockets_before_;       // the start
+  std::optional<StartWatch> watch_;  // until all have started
 };
 
 }  // namespace tnt::comm

@@ -9,11 +9,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/polling.hpp"
-#include "tnt/comm/base/text.hpp"
-#include "tnt/comm/base/thread.hpp"
-#include "tnt/comm/transport/rma/host_watch.hpp"
+#include "tnt/comm/base/process.hpp"
+#include "tnt/comm/transport/rma/presence.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -173,6 +172,7 @@ void UcxDevice::release(SegmentId segment) {
 void UcxDevice::introduce_to_all(SegmentId /*segment*/) {
   bootstrap_->barrier();  // from now on all have it
   bootstrap_.reset();
+  keep_new_sockets_from_children(sockets_before_);
 }
 
 void UcxDevice::write(const RmaWrite& request, int queue) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tnt/comm/transport/rma/bootstrap/bootstrap.hpp"
+#include "tnt/comm/transport/rma/child_sockets.hpp"
 #include "tnt/comm/transport/rma/rma_device.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_worker.hpp"
 
@@ -107,6 +108,7 @@ class UcxDevice final : public RmaDevice {
 
   int rank_;
   int size_;
+  OpenSockets sockets_before_ = open_sockets();
   std::unique_ptr<Bootstrap> bootstrap_;  // until all are connected
   std::unique_ptr<UcxWorker> worker_;
   std::vector<std::string> hosts_;  // addresses by rank

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/export.hpp"
+#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_api.hpp"
 
 namespace tnt::comm {

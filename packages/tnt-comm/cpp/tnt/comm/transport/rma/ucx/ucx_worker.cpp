@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/text.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -56,7 +55,7 @@ void UcxWorker::open(const std::string& device, int size) {
   // One with the same address on all hosts, as of containers, would be chosen otherwise.
   if (!device.empty()) set(functions_, read, "NET_DEVICES", device);
   const bool is_old = library_.version.starts_with("1.13.");  // and warns of what it does not know
-  if (!is_old) set(functions_, read, "TCP_CONN_NB", "y");  // else connecting to one blocks all
+  if (!is_old) set(functions_, read, "TCP_CONN_NB", "y");     // else connecting to one blocks all
   if (!is_old && is_bridge(device)) set(functions_, read, "TCP_BRIDGE_ENABLE", "y");
   set(functions_, read, "MAX_EAGER_RAILS", "1");
 

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tnt/comm/base/error.hpp"
+
+namespace tnt::comm {
+
+/// Element types that can be reduced. The numbers travel between ranks.
+enum class DType : std::uint8_t {
+  float16,
+  bfloat16,
+  float32,
+  float64,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  boolean,
+};
+inline constexpr std::size_t kNumDTypes = 10;
+
+/// How two elements become one. `land` and `lor` act on the bits of integers,
+/// which is the logical operation for bool.
+enum class ReduceOp : std::uint8_t { sum, prod, min, max, land, lor };
+inline constexpr std::size_t kNumReduceOps = 6;
+
+/// The place of a type or an operation in tables.
+template <typename Enum>
+constexpr std::size_t index_of(Enum value) {
+  return static_cast<std::size_t>(value);
+}
+
+TNT_COMM_EXPORT std::size_t size_of(DType dtype);
+
+constexpr bool is_floating(DType dtype) {
+  return dtype <= DType::float64;
+}
+
+/// Whether it is a float of 16 bits.
+constexpr bool is_half(DType dtype) {
+  return dtype == DType::float16 || dtype == DType::bfloat16;
+}
+
+/// In what elements are added up: partial sums of 16-bit floats are float32.
+constexpr DType accumulator_of(DType dtype) {
+  return is_half(dtype) ? DType::float32 : dtype;
+}
+
+/// numpy's name of the type, for example "float32" or "bool".
+TNT_COMM_EXPORT std::string_view name_of(DType dtype);
+
+/// "sum", "prod", "min", "max", "and" or "or".
+TNT_COMM_EXPORT std::string_view name_of(ReduceOp op);
+
+/// The type or operation of a name. UsageError for any other, listing the known ones.
+TNT_COMM_EXPORT DType parse_dtype(std::string_view name);
+TNT_COMM_EXPORT ReduceOp parse_reduce_op(std::string_view name);
+
+/// UsageError unless `op` is defined for `dtype`: sum and prod are not for
+/// bool, `and` and `or` are only for bool and integers.
+TNT_COMM_EXPORT void require_supported(DType dtype, ReduceOp op);
+
+/// The shape of an array as a number that ranks compare beside its count: 0 for
+/// fewer than two axes, of which the count says all. It holds the lengths of the
+/// axes if they are few and small enough, else a fingerprint of them.
+TNT_COMM_EXPORT std::uint64_t pack_shape(const std::ptrdiff_t* lengths, std::size_t num_axes);
+
+/// For messages: " of shape (3, 2)", or "" for 0. Takes any number.
+std::string describe_shape(std::uint64_t packed);
+
+/// Half-open range of elements.
+struct Range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::size_t size() const { return end - begin; }
+};
+
+/// Part `index` of `count` elements cut into `parts`, in units of `granule`
+/// elements: sizes differ by at most one granule, the first parts are the
+/// larger ones. With granule 1 this is the rule of numpy.array_split.
+Range part_of(std::size_t count, std::size_t parts, std::size_t index, std::size_t granule = 1);
+
+/// Smallest prime factor of n >= 2.
+std::size_t smallest_prime_factor(std::size_t n);
+
+/// `value` rounded up to a multiple of `unit`.
+constexpr std::size_t round_up(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+/// What a core reads and writes at once; boundaries between what two ranks or threads write lie on
+/// multiples of it.
+inline constexpr std::size_t kCacheLineBytes = 64;
+
+/// count * size, where the product of several such numbers, and what is added to
+/// it for alignment, must still be a size. UsageError, about `what`, if it is more
+/// than any memory holds.
+TNT_COMM_EXPORT std::size_t bytes_in_memory(std::size_t count, std::size_t size,
+                                            std::string_view what);
+
+}  // namespace tnt::comm

@@ -1,0 +1,54 @@
+#include "tnt/comm/base/deadline.hpp"
+
+#include <thread>
+#include <utility>
+
+namespace tnt::comm {
+namespace {
+
+constexpr auto kInterval = std::chrono::milliseconds(50);
+
+thread_local InterruptCheck check_of_this_thread;
+thread_local Clock::time_point next_check;
+
+}  // namespace
+
+InterruptScope::InterruptScope(InterruptCheck check)
+    : before_(std::exchange(check_of_this_thread, std::move(check))) {}
+
+InterruptScope::~InterruptScope() {
+  check_of_this_thread = std::move(before_);
+}
+
+const InterruptCheck& interrupt_check_of_this_thread() {
+  return check_of_this_thread;
+}
+
+void check_interrupt() {
+  if (!check_of_this_thread) return;
+  const Clock::time_point now = Clock::now();
+  if (now < next_check) return;
+  next_check = now + kInterval;
+  check_of_this_thread();
+}
+
+void poll_until(const PolledWait& wait, const std::function<bool()>& is_reached) {
+  const auto start = Clock::now();
+  bool has_warned = false;
+  while (!is_reached()) {
+    check_interrupt();
+    if (wait.deadline.is_over()) {
+      throw Error(ErrorKind::timeout,
+                  text("rank ", wait.rank, ": ", wait.complaint(wait.deadline.timeout_s()), " ",
+                       wait.remedy));
+    }
+    const double waited_s = seconds_since(start);
+    if (!has_warned && waited_s > wait.stall_report_s) {
+      log_warning(wait.rank, wait.complaint(waited_s));
+      has_warned = true;
+    }
+    std::this_thread::sleep_for(wait.interval);
+  }
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,55 @@
+#include "tnt/comm/transport/rma/child_sockets.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+namespace tnt::comm {
+namespace {
+
+// Of a process that is forked: written once, before forks can happen that matter.
+OpenSockets& adopted() {
+  static auto* sockets = new OpenSockets();  // children may outlive static objects
+  return *sockets;
+}
+
+// No socket, and so no number, if the descriptor is of something else.
+ino_t inode_of_socket(int descriptor) {
+  struct stat status {};
+  const bool is_socket = ::fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode);
+  return is_socket ? status.st_ino : 0;
+}
+
+void close_in_child() {
+  for (const auto& [descriptor, inode] : adopted()) {
+    if (inode_of_socket(descriptor) == inode) ::close(descriptor);
+  }
+}
+
+}  // namespace
+
+OpenSockets open_sockets() {
+  OpenSockets result;
+  std::error_code none_are_found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", none_are_found)) {
+    const int descriptor = std::atoi(entry.path().filename().c_str());
+    if (const ino_t inode = inode_of_socket(descriptor)) result.insert({descriptor, inode});
+  }
+  return result;
+}
+
+void keep_new_sockets_from_children(const OpenSockets& sockets_before) {
+  for (const auto& socket : open_sockets()) {
+    if (sockets_before.contains(socket)) continue;
+    ::fcntl(socket.first, F_SETFD, FD_CLOEXEC);
+    adopted().insert(socket);
+  }
+  ::pthread_atfork(nullptr, nullptr, close_in_child);
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <set>
+#include <utility>
+
+namespace tnt::comm {
+
+/// Sockets of this process: descriptors, with the inode, since a descriptor may come to mean
+/// something else.
+using OpenSockets = std::set<std::pair<int, ino_t>>;
+OpenSockets open_sockets();
+
+/// Keeps those opened since then, by a network library, out of child processes.
+///
+/// Libraries open them without CLOEXEC. A child that inherits them keeps a dead rank's connections
+/// open: nobody notices the death, and its ports stay taken. So programs that are executed do not
+/// get them, and forked children close them. Once per process and library.
+void keep_new_sockets_from_children(const OpenSockets& sockets_before);
+
+}  // namespace tnt::comm
