@@ -31,12 +31,16 @@ TRANSPORTS: dict[str, set[str]] = {
     "transport/shm": {"transport", "transport/local"},
     "transport/rma": {"transport", "transport/local"},
     "transport/rma/gpi2": {"transport", "transport/rma"},
+    "transport/rma/bootstrap": set(),
+    "transport/rma/ucx": {"transport", "transport/rma", "transport/rma/bootstrap"},
     "transport/hierarchical": {
         "transport",
         "transport/local",
         "transport/shm",
         "transport/rma",
         "transport/rma/gpi2",
+        "transport/rma/bootstrap",
+        "transport/rma/ucx",
     },
 }
 

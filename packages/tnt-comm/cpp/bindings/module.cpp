@@ -6,7 +6,6 @@
 #include "tnt/comm/communicator/runtime.hpp"
 #include "tnt/comm/tnt_comm.h"
 #include "tnt/comm/trace/trace_files.hpp"
-#include "tnt/comm/transport/rma/ucx/ucx_library.hpp"
 
 namespace py = pybind11;
 
@@ -38,7 +37,7 @@ void bind_job(py::module_& module) {
   module.def("get_local_rank", [] { return world_environment().local_rank; }, Unlocked());
   module.def("num_idle_bytes", &RecycledMemory::num_idle_bytes);
   module.def("get_local_size", [] { return world_environment().local_size; }, Unlocked());
-  module.def("set_ucx_wheel_folder", &set_ucx_wheel_folder);
+  module.def("set_ucx_wheel_folder", &use_ucx_wheel);
   module.def("counters", &all_counters,
              py::call_guard<InterruptibleCall>());  // it may join the job
   module.def("has_timeline", [] { return process_timeline() != nullptr; });

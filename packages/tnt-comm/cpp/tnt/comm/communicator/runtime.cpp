@@ -14,6 +14,7 @@
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/communicator/timeline_keeper.hpp"
 #include "tnt/comm/transport/hierarchical/join.hpp"
+#include "tnt/comm/transport/rma/ucx/ucx_library.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -181,6 +182,10 @@ const Environment& world_environment() {
     return read;
   }();
   return environment;
+}
+
+void use_ucx_wheel(const std::string& folder) {
+  set_ucx_wheel_folder(folder);
 }
 
 }  // namespace tnt::comm

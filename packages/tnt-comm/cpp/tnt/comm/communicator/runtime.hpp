@@ -95,4 +95,7 @@ TNT_COMM_EXPORT Counters counters();
 /// time. Does not join the job, so it also answers after finalize().
 TNT_COMM_EXPORT const Environment& world_environment();
 
+/// Tells where the libraries of UCX' wheel are, which only Python knows. Before the job is joined.
+TNT_COMM_EXPORT void use_ucx_wheel(const std::string& folder);
+
 }  // namespace tnt::comm

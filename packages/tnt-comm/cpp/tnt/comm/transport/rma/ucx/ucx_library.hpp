@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_api.hpp"
 
 namespace tnt::comm {
@@ -16,7 +15,7 @@ struct UcxLibrary {
 };
 
 /// The folder of the libraries in UCX' wheel, which only Python knows. Before anything else here.
-TNT_COMM_EXPORT void set_ucx_wheel_folder(const std::string& folder);
+void set_ucx_wheel_folder(const std::string& folder);
 
 /// Where UCX is looked for, in this order: the stated path alone if there is one, the folder of
 /// the wheel if it is known, the loader's path, pkg-config.
