@@ -76,6 +76,21 @@ void FakeFabric::fail_allocation(int rank, int num_allocations) {
   endpoint(rank).num_allocations_left = num_allocations;
 }
 
+void FakeFabric::fail_release(int rank, SegmentId segment) {
+  const std::lock_guard lock(mutex_);
+  endpoint(rank).failing_release = segment;
+}
+
+bool FakeFabric::has_failed_release(int rank) {
+  const std::lock_guard lock(mutex_);
+  return !endpoint(rank).failing_release;
+}
+
+bool FakeFabric::has_segment(int rank, SegmentId segment) {
+  const std::lock_guard lock(mutex_);
+  return endpoint(rank).segments.contains(segment);
+}
+
 bool FakeFabric::has_failed_allocation(int rank) {
   const std::lock_guard lock(mutex_);
   return !std::exchange(endpoint(rank).num_allocations_left, std::nullopt);
@@ -160,6 +175,10 @@ std::byte* FakeGaspi::allocate(SegmentId segment, std::size_t num_bytes) {
 
 void FakeGaspi::release(SegmentId segment) {
   const std::lock_guard lock(fabric_->mutex_);
+  if (own().failing_release == segment) {
+    own().failing_release.reset();
+    throw Error(ErrorKind::comm, "not released on purpose");
+  }
   own().segments.erase(segment);
 }
 

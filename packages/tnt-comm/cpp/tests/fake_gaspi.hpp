@@ -43,6 +43,12 @@ class FakeFabric {
   void fail_allocation(int rank, int num_allocations);
   /// Whether that has come to pass.
   bool has_failed_allocation(int rank);
+  /// The rank cannot release this segment; once.
+  void fail_release(int rank, SegmentId segment);
+  /// Whether that has come to pass.
+  bool has_failed_release(int rank);
+  /// Whether the rank has such a segment.
+  bool has_segment(int rank, SegmentId segment);
 
  private:
   friend class FakeGaspi;
@@ -73,6 +79,7 @@ class FakeFabric {
     bool is_cut_off = false;
     int num_failing_looks = 0;
     std::optional<int> num_allocations_left;
+    std::optional<SegmentId> failing_release;
   };
 
   bool is_connected(int one, int other);

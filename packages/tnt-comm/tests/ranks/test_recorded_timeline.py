@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import select
 import signal
 import stat
@@ -54,6 +55,17 @@ def train() -> None:
         time.sleep(0.3)
     tnt_comm.allreduce(np.ones(100_000))
     tnt_comm.Group().start_broadcast(np.ones(10)).wait()
+
+
+def join_without_memory(lost: int) -> str:
+    """One rank has no room for its timeline. Returns the error."""
+    if tnt_comm.get_rank() == lost:
+        status = Path("/proc/self/status").read_text()
+        in_use = int(status.split("VmSize:")[1].split()[0]) * 1024
+        resource.setrlimit(resource.RLIMIT_AS, (in_use + 28 * 2**20, resource.RLIM_INFINITY))
+    with pytest.raises(CommError) as caught:
+        tnt_comm.init()
+    return str(caught.value)
 
 
 def state_times(trace: Trace, rank: int, bucket: str, step: int) -> dict[str, float]:
@@ -319,3 +331,12 @@ def test_without_the_variable_nothing_is_recorded(forks: Preloaded) -> None:
     [report] = observe_ranks(train, 1, preloaded=forks)
     assert report.outcome == "returned"
     assert not tnt_comm.timeline.is_on()
+
+
+def test_a_rank_without_memory_for_its_timeline_says_so_to_all(tmp_path: Path) -> None:
+    env = environment(tmp_path / "trace.json")
+    reports = observe_ranks(join_without_memory, 2, 1, env=env, timeout_s=60, grace_s=60)
+    for report in reports:
+        assert report.outcome == "returned", report.full_text()
+        assert "rank 1: no memory for the 32 MiB of its timeline" in report.value
+    assert "unset TNT_TIMELINE" in reports[1].value

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "errors.hpp"
@@ -127,6 +129,30 @@ TEST(Gpi2Segment, IdsAreUsedAgainWhenAllHaveReleasedThem) {
     for (int i = 0; i < 600; ++i) {
       const auto segment = rank.create(text("key-", i), {0, 1}, 64, 1);
       segment->notify(1 - rank.rank(), 0, 1);
+    }
+  });
+}
+
+// Two are freed at the same time, and the second one cannot be. The first one's id is then that of
+// another segment, which must outlive the other rank.
+TEST(Gpi2Segment, ThatCannotBeReleasedLeavesOthersAlone) {
+  run_on_fabric(1, 2, [](FabricRank rank) {
+    constexpr SegmentId kFirst = 1;  // behind that of the control messages
+    auto first = rank.create("first", {0, 1}, 64, 1);
+    auto second = rank.create("second", {0, 1}, 64, 1);
+    rank.fabric.fail_release(0, kFirst + 1);
+    first.reset();
+    second.reset();
+    ASSERT_TRUE(comes_true(
+        [&] { return rank.fabric.has_failed_release(0) && !rank.fabric.has_segment(0, kFirst); }));
+    const auto third = rank.create("third", {0, 1}, 64, 1);
+    ASSERT_TRUE(rank.fabric.has_segment(0, kFirst));
+    if (rank.rank() == 1) return rank.transport.leave(PeerState::finished, "");
+    ASSERT_TRUE(
+        comes_true([&] { return rank.transport.status_of(1).state == PeerState::finished; }));
+    for (int look = 0; look < 20; ++look) {  // of the thread that frees segments, and more
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      ASSERT_TRUE(rank.fabric.has_segment(0, kFirst));
     }
   });
 }

@@ -72,8 +72,8 @@ struct PolledWait {
   const Deadline& deadline;
   double stall_report_s = 0;
   std::chrono::microseconds interval{500};  ///< between two looks
-  /// What has been waited for, for so many seconds: said in a warning, and at the deadline with
-  /// the remedy.
+  /// What has been waited for, for so many seconds: said in a warning and at the deadline, with the
+  /// remedy.
   std::function<std::string(double)> complaint;
   std::string remedy;
 };

@@ -65,6 +65,9 @@ std::thread start_without_signals(const char* name, std::function<void()> body) 
     throw Error(ErrorKind::comm,
                 text("Cannot start the thread '", name, "': ", error.code().message(), ". ",
                      advice_for_limit(RLIMIT_NPROC, "processes and threads (ulimit -u)"), "."));
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(thread.native_handle(), name);

@@ -102,9 +102,9 @@ std::optional<std::string> Creations::awaited_by(int rank) const {
 void Creations::refuse(const std::string& reason) {
   const std::lock_guard lock(mutex_);
   if (has_refused_) return;
-  has_refused_ = true;
-  std::vector<int> all(static_cast<std::size_t>(segment_->size()));
+  std::vector<int> all(static_cast<std::size_t>(segment_->size()));  // may throw
   std::iota(all.begin(), all.end(), 0);
+  has_refused_ = true;
   send(all, Area::refusals, 1, Record::of({}, reason));
 }
 

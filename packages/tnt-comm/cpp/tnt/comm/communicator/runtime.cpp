@@ -23,10 +23,21 @@ namespace {
 constexpr auto kMemoryIsKept = std::chrono::seconds(10);
 constexpr auto kMemoryLookInterval = std::chrono::seconds(1);
 
-std::shared_ptr<Monitor> make_monitor(const Environment& environment) {
+constexpr std::size_t kTimelineMiB = EventBuffer::kCapacity * sizeof(Event) >> 20;
+
+std::shared_ptr<Monitor> make_monitor(const Environment& environment, Transport& transport) {
   auto monitor = std::make_shared<Monitor>();
-  if (!environment.timeline.empty()) {
+  if (environment.timeline.empty()) return monitor;
+  try {
     monitor->timeline = std::make_unique<Timeline>(environment.rank);
+  } catch (const std::bad_alloc&) {
+    const Error error(
+        ErrorKind::comm,
+        text("rank ", environment.rank, ": no memory for the ", kTimelineMiB,
+             " MiB of its timeline. ", advice_for_limit(RLIMIT_AS, "address space (ulimit -v)"),
+             ". Or unset TNT_TIMELINE."));
+    transport.leave(PeerState::failed, error.what());
+    throw error;
   }
   return monitor;
 }
@@ -64,7 +75,7 @@ Runtime::Runtime(const Environment& environment, std::unique_ptr<Transport> tran
     : environment_(environment),
       requested_algorithm_(parse_allreduce_algorithm(environment.allreduce_algorithm)),
       transport_(std::move(transport)),
-      monitor_(make_monitor(environment)),
+      monitor_(make_monitor(environment, *transport_)),
       timeline_keeper_(monitor_->timeline
                            ? std::make_unique<TimelineKeeper>(environment, monitor_, *transport_)
                            : nullptr),

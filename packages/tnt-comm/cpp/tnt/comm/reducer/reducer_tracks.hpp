@@ -35,7 +35,7 @@ class BucketTrack final : public Track {
   void post() override { timeline_.record(EventKind::state, row_, started_, step_); }
   void end(bool is_complete) override {
     if (is_complete) return timeline_.record(EventKind::state, row_, reduced_, step_);
-    timeline_.record(EventKind::instant, row_, timeline_.name("failed"), step_);
+    timeline_.record(EventKind::instant, row_, failed_, step_);
   }
   void finish_tensor() {
     if (num_finished_.fetch_add(1) + 1 < num_tensors_) return;
@@ -51,6 +51,7 @@ class BucketTrack final : public Track {
   NameId started_ = timeline_.name("started");
   NameId reduced_ = timeline_.name("reduced");
   NameId finished_ = timeline_.name("finished");
+  NameId failed_ = timeline_.name("failed");  // now, since then there may be no memory
   NameId wait_name_;
   std::size_t num_tensors_;
   std::atomic<std::size_t> num_finished_{0};  // tensors of the step

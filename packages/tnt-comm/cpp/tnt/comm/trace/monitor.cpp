@@ -106,10 +106,11 @@ OperationTrack::OperationTrack(Timeline& timeline, RowId row, std::string_view n
       row_(row),
       name_(timeline.name(name)),
       wait_name_(timeline.name(text("wait for ", name))),
+      failed_(timeline.name("failed")),
       num_bytes_(num_bytes) {}
 
 void OperationTrack::end(bool is_complete) {
-  if (!is_complete) timeline_.record(EventKind::instant, row_, timeline_.name("failed"));
+  if (!is_complete) timeline_.record(EventKind::instant, row_, failed_);
   timeline_.record(EventKind::end, row_, name_);
 }
 

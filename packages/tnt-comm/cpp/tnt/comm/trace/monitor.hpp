@@ -151,6 +151,7 @@ class OperationTrack final : public Track {
   RowId row_;
   NameId name_;
   NameId wait_name_;
+  NameId failed_;  // looked up at the start, since at the end there may be no memory
   std::uint64_t num_bytes_;
 };
 

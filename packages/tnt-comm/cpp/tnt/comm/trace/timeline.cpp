@@ -84,9 +84,9 @@ RowId Timeline::row_of_this_thread() {
   RowSpec spec{.title = name_of_this_thread(thread), .category = "thread", .thread = thread};
   const std::lock_guard lock(rows_mutex_);
   if (num_threads_ < kMostThreads) {
-    ++num_threads_;
-    last_thread_row_ = static_cast<RowId>(rows_.size());
     rows_.push_back(std::move(spec));
+    ++num_threads_;
+    last_thread_row_ = static_cast<RowId>(rows_.size() - 1);
   }
   thread_row = {id_, last_thread_row_};
   return thread_row.row;

@@ -55,8 +55,8 @@ class EventBuffer {
   /// May run while others add.
   template <typename Function>
   void for_each(Function&& function) const {
-    const std::uint64_t num_added = num_added_.load(std::memory_order_acquire);
-    for (std::size_t index = 0; index < std::min(num_added, kCapacity); ++index) {
+    const auto num_added = [this] { return num_added_.load(std::memory_order_acquire); };
+    for (std::size_t index = 0; index < std::min<std::size_t>(num_added(), kCapacity); ++index) {
       Event& event = events_[index];
       if (std::atomic_ref(event.is_written).load(std::memory_order_acquire)) function(event);
     }

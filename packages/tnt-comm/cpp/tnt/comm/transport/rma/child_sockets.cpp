@@ -35,9 +35,10 @@ void close_in_child() {
 
 OpenSockets open_sockets() {
   OpenSockets result;
-  std::error_code none_are_found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", none_are_found)) {
-    const int descriptor = std::atoi(entry.path().filename().c_str());
+  std::error_code error;  // ends the list
+  for (std::filesystem::directory_iterator entry("/proc/self/fd", error), end;
+       !error && entry != end; entry.increment(error)) {
+    const int descriptor = std::atoi(entry->path().filename().c_str());
     if (const ino_t inode = inode_of_socket(descriptor)) result.insert({descriptor, inode});
   }
   return result;

@@ -71,7 +71,7 @@ void RmaCore::exchange_locations(const RankLocation& location, const Deadline& d
     const std::lock_guard lock(locations_mutex_);
     return !locations_[static_cast<std::size_t>(other)];
   };
-  wait_for(others(), is_stranger, "say where they are", deadline);
+  wait_for(others(), is_stranger, "say where they are", deadline, [] {}, "See their output.");
   std::vector<RankLocation> locations;
   for (const auto& known : locations_) locations.push_back(*known);
   nodes_ = nodes_of(locations);
@@ -105,7 +105,9 @@ void RmaCore::tick() {
   queues_.is_idle(DataQueues::kControl);  // frees its slots, and notices failures
   if (host_watches_) host_watches_->look();
   const std::lock_guard retired_lock(retired_mutex_);
-  std::erase_if(retired_, [this](RetiredSegment& segment) { return try_free(segment); });
+  for (auto segment = retired_.begin(); segment != retired_.end();) {  // one of them may throw
+    segment = try_free(*segment) ? retired_.erase(segment) : std::next(segment);
+  }
 }
 
 void RmaCore::beat_if_due() {
@@ -136,15 +138,16 @@ bool RmaCore::try_free(RetiredSegment& segment) {
   };
   if (std::any_of(segment.members.begin(), segment.members.end(), may_write)) return false;
   for (const int member : segment.members) rendezvous_.forget(segment.key, member);
-  if (!segment.id) return true;
-  device_->release(*segment.id);
-  segment_ids_.give_back(*segment.id);
+  const std::optional<SegmentId> id = std::exchange(segment.id, std::nullopt);
+  if (!id) return true;
+  device_->release(*id);  // if it fails, the id is lost, and not released again
+  segment_ids_.give_back(*id);
   return true;
 }
 
 void RmaCore::wait_for(const std::vector<int>& ranks, const std::function<bool(int)>& is_missing,
                        const std::string& what, const Deadline& deadline,
-                       const std::function<void()>& look_around) {
+                       const std::function<void()>& look_around, const char* remedy) {
   std::vector<int> missing;
   const auto complaint = [&](double waited_s) {
     return text("has waited ", waited_s, " s for ", names_of_ranks(missing), " to ", what, ".");
@@ -154,7 +157,7 @@ void RmaCore::wait_for(const std::vector<int>& ranks, const std::function<bool(i
                         .stall_report_s = stall_report_s_,
                         .interval = kWaitInterval,
                         .complaint = complaint,
-                        .remedy = kCreateTogether};
+                        .remedy = remedy};
   poll_until(wait, [&] {
     beat();  // who waits here is alive, and only beats find out who is not
     tick();

@@ -61,7 +61,7 @@ class RmaCore {
   void wait_for(
       const std::vector<int>& ranks, const std::function<bool(int)>& is_missing,
       const std::string& what, const Deadline& deadline,
-      const std::function<void()>& look_around = [] {});
+      const std::function<void()>& look_around = [] {}, const char* remedy = kCreateTogether);
 
   /// Frees the segment when no other member can write into its memory any more: when all of
   /// them have released theirs or are gone. Until then its id is not used again.

@@ -154,20 +154,27 @@ bool StartWatch::has_returned_in_time(const DetachableCall& call) {
   return true;
 }
 
-// When a wait is long, until others may give up and be gone.
+// When a wait is long, until others may give up and be gone. It is for messages only: a search for
+// which there is no thread or no memory ends nothing.
 void StartWatch::search() {
-  if (searching_ && searching_->has_returned()) {
-    searching_->get();
+  const bool has_ended = searching_ && searching_->has_returned();
+  const bool is_due = !searching_ && Clock::now() >= next_search_ && !deadline_.is_over();
+  if (!has_ended && (!is_due || addresses_.empty())) return;
+  next_search_ = Clock::now() + kSearchInterval;
+  try {
+    if (has_ended) {
+      searching_->get();
+      absent_ = *found_;
+      searching_.reset();
+    } else {
+      searching_.emplace("tnt-comm-search",
+                         [found = found_, addresses = addresses_, first_port = first_port_] {
+                           *found = absent_ranks(addresses, first_port);
+                         });
+    }
+  } catch (const std::exception&) {
     searching_.reset();
-    absent_ = *found_;
-    next_search_ = Clock::now() + kSearchInterval;
   }
-  if (searching_ || Clock::now() < next_search_ || deadline_.is_over()) return;
-  if (addresses_.empty()) return;
-  searching_.emplace("tnt-comm-search",
-                     [found = found_, addresses = addresses_, first_port = first_port_] {
-                       *found = absent_ranks(addresses, first_port);
-                     });
 }
 
 // With the first result of a search.
