@@ -121,11 +121,11 @@ class Channel {
   /// What this rank says at the first block of a call, before the post() of the same block. With
   /// `places`, nothing is in the slot.
   void describe(std::uint64_t block, const Descriptor& descriptor,
-                const std::optional<SharedOffsets>& places = {}) {
+                const SharedOffsets* places = nullptr) {
     SlotHeader& header = header_of(rank_, block);
     header.descriptor = descriptor;
-    header.is_shared = places ? 1 : 0;
-    if (places) header.places = *places;
+    header.is_shared = places != nullptr ? 1 : 0;
+    if (places != nullptr) header.places = *places;
   }
   const Descriptor& descriptor_of(int member, std::uint64_t block) const {
     return header_of(member, block).descriptor;

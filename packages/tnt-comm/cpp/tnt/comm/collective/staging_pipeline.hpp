@@ -193,7 +193,8 @@ class StagedOperation : public CollectiveOperation {
     has_begun_ = true;
     pipeline_.begin();
     descriptor_.call_index = pipeline_.stream().num_calls++;
-    channel().describe(pipeline_.base(), descriptor_, work_.places);
+    const SharedOffsets* places = work_.places ? &*work_.places : nullptr;
+    channel().describe(pipeline_.base(), descriptor_, places);
   }
 
   bool try_match() {
