@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 import tarantella as tnt
@@ -28,6 +30,21 @@ class StepClock(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.steps += between([self._begin, now()])
+
+
+def distributed(model: keras.Model) -> keras.Model:
+    """Return `model`, turned into a distributed one without a proof.
+
+    Samples that are all alike prove little, so that the proof would be repeated in later rounds.
+    """
+    return tnt.Model(model, probe="off")
+
+
+def batches(shape: Sequence[int], batch_size: int, num_batches: int) -> Any:
+    """Batches of one and the same random image: its content does not matter for the time."""
+    image = np.random.default_rng(1).random(tuple(shape), dtype=np.float32)
+    samples = tf.data.Dataset.from_tensors((image, np.int32(1)))
+    return samples.repeat(batch_size * num_batches).batch(batch_size)
 
 
 def time_steps(model: keras.Model, data: Any) -> list[StepTime]:

@@ -8,12 +8,10 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
-import tarantella as tnt
 import tnt_comm
 from benchmarks.keras_models import CNN_SHAPE, CNN_WIDTHS, vgg
-from benchmarks.training_steps import time_steps, versions
+from benchmarks.training_steps import batches, distributed, time_steps, versions
 
 WIDTHS: dict[str, Sequence[Sequence[int]]] = {
     "cnn": CNN_WIDTHS,
@@ -32,13 +30,6 @@ def compiled(model: keras.Model) -> keras.Model:
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.SGD(0.01), loss, jit_compile=False)
     return model
-
-
-def batches(batch_size: int, num_batches: int) -> Any:
-    """Batches of one and the same random image: its content does not matter for the time."""
-    image = np.random.default_rng(1).random(CNN_SHAPE, dtype=np.float32)
-    samples = tf.data.Dataset.from_tensors((image, np.int32(1)))
-    return samples.repeat(batch_size * num_batches).batch(batch_size)
 
 
 def slowest(times: list[float]) -> list[float]:
@@ -92,20 +83,19 @@ def measure(
         For each of the three, rounds of seconds.
     """
     plain = compiled(build_model(name))
-    # Samples that are all alike prove little, so that the proof would be repeated in later rounds.
-    distributed = compiled(tnt.Model(build_model(name), probe="off"))
+    trained = compiled(distributed(build_model(name)))
     global_size = batch_size * tnt_comm.get_size()
-    time_steps(plain, batches(batch_size, 2))
-    time_steps(distributed, batches(global_size, 2))
-    exchange = make_exchange(distributed, 1024 * threshold_kb)
+    time_steps(plain, batches(CNN_SHAPE, batch_size, 2))
+    time_steps(trained, batches(CNN_SHAPE, global_size, 2))
+    exchange = make_exchange(trained, 1024 * threshold_kb)
     time_calls(exchange, 1)
     rounds: dict[str, list[list[float]]] = {"compute": [], "communicate": [], "together": []}
     for _ in range(num_rounds):
         tnt_comm.barrier()
-        steps = time_steps(plain, batches(batch_size, num_steps))
+        steps = time_steps(plain, batches(CNN_SHAPE, batch_size, num_steps))
         rounds["compute"].append(slowest([step.wall_s for step in steps]))
         rounds["communicate"].append(slowest(time_calls(exchange, num_steps)))
-        steps = time_steps(distributed, batches(global_size, num_steps))
+        steps = time_steps(trained, batches(CNN_SHAPE, global_size, num_steps))
         rounds["together"].append(slowest([step.wall_s for step in steps]))
     num_parameters = int(plain.count_params())
     return {"versions": versions(), "parameters": num_parameters, "rounds": rounds}

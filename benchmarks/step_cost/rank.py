@@ -9,11 +9,9 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
-import tarantella as tnt
 import tnt_comm
-from benchmarks.training_steps import time_steps, versions
+from benchmarks.training_steps import batches, distributed, time_steps, versions
 
 NUM_CLASSES = 1000
 
@@ -41,13 +39,6 @@ def build_model(name: str, pixels: int) -> keras.Model:
     return MODELS[name](pixels)
 
 
-def batches(pixels: int, batch_size: int, num_batches: int) -> Any:
-    """Batches of one and the same random image: its content does not matter for the time."""
-    image = np.random.default_rng(1).random((pixels, pixels, 3), dtype=np.float32)
-    samples = tf.data.Dataset.from_tensors((image, np.int32(1)))
-    return samples.repeat(batch_size * num_batches).batch(batch_size)
-
-
 def compiled(model: keras.Model) -> keras.Model:
     """With the optimizer of the original training."""
     optimizer = keras.optimizers.SGD(0.01, momentum=0.9)
@@ -64,19 +55,17 @@ def measure(
         For both kinds of model, rounds of steps of (seconds, CPU seconds) of each rank.
     """
     global_size = batch_size * tnt_comm.get_size()
-    # Samples that are all alike prove little, so that the proof would be repeated in later rounds.
-    distributed = compiled(tnt.Model(build_model(name, pixels), probe="off"))
     kinds = {
         "plain": (compiled(build_model(name, pixels)), batch_size),
-        "tnt": (distributed, global_size),
+        "tnt": (compiled(distributed(build_model(name, pixels))), global_size),
     }
     for model, size in kinds.values():
-        time_steps(model, batches(pixels, size, 2))
+        time_steps(model, batches((pixels, pixels, 3), size, 2))
     rounds: dict[str, Any] = {kind: [] for kind in kinds}
     for _ in range(num_rounds):
         for kind, (model, size) in kinds.items():
             tnt_comm.barrier()  # the other rank's plain step loads the memory as much as ours
-            steps = time_steps(model, batches(pixels, size, num_steps))
+            steps = time_steps(model, batches((pixels, pixels, 3), size, num_steps))
             rounds[kind].append(np.stack(tnt_comm.allgather(np.array(steps))).tolist())
     return rounds
 

@@ -108,23 +108,32 @@ void ControlSegment::fill() {
   header().is_ready.store(1, std::memory_order_release);
 }
 
+void ControlSegment::wait_until(const std::function<bool()>& is_reached,
+                                const std::function<std::vector<int>()>& awaited,
+                                const std::function<std::string(double)>& complaint,
+                                const char* remedy, const Deadline& deadline) {
+  const PolledWait wait{.rank = rank_,
+                        .deadline = deadline,
+                        .stall_report_s = stall_report_s_,
+                        .complaint = complaint,
+                        .remedy = remedy};
+  poll_until(wait, [&] {
+    if (is_reached()) return true;
+    ended_.require_running(awaited);
+    return false;
+  });
+}
+
 void ControlSegment::open(const Deadline& deadline) {
   const auto complaint = [this](double waited_s) {
     return text("has waited for rank ", first_rank_, " to open the job '", name_, "' for ",
                 waited_s, " s.");
   };
-  const PolledWait wait{.rank = rank_,
-                        .deadline = deadline,
-                        .stall_report_s = stall_report_s_,
-                        .complaint = complaint,
-                        .remedy =
-                            "Check that it was started with the same TNT_JOB_ID on this host"
-                            " and calls tnt_comm.init() (TNT_TIMEOUT_S)."};
-  poll_until(wait, [this] {
-    if (try_open()) return true;
-    ended_.require_running([this] { return std::vector<int>{first_rank_}; });
-    return false;
-  });
+  wait_until([this] { return try_open(); }, [this] { return std::vector<int>{first_rank_}; },
+             complaint,
+             "Check that it was started with the same TNT_JOB_ID on this host"
+             " and calls tnt_comm.init() (TNT_TIMEOUT_S).",
+             deadline);
 }
 
 bool ControlSegment::try_open() {
@@ -166,18 +175,11 @@ void ControlSegment::wait_for_all(const Deadline& deadline) {
     return text("init() has waited ", waited_s, " s: ", names_of_ranks(absent_ranks()), " of ",
                 count_, " did not join.");
   };
-  const PolledWait wait{.rank = rank_,
-                        .deadline = deadline,
-                        .stall_report_s = stall_report_s_,
-                        .complaint = complaint,
-                        .remedy =
-                            "Check that all ranks were started and call tnt_comm.init()"
-                            " (TNT_TIMEOUT_S)."};
-  poll_until(wait, [this] {
-    if (absent_ranks().empty()) return true;
-    ended_.require_running([this] { return absent_ranks(); });
-    return false;
-  });
+  wait_until([this] { return absent_ranks().empty(); }, [this] { return absent_ranks(); },
+             complaint,
+             "Check that all ranks were started and call tnt_comm.init()"
+             " (TNT_TIMEOUT_S).",
+             deadline);
 }
 
 std::vector<int> ControlSegment::absent_ranks() const {

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,10 @@ class ControlSegment {
   std::size_t num_bytes() const;
   int end_rank() const { return first_rank_ + count_; }
   void fill();
+  void wait_until(const std::function<bool()>& is_reached,
+                  const std::function<std::vector<int>()>& awaited,
+                  const std::function<std::string(double)>& complaint, const char* remedy,
+                  const Deadline& deadline);
   void open(const Deadline& deadline);
   bool try_open();
   void join();
