@@ -31,7 +31,7 @@ TRANSPORTS: dict[str, set[str]] = {
     "transport/shm": {"transport", "transport/local"},
     "transport/rma": {"transport", "transport/local"},
     "transport/rma/gpi2": {"transport", "transport/rma"},
-    "transport/rma/bootstrap": set(),
+    "transport/rma/bootstrap": {"transport/rma"},
     "transport/rma/ucx": {"transport", "transport/rma", "transport/rma/bootstrap"},
     "transport/hierarchical": {
         "transport",

@@ -119,20 +119,20 @@ TEST_F(HostWatchTest, IsNotJudgedByAProcessThatHasBeenStoppedItself) {
   EXPECT_TRUE(is_gone_after(1));
 }
 
-class TcpHostProbeTest : public ::testing::Test {
+class TcpHostProbeTest : public ::testing::TestWithParam<const char*> {
  protected:
   // A port of this host that is bound, so that nobody else listens on it.
-  TcpHostProbeTest() {
-    socklen_t length = sizeof address_;
-    ::getsockname(socket_.descriptor(), reinterpret_cast<sockaddr*>(&address_), &length);
-    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  void SetUp() override {
+    socket_ = TcpSocket::bound_to(addresses_of(GetParam())[0].with_port(0));
+    if (!socket_.is_open()) GTEST_SKIP() << "no address " << GetParam() << " here";
+    address_ = own_address_of(socket_.descriptor());
   }
 
-  TcpSocket socket_ = TcpSocket::bound_to(0);
-  sockaddr_in address_{};
+  TcpSocket socket_;
+  SocketAddress address_;
 };
 
-TEST_F(TcpHostProbeTest, IsAnsweredWhereNobodyListens) {
+TEST_P(TcpHostProbeTest, IsAnsweredWhereNobodyListens) {
   TcpHostProbe probe("b", address_);
   EXPECT_EQ(probe.host(), "b");
   for (int question = 0; question < 3; ++question) {
@@ -141,14 +141,14 @@ TEST_F(TcpHostProbeTest, IsAnsweredWhereNobodyListens) {
   }
 }
 
-TEST_F(TcpHostProbeTest, IsAnsweredWhereSomebodyListens) {
+TEST_P(TcpHostProbeTest, IsAnsweredWhereSomebodyListens) {
   ASSERT_EQ(::listen(socket_.descriptor(), 1), 0);
   TcpHostProbe probe("b", address_);
   probe.ask();
   EXPECT_TRUE(comes_true([&] { return probe.answer() == Answer::given; }));
 }
 
-TEST_F(TcpHostProbeTest, IsMootWithoutDescriptors) {
+TEST_P(TcpHostProbeTest, IsMootWithoutDescriptors) {
   TcpHostProbe probe("b", address_);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -158,6 +158,9 @@ TEST_F(TcpHostProbeTest, IsMootWithoutDescriptors) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(probe.answer(), Answer::moot);
 }
+
+INSTANTIATE_TEST_SUITE_P(Families, TcpHostProbeTest, ::testing::Values("127.0.0.1", "::1"),
+                         [](const auto& family) { return family.index == 0 ? "IPv4" : "IPv6"; });
 
 }  // namespace
 }  // namespace tnt::comm

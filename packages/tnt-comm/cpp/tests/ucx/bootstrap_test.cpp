@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -99,7 +100,26 @@ TEST_P(Bootstraps, GiveTheRecordsOfAllToAllAgainAndAgain) {
   for (const auto& error : errors) EXPECT_FALSE(error) << error->what();
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, Bootstraps, ::testing::Values(1, 2, 3, 8, 200));
+INSTANTIATE_TEST_SUITE_P(Sizes, Bootstraps, ::testing::Values(1, 2, 3, 8));
+
+// Records as long as those of UCX over two networks.
+TEST(Bootstrap, ConnectsAThousandRanks) {
+  constexpr int kSize = 1024;
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit before = files;
+  files.rlim_cur = std::min<rlim_t>(files.rlim_max, 4 * kSize);
+  if (files.rlim_cur < 3 * kSize) GTEST_SKIP() << "not as many open files are permitted here";
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+  std::atomic<std::size_t> num_records{0};
+  const auto errors = run(kSize, [&](Bootstrap& bootstrap) {
+    num_records += bootstrap.exchange(std::string(200, 'a')).size();
+    bootstrap.barrier();
+  });
+  for (const auto& error : errors) EXPECT_FALSE(error) << error->what();
+  EXPECT_EQ(num_records, std::size_t{kSize} * kSize);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
 
 TEST(Bootstrap, RecordsAreInTheOrderOfRanks) {
   const FreePort port;
@@ -161,14 +181,14 @@ TEST(Bootstrap, ThatIsIncompleteAtTheDeadlineNamesTheMissingOnAllRanks) {
     ASSERT_TRUE(errors[static_cast<std::size_t>(rank)]);
     const std::string what = errors[static_cast<std::size_t>(rank)]->what();
     EXPECT_EQ(errors[static_cast<std::size_t>(rank)]->kind(), ErrorKind::timeout) << what;
+    EXPECT_NE(what.find("for rank 2,"), std::string::npos) << what;
   }
-  EXPECT_NE(std::string(errors[0]->what()).find("for rank 2,"), std::string::npos)
-      << errors[0]->what();
 }
 
-TEST(Bootstrap, OfARankThatEndsWhileOthersComeEndsAll) {
+TEST(Bootstrap, OfARankThatEndsWhileOthersWaitEndsAll) {
   std::atomic<int> num_started{0};
   const auto errors = run(3, [&](Bootstrap& bootstrap) {
+    bootstrap.barrier();
     if (num_started.fetch_add(1) == 1) throw Error(ErrorKind::comm, "this one ends");
     bootstrap.barrier();
   });
@@ -204,11 +224,11 @@ TEST(Bootstrap, IsNotHeldUpByStrangers) {
     const auto bootstrap = start_bootstrap(place_of(0, 2, port.number), Deadline(kTimeoutS));
     EXPECT_EQ(bootstrap->exchange("0"), (std::vector<std::string>{"0", "1"}));
   });
-  const auto address = resolve_host({"127.0.0.1", port.number});
+  const SocketAddress address = addresses_of("127.0.0.1")[0].with_port(port.number);
   std::vector<int> strangers;
   while (strangers.size() < 300) {
     const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (::connect(descriptor, address->get(), address->num_bytes()) != 0) {
+    if (::connect(descriptor, address.get(), address.num_bytes()) != 0) {
       ::close(descriptor);
       continue;
     }
@@ -257,7 +277,7 @@ TEST(Interfaces, AreFoundByNameAddressAndNetwork) {
   for (const char* wanted : {"lo", "127.0.0.1", "127.0.0.0/8"}) {
     EXPECT_EQ(find_interface(wanted).name, "lo") << wanted;
   }
-  const Error error = error_of([] { find_interface("192.0.2.0/24"); });
+  const Error error = error_of([] { find_interface("240.0.0.0/8"); });
   EXPECT_NE(std::string(error.what()).find("lo (127.0.0.1)"), std::string::npos) << error.what();
 }
 

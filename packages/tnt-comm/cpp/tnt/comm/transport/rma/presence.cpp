@@ -1,9 +1,7 @@
 #include "tnt/comm/transport/rma/presence.hpp"
 
-#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -32,10 +30,8 @@ HostProbe::Answer meaning_of(int error) {
 }
 
 // A connection to one rank, which is not waited for.
-TcpSocket begin_connection(std::optional<sockaddr_in> address, int local_rank) {
-  if (!address) return {};
-  address->sin_port = htons(static_cast<std::uint16_t>(ntohs(address->sin_port) + local_rank));
-  return TcpSocket::connecting_to(*address);
+TcpSocket begin_connection(const std::vector<SocketAddress>& of_host, int port) {
+  return of_host.empty() ? TcpSocket() : TcpSocket::connecting_to(of_host[0].with_port(port));
 }
 
 // Which are made, when all have been answered or refused, or the time is over.
@@ -57,71 +53,11 @@ std::vector<bool> wait_for_answers(std::vector<pollfd> connections) {
 
 }  // namespace
 
-TcpSocket::TcpSocket(TcpSocket&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-TcpSocket& TcpSocket::operator=(TcpSocket&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
-}
-
-void TcpSocket::close() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
-}
-
-TcpSocket TcpSocket::bound_to(int port) {
-  TcpSocket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int is_on = 1;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  ::setsockopt(socket.descriptor_, SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on);
-  if (::bind(socket.descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
-      0) {
-    refuse_port(port);
-  }
-  return socket;
-}
-
-TcpSocket TcpSocket::connecting_to(const sockaddr_in& address) {
-  TcpSocket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (socket.descriptor_ < 0) return socket;
-  const int status =
-      ::connect(socket.descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  if (status != 0 && errno != EINPROGRESS) {
-    const int error = errno;
-    socket.close();
-    errno = error;
-  }
-  return socket;
-}
-
-std::optional<sockaddr_in> look_up(const std::string& host, int port) {
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return std::nullopt;
-  sockaddr_in address{};
-  std::memcpy(&address, found->ai_addr, sizeof address);
-  ::freeaddrinfo(found);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
-}
-
-int error_of_connection(int descriptor) {
-  int error = 0;
-  socklen_t length = sizeof error;
-  return ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
-}
-
 void TcpHostProbe::ask() {
   connection_.close();
   answer_ = Answer::none;
   connection_ = TcpSocket::connecting_to(address_);
-  if (connection_.descriptor() < 0) answer_ = meaning_of(errno);
+  if (!connection_.is_open()) answer_ = meaning_of(errno);
 }
 
 HostProbe::Answer TcpHostProbe::answer() {
@@ -133,14 +69,20 @@ HostProbe::Answer TcpHostProbe::answer() {
   return answer_;
 }
 
-Presence::Presence(int port) : socket_(TcpSocket::bound_to(port)) {
+TcpSocket bound_to_port(int port) {
+  TcpSocket socket = TcpSocket::bound_to(SocketAddress::any_of_ipv4(port));
+  if (!socket.is_open()) refuse_port(port);
+  return socket;
+}
+
+Presence::Presence(int port) : socket_(bound_to_port(port)) {
   if (::listen(socket_.descriptor(), SOMAXCONN) != 0) refuse_port(port);
 }
 
 std::vector<int> absent_ranks(const std::vector<RankAddress>& addresses, int first_port) {
-  std::map<std::string, std::optional<sockaddr_in>> hosts;
+  std::map<std::string, std::vector<SocketAddress>> hosts;
   for (const RankAddress& address : addresses) {
-    if (!hosts.contains(address.host)) hosts[address.host] = look_up(address.host, first_port);
+    if (!hosts.contains(address.host)) hosts[address.host] = addresses_of(address.host, AF_INET);
   }
   std::vector<int> absent;
   for (std::size_t begin = 0; begin < addresses.size(); begin += kConnectionsAtOnce) {
@@ -149,7 +91,8 @@ std::vector<int> absent_ranks(const std::vector<RankAddress>& addresses, int fir
     std::vector<pollfd> connections;
     for (std::size_t rank = begin; rank < end; ++rank) {
       const RankAddress& address = addresses[rank];
-      sockets.push_back(begin_connection(hosts[address.host], address.local_rank));
+      const int port = first_port + address.local_rank;
+      sockets.push_back(begin_connection(hosts[address.host], port));
       connections.push_back({sockets.back().descriptor(), POLLOUT, 0});
     }
     const std::vector<bool> is_made = wait_for_answers(std::move(connections));

@@ -1,54 +1,21 @@
 #pragma once
 
-#include <netinet/in.h>
-
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tnt/comm/transport/rma/rma_device.hpp"
+#include "tnt/comm/transport/rma/socket_address.hpp"
+#include "tnt/comm/transport/rma/tcp_socket.hpp"
 
 namespace tnt::comm {
-
-/// A TCP socket of IPv4; closed at the end.
-class TcpSocket {
- public:
-  TcpSocket() = default;
-  ~TcpSocket() { close(); }
-  TcpSocket(TcpSocket&& other) noexcept;
-  TcpSocket& operator=(TcpSocket&& other) noexcept;
-
-  /// Bound to a port of this host, on all addresses. A port on which connections have
-  /// just ended can be had, as GPI-2 does. CommError if somebody else has it.
-  static TcpSocket bound_to(int port);
-
-  /// Begins to connect, and does not wait for it. Without a descriptor if that fails
-  /// at once, which errno then tells.
-  static TcpSocket connecting_to(const sockaddr_in& address);
-
-  int descriptor() const { return descriptor_; }
-  void close();
-
- private:
-  explicit TcpSocket(int descriptor) : descriptor_(descriptor) {}
-
-  int descriptor_ = -1;
-};
-
-/// The address of a port of a host; nothing if the host's name is not known.
-std::optional<sockaddr_in> look_up(const std::string& host, int port);
-
-/// What has become of a connection that was begun: 0 or an errno. Once poll() has
-/// found it writable.
-int error_of_connection(int descriptor);
 
 /// Begins a connection to a port on which nobody listens: a host that is there
 /// refuses it at once. On one where a process listens the answer would fail to come
 /// as soon as that process is stopped and enough connections wait for it.
 class TcpHostProbe final : public HostProbe {
  public:
-  TcpHostProbe(std::string host, const sockaddr_in& address)
+  TcpHostProbe(std::string host, const SocketAddress& address)
       : host_(std::move(host)), address_(address) {}
 
   std::string host() const override { return host_; }
@@ -57,10 +24,13 @@ class TcpHostProbe final : public HostProbe {
 
  private:
   std::string host_;
-  sockaddr_in address_;
+  SocketAddress address_;
   TcpSocket connection_;
   Answer answer_ = Answer::none;
 };
+
+/// Bound to a port of this host, on all addresses of IPv4. CommError if somebody else has it.
+TcpSocket bound_to_port(int port);
 
 /// Where a rank is.
 struct RankAddress {

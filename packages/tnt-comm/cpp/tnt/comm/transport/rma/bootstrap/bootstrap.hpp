@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/transport/rma/bootstrap/socket_address.hpp"
+#include "tnt/comm/base/environment.hpp"
+#include "tnt/comm/transport/rma/socket_address.hpp"
 
 namespace tnt::comm {
 

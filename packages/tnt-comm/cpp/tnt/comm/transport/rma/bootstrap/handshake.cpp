@@ -1,11 +1,6 @@
 #include "tnt/comm/transport/rma/bootstrap/handshake.hpp"
 
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "tnt/comm/base/error.hpp"
 
@@ -21,18 +16,6 @@ std::string length_text(std::size_t number) {
 }
 
 }  // namespace
-
-Connection open_socket(const SocketAddress& address) {
-  Connection connection(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (connection.descriptor() >= 0) return connection;
-  throw Error(ErrorKind::comm, text("no socket can be had (", std::strerror(errno),
-                                    "); raise the limit of open files (ulimit -n)."));
-}
-
-void send_at_once(int descriptor) {
-  const int is_on = 1;
-  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &is_on, sizeof is_on);
-}
 
 std::string shown(const HostAndPort& place) {
   return text("TNT_RENDEZVOUS='", place.host, ":", place.port, "'");

@@ -1,12 +1,9 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "tnt/comm/base/error.hpp"
@@ -25,29 +22,10 @@ inline constexpr std::size_t kProofBytes = 32;
 inline constexpr std::size_t kRankLetters = 8;
 inline constexpr char kRecordLetter = 'r';
 inline constexpr char kTableLetter = 't';
+/// Instead of the proof of rank 0, for whoever could not prove anything.
+inline constexpr std::string_view kRefusal{
+    "refused\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", kProofBytes};
 inline constexpr int kLookMs = 100;  // a turn of a wait
-
-/// A TCP socket that does not block.
-class Connection {
- public:
-  explicit Connection(int descriptor) : descriptor_(descriptor) {}
-  ~Connection() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  Connection(Connection&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Connection& operator=(Connection&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
-/// CommError if there can be no more.
-Connection open_socket(const SocketAddress& address);
-void send_at_once(int descriptor);
 
 /// For messages: "TNT_RENDEZVOUS='host:port'".
 std::string shown(const HostAndPort& place);

@@ -1,6 +1,5 @@
 #include "tnt/comm/transport/rma/bootstrap/hub.hpp"
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -15,6 +14,7 @@
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/rma/bootstrap/handshake.hpp"
 #include "tnt/comm/transport/rma/bootstrap/signed_stream.hpp"
+#include "tnt/comm/transport/rma/tcp_socket.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -23,23 +23,25 @@ constexpr std::size_t kMostRecordBytes = 64 * 1024;
 constexpr double kProofTimeS = 10;     // for a connection to prove that it is of the job
 constexpr double kLastWordsTimeS = 1;  // to tell why it fails
 
+// Names of hosts often mean their loopback address on the host itself.
 SocketAddress address_to_listen(const BootstrapPlace& place) {
   if (!place.interface.empty()) {
     return find_interface(place.interface).address.with_port(place.rendezvous.port);
   }
-  const auto address = resolve_host(place.rendezvous);
-  if (!address) {
+  const std::vector<SocketAddress> addresses = addresses_of(place.rendezvous.host);
+  for (const SocketAddress& address : addresses) {
+    const bool is_reached = !address.is_loopback() || !place.has_other_hosts;
+    if (is_reached) return address.with_port(place.rendezvous.port);
+  }
+  if (addresses.empty()) {
     throw Error(ErrorKind::comm, text("rank 0: the host of ", shown(place.rendezvous),
                                       " is not known here. Use the address of this host that the"
                                       " others reach."));
   }
-  if (address->is_loopback() && place.has_other_hosts) {
-    throw Error(ErrorKind::comm,
-                text("rank 0: ", shown(place.rendezvous), " is ", address->host(),
-                     " on its own host, which other hosts cannot reach. Use the address of the"
-                     " network, or set TNT_INTERFACE, the network interface to listen on."));
-  }
-  return *address;
+  throw Error(ErrorKind::comm,
+              text("rank 0: ", shown(place.rendezvous), " is ", addresses[0].host(),
+                   " on its own host, which other hosts cannot reach. Use the address of the"
+                   " network, or set TNT_INTERFACE, the network interface to listen on."));
 }
 
 /// Rank 0, to which all others connect.
@@ -49,14 +51,11 @@ class Hub final : public Bootstrap {
       : place_(std::move(place)),
         deadline_(deadline),
         address_(address_to_listen(place_)),
-        listener_(open_socket(address_)),
+        listener_(TcpSocket::bound_to(address_)),
         ranks_(static_cast<std::size_t>(place_.size)) {
-    const int is_on = 1;
-    ::setsockopt(listener_.descriptor(), SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on);
-    const bool is_bound =
-        ::bind(listener_.descriptor(), address_.get(), address_.num_bytes()) == 0 &&
-        ::listen(listener_.descriptor(), SOMAXCONN) == 0;
-    if (!is_bound) throw Error(ErrorKind::comm, why_not_bound(errno));
+    if (!listener_.is_open() || ::listen(listener_.descriptor(), SOMAXCONN) != 0) {
+      throw Error(ErrorKind::comm, why_not_bound(errno));
+    }
     const auto found = interface_with(address_);
     interface_ = found ? *found : Interface{.name = "", .address = address_};
   }
@@ -93,7 +92,7 @@ class Hub final : public Bootstrap {
  private:
   /// Somebody who has connected: a rank if its proof was right.
   struct Guest {
-    Guest(Connection accepted)
+    explicit Guest(TcpSocket accepted)
         : connection(std::move(accepted)),
           stream(connection.descriptor(), SignedStream::End::hub),
           number(random_bytes(kNumberBytes)),
@@ -102,7 +101,7 @@ class Hub final : public Bootstrap {
       stream.send_raw(number);
     }
 
-    Connection connection;
+    TcpSocket connection;
     SignedStream stream;
     std::string number;
     std::string address;
@@ -140,11 +139,11 @@ class Hub final : public Bootstrap {
 
   void accept_all() {
     while (true) {
-      Connection accepted(
-          ::accept4(listener_.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (accepted.descriptor() < 0) return;
-      send_at_once(accepted.descriptor());
-      if (num_strangers() >= kMostStrangers) drop_oldest_stranger();
+      TcpSocket accepted = listener_.accept();
+      if (!accepted.is_open()) return;
+      accepted.send_without_delay();
+      // Those of this job that have just come are among them.
+      if (num_strangers() >= kMostStrangers + ranks_.size()) drop_oldest_stranger();
       guests_.emplace_back(std::move(accepted));
       guests_.back().stream.advance();
     }
@@ -178,6 +177,8 @@ class Hub final : public Bootstrap {
     const std::string numbers = guest.number + std::string(next(kNumberBytes));
     const std::string_view rank = next(kRankLetters);
     if (magic != kMagic || !are_equal(proof_of(place_, "member", numbers, rank), rest)) {
+      guest.stream.send_raw(kRefusal);
+      guest.stream.advance();
       refuse(guest);
       return;
     }
@@ -220,10 +221,14 @@ class Hub final : public Bootstrap {
     }
   }
 
+  // That one may have given up since another one does not come.
   [[noreturn]] void throw_lost(const Guest& guest) const {
+    std::vector<int> others = missing();
+    std::erase(others, *guest.rank);
     throw Error(ErrorKind::peer_lost,
                 text("rank 0 has lost rank ", *guest.rank, " (", guest.address,
-                     ") while the job started. See the output of that rank."));
+                     ") while the job started. See the output of that rank.",
+                     others.empty() ? "" : text(" Not there yet: ", names_of_ranks(others), ".")));
   }
 
   void send_table() {
@@ -289,7 +294,7 @@ class Hub final : public Bootstrap {
   BootstrapPlace place_;
   Deadline deadline_;
   SocketAddress address_;
-  Connection listener_;
+  TcpSocket listener_;
   Interface interface_;
   std::list<Guest> guests_;
   std::vector<Guest*> ranks_;  // of guests_; null for those that have not come

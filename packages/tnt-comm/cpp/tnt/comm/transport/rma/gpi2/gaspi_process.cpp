@@ -69,7 +69,7 @@ GaspiFunctions::Time milliseconds_left(const Deadline& deadline) {
 void require_free_ports(const GaspiLibrary& library, const Environment& environment) {
   try {
     for (const int port : ports_to_listen(library, environment.gaspi_socket.value_or(0))) {
-      TcpSocket::bound_to(port);
+      bound_to_port(port);
     }
   } catch (const Error& error) {
     throw Error(ErrorKind::comm,
@@ -249,8 +249,10 @@ std::vector<int> GaspiProcess::failed_ranks() const {
 std::unique_ptr<HostProbe> GaspiProcess::probe_of_host(int rank) const {
   if (addresses_.empty()) return nullptr;
   const RankAddress& of_rank = addresses_[static_cast<std::size_t>(rank)];
-  const auto address = look_up(of_rank.host, first_presence_port(library_) + of_rank.local_rank);
-  return address ? std::make_unique<TcpHostProbe>(of_rank.host, *address) : nullptr;
+  const auto addresses = addresses_of(of_rank.host, AF_INET);
+  if (addresses.empty()) return nullptr;
+  const int port = first_presence_port(library_) + of_rank.local_rank;
+  return std::make_unique<TcpHostProbe>(of_rank.host, addresses[0].with_port(port));
 }
 
 }  // namespace tnt::comm

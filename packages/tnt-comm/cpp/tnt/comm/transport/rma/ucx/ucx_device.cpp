@@ -314,9 +314,9 @@ std::vector<int> UcxDevice::failed_ranks() const {
 std::unique_ptr<HostProbe> UcxDevice::probe_of_host(int rank) const {
   const std::string& host = hosts_[static_cast<std::size_t>(rank)];
   constexpr int kUnusedPort = 1;
-  const auto address = look_up(host, kUnusedPort);
-  if (!address) return nullptr;
-  return std::make_unique<TcpHostProbe>(host, *address);
+  const auto addresses = addresses_of(host);
+  if (addresses.empty()) return nullptr;
+  return std::make_unique<TcpHostProbe>(host, addresses[0].with_port(kUnusedPort));
 }
 
 void UcxDevice::look_after_worker() {

@@ -5,8 +5,7 @@
 
 #include <optional>
 #include <string>
-
-#include "tnt/comm/base/environment.hpp"
+#include <vector>
 
 namespace tnt::comm {
 
@@ -15,6 +14,8 @@ class SocketAddress {
  public:
   SocketAddress() = default;
   SocketAddress(const sockaddr* address, socklen_t num_bytes);
+  /// A port on all addresses of this host.
+  static SocketAddress any_of_ipv4(int port);
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   socklen_t num_bytes() const { return num_bytes_; }
@@ -37,8 +38,9 @@ class SocketAddress {
 SocketAddress own_address_of(int descriptor);
 SocketAddress peer_address_of(int descriptor);
 
-/// The first address of a host; nothing if its name is not known (now).
-std::optional<SocketAddress> resolve_host(const HostAndPort& wanted);
+/// The addresses of a host, of any family or of one, the preferred one first; none if its name is
+/// not known (now).
+std::vector<SocketAddress> addresses_of(const std::string& host, int family = AF_UNSPEC);
 
 /// A network interface of this host.
 struct Interface {

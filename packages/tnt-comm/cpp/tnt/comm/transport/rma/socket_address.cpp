@@ -1,4 +1,4 @@
-#include "tnt/comm/transport/rma/bootstrap/socket_address.hpp"
+#include "tnt/comm/transport/rma/socket_address.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -10,7 +10,6 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include "tnt/comm/base/error.hpp"
 
@@ -76,6 +75,13 @@ SocketAddress::SocketAddress(const sockaddr* address, socklen_t num_bytes) : num
   std::memcpy(&storage_, address, std::min<std::size_t>(num_bytes, sizeof storage_));
 }
 
+SocketAddress SocketAddress::any_of_ipv4(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  return SocketAddress(reinterpret_cast<const sockaddr*>(&address), sizeof address).with_port(port);
+}
+
 bool SocketAddress::is_loopback() const {
   if (family() == AF_INET) {
     const auto* address = reinterpret_cast<const sockaddr_in*>(&storage_);
@@ -125,14 +131,18 @@ SocketAddress peer_address_of(int descriptor) {
   return {reinterpret_cast<const sockaddr*>(&storage), num_bytes};
 }
 
-std::optional<SocketAddress> resolve_host(const HostAndPort& wanted) {
+std::vector<SocketAddress> addresses_of(const std::string& host, int family) {
   addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
+  hints.ai_family = family;
   hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(wanted.host.c_str(), nullptr, &hints, &found) != 0) return std::nullopt;
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, ::freeaddrinfo);
-  return SocketAddress(found->ai_addr, found->ai_addrlen).with_port(wanted.port);
+  addrinfo* first = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &first) != 0) return {};
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(first, ::freeaddrinfo);
+  std::vector<SocketAddress> result;
+  for (const addrinfo* each = first; each != nullptr; each = each->ai_next) {
+    result.emplace_back(each->ai_addr, each->ai_addrlen);
+  }
+  return result;
 }
 
 Interface find_interface(const std::string& wanted) {
