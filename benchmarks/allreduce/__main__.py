@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.allreduce.goals import judge
-from benchmarks.allreduce.libraries import LIBRARIES, LIMIT, OURS, LibrarySpec
+from benchmarks.allreduce.across_hosts import libraries_across
+from benchmarks.allreduce.goals import GOALS, GOALS_ACROSS_HOSTS, Goal, judge
+from benchmarks.allreduce.libraries import LIBRARIES, LIMIT, OURS, OVER_GPI2, LibrarySpec
 from benchmarks.allreduce.library_ranks import LibraryRanks
 from benchmarks.allreduce.memory import shortage_of
 from benchmarks.allreduce.rounds import Budget, measure_workload
@@ -21,13 +23,14 @@ from benchmarks.jobs import end_on_sigterm
 from benchmarks.peers import PEERS_FOLDER
 from benchmarks.process_set import ProcessesFailed
 from benchmarks.records import Row, make_header, read_rows, write_rows
+from benchmarks.two_hosts import UNLIMITED, LinkUnavailable, two_hosts
 
 TOLERANCE = 0.2  # ratios of two runs on the same busy machine differ by so much for no reason
 
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    names = [spec.name for spec in LIBRARIES if spec.name != OURS]
+    names = [*(spec.name for spec in LIBRARIES if spec.name != OURS), OVER_GPI2]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.allreduce", description=__doc__)
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4], metavar="N")
     parser.add_argument(
@@ -37,6 +40,11 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--peers", nargs="*", choices=names, default=names, metavar="NAME",
         help=f"libraries besides ours, by default all that are installed: {', '.join(names)}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--link", metavar="RATE",
+        help="each of two ranks on a host of its own (a network namespace), with a link of this "
+             f"rate between them, as `tc` writes it, or `{UNLIMITED}`",
     )  # fmt: skip
     parser.add_argument("--variants", nargs="+", metavar="NAME", help="only these of our library")
     parser.add_argument("--seconds", type=float, default=15, help="for each workload, about")
@@ -50,9 +58,11 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def installed(names: Sequence[str], peers_folder: Path) -> list[LibrarySpec]:
+def installed(
+    libraries: Sequence[LibrarySpec], names: Sequence[str], peers_folder: Path
+) -> list[LibrarySpec]:
     """Our library and the wanted peers; says which are not there."""
-    specs = [spec for spec in LIBRARIES if spec.name in (OURS, *names)]
+    specs = [spec for spec in libraries if spec.name in (OURS, *names)]
     found = [spec for spec in specs if spec.python(peers_folder).exists()]
     for spec in specs:
         if spec not in found:
@@ -113,12 +123,18 @@ def main() -> int:
     earlier = read_rows(arguments.against) if arguments.against else []
     if arguments.json:
         arguments.json.unlink(missing_ok=True)
-    specs = installed(arguments.peers, arguments.peers_folder)
-    rows = [
-        row for num_ranks in arguments.ranks for row in measure_ranks(num_ranks, specs, arguments)
-    ]
+    with contextlib.ExitStack() as stack:
+        libraries: Sequence[LibrarySpec] = LIBRARIES
+        goals: Sequence[Goal] = GOALS
+        if arguments.link:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            hosts = stack.enter_context(two_hosts(arguments.link, folder))
+            libraries, goals = libraries_across(hosts), GOALS_ACROSS_HOSTS
+            arguments.ranks = [2]
+        specs = installed(libraries, arguments.peers, arguments.peers_folder)
+        rows = [row for ranks in arguments.ranks for row in measure_ranks(ranks, specs, arguments)]
     print()
-    for line in judge(rows):
+    for line in judge(rows, goals):
         print(line)
     before, now = comparable_ratios(earlier, rows)
     return report(find_changes(before, now, TOLERANCE))
@@ -128,5 +144,7 @@ if __name__ == "__main__":
     end_on_sigterm()
     try:
         sys.exit(main())
+    except LinkUnavailable as missing:
+        sys.exit(f"The link between two hosts cannot be made here: {missing}")
     except ProcessesFailed as failure:
         sys.exit(str(failure))

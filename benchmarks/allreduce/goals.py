@@ -76,10 +76,17 @@ GOALS = (
     Goal(4, PRIVATE, ratio("vs_peer"), 1.0, "private arrays, x best peer", is_array),
 )  # fmt: skip
 
+GOALS_ACROSS_HOSTS = (
+    Goal(2, PRIVATE, ratio("vs_peer"), 1.2, "two hosts, x best peer", is_large),
+    Goal(2, PRIVATE, ratio("vs_gpi2"), 2.0, "two hosts, x GPI-2", is_large),
+    Goal(2, PRIVATE, lambda row: row["median_us"], 20.0, "two hosts, us",
+         lambda row: row["bytes"] == 8, is_upper=True),
+)  # fmt: skip
 
-def judge(rows: Sequence[Row]) -> Iterator[str]:
+
+def judge(rows: Sequence[Row], goals: Sequence[Goal]) -> Iterator[str]:
     """One line per goal and workload that was measured: what was wanted, what was seen."""
-    for goal in GOALS:
+    for goal in goals:
         of_goal = [
             row for row in rows
             if row["ranks"] == goal.ranks and row["library"] == OURS

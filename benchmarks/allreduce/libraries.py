@@ -21,6 +21,7 @@ PROGRAM = ROOT / "benchmarks/allreduce/rank.py"
 # messages anew in every call: the page faults cost more than the communication.
 KEEP_MEMORY = {"MALLOC_TOP_PAD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**32)}
 OURS = "tnt"
+OVER_GPI2 = "tnt, GPI-2"  # ours once more, where the hosts have UCX too
 OUR_OUT_OF_PLACE = "out of place"  # into an array of the caller
 LIMIT = "limit: "  # begins the names of variants that are no allreduce
 
@@ -39,6 +40,7 @@ class LibrarySpec:
             folder of the interpreter. Empty: the driver starts every rank itself.
         variables_of: Gives a rank that the driver starts itself its place in the job.
         variables: Added to the environment.
+        prefixes: Command before each rank that the driver starts itself, if there is any.
         is_busy_when_idle: Its threads use the cores between calls: stop them when others run.
     """
 
@@ -49,6 +51,7 @@ class LibrarySpec:
     variables_of: Variables | None = None
     variables: dict[str, str] = field(default_factory=dict)
     is_busy_when_idle: bool = False
+    prefixes: tuple[tuple[str, ...], ...] = ()
 
     def python(self, peers_folder: Path) -> Path:
         """Interpreter of its environment."""
@@ -59,7 +62,7 @@ class LibrarySpec:
         python = self.python(peers_folder)
         program = [str(python), str(PROGRAM), f"benchmarks.allreduce.{self.module}", str(socket)]
         if not self.launcher:
-            return [program] * num_ranks
+            return [[*prefix, *program] for prefix in self.prefixes or ((),) * num_ranks]
         return [[word.format(n=num_ranks, bin=python.parent) for word in self.launcher] + program]
 
     def environment(self, index: int, num_ranks: int, socket: Path) -> dict[str, str]:

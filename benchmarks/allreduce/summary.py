@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Hashable, Sequence
 
-from benchmarks.allreduce.libraries import LIMIT, OUR_OUT_OF_PLACE, OURS
+from benchmarks.allreduce.libraries import LIMIT, OUR_OUT_OF_PLACE, OURS, OVER_GPI2
 from benchmarks.allreduce.rounds import Timing
 from benchmarks.allreduce.workload import Workload
 from benchmarks.records import Row
@@ -30,9 +30,16 @@ def speedups(timing: Timing, other: Timing) -> list[float]:
 def references(timings: Sequence[Timing]) -> dict[str, Timing]:
     """What to compare with: the fastest variant of all peers, Horovod, own arrays, the limits."""
     found = {}
-    peers = [timing for timing in timings if timing.library != OURS]
+    peers = [timing for timing in timings if timing.library not in (OURS, OVER_GPI2)]
     if peers:
         found["vs_peer"] = min(peers, key=median_of)
+    over_gpi2 = [
+        timing
+        for timing in timings
+        if timing.library == OVER_GPI2 and not timing.variant.startswith(LIMIT)
+    ]
+    if over_gpi2:
+        found["vs_gpi2"] = min(over_gpi2, key=median_of)
     for timing in timings:
         if timing.library == "Horovod":
             found["vs_horovod"] = timing

@@ -8,7 +8,8 @@ from benchmarks.allreduce.libraries import LIMIT
 from benchmarks.records import Row
 
 COLUMNS = f"{'library':<18}{'variant':<17}{'median us':>11}{'quartiles us':>24}"
-RATIOS = {"vs_peer": "x peer", "vs_memcpy": "x memcpy", "vs_shared": "x shared", "vs_out": "x out="}
+RATIOS = {"vs_peer": "x peer", "vs_memcpy": "x memcpy", "vs_shared": "x shared", "vs_out": "x out=",
+          "vs_gpi2": "x GPI-2"}  # fmt: skip
 HEADER = COLUMNS + f"{'busbw':>8}" + "".join(f"{title:>10}" for title in RATIOS.values())
 
 

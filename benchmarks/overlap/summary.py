@@ -19,11 +19,12 @@ def hidden(compute_s: float, communicate_s: float, together_s: float) -> float:
     return 1 - (together_s - compute_s) / communicate_s
 
 
-def make_row(fusion: str, threshold_kb: int, rounds: Rounds) -> Row:
+def make_row(fusion: str, transport: str, threshold_kb: int, rounds: Rounds) -> Row:
     """Quartiles over the rounds. `can_hide`: the share that fits into backpropagation at best."""
     medians = {name: [statistics.median(times) for times in rounds[name]] for name in rounds}
     row: Row = {
         "fusion": fusion,
+        "transport": transport,
         "threshold_kb": threshold_kb,
         "rounds": len(medians["compute"]),
     }
@@ -43,19 +44,20 @@ def name_of(row: Row) -> str:
 
 def line_of(row: Row) -> str:
     """One row of the table; milliseconds and percent."""
+    name = f"{name_of(row):<12}{row['transport']:<10}"
     times = "".join(
         f"{1e3 * row[f'{name}_s'][1]:>14.1f}" for name in ("compute", "communicate", "together")
     )
     lower, median, upper = (100 * share for share in row["hidden"])
     return (
-        f"{name_of(row):<12}{times}{median:>10.0f}{f'{lower:.0f} .. {upper:.0f}':>14}"
+        f"{name}{times}{median:>10.0f}{f'{lower:.0f} .. {upper:.0f}':>14}"
         f"{100 * row['can_hide']:>10.0f}"
     )
 
 
 HEADER = (
-    f"{'fusion, kB':<12}{'compute ms':>14}{'communicate ms':>14}{'together ms':>14}"
-    f"{'hidden %':>10}{'quartiles':>14}{'can hide':>10}"
+    f"{'fusion, kB':<12}{'transport':<10}{'compute ms':>14}{'communicate ms':>14}"
+    f"{'together ms':>14}{'hidden %':>10}{'quartiles':>14}{'can hide':>10}"
 )
 
 
@@ -65,4 +67,5 @@ def judge(row: Row) -> str | None:
         return None
     share = row["hidden"][1]
     verdict = "met   " if share >= GOAL else "MISSED"
-    return f"{verdict} fusion {row['fusion']}: {share:.0%} hidden (wanted >= {GOAL:.0%})"
+    name = f"fusion {row['fusion']} over {row['transport']}"
+    return f"{verdict} {name}: {share:.0%} hidden (wanted >= {GOAL:.0%})"

@@ -6,8 +6,8 @@ import shutil
 import pytest
 from run_command import run_command
 
-from benchmarks.overlap.link import LinkUnavailable, limited_link
 from benchmarks.overlap.summary import judge, make_row
+from benchmarks.two_hosts import LinkUnavailable, two_hosts
 
 
 def rounds(compute, communicate, together):
@@ -20,21 +20,21 @@ def rounds(compute, communicate, together):
 
 @pytest.mark.parametrize(("together", "hidden"), [(1.0, 1.0), (1.1, 0.8), (1.5, 0.0)])
 def test_what_does_not_make_the_step_longer_is_hidden(together, hidden):
-    row = make_row("32", 32, rounds(1.0, 0.5, together))
+    row = make_row("32", "ucx", 32, rounds(1.0, 0.5, together))
     assert row["hidden"] == pytest.approx([hidden] * 3)
     assert row["can_hide"] == 1
     assert judge(row).startswith("met" if hidden >= 0.7 else "MISSED")
 
 
 def test_communication_that_takes_longer_than_backpropagation_is_not_judged():
-    row = make_row("32", 32, rounds(0.3, 0.5, 0.6))
+    row = make_row("32", "ucx", 32, rounds(0.3, 0.5, 0.6))
     assert row["can_hide"] == pytest.approx(0.4)
     assert judge(row) is None
 
 
-def test_without_its_tools_the_link_says_what_to_install(monkeypatch):
+def test_without_its_tools_the_link_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(LinkUnavailable, match="apt install iproute2"), limited_link("1gbit"):
+    with pytest.raises(LinkUnavailable, match="apt install iproute2"), two_hosts("1gbit", tmp_path):
         pass
 
 
@@ -44,13 +44,13 @@ def test_without_its_tools_the_link_says_what_to_install(monkeypatch):
 def test_the_benchmark_runs_on_one_host(fusion, tmp_path):
     file = tmp_path / "rows.jsonl"
     finished = run_command(
-        "python -m benchmarks.overlap --transport shm --model tiny "
+        "python -m benchmarks.overlap --transports shm --model tiny "
         f"--fusion {' '.join(fusion)} --batch-size 2 --rounds 2 --steps 2 --json {file}"
     )
     assert finished.status == 0, finished.output + finished.messages
     header, *rows = map(json.loads, file.read_text().splitlines())
-    assert header["options"]["transport"] == "shm"
-    assert [row["fusion"] for row in rows] == fusion
+    assert header["options"]["model"] == "tiny"
+    assert [(row["fusion"], row["transport"]) for row in rows] == [(name, "shm") for name in fusion]
     for row in rows:
         assert row["rounds"] == 2
         for name in ("compute_s", "communicate_s", "together_s"):

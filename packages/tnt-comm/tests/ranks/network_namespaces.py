@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -12,8 +13,19 @@ from tnt_comm.testing import Host
 NOT_PERMITTED = "network namespaces are not permitted here: they need root and iproute2"
 
 
-def _run(command: str) -> None:
-    subprocess.run(command.split(), check=True, capture_output=True, timeout=30)
+def _run(command: str) -> str:
+    finished = subprocess.run(
+        command.split(), check=True, capture_output=True, text=True, timeout=30
+    )
+    return finished.stdout
+
+
+def _wait_until_up(name: str, device: str) -> None:
+    """The kernel may take a second to say so, and UCX uses no device before."""
+    end = time.monotonic() + 10
+    while "state UP" not in _run(f"ip -n {name} link show {device}"):
+        assert time.monotonic() < end, f"{device} of {name} is not up"
+        time.sleep(0.02)
 
 
 def _names(count: int) -> list[str]:
@@ -53,6 +65,8 @@ def cluster(ranks_of_hosts: Sequence[int]) -> Iterator[tuple[Host, ...]]:
             _run(f"ip -n {names[0]} link set plug{i} master hub up")
             _run(f"ip -n {name} addr add 10.201.7.{i + 1}/24 dev eth0")
             _run(f"ip -n {name} link set eth0 up")
+        for i, name in enumerate(names):
+            _wait_until_up(name, "hub" if i == 0 else "eth0")
         for i, num_ranks in enumerate(ranks_of_hosts):
             prefix = ("ip", "netns", "exec", names[i])
             hosts.append(Host(num_ranks, f"10.201.7.{i + 1}", prefix))

@@ -232,5 +232,5 @@ def test_nothing_can_be_used_after_finalize(engine: Engine, size: int) -> None:
 
 
 def test_waiting_leaves_the_processor_to_others(engine: Engine) -> None:
-    share, _ = run(wait_for_a_late_rank, 2)
+    share, _ = run(engine, wait_for_a_late_rank, 2)
     assert float(str(share)) < 0.3

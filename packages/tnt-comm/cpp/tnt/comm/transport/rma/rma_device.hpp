@@ -83,7 +83,8 @@ class RmaDevice {
   virtual void introduce_to_all(SegmentId segment) = 0;
 
   /// Requests to one rank on one queue arrive in the order in which they were
-  /// posted, also a notification behind a write. At most kMaxWriteBytes.
+  /// posted, also a notification behind a write. At most kMaxWriteBytes. May leave with the
+  /// notification behind it, or when the queue is drained.
   virtual void write(const RmaWrite& request, int queue) = 0;
   virtual void notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
                       int queue) = 0;

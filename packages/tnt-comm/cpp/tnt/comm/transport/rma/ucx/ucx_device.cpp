@@ -20,6 +20,7 @@ namespace {
 constexpr int kWaitMs = 100;
 constexpr auto kGreetingInterval = std::chrono::microseconds(200);
 constexpr std::int64_t kProgressIntervalNs = 2'000;
+constexpr std::int64_t kAttendedNs = 500'000;  // since somebody has looked for a notification
 constexpr std::size_t kAlignment = 64;
 
 // What a rank tells the others: version, host and address, with lengths of the first two.
@@ -79,7 +80,7 @@ UcxDevice::UcxDevice(UcxLibrary library, BootstrapPlace place, const Deadline& d
                                           bootstrap_->interface().name)),
       incoming_(static_cast<std::size_t>(size_)),
       outgoing_(static_cast<std::size_t>(size_)) {
-  static_assert(std::is_trivially_copyable_v<Header> && sizeof(Header) == 32);
+  static_assert(std::is_trivially_copyable_v<Header> && sizeof(Header) == 40);
   worker_->set_handlers(
       [this](std::string_view header, std::string_view data) { take(header, data); },
       [this](int rank) {
@@ -119,8 +120,7 @@ void UcxDevice::connect_all(const std::vector<std::string>& records) {
 
 // So that all connections are there, in both directions, before anything needs them.
 void UcxDevice::greet_all(const Deadline& deadline) {
-  Header greeting;
-  greeting.sender = static_cast<std::uint32_t>(rank_);
+  const Header greeting = header_of(Kind::greeting);
   for (int distance = 1; distance < size_; ++distance) {
     post((rank_ + distance) % size_, greeting, {}, 0);
   }
@@ -175,42 +175,57 @@ void UcxDevice::introduce_to_all(SegmentId /*segment*/) {
   keep_new_sockets_from_children(sockets_before_);
 }
 
+UcxDevice::Header UcxDevice::header_of(Kind kind) const {
+  Header header;
+  header.kind = kind;
+  header.sender = static_cast<std::uint32_t>(rank_);
+  return header;
+}
+
 void UcxDevice::write(const RmaWrite& request, int queue) {
   const Memory& memory = *segments_[request.from_segment].load(std::memory_order_acquire);
-  Header header;
-  header.kind = Kind::piece;
-  header.segment = request.to_segment;
-  header.sender = static_cast<std::uint32_t>(rank_);
-  for (std::size_t done = 0; done < request.num_bytes;) {
-    const std::size_t count = std::min(request.num_bytes - done, UcxWorker::kMostBytes);
-    header.place = request.to + done;
-    {
-      const std::lock_guard lock(outgoing_mutex_);
-      Outgoing& outgoing = outgoing_[static_cast<std::size_t>(request.rank)];
-      header.number = outgoing.num_notifications;
-      ++outgoing.num_pieces;
-    }
-    const auto* data = reinterpret_cast<const char*>(memory.data + request.from + done);
-    post(request.rank, header, {data, count}, queue);
-    done += count;
+  const auto* data = reinterpret_cast<const char*>(memory.data + request.from);
+  const std::lock_guard lock(outgoing_mutex_);
+  Outgoing& outgoing = outgoing_[static_cast<std::size_t>(request.rank)];
+  for (std::size_t done = 0; done < request.num_bytes; done += outgoing.last_data.size()) {
+    send_last_piece(request.rank, outgoing);
+    outgoing.last = header_of(Kind::piece);
+    outgoing.last.to_segment = request.to_segment;
+    outgoing.last.offset = request.to + done;
+    outgoing.last.number = outgoing.num_notifications;
+    outgoing.last_data = {data + done, std::min(request.num_bytes - done, UcxWorker::kMostBytes)};
+    outgoing.queue = queue;
+    ++outgoing.num_pieces;
+    num_queued_[static_cast<std::size_t>(queue)].fetch_add(1);
+    num_last_pieces_[static_cast<std::size_t>(queue)].fetch_add(1);
   }
+}
+
+void UcxDevice::send_last_piece(int rank, Outgoing& outgoing) {
+  if (outgoing.last_data.empty()) return;
+  const auto queue = static_cast<std::size_t>(outgoing.queue);
+  post(rank, outgoing.last, std::exchange(outgoing.last_data, {}), outgoing.queue);
+  num_last_pieces_[queue].fetch_sub(1);
+  num_queued_[queue].fetch_sub(1);  // it counts as a message now
 }
 
 void UcxDevice::notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
                        int queue) {
-  Header header;
+  const std::lock_guard lock(outgoing_mutex_);
+  Outgoing& outgoing = outgoing_[static_cast<std::size_t>(rank)];
+  if (outgoing.queue != queue) send_last_piece(rank, outgoing);
+  Header header = outgoing.last_data.empty() ? header_of(Kind::notification) : outgoing.last;
   header.kind = Kind::notification;
   header.segment = to_segment;
-  header.sender = static_cast<std::uint32_t>(rank_);
-  header.place = slot;
+  header.slot = static_cast<std::uint32_t>(slot);
   header.value = value;
-  {
-    const std::lock_guard lock(outgoing_mutex_);
-    Outgoing& outgoing = outgoing_[static_cast<std::size_t>(rank)];
-    header.number = outgoing.num_notifications++;
-    header.num_pieces = std::exchange(outgoing.num_pieces, 0);
-  }
-  post(rank, header, {}, queue);
+  header.number = outgoing.num_notifications++;
+  header.num_pieces = std::exchange(outgoing.num_pieces, 0);
+  const std::string_view piece = std::exchange(outgoing.last_data, {});
+  post(rank, header, piece, queue);
+  if (piece.empty()) return;
+  num_last_pieces_[static_cast<std::size_t>(queue)].fetch_sub(1);
+  num_queued_[static_cast<std::size_t>(queue)].fetch_sub(1);
 }
 
 void UcxDevice::post(int rank, const Header& header, std::string_view data, int queue) {
@@ -235,30 +250,24 @@ void UcxDevice::take(std::string_view header_bytes, std::string_view data) {
   if (header.sender >= static_cast<std::uint32_t>(size_)) return;
   const std::lock_guard lock(incoming_mutex_);
   Incoming& incoming = incoming_[header.sender];
-  switch (header.kind) {
-    case Kind::greeting:
-      incoming.has_greeted = true;
-      break;
-    case Kind::piece:
-      put_down(header, data);
-      ++incoming.num_pieces[header.number];
-      break;
-    case Kind::notification:
-      incoming.held.emplace(header.number, header);
-      break;
+  if (header.kind == Kind::greeting) incoming.has_greeted = true;
+  if (!data.empty()) {
+    put_down(header, data);
+    ++incoming.num_pieces[header.number];
   }
+  if (header.kind == Kind::notification) incoming.held.emplace(header.number, header);
   deliver(incoming);
 }
 
 // A segment that is not there any more is one that its members have given up.
 void UcxDevice::put_down(const Header& header, std::string_view data) {
-  if (header.segment >= segments_.size()) return;
-  const Memory* memory = segments_[header.segment].load(std::memory_order_acquire);
-  if (memory == nullptr || header.place > memory->num_bytes ||
-      data.size() > memory->num_bytes - header.place) {
+  if (header.to_segment >= segments_.size()) return;
+  const Memory* memory = segments_[header.to_segment].load(std::memory_order_acquire);
+  if (memory == nullptr || header.offset > memory->num_bytes ||
+      data.size() > memory->num_bytes - header.offset) {
     return;
   }
-  std::memcpy(memory->data + header.place, data.data(), data.size());
+  std::memcpy(memory->data + header.offset, data.data(), data.size());
 }
 
 // The notifications that are next, as far as all that was sent before them is there.
@@ -272,10 +281,10 @@ void UcxDevice::deliver(Incoming& incoming) {
     if (num_pieces != header.num_pieces) return;
     if (pieces != incoming.num_pieces.end()) incoming.num_pieces.erase(pieces);
     ++incoming.num_delivered;
-    if (header.segment >= segments_.size() || header.place >= kNumNotifications) continue;
+    if (header.segment >= segments_.size() || header.slot >= kNumNotifications) continue;
     const Memory* memory = segments_[header.segment].load(std::memory_order_acquire);
     if (memory == nullptr) continue;
-    memory->notifications[header.place].store(header.value, std::memory_order_release);
+    memory->notifications[header.slot].store(header.value, std::memory_order_release);
   }
 }
 
@@ -300,6 +309,13 @@ std::size_t UcxDevice::num_queued(int queue) const {
 }
 
 QueueState UcxDevice::drain(int queue) {
+  if (num_last_pieces_[static_cast<std::size_t>(queue)].load() > 0) {
+    const std::lock_guard lock(outgoing_mutex_);
+    for (int rank = 0; rank < size_; ++rank) {
+      Outgoing& outgoing = outgoing_[static_cast<std::size_t>(rank)];
+      if (outgoing.queue == queue) send_last_piece(rank, outgoing);
+    }
+  }
   worker_->try_progress();
   // The queues stay usable: which rank has failed is known, and no other one is concerned.
   if (queue == 0 && has_new_failure_.exchange(false)) return QueueState::failed;
@@ -319,8 +335,13 @@ std::unique_ptr<HostProbe> UcxDevice::probe_of_host(int rank) const {
   return std::make_unique<TcpHostProbe>(host, addresses[0].with_port(kUnusedPort));
 }
 
+// While somebody who waits lets messages go on, this thread would only take the lock and a core.
 void UcxDevice::look_after_worker() {
   while (!is_stopping_.load()) {
+    if (now_ns() < next_progress_ns_.load(std::memory_order_relaxed) + kAttendedNs) {
+      std::this_thread::sleep_for(std::chrono::nanoseconds(kAttendedNs));
+      continue;
+    }
     if (worker_->progress() || !worker_->arm()) continue;
     pollfd event{worker_->descriptor(), POLLIN, 0};
     ::poll(&event, 1, kWaitMs);

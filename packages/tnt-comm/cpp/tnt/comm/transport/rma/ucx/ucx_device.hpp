@@ -24,7 +24,8 @@ namespace tnt::comm {
 /// place. UCX does not promise that messages arrive in the order in which they were sent: not over
 /// several rails, and not in all versions. So notifications from one rank to another are numbered;
 /// a piece has the number of the next one, which says how many pieces that are, and is held back
-/// until these and the notification before it are there. Nothing else has to be ordered.
+/// until these and the notification before it are there. Nothing else has to be ordered. The last
+/// piece of a write waits for the notification behind it, and goes in the same message.
 ///
 /// UCX takes any number of messages. queue_capacity() bounds what is on its way, as far as the
 /// callers ask.
@@ -62,16 +63,19 @@ class UcxDevice final : public RmaDevice {
 
   enum class Kind : std::uint8_t { greeting, piece, notification };
 
-  /// Of a message. Trivially copyable: it travels as it is.
+  /// Of a message, whose data, if there is any, is a piece. Trivially copyable: it travels as it is.
   struct Header {
     Kind kind = Kind::greeting;
-    SegmentId segment = 0;
-    std::uint16_t unused = 0;
+    SegmentId to_segment = 0;  ///< of the piece
+    SegmentId segment = 0;     ///< of the notification
+    std::uint8_t unused = 0;
     std::uint32_t sender = 0;
     std::uint64_t number = 0;  ///< of the notification, or of the next one
-    std::uint64_t place = 0;   ///< offset of a piece, slot of a notification
+    std::uint64_t offset = 0;  ///< of the piece
+    std::uint32_t slot = 0;    ///< of the notification
     std::uint32_t value = 0;
-    std::uint32_t num_pieces = 0;  ///< between the notification before it and this one
+    std::uint32_t num_pieces = 0;  ///< since the notification before, that of this message included
+    std::uint32_t unused_too = 0;
   };
 
   struct Posted {
@@ -87,6 +91,9 @@ class UcxDevice final : public RmaDevice {
   struct Outgoing {
     std::uint64_t num_notifications = 0;
     std::uint32_t num_pieces = 0;  ///< since the last one
+    Header last;                   ///< piece, which has not been sent yet
+    std::string_view last_data;    ///< empty: there is none
+    int queue = 0;                 ///< of the last piece
   };
 
   /// What comes from another rank.
@@ -100,6 +107,8 @@ class UcxDevice final : public RmaDevice {
   void connect_all(const std::vector<std::string>& records);
   void greet_all(const Deadline& deadline);
   std::string missing_greetings();
+  Header header_of(Kind kind) const;
+  void send_last_piece(int rank, Outgoing& outgoing);
   void post(int rank, const Header& header, std::string_view data, int queue);
   void take(std::string_view header, std::string_view data);
   void put_down(const Header& header, std::string_view data);
@@ -118,6 +127,7 @@ class UcxDevice final : public RmaDevice {
   std::mutex outgoing_mutex_;
   std::vector<Outgoing> outgoing_;
   std::array<std::atomic<std::size_t>, kNumQueues> num_queued_{};
+  std::array<std::atomic<std::size_t>, kNumQueues> num_last_pieces_{};  // of them
   mutable std::mutex failed_mutex_;
   std::vector<int> failed_;
   std::atomic<bool> has_new_failure_{false};

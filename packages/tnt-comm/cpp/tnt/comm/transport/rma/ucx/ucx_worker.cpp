@@ -12,6 +12,7 @@ namespace tnt::comm {
 namespace {
 
 constexpr unsigned kMessageId = 1;
+constexpr std::size_t kHeaderRoom = 4096;
 // The interface of UCX that is asked for: that of the oldest version.
 constexpr unsigned kApiMajor = 1;
 constexpr unsigned kApiMinor = 13;
@@ -58,6 +59,7 @@ void UcxWorker::open(const std::string& device, int size) {
   if (!is_old) set(functions_, read, "TCP_CONN_NB", "y");     // else connecting to one blocks all
   if (!is_old && is_bridge(device)) set(functions_, read, "TCP_BRIDGE_ENABLE", "y");
   set(functions_, read, "MAX_EAGER_RAILS", "1");
+  set(functions_, read, "TCP_RX_SEG_SIZE", text(kMostBytes + kHeaderRoom));  // of whole messages
 
   ucx::ContextParameters context{};
   context.mask = ucx::ContextParameters::kHasFeatures | ucx::ContextParameters::kHasNumEndpoints;

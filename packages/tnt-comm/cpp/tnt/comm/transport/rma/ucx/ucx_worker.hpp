@@ -26,7 +26,7 @@ class UcxWorker {
   using OnFailure = std::function<void(int rank)>;
 
   /// Of an eager message over TCP that goes in one piece.
-  static constexpr std::size_t kMostBytes = 65'000;
+  static constexpr std::size_t kMostBytes = 128 * 1024;
 
   /// `device`: the network interface, such as "eth0"; empty: UCX' choice. CommError.
   UcxWorker(UcxLibrary library, int rank, int size, const std::string& device);

@@ -1,0 +1,54 @@
+"""The libraries whose ranks are each on a host of its own, and how they are started there."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from benchmarks.allreduce.libraries import OURS, OVER_GPI2, LibrarySpec
+from benchmarks.two_hosts import ADDRESSES, DEVICE, Hosts
+
+# Each namespace gets a host name of its own: otherwise an MPI takes both for one host, and uses
+# shared memory.
+REMOTE_SHELL = """#!/bin/sh
+# Instead of ssh: [options] address command...
+while [ "${{1#-}}" != "$1" ]; do shift; done
+address=$1; shift
+if [ "$address" = {addresses[0]} ]; then name={names[0]}; else name={names[1]}; fi
+exec ip netns exec $name unshare --uts sh -c "hostname $name; $*"
+"""
+
+
+def libraries_across(hosts: Hosts) -> tuple[LibrarySpec, ...]:
+    """Ours over both engines, and what others would use: TCP."""
+    shell = hosts.folder / "remote_shell"
+    shell.write_text(REMOTE_SHELL.format(addresses=ADDRESSES, names=hosts.names))
+    shell.chmod(0o755)
+    places = ",".join(f"{address}:1" for address in ADDRESSES)
+    openmpi = (
+        "{bin}/mpiexec", "--allow-run-as-root", "--host", places, "--bind-to", "none",
+        "--prtemca", "plm_ssh_agent", str(shell), "--mca", "pml", "ob1",
+        "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", DEVICE, "-n", "{n}",
+    )  # fmt: skip
+    mpich = (
+        "{bin}/mpiexec", "-hosts", ",".join(ADDRESSES), "-ppn", "1", "-iface", DEVICE,
+        "-launcher", "ssh", "-launcher-exec", str(shell), "-n", "{n}",
+    )  # fmt: skip
+    from_first = (str(shell), ADDRESSES[0])
+    return (
+        ours(OURS, "ucx", hosts),
+        ours(OVER_GPI2, "gpi2", hosts),
+        LibrarySpec("Open MPI", "openmpi", "with_mpi", (*from_first, *openmpi)),
+        LibrarySpec("MPICH", "mpich", "with_mpi", (*from_first, *mpich)),
+    )
+
+
+def ours(name: str, transport: str, hosts: Hosts) -> LibrarySpec:
+    """Of our library, over one of its engines."""
+
+    def variables_of(rank: int, _: int, path: Path) -> dict[str, str]:
+        job_id = hashlib.sha256(bytes(path)).hexdigest()[:16]
+        return {**hosts.rank_variables(rank, job_id), "TNT_TRANSPORT": transport}
+
+    prefixes = tuple(hosts.prefix(rank) for rank in range(len(hosts.names)))
+    return LibrarySpec(name, "", "with_tnt", variables_of=variables_of, prefixes=prefixes)
