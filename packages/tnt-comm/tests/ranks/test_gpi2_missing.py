@@ -33,11 +33,9 @@ def strange_library(folder: Path, version: str) -> str:
     return str(library)
 
 
-def reports_of(library: str, **places: object) -> list[RankReport]:
-    env = {"TNT_GPI2_LIBRARY": library, "TNT_TIMEOUT_S": "60"}
-    if not places:
-        env["TNT_TRANSPORT"] = "gpi2"
-    return observe_ranks(join, 2, env=env, timeout_s=100, **places)  # type: ignore[arg-type]
+def reports_of(library: str) -> list[RankReport]:
+    env = {"TNT_GPI2_LIBRARY": library, "TNT_TIMEOUT_S": "60", "TNT_TRANSPORT": "gpi2"}
+    return observe_ranks(join, 2, env=env, timeout_s=100)
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -51,8 +49,10 @@ def test_every_rank_says_how_to_get_gpi2(size: int) -> None:
         assert "set TNT_GPI2_LIBRARY to the path of its libGPI2.so" in report.error
 
 
-def test_several_hosts_need_it_too() -> None:
-    for report in reports_of(NOWHERE, hosts=(Host(1), Host(1))):
+def test_several_hosts_need_it_or_ucx() -> None:
+    env = {"TNT_GPI2_LIBRARY": NOWHERE, "TNT_UCX_LIBRARY": "/nowhere/libucp.so.0"}
+    for report in observe_ranks(join, 2, env=env, hosts=(Host(1), Host(1)), timeout_s=100):
+        assert 'The easiest remedy is `pip install "tnt-comm[ucx]"`' in report.error
         assert "Build and install it as its README says" in report.error
 
 
