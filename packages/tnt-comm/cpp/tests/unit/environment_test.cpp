@@ -83,6 +83,12 @@ TEST(Environment, BlanksAroundAValueDoNotCount) {
   EXPECT_EQ(environment.gpi2_library, "");
 }
 
+TEST(Environment, RanksThatMeetSomewhereNeedNoNameOfTheJob) {
+  const Environment environment =
+      parse({{"TNT_RANK", "1"}, {"TNT_SIZE", "2"}, {"TNT_RENDEZVOUS", "alpha:29400"}});
+  EXPECT_EQ(environment.job_id, "rendezvous29400");
+}
+
 TEST(Environment, WordsMayBeInAnyCase) {
   EXPECT_EQ(parse(with("TNT_LOG_LEVEL", "Info")).log_level, LogLevel::info);
   EXPECT_EQ(parse(with("TNT_TRANSPORT", "SHM")).transport, "shm");

@@ -87,8 +87,11 @@ std::string word(const VariableLookup& lookup, const char* name, const char* fal
   return value ? in_lower_case(*value) : fallback;
 }
 
-std::string job_id(const VariableLookup& lookup, int size) {
+// Ranks that are started by hand need none besides the place where they meet.
+std::string job_id(const VariableLookup& lookup, int size,
+                   const std::optional<HostAndPort>& rendezvous) {
   const auto value = value_of(lookup, "TNT_JOB_ID");
+  if (!value && rendezvous) return text("rendezvous", rendezvous->port);
   if (!value) {
     if (size > 1) refuse("TNT_JOB_ID", "", "must be set when TNT_SIZE > 1");
     return {};
@@ -179,7 +182,6 @@ Environment parse_environment(const VariableLookup& lookup) {
       integer(lookup, "TNT_LOCAL_RANK", result.rank % result.local_size, 0, result.local_size - 1);
   result.num_nodes = integer(lookup, "TNT_NUM_NODES", 1, 1, result.size);
   result.node_rank = integer(lookup, "TNT_NODE_RANK", 0, 0, result.num_nodes - 1);
-  result.job_id = job_id(lookup, result.size);
   result.transport = transport(lookup);
   result.timeout_s = seconds(lookup, "TNT_TIMEOUT_S", result.timeout_s);
   const double of_former_name = seconds(lookup, "TNT_STALL_REPORT_S", result.stall_report_s);
@@ -196,6 +198,7 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.gaspi_machine_file = lookup("GASPI_MFILE").value_or("");
   result.ucx_library = value_of(lookup, "TNT_UCX_LIBRARY").value_or("");
   result.rendezvous = rendezvous(lookup);
+  result.job_id = job_id(lookup, result.size, result.rendezvous);
   result.job_secret = job_secret(lookup);
   result.interface = value_of(lookup, "TNT_INTERFACE").value_or("");
   result.timeline = timeline(lookup);
