@@ -370,6 +370,20 @@ def compat(session: nox.Session, tensorflow: str) -> None:
         if not session.posargs:
             session.run("pytest", "-q", training)
         session.run("pytest", "-q", *WITHOUT_LONG_TAIL, *(session.posargs or suites))
+    if is_first and not session.posargs:
+        run_with_ucx_of_the_system(session)
+
+
+def run_with_ucx_of_the_system(session: nox.Session) -> None:
+    """Run the tests of clusters with the UCX of the distribution: 1.13 in Debian 12."""
+    libraries = sorted(Path("/usr/lib").glob("*/libucp.so.0"))
+    if not libraries:
+        session.warn("UCX of the system not found, so it is not tested: apt install libucx0")
+        return
+    tests = [f"packages/tnt-comm/tests/ranks/test_cluster_{what}.py"
+             for what in ("collectives", "failures")]  # fmt: skip
+    library = {"TNT_UCX_LIBRARY": str(libraries[0])}
+    session.run("pytest", "-q", "-k", "ucx", *WITHOUT_LONG_TAIL, *tests, env=library)
 
 
 def oldest_versions() -> set[str]:
