@@ -35,11 +35,13 @@ def libraries_across(hosts: Hosts) -> tuple[LibrarySpec, ...]:
         "-launcher", "ssh", "-launcher-exec", str(shell), "-n", "{n}",
     )  # fmt: skip
     from_first = (str(shell), ADDRESSES[0])
+    # MPICH is built with UCX, which would take both for one host whatever their names are.
+    only_tcp = {"UCX_TLS": "tcp,self"}
     return (
         ours(OURS, "ucx", hosts),
         ours(OVER_GPI2, "gpi2", hosts),
         LibrarySpec("Open MPI", "openmpi", "with_mpi", (*from_first, *openmpi)),
-        LibrarySpec("MPICH", "mpich", "with_mpi", (*from_first, *mpich)),
+        LibrarySpec("MPICH", "mpich", "with_mpi", (*from_first, *mpich), variables=only_tcp),
     )
 
 
