@@ -1,8 +1,10 @@
 """Joining a job over GPI-2: what is refused, and what is said."""
 
 import os
+import resource
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -139,6 +141,74 @@ def test_a_machine_file_that_gpi2_misreads_is_refused(
     reports = observe_ranks(total, 2, env=env, timeout_s=60, grace_s=10)
     assert expected in reports[1].error
     assert "UsageError" in reports[1].error or "ValueError" in reports[1].error
+
+
+@pytest.mark.parametrize("kind", ["endless", "pipe", "large"])
+def test_a_machine_file_that_may_have_no_end_is_refused(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "machines"
+    if kind == "endless":
+        file.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.touch()
+        os.truncate(file, 1 << 40)
+    env = {**GPI2, "GASPI_MFILE": str(file)}
+    report = observe_ranks(total, 1, env=env, timeout_s=30)[0]
+    assert f"GASPI_MFILE='{file}' cannot be used: it must be a regular file" in report.error
+
+
+def num_open_files() -> int:
+    return len(os.listdir("/proc/self/fd")) - 1
+
+
+def join_with_open_files(more: int) -> str:
+    limit = num_open_files() + more
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    with pytest.raises(tnt_comm.CommError) as caught:
+        tnt_comm.init()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("more", [10, 35])
+def test_a_limit_of_open_files_that_is_too_low_is_named(more: int) -> None:
+    env = {**GPI2, "TNT_TIMEOUT_S": "10"}
+    for message in run_ranks(join_with_open_files, 2, more, env=env, timeout_s=60):
+        assert "GPI-2 cannot be started among 2 ranks with less than" in message
+        assert "The limit of open files (ulimit -n) is" in message
+
+
+def total_with_soft_limit(more: int) -> float:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (num_open_files() + more, hard))
+    return total()
+
+
+def test_a_soft_limit_of_open_files_is_raised() -> None:
+    """GPI-2 does it only in some places."""
+    env = {**GPI2, "TNT_TIMEOUT_S": "10"}
+    assert run_ranks(total_with_soft_limit, 2, 38, env=env, timeout_s=60) == [2.0, 2.0]
+
+
+def join_with_threads(more: int) -> str:
+    """As a user who has no other process."""
+    limit = len(os.listdir("/proc/self/task")) + more
+    resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+    os.setresuid(54321, 54321, 54321)
+    with tempfile.NamedTemporaryFile() as machines:
+        machines.write(b"localhost\n")
+        machines.flush()
+        os.environ["GASPI_MFILE"] = machines.name
+        with pytest.raises(tnt_comm.CommError) as caught:
+            tnt_comm.init()
+    return str(caught.value)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("more", [1, 2])
+def test_a_limit_of_threads_that_is_too_low_is_named(more: int) -> None:
+    [message] = run_ranks(join_with_threads, 1, more, env=GPI2, timeout_s=60)
+    assert "The limit of processes and threads (ulimit -u) is" in message
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])

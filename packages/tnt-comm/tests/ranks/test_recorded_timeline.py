@@ -6,6 +6,8 @@ import resource
 import select
 import signal
 import stat
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -261,6 +263,44 @@ def test_a_link_stays_and_the_trace_is_where_it_leads(tmp_path: Path, forks: Pre
     assert len(read_trace(tmp_path / "target.json").ranks) == 2
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a link of another user")
+def test_a_link_of_another_user_is_refused(tmp_path: Path, forks: Preloaded) -> None:
+    """In a folder where all may write it could lead to any file of this user."""
+    (tmp_path / "precious").write_text("data")
+    link = tmp_path / "link.json"
+    link.symlink_to("precious")
+    os.chown(link, 12345, 12345, follow_symlinks=False)
+    (tmp_path / "own.json").symlink_to("link.json")
+    for name in ("link.json", "own.json"):
+        [message] = run_ranks(
+            report_error_of_init, 1, env=environment(tmp_path / name), preloaded=forks
+        )
+        assert f"the link '{link}' belongs to user 12345" in message
+    assert (tmp_path / "precious").read_text() == "data"
+
+
+def test_files_of_the_user_beside_the_trace_stay(tmp_path: Path, forks: Preloaded) -> None:
+    path = tmp_path / "t.json"
+    path.write_text("old")
+    path.chmod(0o640)
+    (tmp_path / "t.json.lock").touch()
+    (tmp_path / "t.json.ranks.lock").write_text("data")
+    (tmp_path / "t.json.rank2").write_text("of no rank of this job")
+    before = files_in(tmp_path)
+    run_ranks(train, 2, env=environment(path), preloaded=forks)
+    assert files_in(tmp_path) == before
+    assert len(read_trace(path).ranks) == 2
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_a_part_replaces_nothing_but_a_part(tmp_path: Path, forks: Preloaded) -> None:
+    path = tmp_path / "t.json"
+    (tmp_path / "t.json.rank0").write_text("data")
+    [message] = run_ranks(report_error_of_init, 1, env=environment(path), preloaded=forks)
+    assert f"the file '{path}.rank0', where this rank would write, is no part" in message
+    assert (tmp_path / "t.json.rank0").read_text() == "data"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
 def test_a_device_is_written_to_and_stays_a_device(tmp_path: Path, forks: Preloaded) -> None:
     device = tmp_path / "null"
@@ -289,6 +329,21 @@ def test_who_reads_a_pipe_gets_the_trace(tmp_path: Path, forks: Preloaded) -> No
     os.close(reader)
     assert pipe.is_fifo()
     assert len(read_trace(received).ranks) == 2
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"])
+def test_a_pipe_may_be_named_as_a_descriptor(name: str, tmp_path: Path) -> None:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TNT_")}
+    done = subprocess.run(
+        [sys.executable, "-c", "import tnt_comm; tnt_comm.barrier()"],
+        env={**env, "TNT_TIMELINE": name, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        timeout=110,
+    )
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "received.json").write_bytes(done.stdout)
+    assert len(read_trace(tmp_path / "received.json").ranks) == 1
+    assert files_in(tmp_path) == ["received.json"]
 
 
 def wait_for_bytes(file: int) -> bool:

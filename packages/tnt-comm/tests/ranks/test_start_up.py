@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,15 @@ from tnt_comm.testing import run_ranks
 SCRIPT = "import tnt_comm; tnt_comm.init(); print(tnt_comm.get_rank(), tnt_comm.get_size())"
 
 
-def start(rank: int, size: int, job_id: str, **more: str) -> "subprocess.Popen[str]":
+def start(
+    rank: int,
+    size: int,
+    job_id: str,
+    *,
+    script: str = SCRIPT,
+    prefix: Sequence[str] = (),
+    **more: str,
+) -> "subprocess.Popen[str]":
     env = {
         **{k: v for k, v in os.environ.items() if not k.startswith("TNT_")},
         "TNT_RANK": str(rank),
@@ -23,7 +32,7 @@ def start(rank: int, size: int, job_id: str, **more: str) -> "subprocess.Popen[s
         **more,
     }
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT],
+        [*prefix, sys.executable, "-c", script],
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -162,6 +171,36 @@ def test_a_malformed_variable_is_named(job_id: str, name: str, value: str, rule:
     assert code == 1
     assert f"ValueError: Environment variable {name} {rule}" in err
     assert f"{name}='{value}'" in err
+
+
+@pytest.mark.parametrize(
+    ("rank", "local_rank"), [("1", "0"), ("0", "1")], ids=["past the end", "before the first"]
+)
+def test_a_rank_of_a_host_that_the_job_does_not_have_is_refused(
+    job_id: str, rank: str, local_rank: str
+) -> None:
+    code, _, err = outcome(
+        start(int(rank), 2, job_id, TNT_LOCAL_RANK=local_rank, TNT_TIMEOUT_S="5")
+    )
+    assert code == 1
+    assert f"contradicts itself: TNT_LOCAL_RANK={local_rank} of TNT_LOCAL_SIZE=2" in err
+    assert f"TNT_RANK={rank} of TNT_SIZE=2" in err
+
+
+def test_a_limit_of_file_sizes_is_named(job_id: str) -> None:
+    script = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); {SCRIPT}"
+    code, _, err = outcome(start(0, 2, job_id, script=script))
+    assert code == 1
+    assert "File too large. The limit of bytes in a file (ulimit -f) is 100: raise it." in err
+
+
+def test_shared_memory_that_cannot_be_written_is_told(job_id: str) -> None:
+    command = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o ro tmpfs /dev/shm && exec "$0" "$@"']
+    if subprocess.run([*command, "true"], capture_output=True).returncode != 0:
+        pytest.skip("a mount namespace of its own is not permitted here")
+    code, _, err = outcome(start(0, 2, job_id, prefix=command))
+    assert code == 1
+    assert "Read-only file system. The ranks of a host need a file system in memory" in err
 
 
 def full_shared_memory() -> str:

@@ -52,6 +52,43 @@ class OutOfMemory : public CollectiveOperation {
   std::vector<int> missing() const override { return {}; }
 };
 
+/// Can be done only when it has been seen that a rank it waits for has ended.
+class DoneAtTheLastMoment : public CollectiveOperation {
+ public:
+  using CollectiveOperation::CollectiveOperation;
+  int num_done = 0;
+
+ protected:
+  Progress do_advance() override {
+    if (!is_looked_at_) return Progress::pending;
+    ++num_done;
+    return Progress::done;
+  }
+  std::string describe() const override { return "operation"; }
+  std::vector<int> missing() const override {
+    is_looked_at_ = true;
+    return {1};
+  }
+
+ private:
+  mutable bool is_looked_at_ = false;
+};
+
+TEST(Failure, WhatAPeerDidBeforeItEndedCompletesAnOperationOnce) {
+  run_threads(2, [](Runtime& runtime) {
+    const auto group = Group::create(runtime, {0, 1}, "pair");
+    if (runtime.environment().rank == 1) return;
+    const Deadline deadline(30);
+    while (runtime.transport().status_of(1).state != PeerState::finished && !deadline.is_over()) {
+      std::this_thread::yield();
+    }
+    const auto operation = std::make_shared<DoneAtTheLastMoment>(group->abort_state());
+    group->engine().submit(std::make_shared<Stream>(), operation);
+    wait_for(*group, *operation, 1, 30, {});
+    EXPECT_EQ(operation->num_done, 1);
+  });
+}
+
 TEST(Failure, AnExceptionOfAnyKindBreaksTheGroupWithItsText) {
   run_threads(2, [](Runtime& runtime) {
     const auto group = Group::create(runtime, {0, 1}, "pair");

@@ -5,12 +5,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "errors.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
@@ -123,6 +126,51 @@ TEST(Absence, NamesTheFirstTen) {
   std::vector<int> many;
   for (int rank = 0; rank < 12; ++rank) many.push_back(rank);
   EXPECT_TRUE(says(names_of(many, addresses), "9 (host b) and 2 more"));
+}
+
+TEST(Absence, IsToldByTheFirstRankWithoutReferenceToItself) {
+  Environment environment;
+  environment.size = 2;
+  for (const int rank : {0, 1}) {
+    environment.rank = rank;
+    const StartWatch watch(environment, {}, some_free_port(), Deadline(1));
+    EXPECT_TRUE(says(watch.absence(), "Check that all 2 ranks were started"));
+    EXPECT_EQ(says(watch.absence(), "rank 0 names those that were not"), rank == 1);
+  }
+}
+
+// Settings that could be those of GPI-2.
+int tell_config(void* config) {
+  const GaspiLayout& layout = kGaspiLayouts.back();
+  const auto set = [&](std::size_t offset, int value) {
+    std::memcpy(static_cast<std::byte*>(config) + offset, &value, sizeof value);
+  };
+  static const int port = std::min(some_free_port(), 60000);
+  set(layout.sn_port, port);
+  set(layout.queue_num, 8);
+  set(layout.queue_size_max, 1024);
+  set(layout.segment_max, 32);
+  set(layout.notification_num, 65536);
+  return 0;
+}
+
+TEST(GaspiProcess, NamesTheRankToWhichNoSegmentCanBeIntroduced) {
+  GaspiLibrary library;
+  library.layout = &kGaspiLayouts.back();
+  library.functions.config_get = tell_config;
+  library.functions.proc_init = [](std::uint64_t) { return 0; };
+  library.functions.segment_register = [](std::uint8_t, std::uint16_t, std::uint64_t) {
+    return -1;
+  };
+  Environment environment;
+  environment.size = 2;
+  GaspiProcess process(library, environment, {}, Deadline(10));
+  for (const Error& error : {tests::error_of([&] { process.introduce(0, 1, Deadline(1)); }),
+                             tests::error_of([&] { process.introduce_to_all(0); })}) {
+    EXPECT_STREQ(error.what(),
+                 "rank 0: gaspi_segment_register for rank 1 returned -1 (error). Rank 1 may have"
+                 " ended: look at its output first.");
+  }
 }
 
 TEST(Posting, IsTriedAgainWhileTheQueueIsLocked) {

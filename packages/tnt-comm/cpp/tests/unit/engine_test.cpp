@@ -22,7 +22,10 @@ class Scripted : public Operation {
     if (throws) throw Error(ErrorKind::comm, "scripted");
     return is_ready ? Progress::done : Progress::pending;
   }
-  void supervise() override { ++num_supervisions; }
+  Progress supervise() override {
+    ++num_supervisions;
+    return Progress::pending;
+  }
   void complete() override { completion.complete(); }
   void fail(const Error& error) override { completion.fail(error); }
 

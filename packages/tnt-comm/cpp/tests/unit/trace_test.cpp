@@ -170,7 +170,7 @@ TEST_F(Parts, ADamagedPartIsAMissingOne) {
 
 TEST_F(Parts, OfOthersThatAreLinksAreNotRead) {
   write_part(0, 2, PartState::complete);
-  std::filesystem::rename(part_path(path_, 0), folder_ / "elsewhere");
+  std::filesystem::copy_file(part_path(path_, 0), folder_ / "elsewhere");
   std::filesystem::create_symlink(folder_ / "elsewhere", part_path(path_, 1));
   merge_parts(place(), 2, 0, true);
   EXPECT_NE(merged().find(R"({"rank":1,"state":"missing"})"), std::string::npos);
@@ -178,7 +178,7 @@ TEST_F(Parts, OfOthersThatAreLinksAreNotRead) {
 
 TEST_F(Parts, AreNotMergedUnderALockThatIsALink) {
   write_part(0, 1, PartState::complete);
-  std::filesystem::create_symlink(folder_ / "precious", path_ + ".lock");
+  std::filesystem::create_symlink(folder_ / "precious", path_ + ".ranks.lock");
   EXPECT_THROW(merge_parts(place(), 1, 0, true), Error);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "precious"));
 }

@@ -51,6 +51,10 @@ std::string_view last_bytes(std::string_view whole, std::size_t count) {
   return whole.substr(begin);
 }
 
+std::string_view full_stop_after(std::string_view text) {
+  return text.ends_with('.') ? "" : ".";
+}
+
 std::string listed(std::size_t count, std::size_t most,
                    const std::function<std::string(std::size_t)>& name_at) {
   std::string result;

@@ -77,6 +77,9 @@ std::string_view first_bytes(std::string_view whole, std::size_t count);
 /// Likewise the last bytes.
 std::string_view last_bytes(std::string_view whole, std::size_t count);
 
+/// For messages: what ends a sentence after this text, which may be one itself.
+std::string_view full_stop_after(std::string_view text);
+
 /// For messages: "a, b"; of many the first `most`, such as "a, b and 7 more".
 std::string listed(std::size_t count, std::size_t most,
                    const std::function<std::string(std::size_t)>& name_at);

@@ -63,6 +63,10 @@ class BucketSequencer {
     turns_[bucket] = ++num_over_;
     current_ = nullptr;
   }
+  /// A bucket has failed, perhaps in its turn. It may be gone before the others.
+  void abandon(const StagingPipeline& pipeline) {
+    if (current_ == &pipeline) current_ = nullptr;
+  }
 
   /// Members whose next act the posted step of the bucket waits for.
   std::vector<int> missing(std::size_t bucket, std::uint64_t step) const {
@@ -231,6 +235,10 @@ class TwoShotBucket final : public StagedBucketOperation {
     placed_[place] = std::move(tensor);
   }
   void release(std::size_t place) override { placed_[place] = {}; }
+  void fail(const Error& error) override {
+    sequencer_->abandon(pipeline());
+    StagedBucketOperation::fail(error);
+  }
 
  protected:
   std::shared_ptr<DoubleBuffer> lendable() const override { return packed_; }

@@ -63,18 +63,20 @@ Progress CollectiveOperation::advance() {
   }
 }
 
-void CollectiveOperation::supervise() {
+Progress CollectiveOperation::supervise() {
   abort_state_->rethrow_if_broken();
   try {
     require_alive();
     abort_state_->check_failures_of_others();
   } catch (const Error& error) {
     // Whatever arrived in the meantime may tell more (a mismatch).
-    if (advance() != Progress::pending) return;
+    const Progress progress = advance();
+    if (progress != Progress::pending) return progress;
     const Error known = explained(error);
     abort_state_->fail(known);
     throw known;
   }
+  return Progress::pending;
 }
 
 Error CollectiveOperation::error_of(ErrorKind kind, const std::string& what) const {
@@ -94,10 +96,11 @@ void CollectiveOperation::require_alive() const {
     // It may have done its part just before it ended.
     if (std::ranges::count(missing(), member) == 0) continue;
     const bool has_output = status.state != PeerState::vanished;
-    throw error_of(
-        ErrorKind::peer_lost,
-        text("needs ", comm::describe(abort_state_->world_rank_of(member), status), ", which ",
-             fate_of(status), ".", has_output ? " Look at the output of that rank first." : ""));
+    const std::string fate = fate_of(status);
+    throw error_of(ErrorKind::peer_lost,
+                   text("needs ", comm::describe(abort_state_->world_rank_of(member), status),
+                        ", which ", fate, full_stop_after(fate),
+                        has_output ? " Look at the output of that rank first." : ""));
   }
 }
 

@@ -22,7 +22,7 @@ class CollectiveOperation : public Operation {
       : abort_state_(std::move(abort_state)) {}
 
   Progress advance() final;
-  void supervise() final;
+  Progress supervise() final;
   void complete() override {
     probe_.end(true);
     completion_.complete();

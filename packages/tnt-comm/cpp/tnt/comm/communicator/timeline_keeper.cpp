@@ -59,8 +59,11 @@ TimelineKeeper::TimelineKeeper(const Environment& environment, std::shared_ptr<M
   info_.host = host_name();
   try {
     place_ = trace_paths(environment.timeline, environment.job_id);
-    // Else an old trace could be taken for that of a job that was killed.
-    if (info_.rank == 0 && place_.is_replaced) std::filesystem::remove(place_.path);
+    require_place_for_part(place_.parts, info_.rank);
+    // Else an old trace could be taken for that of a job that was killed. Its mode stays.
+    if (info_.rank == 0 && place_.is_replaced && std::filesystem::exists(place_.path)) {
+      write_atomically(place_.path, "");
+    }
     write_atomically(part_path(place_.parts, info_.rank), render_part(*monitor_->timeline, info_));
   } catch (const std::exception& error) {
     throw UsageError(text("rank ", info_.rank, ": no timeline can be written to TNT_TIMELINE='",

@@ -238,7 +238,8 @@ void Engine::supervise_all() {
   for (const auto& stream : streams_) {
     if (!stream->has_turn()) continue;
     try {
-      stream->operations_.front()->supervise();
+      const Progress progress = stream->operations_.front()->supervise();
+      if (progress == Progress::done) finish_head(*stream, nullptr);
     } catch (...) {
       const Error error = Error::current();
       finish_head(*stream, &error);

@@ -36,9 +36,9 @@ class Operation {
   virtual Progress advance() = 0;
 
   /// Called a few times per second while the operation is pending. The place
-  /// to look whether those it waits for are still there; may throw like
+  /// to look whether those it waits for are still there; may advance it, and throw, like
   /// advance().
-  virtual void supervise() = 0;
+  virtual Progress supervise() = 0;
 
   /// The last call: advance() said `done`, or the operation has failed.
   virtual void complete() = 0;

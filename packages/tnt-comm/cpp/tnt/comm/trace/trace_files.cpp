@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,11 +27,27 @@ namespace fs = std::filesystem;
 
 constexpr int kMostLinks = 40;  // as the kernel follows
 
+// Of what is there itself, a link, too; none if it cannot be had.
+std::optional<struct stat> status_of(const fs::path& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return std::nullopt;
+  return status;
+}
+
+// In a folder where others may write, too, their links could lead to any file of this user.
+void require_trusted_link(const fs::path& link) {
+  const std::optional<struct stat> status = status_of(link);
+  if (!status || status->st_uid == ::geteuid() || status->st_uid == 0) return;
+  throw UsageError(text("the link '", link.string(), "' belongs to user ", status->st_uid,
+                        ", and links of other users are not followed."));
+}
+
 // What a link leads to, also if that does not exist yet: a file that is put in
 // paths of the link itself would end up elsewhere than the user asked for.
 fs::path without_links(fs::path path) {
   for (int i = 0; fs::is_symlink(fs::symlink_status(path)); ++i) {
     if (i == kMostLinks) throw UsageError("it is a link that leads to itself.");
+    require_trusted_link(path);
     path = path.parent_path() / fs::read_symlink(path);
   }
   return path;
@@ -40,14 +57,16 @@ fs::path without_links(fs::path path) {
 
 TracePaths trace_paths(const std::string& path, const std::string& job) {
   // The program may change its folder before the end.
-  const fs::path target = without_links(fs::absolute(path));
-  const fs::file_status status = fs::status(target);
+  const fs::path named = fs::absolute(path);
+  const std::string target = without_links(named).string();
+  const fs::file_status status = fs::status(named);
   if (fs::is_directory(status)) throw UsageError("it is a folder.");
   if (!fs::exists(status) || fs::is_regular_file(status)) {
-    return {target.string(), target.string(), true};
+    return {target, target, true};
   }
-  const fs::path parts = fs::temp_directory_path() / text("tnt-timeline-", job);
-  return {target.string(), parts.string(), false};
+  // Under its name: what the link of a descriptor in /proc leads to, such as pipe:[3], is no path.
+  const std::string parts = fs::temp_directory_path() / text("tnt-timeline-", job);
+  return {named.string(), parts, false};
 }
 
 namespace {
@@ -110,7 +129,7 @@ class File {
 };
 
 /// A file that is written as a whole or not at all: under another name, from which it
-/// is put in place. What was there before stays until then.
+/// is put in place. What was there before stays until then; its mode is kept.
 ///
 /// The other name cannot be guessed and is never one that is there already, so
 /// that in a folder where others may write, too, no link of theirs is followed.
@@ -118,7 +137,10 @@ class NewFile {
  public:
   explicit NewFile(const std::string& path)
       : name_(random_name_beside(path)),
-        file_(name_, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0666, path, "written") {}
+        file_(name_, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0666, path, "written") {
+    const std::optional<struct stat> old = status_of(path);
+    if (old && S_ISREG(old->st_mode)) ::fchmod(file_.descriptor(), old->st_mode & 0777);
+  }
   ~NewFile() {
     if (!is_in_place_) ::unlink(name_.c_str());
   }
@@ -144,8 +166,9 @@ constexpr double kLongestWaitForLockS = 5.0;
 /// until the process ends.
 class MergeLock {
  public:
-  explicit MergeLock(const std::string& path)
-      : name_(path + ".lock"), file_(name_, O_CREAT | O_NOFOLLOW | O_RDWR, 0600, name_, "created") {
+  explicit MergeLock(const std::string& parts)
+      : name_(parts + ".ranks.lock"),
+        file_(name_, O_CREAT | O_NOFOLLOW | O_RDWR, 0600, name_, "created") {
     const Deadline deadline(kLongestWaitForLockS);
     while (::flock(file_.descriptor(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK || deadline.is_over()) refuse_file(name_, "locked");
@@ -153,7 +176,11 @@ class MergeLock {
     }
   }
 
-  void remove() { ::unlink(name_.c_str()); }
+  // Not a file of the user that has this name.
+  void remove() {
+    const std::optional<struct stat> status = status_of(name_);
+    if (status && status->st_size == 0) ::unlink(name_.c_str());
+  }
 
  private:
   std::string name_;
@@ -166,18 +193,23 @@ struct Part {
   std::string lines;
 };
 
+// Whether a file is one, perhaps a damaged one, and not the user's own. A link would be somebody
+// else's: ranks put files in paths.
+bool is_part(const std::string& path) {
+  if (!fs::is_regular_file(fs::symlink_status(path))) return false;
+  std::string head(kTraceHead.size(), '\0');
+  std::ifstream(path, std::ios::binary).read(head.data(), std::ssize(head));
+  return head == kTraceHead;
+}
+
 std::optional<Part> read_part(const std::string& path) {
-  // A link would be somebody else's: ranks put files in paths.
-  if (!fs::is_regular_file(fs::symlink_status(path))) return std::nullopt;
+  if (!is_part(path)) return std::nullopt;
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) return std::nullopt;
   std::ostringstream content;
   content << stream.rdbuf();
   const std::string whole = std::move(content).str();
   const std::size_t info = whole.rfind(kInfoHead);
-  if (!whole.starts_with(kTraceHead) || !whole.ends_with(kTraceTail) || info == std::string::npos) {
-    return std::nullopt;
-  }
+  if (!whole.ends_with(kTraceTail) || info == std::string::npos) return std::nullopt;
   const std::size_t info_begin = info + kInfoHead.size();
   return Part{whole.substr(info_begin, whole.size() - kTraceTail.size() - info_begin),
               whole.substr(kTraceHead.size(), info - kTraceHead.size())};
@@ -229,6 +261,13 @@ std::string part_path(const std::string& parts, int rank) {
   return text(parts, ".rank", rank);
 }
 
+void require_place_for_part(const std::string& parts, int rank) {
+  const std::string path = part_path(parts, rank);
+  if (!status_of(path) || is_part(path)) return;
+  throw UsageError(text("the file '", path, "', where this rank would write, is no part of a",
+                        " timeline: move it away."));
+}
+
 void write_atomically(const std::string& path, std::string_view text) {
   NewFile target(path);
   target.file().add(text);
@@ -243,12 +282,15 @@ void merge_parts(const TracePaths& paths, int num_ranks, std::int64_t now_ns, bo
   // has merged them in the meantime.
   bool has_parts = false;
   for (int rank = 0; rank < num_ranks; ++rank) {
-    has_parts |= fs::exists(part_path(paths.parts, rank));
+    has_parts |= is_part(part_path(paths.parts, rank));
   }
   if (!has_parts) return lock.remove();
 
   const auto remove_parts = [&] {
-    for (int rank = 0; rank < num_ranks; ++rank) ::unlink(part_path(paths.parts, rank).c_str());
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      const std::string part = part_path(paths.parts, rank);
+      if (is_part(part)) ::unlink(part.c_str());
+    }
     lock.remove();
   };
   if (paths.is_replaced) {

@@ -50,7 +50,7 @@ std::string process_mark_event(int rank, std::int64_t time_ns, std::string_view 
 
 /// Where a trace is written, and where the parts of ranks lie until they are joined.
 struct TracePaths {
-  std::string path;   ///< absolute; a link has been followed
+  std::string path;   ///< absolute; a link to a regular file has been followed
   std::string parts;  ///< begin of the parts' names
   /// A regular file, or none yet, which the whole trace replaces. Otherwise a
   /// device or a pipe, which is written to and stays what it is.
@@ -59,14 +59,18 @@ struct TracePaths {
 
 /// The paths that a path names. Parts are beside a regular file, and in the
 /// folder for temporary files for anything else; `job` then tells those of
-/// different jobs apart. UsageError if the path is a folder or a link to itself.
+/// different jobs apart. UsageError if the path is a folder, a link to itself or a link of another
+/// user, root aside.
 TracePaths trace_paths(const std::string& path, const std::string& job);
 
 /// Where a rank writes its part of the trace, of which `parts` is the paths's.
 std::string part_path(const std::string& parts, int rank);
 
+/// UsageError if something that is no part lies where a rank writes its own.
+void require_place_for_part(const std::string& parts, int rank);
+
 /// Writes a file as a whole or not at all: what was there before stays until
-/// the new one is complete. CommError if it cannot be written.
+/// the new one is complete, which has its mode. CommError if it cannot be written.
 void write_atomically(const std::string& path, std::string_view text);
 
 /// Joins the parts of all ranks into the trace, atomically; a device or a pipe is

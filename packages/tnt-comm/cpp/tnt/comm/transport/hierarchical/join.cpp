@@ -28,10 +28,13 @@ void require_consistent(const Environment& environment) {
              " ranks on several (TNT_NUM_NODES=",
              environment.num_nodes, "). Use TNT_TRANSPORT=auto, gpi2 or ucx."));
   }
-  if (environment.local_rank > environment.rank) {
+  const int first = environment.rank - environment.local_rank;
+  if (first < 0 || first + environment.local_size > environment.size) {
     throw UsageError(
         text("The environment contradicts itself: TNT_LOCAL_RANK=", environment.local_rank,
-             " and TNT_RANK=", environment.rank, ". The ranks of a host are consecutive."));
+             " of TNT_LOCAL_SIZE=", environment.local_size, " and TNT_RANK=", environment.rank,
+             " of TNT_SIZE=", environment.size,
+             ". The ranks of a host are consecutive; TNT_LOCAL_RANK counts them from 0."));
   }
 }
 

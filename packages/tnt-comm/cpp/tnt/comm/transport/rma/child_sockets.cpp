@@ -33,12 +33,19 @@ void close_in_child() {
 
 }  // namespace
 
-OpenSockets open_sockets() {
-  OpenSockets result;
+std::vector<int> open_descriptors() {
+  std::vector<int> result;
   std::error_code error;  // ends the list
   for (std::filesystem::directory_iterator entry("/proc/self/fd", error), end;
        !error && entry != end; entry.increment(error)) {
-    const int descriptor = std::atoi(entry->path().filename().c_str());
+    result.push_back(std::atoi(entry->path().filename().c_str()));
+  }
+  return result;
+}
+
+OpenSockets open_sockets() {
+  OpenSockets result;
+  for (const int descriptor : open_descriptors()) {
     if (const ino_t inode = inode_of_socket(descriptor)) result.insert({descriptor, inode});
   }
   return result;

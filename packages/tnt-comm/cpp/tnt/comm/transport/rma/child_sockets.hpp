@@ -4,8 +4,12 @@
 
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace tnt::comm {
+
+/// Of this process.
+std::vector<int> open_descriptors();
 
 /// Sockets of this process: descriptors, with the inode, since a descriptor may come to mean
 /// something else.

@@ -178,12 +178,13 @@ void RmaCore::require_alive(const std::vector<int>& ranks,
     const PeerStatus status = peers_.status_of(other);
     // Who has finished may have done its part before.
     if (status.state == PeerState::finished && !is_missing(other)) continue;
-    throw Error(ErrorKind::peer_lost,
-                text("rank ", rank(), " waits for rank ", other, " (host ", status.host, ", pid ",
-                     status.pid, ") and others to ", what, ", but it ",
-                     status.state == PeerState::vanished ? "cannot be reached" : "has ended",
-                     status.reason.empty() ? "" : ": ", status.reason,
-                     status.state == PeerState::vanished ? "." : ". See the output of that rank."));
+    throw Error(
+        ErrorKind::peer_lost,
+        text("rank ", rank(), " waits for rank ", other, " (host ", status.host, ", pid ",
+             status.pid, ") and others to ", what, ", but it ",
+             status.state == PeerState::vanished ? "cannot be reached" : "has ended",
+             status.reason.empty() ? "" : ": ", status.reason, full_stop_after(status.reason),
+             status.state == PeerState::vanished ? "" : " See the output of that rank."));
   }
 }
 

@@ -30,6 +30,13 @@ std::string advice_for(int error_number) {
   if (error_number == ENOMEM) {
     return text(". ", advice_for_limit(RLIMIT_AS, "address space (ulimit -v)"));
   }
+  if (error_number == EFBIG) {
+    return text(". ", advice_for_limit(RLIMIT_FSIZE, "bytes in a file (ulimit -f)"));
+  }
+  if (error_number == EROFS || error_number == ENOENT) {
+    return ". The ranks of a host need a file system in memory at /dev/shm that they can write to:"
+           " mount one there (in containers: docker run --tmpfs /dev/shm)";
+  }
   if (error_number != EEXIST) return "";
   return ". Another job with the same TNT_JOB_ID runs on this host, or left this name behind;"
          " use another job id or remove it from /dev/shm";
@@ -50,12 +57,15 @@ void require_private(const std::string& name, const struct stat& status) {
                    ". Remove it from /dev/shm, or use another TNT_JOB_ID."));
 }
 
-std::string describe_free_space() {
+std::string advice_for_free_space() {
+  const char* const advice =
+      ". Make /dev/shm larger (in containers: docker run --shm-size=...), or use fewer ranks on"
+      " this host";
   struct statvfs status {};
-  if (::statvfs("/dev/shm", &status) != 0) return "";
+  if (::statvfs("/dev/shm", &status) != 0) return advice;
   const auto block_mib = static_cast<double>(status.f_frsize) / kMiB;
   return text("; /dev/shm has ", static_cast<double>(status.f_bavail) * block_mib, " MiB free of ",
-              static_cast<double>(status.f_blocks) * block_mib);
+              static_cast<double>(status.f_blocks) * block_mib, advice);
 }
 
 /// All shared memory of this process. In a forked child it becomes private, so
@@ -164,9 +174,8 @@ void SharedMemory::reserve(int rank, std::size_t offset, std::size_t num_bytes) 
   if (error == 0) return;
   throw Error(ErrorKind::comm,
               text("rank ", rank, ": cannot reserve ", static_cast<double>(size_) / kMiB,
-                   " MiB of shared memory: ", std::strerror(error), describe_free_space(),
-                   ". Make /dev/shm larger (in containers: docker run --shm-size=...), or use fewer"
-                   " ranks on this host."));
+                   " MiB of shared memory: ", std::strerror(error),
+                   error == EFBIG ? advice_for(error) : advice_for_free_space(), "."));
 }
 
 void SharedMemory::unlink(const std::string& name) noexcept {

@@ -96,11 +96,11 @@ void ShmSegment::require_alive(int member) const {
   const int peer = world_rank(member);
   const PeerStatus status = control_->status_of(peer);
   if (status.state == PeerState::running || member == rank_) return;
-  throw Error(
-      ErrorKind::peer_lost,
-      text("rank ", world_rank(rank_), " creates ", request_.title(), " together with rank ", peer,
-           " (host ", status.host, ", pid ", status.pid, "), which has ended",
-           status.reason.empty() ? "" : ": ", status.reason, ". See the output of that rank."));
+  throw Error(ErrorKind::peer_lost,
+              text("rank ", world_rank(rank_), " creates ", request_.title(),
+                   " together with rank ", peer, " (host ", status.host, ", pid ", status.pid,
+                   "), which has ended", status.reason.empty() ? "" : ": ", status.reason,
+                   full_stop_after(status.reason), " See the output of that rank."));
 }
 
 ShmSegment::Header& ShmSegment::header() const {

@@ -3,9 +3,11 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <future>
 #include <thread>
 
 #include "tnt/comm/base/deadline.hpp"
@@ -78,17 +80,54 @@ void require_free_ports(const GaspiLibrary& library, const Environment& environm
   }
 }
 
+// What GPI-2 and the presence of ranks open at most, as measured, and the threads at the start.
+constexpr rlim_t kMostDescriptors = 40;
+constexpr rlim_t kDescriptorsOfRank = 3;
+constexpr std::size_t kThreads = 3;
+
+// Of the limit, GPI-2 raises only the soft one, and only where it connects; elsewhere it takes a
+// lack of descriptors for a port that is taken, or waits.
+void require_descriptors(const Environment& environment) {
+  const rlim_t needed = open_descriptors().size() + kMostDescriptors +
+                        kDescriptorsOfRank * static_cast<rlim_t>(environment.size);
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= needed) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (limit.rlim_max >= needed && ::setrlimit(RLIMIT_NOFILE, &limit) == 0) return;
+  throw Error(ErrorKind::comm,
+              text("rank ", environment.rank, ": GPI-2 cannot be started among ", environment.size,
+                   " ranks with less than ", needed, " open files. ",
+                   advice_for_limit(RLIMIT_NOFILE, "open files (ulimit -n)"), "."));
+}
+
+// Likewise: the error is that of a thread that cannot be started.
+void require_threads() {
+  std::promise<void> end;
+  const std::shared_future<void> ended = end.get_future().share();
+  std::array<std::optional<DetachableCall>, kThreads> calls;
+  for (auto& call : calls) call.emplace("tnt-comm-probe", [ended] { ended.wait(); });
+  end.set_value();
+  for (auto& call : calls) call->get();
+}
+
 // What the thread that starts GPI-2 tells the one that waits for it.
 struct Start {
   int status = kTimeout;
   cpu_set_t cores{};  // GPI-2 binds the thread that starts it if it is told to
 };
 
-void require_done(int rank, int status, const char* what) {
+void require_done(int rank, int status, std::string_view what, std::string_view remedy = {}) {
   if (status == kSuccess) return;
-  throw Error(
-      status == kTimeout ? ErrorKind::timeout : ErrorKind::comm,
-      text("rank ", rank, ": ", what, " returned ", status, " (", meaning_of(status), ")."));
+  throw Error(status == kTimeout ? ErrorKind::timeout : ErrorKind::comm,
+              text("rank ", rank, ": ", what, " returned ", status, " (", meaning_of(status), ").",
+                   remedy));
+}
+
+void require_introduced(int rank, int status, int other) {
+  if (status == kSuccess) return;
+  require_done(rank, status, text("gaspi_segment_register for rank ", other),
+               text(" Rank ", other, " may have ended: look at its output first."));
 }
 
 }  // namespace
@@ -105,6 +144,8 @@ GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
   if (was_started.exchange(true)) {
     throw Error(ErrorKind::comm, "GPI-2 can be started once in a process only.");
   }
+  require_descriptors(environment);
+  require_threads();
   if (environment.gpi2_port != 0) set_gaspi_ports(library_, environment.gpi2_port);
   require_free_ports(library_, environment);
   watch_.emplace(environment, addresses_, first_presence_port(library_), deadline);
@@ -153,10 +194,10 @@ void GaspiProcess::release(SegmentId segment) {
 }
 
 void GaspiProcess::introduce(SegmentId segment, int rank, const Deadline& deadline) {
-  require_done(rank_,
-               functions_.segment_register(segment, static_cast<std::uint16_t>(rank),
-                                           milliseconds_left(deadline)),
-               "gaspi_segment_register");
+  require_introduced(rank_,
+                     functions_.segment_register(segment, static_cast<std::uint16_t>(rank),
+                                                 milliseconds_left(deadline)),
+                     rank);
 }
 
 void GaspiProcess::introduce_to_all(SegmentId segment) {
@@ -164,10 +205,10 @@ void GaspiProcess::introduce_to_all(SegmentId segment) {
                                          segment_register = functions_.segment_register] {
     for (int distance = 1; distance < size; ++distance) {
       const int other = (rank + distance) % size;
-      require_done(
+      require_introduced(
           rank,
           segment_register(segment, static_cast<std::uint16_t>(other), milliseconds_left(deadline)),
-          "gaspi_segment_register");
+          other);
     }
   });
   if (!watch_->has_returned_in_time(call)) {
@@ -190,7 +231,8 @@ void GaspiProcess::synchronize() {
     std::this_thread::sleep_for(milliseconds(1));
     status = functions_.barrier(kAllRanks, kTurn);
   }
-  require_done(rank_, status, "gaspi_barrier");
+  require_done(rank_, status, "gaspi_barrier",
+               " Another rank may have ended: look at the output of all.");
 }
 
 void GaspiProcess::write(const RmaWrite& request, int queue) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <numeric>
@@ -27,6 +28,8 @@ constexpr auto kSearchInterval = std::chrono::seconds(5);
 constexpr std::size_t kLongestPath = 1023;
 constexpr std::size_t kLongestHost = 62;
 constexpr int kMostRanksOfHost = 256;
+// Of a machine file: enough for 65536 ranks whose names are the longest.
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;
 
 void require_host(const std::string& host, int line) {
   if (host.size() > kLongestHost) {
@@ -50,6 +53,21 @@ void require_equal(const char* name, const std::optional<int>& value, const char
                         ". For GPI-2 the launcher sets both to the same number."));
 }
 
+// Of a regular file. Anything else could have no end, or no writer, for GPI-2 as well.
+std::string content_of(const std::string& path) {
+  std::string content(kMostBytes + 1, '\0');
+  std::error_code error;  // opening it tells it, too
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status) || is_regular_file(status)) {
+    std::ifstream file(path, std::ios::binary);
+    file.read(content.data(), std::ssize(content));
+    if (!file.is_open() || file.bad()) throw UsageError(std::strerror(errno));
+    content.resize(static_cast<std::size_t>(file.gcount()));
+  }
+  if (content.size() <= kMostBytes) return content;
+  throw UsageError(text("it must be a regular file of at most ", kMostBytes, " bytes"));
+}
+
 std::vector<RankAddress> read_machine_file(const Environment& environment) {
   const std::string& path = environment.gaspi_machine_file;
   const auto refuse = [&](const std::string& reason) {
@@ -57,16 +75,9 @@ std::vector<RankAddress> read_machine_file(const Environment& environment) {
                           "' cannot be used: ", reason, "."));
   };
   if (path.size() > kLongestPath) refuse("its path is too long for GPI-2");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (!file || !(content << file.rdbuf())) {
-    // An empty file is read without a character, which counts as a failure, too.
-    if (errno != 0) refuse(std::strerror(errno));
-  }
   std::vector<RankAddress> addresses;
   try {
-    addresses = parse_machine_file(content.str(), environment.size);
+    addresses = parse_machine_file(content_of(path), environment.size);
   } catch (const Error& error) {
     refuse(error.what());
   }
@@ -189,8 +200,8 @@ void StartWatch::report() {
 std::string StartWatch::absence() const {
   if (!absent_) {
     return text("Check that all ", environment_.size,
-                " ranks were started; rank 0 names those"
-                " that were not.");
+                " ranks were started, and look at their output",
+                environment_.rank == 0 ? "." : "; rank 0 names those that were not started.");
   }
   if (!absent_->empty()) {
     return text("No answer from ", names_of(*absent_, addresses_), " on port ", first_port_,
