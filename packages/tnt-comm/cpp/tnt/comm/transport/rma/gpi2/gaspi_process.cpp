@@ -1,6 +1,7 @@
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "tnt/comm/base/deadline.hpp"
