@@ -29,7 +29,7 @@ inline constexpr std::size_t kNumDTypes = 10;
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, land, lor };
 inline constexpr std::size_t kNumReduceOps = 6;
 
-/// The place of a type or an operation in tables.
+/// The index of a type or an operation in tables.
 template <typename Enum>
 constexpr std::size_t index_of(Enum value) {
   return static_cast<std::size_t>(value);
@@ -69,6 +69,9 @@ TNT_COMM_EXPORT void require_supported(DType dtype, ReduceOp op);
 /// fewer than two axes, of which the count says all. It holds the lengths of the
 /// axes if they are few and small enough, else a fingerprint of them.
 TNT_COMM_EXPORT std::uint64_t pack_shape(const std::ptrdiff_t* lengths, std::size_t num_axes);
+
+/// The same of what is gathered, where the first axis does not count: 0 for one axis.
+TNT_COMM_EXPORT std::uint64_t pack_row_shape(const std::ptrdiff_t* lengths, std::size_t num_axes);
 
 /// For messages: " of shape (3, 2)", or "" for 0. Takes any number.
 std::string describe_shape(std::uint64_t packed);
