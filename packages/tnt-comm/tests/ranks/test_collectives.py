@@ -152,12 +152,12 @@ def check_usage_errors_send_nothing() -> None:
         group.barrier(timeout_s="5")  # type: ignore[arg-type]
     for reduce in (tnt_comm.allreduce, group.allreduce, group.reduce_scatter):
         with pytest.raises(TypeError, match=r"`op` must be a str\. Received: None"):
-            reduce(one, None)  # type: ignore[operator]
+            reduce(one, None)  # type: ignore[arg-type]
     for call in (tnt_comm.allreduce, group.allreduce, group.allgather, group.scatter):
         with pytest.raises(TypeError, match=r"`label` must be a str\. Received: None"):
-            call(one, label=None)  # type: ignore[operator]
+            call(one, label=None)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match=r"`caller` must be a str\. Received: 5"):
-            call(one, caller=5)  # type: ignore[operator]
+            call(one, caller=5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="`label` must be a str"):
         group.barrier(label=None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"Each of `ranks` must be an int of 32 bits\. Received: "):

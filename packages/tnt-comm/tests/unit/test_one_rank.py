@@ -158,4 +158,4 @@ def test_numbers_of_numpy_are_taken() -> None:
     plan = FusionPlan([TensorSpec("x", "float64", np.int64(1))], np.int32(0))  # type: ignore[arg-type]
     reducer = GradientReducer(plan)
     reducer.start(0, [3.0], scale=np.float32(2))  # type: ignore[arg-type]
-    assert reducer.finish(0, timeout_s=np.int64(60)).tolist() == [6.0]
+    assert reducer.finish(0, timeout_s=np.int64(60)).tolist() == [6.0]  # type: ignore[arg-type]

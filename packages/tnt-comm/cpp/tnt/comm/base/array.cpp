@@ -131,6 +131,11 @@ Range part_of(std::size_t count, std::size_t parts, std::size_t index, std::size
   return {std::min(begin * granule, count), std::min(end * granule, count)};
 }
 
+Range block_of(std::size_t index, std::size_t length, std::size_t count) {
+  const std::size_t begin = std::min(index * length, count);
+  return {begin, std::min(begin + length, count)};
+}
+
 std::size_t smallest_prime_factor(std::size_t n) {
   for (std::size_t factor = 2; factor * factor <= n; ++factor) {
     if (n % factor == 0) return factor;

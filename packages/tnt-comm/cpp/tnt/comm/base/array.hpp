@@ -88,6 +88,10 @@ struct Range {
 /// larger ones. With granule 1 this is the rule of numpy.array_split.
 Range part_of(std::size_t count, std::size_t parts, std::size_t index, std::size_t granule = 1);
 
+/// Block `index` of `count` elements, or bytes, that are cut into blocks of this length; the last
+/// one may be shorter, and those behind it are empty.
+Range block_of(std::size_t index, std::size_t length, std::size_t count);
+
 /// Smallest prime factor of n >= 2.
 std::size_t smallest_prime_factor(std::size_t n);
 

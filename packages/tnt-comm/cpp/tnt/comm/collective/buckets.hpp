@@ -208,12 +208,12 @@ class TwoShotBucket final : public StagedBucketOperation {
         packed_(private_slots(spec.num_bytes())),
         work_(pipeline(), dtype_, ReduceOp::sum, spec.count),
         large_(spec.large),
-        placed_(large_.size()) {
+        in_place_(large_.size()) {
     std::size_t end = 0;
-    for (std::size_t place = 0; place < large_.size(); ++place) {
-      add_run({end, large_[place].begin}, {});
-      add_run(large_[place], place);
-      end = large_[place].end;
+    for (std::size_t index = 0; index < large_.size(); ++index) {
+      add_run({end, large_[index].begin}, {});
+      add_run(large_[index], index);
+      end = large_[index].end;
     }
     add_run({end, spec.count}, {});
   }
@@ -222,20 +222,20 @@ class TwoShotBucket final : public StagedBucketOperation {
   const std::byte* result(std::uint64_t step) const override {
     return packed_->data_of(packed_->slot_of(step));
   }
-  bool may_be_in_place(std::size_t /*place*/) const override { return true; }
-  void place(std::size_t place, InPlaceTensor tensor) override {
+  bool may_be_in_place(std::size_t /*index*/) const override { return true; }
+  void sum_in_place(std::size_t index, InPlaceTensor tensor) override {
     const bool is_alone = pipeline().channel().size() == 1;
     if (is_alone && (tensor.in != tensor.out || tensor.scale != 1)) {
-      pack_scaled(tensor.out, tensor.in, large_[place].size(), dtype_, tensor.scale);
+      pack_scaled(tensor.out, tensor.in, large_[index].size(), dtype_, tensor.scale);
     }
-    placed_[place] = std::move(tensor);
+    in_place_[index] = std::move(tensor);
   }
-  void release(std::size_t place) override { placed_[place] = {}; }
+  void release(std::size_t index) override { in_place_[index] = {}; }
 
  protected:
   std::shared_ptr<DoubleBuffer> lendable() const override { return packed_; }
   void announce(std::uint64_t step) override {
-    packed_->open(step);  // where all tensors are placed, nothing has been packed
+    packed_->open(step);  // where all tensors are summed in place, nothing has been packed
     sequencer_->post(bucket_, step);
   }
   bool try_begin() override {
@@ -243,11 +243,11 @@ class TwoShotBucket final : public StagedBucketOperation {
     pipeline().begin();
     sequencer_->begin(pipeline());
     std::byte* packed = packed_->data_of(packed_->slot_of(current()));
-    for (std::size_t i = 0; i < place_of_run_.size(); ++i) {
+    for (std::size_t i = 0; i < large_of_run_.size(); ++i) {
       Run& run = work_.runs()[i];
-      const std::optional<std::size_t> place = place_of_run_[i];
-      if (place && placed_[*place].out != nullptr) {
-        const InPlaceTensor& tensor = placed_[*place];
+      const std::optional<std::size_t> large = large_of_run_[i];
+      if (large && in_place_[*large].out != nullptr) {
+        const InPlaceTensor& tensor = in_place_[*large];
         run = {run.range, tensor.in, tensor.out, tensor.scale};
       } else {
         std::byte* const begin = packed + run.range.begin * size_of(dtype_);
@@ -271,10 +271,10 @@ class TwoShotBucket final : public StagedBucketOperation {
     return std::make_shared<DoubleBuffer>(std::move(memory), 0, slot_bytes);
   }
 
-  void add_run(Range range, std::optional<std::size_t> place) {
+  void add_run(Range range, std::optional<std::size_t> large) {
     if (range.size() == 0) return;
     work_.runs().push_back({.range = range});
-    place_of_run_.push_back(place);
+    large_of_run_.push_back(large);
   }
 
   std::shared_ptr<BucketSequencer> sequencer_;
@@ -283,8 +283,8 @@ class TwoShotBucket final : public StagedBucketOperation {
   std::shared_ptr<DoubleBuffer> packed_;
   TwoShotAllreduce work_;
   std::vector<Range> large_;
-  std::vector<InPlaceTensor> placed_;  // of the step at hand; without `out`: it is packed
-  std::vector<std::optional<std::size_t>> place_of_run_;  // none for runs of packed tensors
+  std::vector<InPlaceTensor> in_place_;  // of the step at hand; without `out`: it is packed
+  std::vector<std::optional<std::size_t>> large_of_run_;  // none for runs of packed tensors
 };
 
 }  // namespace tnt::comm

@@ -246,7 +246,7 @@ std::vector<Range> Group::parts_of(const Rows& rows) const {
   return parts;
 }
 
-std::vector<std::string> Group::exchange(const std::string& own, const std::string& what) {
+std::vector<std::string> Group::gather_texts(const std::string& own, const std::string& what) {
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::creation;
   descriptor.count = own.size();

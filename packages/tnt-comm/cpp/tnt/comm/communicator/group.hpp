@@ -137,7 +137,7 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
 
   /// Gathers one text per rank, to agree on something before creating it
   /// together. `what` is created, for messages. Collective, blocking.
-  std::vector<std::string> exchange(const std::string& own, const std::string& what);
+  std::vector<std::string> gather_texts(const std::string& own, const std::string& what);
 
   /// A stream of its own for an object that makes no allreduces, through slots of about this size.
   /// Collective, blocking.
