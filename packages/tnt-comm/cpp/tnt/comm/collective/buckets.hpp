@@ -18,8 +18,8 @@ namespace tnt::comm {
 /// The order in which buckets use the slots of one channel, the same on all
 /// members, although they may have packed their buckets in different orders.
 ///
-/// The first member gives turns: to a bucket as soon as all members have posted
-/// it. So no bucket waits for one that is not ready everywhere, and few slots,
+/// The first member is the sequencer, which gives a sequence number to a bucket as soon as all
+/// members have posted it. So no bucket waits for one that is not ready everywhere, and few slots,
 /// which stay in the caches, serve many buckets.
 ///
 /// Threads: post() of a bucket from one thread at a time; the rest, among all
@@ -36,8 +36,8 @@ class BucketSequencer {
       : segment_(std::move(segment)),
         stream_(std::move(stream)),
         first_(first),
-        turns_(num_buckets),
-        given_(num_buckets) {}
+        last_done_(num_buckets),
+        last_given_(num_buckets) {}
 
   const std::shared_ptr<StagedStream>& stream() const { return stream_; }
 
@@ -51,16 +51,16 @@ class BucketSequencer {
   }
 
   /// Whether the posted step of the bucket may use the channel now.
-  bool is_turn(std::size_t bucket, std::uint64_t step) {
-    // Only who gives turns has to look while another bucket is at work.
-    if (current_ != nullptr && (!gives_turns() || given_[bucket] != turns_[bucket])) return false;
-    return turn_of(bucket, step) == num_over_ + 1;
+  bool may_begin(std::size_t bucket, std::uint64_t step) {
+    // Only the sequencer has to look while another bucket is at work.
+    if (current_ != nullptr && (!is_sequencer() || has_number(bucket))) return false;
+    return number_of(bucket, step) == num_done_ + 1;
   }
 
-  /// The bucket whose turn it is begins, and is done.
+  /// The bucket that may begin does so, and is done.
   void begin(const StagingPipeline& pipeline) { current_ = &pipeline; }
   void end(std::size_t bucket) {
-    turns_[bucket] = ++num_over_;
+    last_done_[bucket] = ++num_done_;
     current_ = nullptr;
   }
 
@@ -72,21 +72,22 @@ class BucketSequencer {
     }
     if (!members.empty()) return members;
     if (current_ != nullptr) return current_->missing();
-    if (!gives_turns() && given_[bucket] == turns_[bucket]) members.push_back(kSequencerMember);
+    if (!is_sequencer() && !has_number(bucket)) members.push_back(kSequencerMember);
     return members;
   }
 
  private:
   static constexpr int kSequencerMember = 0;
 
-  enum class Counter : std::size_t { posted, turn };  // of each bucket
+  enum class Counter : std::size_t { posted, number };  // of each bucket
   static constexpr std::size_t kNumCounters = 2;
 
   NotificationId counter(std::size_t bucket, Counter which) const {
     return first_ + kNumCounters * bucket + static_cast<std::size_t>(which);
   }
 
-  bool gives_turns() const { return segment_->rank() == kSequencerMember; }
+  bool is_sequencer() const { return segment_->rank() == kSequencerMember; }
+  bool has_number(std::size_t bucket) const { return last_given_[bucket] != last_done_[bucket]; }
 
   bool lacks_post_of(int member, std::size_t bucket, std::uint64_t step) const {
     return member != segment_->rank() && !has_posted(member, bucket, step);
@@ -100,15 +101,15 @@ class BucketSequencer {
   }
 
   // 0 if it has none yet.
-  std::uint64_t turn_of(std::size_t bucket, std::uint64_t step) {
-    std::uint64_t& given = given_[bucket];
-    if (!gives_turns()) {
-      given = segment_->poll(kSequencerMember, counter(bucket, Counter::turn));
-    } else if (given == turns_[bucket] && have_all_posted(bucket, step)) {
+  std::uint64_t number_of(std::size_t bucket, std::uint64_t step) {
+    std::uint64_t& given = last_given_[bucket];
+    if (!is_sequencer()) {
+      given = segment_->poll(kSequencerMember, counter(bucket, Counter::number));
+    } else if (!has_number(bucket) && have_all_posted(bucket, step)) {
       given = ++num_given_;
-      announce(counter(bucket, Counter::turn), given);
+      announce(counter(bucket, Counter::number), given);
     }
-    return given == turns_[bucket] ? 0 : given;
+    return has_number(bucket) ? given : 0;
   }
 
   // Tells all other members.
@@ -122,9 +123,11 @@ class BucketSequencer {
   std::shared_ptr<Segment> segment_;
   std::shared_ptr<StagedStream> stream_;
   NotificationId first_;
-  std::vector<std::uint64_t> turns_;  // by bucket, the last one that it has used; turns begin at 1
-  std::uint64_t num_over_ = 0;
-  std::vector<std::uint64_t> given_;  // by bucket, the last one that the first member has given it
+  // By bucket, its last sequence number that is done, and that the sequencer has given it; the
+  // first is 1.
+  std::vector<std::uint64_t> last_done_;
+  std::vector<std::uint64_t> last_given_;
+  std::uint64_t num_done_ = 0;
   std::uint64_t num_given_ = 0;
   const StagingPipeline* current_ = nullptr;
 };
@@ -239,7 +242,7 @@ class TwoShotBucket final : public StagedBucketOperation {
     sequencer_->post(bucket_, step);
   }
   bool try_begin() override {
-    if (!sequencer_->is_turn(bucket_, current())) return false;
+    if (!sequencer_->may_begin(bucket_, current())) return false;
     pipeline().begin();
     sequencer_->begin(pipeline());
     std::byte* packed = packed_->data_of(packed_->slot_of(current()));
