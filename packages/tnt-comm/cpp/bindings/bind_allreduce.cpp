@@ -142,6 +142,7 @@ PyObject* allreduce_plain(PyObject*, PyObject* const* arguments, Py_ssize_t coun
     const auto dtype = plain_dtype_of(arguments[1]);
     const auto op = parse_op(arguments[2]);
     if ((is_world && !is_initialized()) || !dtype || !op) Py_RETURN_NONE;
+    if (!PyUnicode_Check(arguments[4]) || !PyUnicode_Check(arguments[5])) Py_RETURN_NONE;
     const auto in = py::reinterpret_borrow<py::array>(arguments[1]);
     auto out = py::reinterpret_borrow<py::array>(arguments[3]);
     if (out.is_none()) {

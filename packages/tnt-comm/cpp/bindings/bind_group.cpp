@@ -42,6 +42,9 @@ Group::Rows rows_of(const py::array& array) {
   return {num_rows, num_rows == 0 ? 0 : count_of(array) / num_rows};
 }
 
+// Of what is gathered; the array with it may hold something else.
+using Shape = std::vector<py::ssize_t>;
+
 using Call = std::tuple<bool, std::string, std::string>;  // will_wait, label, caller
 
 // Whoever is going to wait runs the operation right here, unlocked. Starting
@@ -80,18 +83,20 @@ RequestPtr start_broadcast(Group& group, const py::array& in, py::array out,
 }
 
 RequestPtr start_allgather(Group& group, const py::array& in, const std::string& dtype,
-                           std::uint64_t shape_id, const Call& call) {
+                           const Shape& shape, const Call& call) {
   const Arrays arrays(in, dtype);
   return start(call, 0, [&](Driver driver, const CallLabel& label) {
-    return group.start_allgather(arrays.in, arrays.count, arrays.dtype, shape_id, driver, label);
+    return group.start_allgather(arrays.in, arrays.count, arrays.dtype,
+                                 pack_row_shape(shape.data(), shape.size()), driver, label);
   });
 }
 
 RequestPtr start_gather(Group& group, const py::array& in, const std::string& dtype,
-                        std::uint64_t shape_id, int root, const Call& call) {
+                        const Shape& shape, int root, const Call& call) {
   const Arrays arrays(in, dtype);
   return start(call, 0, [&](Driver driver, const CallLabel& label) {
-    return group.start_gather(arrays.in, arrays.count, arrays.dtype, shape_id, root, driver, label);
+    return group.start_gather(arrays.in, arrays.count, arrays.dtype,
+                              pack_row_shape(shape.data(), shape.size()), root, driver, label);
   });
 }
 

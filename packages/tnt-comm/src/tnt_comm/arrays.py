@@ -1,5 +1,6 @@
 """Checks and conversions of the numpy arrays that callers pass."""
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -104,10 +105,57 @@ def timeout_or_default(timeout_s: float | None) -> float:
     """Return the timeout for the core, where 0 stands for the job's `TNT_TIMEOUT_S`.
 
     Raises:
+        TypeError: If it is no number.
         ValueError: If it is not positive.
     """
     if timeout_s is None:
         return 0.0
-    if not timeout_s > 0:
+    number = as_number(timeout_s, "`timeout_s`")
+    if not number > 0:
         raise ValueError(f"`timeout_s` must be > 0. Received: timeout_s={timeout_s}.")
-    return float(timeout_s)
+    return number
+
+
+def as_number(value: float, argument: str) -> float:
+    """Return a number as a float of Python; NumPy's are taken, texts are not.
+
+    Raises:
+        TypeError: If it is no number.
+    """
+    try:
+        if not isinstance(value, str | bytes):  # which float would read
+            return float(value)
+    except TypeError:
+        pass
+    raise TypeError(_wrong_type(argument, "a number", value))
+
+
+def as_integer(value: int, argument: str, num_bits: int = 64) -> int:
+    """Return an integer of Python; NumPy's are taken, texts and fractions are not.
+
+    Raises:
+        TypeError: If it is no integer.
+        ValueError: If it does not fit into so many bits.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(_wrong_type(argument, "an int", value)) from None
+    if not -1 << num_bits - 1 <= number < 1 << num_bits - 1:
+        raise ValueError(f"{argument} must be an int of {num_bits} bits. Received: {number}.")
+    return number
+
+
+def as_text(value: str, argument: str) -> str:
+    """Return a text.
+
+    Raises:
+        TypeError: If it is none.
+    """
+    if not isinstance(value, str):
+        raise TypeError(_wrong_type(argument, "a str", value))
+    return value
+
+
+def _wrong_type(argument: str, kind: str, value: object) -> str:
+    return f"{argument} must be {kind}. Received: {value!r} ({type(value).__name__})."

@@ -1,14 +1,15 @@
 """Errors of tnt_comm that concern other ranks.
 
 Wrong arguments and a wrong order of calls are `ValueError` or `TypeError`,
-raised before anything is sent. The errors here break the group they happen
-in: its data may be half exchanged, so every later call on it raises again,
-quoting the first error.
+raised before anything is sent. The errors here, of a collective, break its
+group: its data may be half exchanged, so every later call on it raises again,
+quoting the first error. A creation that failed because a rank could not make
+its part breaks nothing.
 """
 
 
 class CommError(RuntimeError):
-    """Communication failed; the group cannot be used any more."""
+    """Communication, or a creation by several ranks, failed."""
 
 
 class CommTimeoutError(CommError, TimeoutError):

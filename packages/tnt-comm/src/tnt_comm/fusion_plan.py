@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tnt_comm import _core
-from tnt_comm.arrays import dtype_name
+from tnt_comm.arrays import as_integer, as_text, dtype_name
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class TensorSpec:
         num_elements: Its size, >= 0.
 
     Raises:
+        TypeError: If the name is no text or the size no integer.
         ValueError: If the dtype is not supported or the size negative.
     """
 
@@ -28,7 +29,10 @@ class TensorSpec:
     num_elements: int
 
     def __post_init__(self) -> None:
+        as_text(self.name, "`name`")
         object.__setattr__(self, "dtype", dtype_name(self.dtype))
+        num_elements = as_integer(self.num_elements, f"`num_elements` of tensor '{self.name}'")
+        object.__setattr__(self, "num_elements", num_elements)
         if self.num_elements < 0:
             raise ValueError(
                 f"`num_elements` of tensor '{self.name}' must be >= 0. "
@@ -98,6 +102,7 @@ class FusionPlan:
         wire_dtype: "bfloat16", "float16", or None for no compression.
 
     Raises:
+        TypeError: If the threshold is no integer, or the wire dtype no text.
         ValueError: If the threshold is negative, or the wire dtype another one.
 
     Example:
@@ -113,6 +118,9 @@ class FusionPlan:
         threshold_bytes: int,
         wire_dtype: str | None = None,
     ) -> None:
+        threshold_bytes = as_integer(threshold_bytes, "`threshold_bytes`")
+        if wire_dtype is not None:
+            as_text(wire_dtype, "`wire_dtype`")
         if threshold_bytes < 0:
             raise ValueError(
                 f"`threshold_bytes` must be >= 0. Received: threshold_bytes={threshold_bytes}."

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tnt_comm import _core
-from tnt_comm.arrays import Array, as_input, timeout_or_default
+from tnt_comm.arrays import Array, as_input, as_text, timeout_or_default
 from tnt_comm.group import Group
 
 
@@ -28,7 +28,7 @@ class Gatherer:
     """
 
     def __init__(self, name: str, group: Group | None = None) -> None:
-        self._name = name
+        self._name = as_text(name, "`name`")
         self._group = group if group is not None else Group()
         self._row_shape: tuple[int, ...] = ()
         self._dtype: np.dtype[np.generic] = np.dtype(np.uint8)

@@ -9,7 +9,9 @@ from tnt_comm import _core
 from tnt_comm.arrays import (
     Array,
     as_input,
+    as_number,
     as_output,
+    as_text,
     dtype_name,
     timeout_or_default,
     without_partial_overlap,
@@ -57,10 +59,12 @@ class GradientReducer:
     ) -> None:
         self._plan = plan
         self._group = group if group is not None else Group()
-        self._name = name
+        self._name = as_text(name, "`name`")
         self._outs: dict[int, Array] = {}  # of tensors that are started and not finished
         self._shapes: list[tuple[int, ...]] = [(t.num_elements,) for t in plan.tensors]
-        self._handle = _core.create_reducer(self._group.core, plan.core, name, phase)
+        self._handle = _core.create_reducer(
+            self._group.core, plan.core, name, as_text(phase, "`phase`")
+        )
         self._free = weakref.finalize(self, _core.close_reducer, self._handle)
         self._free.atexit = False
 
@@ -101,6 +105,7 @@ class GradientReducer:
                 the tensor was started already and not finished.
         """
         spec = self._spec(i)
+        scale = as_number(scale, "`scale`")
         source = as_input(array)
         if dtype_name(source.dtype) != spec.dtype or source.size != spec.num_elements:
             raise ValueError(

@@ -1,16 +1,17 @@
 """Groups of ranks and the collectives among them."""
 
-import operator
-import zlib
 from collections.abc import Sequence
 
+import numpy as np
 import numpy.typing as npt
 
 from tnt_comm import _core
 from tnt_comm.arrays import (
     Array,
     as_input,
+    as_integer,
     as_output,
+    as_text,
     dtype_name,
     timeout_or_default,
     without_partial_overlap,
@@ -40,9 +41,9 @@ class Group:
     - `caller`: Where it is called, such as "train.py:31"; shown in errors, not
       compared. By default the line outside of this package.
 
-    They raise a TypeError if `out` is not an array or `root` not an integer, a
-    ValueError if dtype, `op` or `root` are not as described or `out` does not fit,
-    and what `Ticket.wait` raises.
+    They raise a TypeError if an argument is of another type, a ValueError if dtype,
+    `op` or `root` are not as described or `out` does not fit, and what `Ticket.wait`
+    raises.
 
     Collective: every member must create the group, in the same order as other
     groups of the same ranks. May be used from any thread.
@@ -275,7 +276,7 @@ class Group:
     # the progress thread need not be woken.
 
     def _start_barrier(self, label: str, caller: str, *, will_wait: bool) -> Ticket[None]:
-        return Ticket(self._core.start_barrier((will_wait, label, caller)), (), lambda _: None)
+        return Ticket(self._core.start_barrier(_call(will_wait, label, caller)), (), lambda _: None)
 
     def _start_allreduce(
         self,
@@ -288,8 +289,10 @@ class Group:
         will_wait: bool,
     ) -> Ticket[Array]:
         source, target = _with_result(array, out)
-        dtype = dtype_name(source.dtype)
-        core = self._core.start_allreduce(source, target, dtype, op, (will_wait, label, caller))
+        dtype, op = dtype_name(source.dtype), as_text(op, "`op`")
+        core = self._core.start_allreduce(
+            source, target, dtype, op, _call(will_wait, label, caller)
+        )
         return Ticket(core, (source, target), lambda _: target)
 
     def _start_broadcast(
@@ -302,38 +305,42 @@ class Group:
         *,
         will_wait: bool,
     ) -> Ticket[Array]:
-        root = _as_root(root)
+        root = as_integer(root, "`root`", num_bits=32)
         source, target = _with_result(array, out)
         dtype = dtype_name(source.dtype)
-        core = self._core.start_broadcast(source, target, dtype, root, (will_wait, label, caller))
+        core = self._core.start_broadcast(
+            source, target, dtype, root, _call(will_wait, label, caller)
+        )
         return Ticket(core, (source, target), lambda _: target)
 
     def _start_allgather(
         self, array: npt.ArrayLike, label: str, caller: str, *, will_wait: bool
     ) -> Ticket[list[Array]]:
         source = as_input(array)
-        name, shape_id = dtype_name(source.dtype), _shape_id(source)
-        core = self._core.start_allgather(source, name, shape_id, (will_wait, label, caller))
-        return Ticket(core, (source,), lambda core: _blocks_like(source, core))
+        sent, name = _to_gather(source), dtype_name(source.dtype)
+        call = _call(will_wait, label, caller)
+        core = self._core.start_allgather(sent, name, source.shape, call)
+        return Ticket(core, (sent,), lambda core: _blocks_like(source, core))
 
     def _start_gather(
         self, array: npt.ArrayLike, root: int, label: str, caller: str, *, will_wait: bool
     ) -> Ticket[list[Array] | None]:
-        root = _as_root(root)
+        root = as_integer(root, "`root`", num_bits=32)
         source = as_input(array)
-        name, shape_id = dtype_name(source.dtype), _shape_id(source)
+        sent, name = _to_gather(source), dtype_name(source.dtype)
         is_root = root == self.rank
-        core = self._core.start_gather(source, name, shape_id, root, (will_wait, label, caller))
-        return Ticket(core, (source,), lambda core: _blocks_like(source, core) if is_root else None)
+        call = _call(will_wait, label, caller)
+        core = self._core.start_gather(sent, name, source.shape, root, call)
+        return Ticket(core, (sent,), lambda core: _blocks_like(source, core) if is_root else None)
 
     def _start_reduce_scatter(
         self, array: npt.ArrayLike, op: str, label: str, caller: str, *, will_wait: bool
     ) -> Ticket[Array]:
         source = as_input(array)
         target = as_output(None, self._shape_of_part(source), source.dtype)
-        dtype = dtype_name(source.dtype)
+        dtype, op = dtype_name(source.dtype), as_text(op, "`op`")
         core = self._core.start_reduce_scatter(
-            source, target, dtype, op, (will_wait, label, caller)
+            source, target, dtype, op, _call(will_wait, label, caller)
         )
         return Ticket(core, (source, target), lambda _: target)
 
@@ -344,17 +351,19 @@ class Group:
         rows, *others = self._shape_of_part(source)
         target = as_output(None, (self.size * rows, *others), source.dtype)
         dtype = dtype_name(source.dtype)
-        core = self._core.start_alltoall(source, target, dtype, (will_wait, label, caller))
+        core = self._core.start_alltoall(source, target, dtype, _call(will_wait, label, caller))
         return Ticket(core, (source, target), lambda _: target)
 
     def _start_scatter(
         self, array: npt.ArrayLike, root: int, label: str, caller: str, *, will_wait: bool
     ) -> Ticket[Array]:
-        root = _as_root(root)
+        root = as_integer(root, "`root`", num_bits=32)
         source = as_input(array)
         target = as_output(None, self._shape_of_part(source), source.dtype)
         dtype = dtype_name(source.dtype)
-        core = self._core.start_scatter(source, target, dtype, root, (will_wait, label, caller))
+        core = self._core.start_scatter(
+            source, target, dtype, root, _call(will_wait, label, caller)
+        )
         return Ticket(core, (source, target), lambda _: target)
 
     def _shape_of_part(self, array: Array) -> tuple[int, ...]:
@@ -372,35 +381,31 @@ def _with_result(array: npt.ArrayLike, out: Array | None) -> tuple[Array, Array]
     return without_partial_overlap(source, target), target
 
 
-def _shape_id(array: Array) -> int:
-    """Return a number for what members must agree on: everything but the number of rows.
-
-    Rows without elements cannot be counted in what is received: of them all have equally many.
-    """
-    fixed = array.shape if 0 in array.shape[1:] else array.shape[1:]
-    return zlib.crc32(repr((array.ndim, fixed)).encode())
+def _to_gather(array: Array) -> Array:
+    """Return what is sent of an array: its rows, or their number if they have no elements."""
+    if 0 in array.shape[1:]:
+        return np.array([len(array)], np.int64).view(array.dtype)
+    return array
 
 
 def _blocks_like(array: Array, core: _core.Request) -> list[Array]:
     """Return what was gathered as arrays of the same dtype and rows."""
     rows = array.shape[1:]
-    shape = array.shape if array.ndim == 0 or 0 in rows else (-1, *rows)
-    return [block.view(array.dtype).reshape(shape) for block in core.take_blocks()]
+    blocks = core.take_blocks()
+    if 0 in rows:
+        return [np.empty((int(block.view(np.int64)[0]), *rows), array.dtype) for block in blocks]
+    shape = (-1, *rows) if array.ndim > 0 else ()
+    return [block.view(array.dtype).reshape(shape) for block in blocks]
+
+
+def _call(will_wait: bool, label: str, caller: str) -> tuple[bool, str, str]:
+    """Return what the core is told of a call."""
+    return will_wait, as_text(label, "`label`"), as_text(caller, "`caller`")
 
 
 def _as_ranks(ranks: Sequence[int]) -> list[int]:
-    """Return ranks as integers of Python; NumPy's are taken, texts and fractions are not."""
+    """Return ranks as integers of Python."""
     try:
-        return [operator.index(rank) for rank in ranks]
+        return [as_integer(rank, "Each of `ranks`", num_bits=32) for rank in ranks]
     except TypeError:
         raise TypeError(f"`ranks` must be a sequence of integers. Received: {ranks!r}.") from None
-
-
-def _as_root(root: int) -> int:
-    """Return `root` as an integer of Python; NumPy's are taken, texts and fractions are not."""
-    try:
-        return operator.index(root)
-    except TypeError:
-        raise TypeError(
-            f"`root` must be an int. Received: {root!r} ({type(root).__name__})."
-        ) from None

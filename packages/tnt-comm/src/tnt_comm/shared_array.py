@@ -1,13 +1,12 @@
 """Arrays in memory that all ranks of a group can reach."""
 
-import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from tnt_comm import _core
-from tnt_comm.arrays import Array, dtype_name
+from tnt_comm.arrays import Array, as_integer, dtype_name
 from tnt_comm.group import Group
 
 
@@ -36,7 +35,8 @@ def empty(shape: int | Sequence[int], dtype: npt.DTypeLike, group: Group | None 
         ranks cannot reach each other's memory (several hosts), plain memory.
 
     Raises:
-        ValueError: If the dtype is not supported, or a length negative.
+        TypeError: If a length is no integer.
+        ValueError: If the dtype is not supported, or a length negative or more than memory holds.
         MismatchError: On all members, if they do not create the same.
         CommError: If a rank cannot create its part, as without enough shared memory; the
             group can still be used.
@@ -49,8 +49,8 @@ def empty(shape: int | Sequence[int], dtype: npt.DTypeLike, group: Group | None 
     """
     resolved = np.dtype(dtype)
     dtype_name(resolved)
-    lengths = [shape] if isinstance(shape, int) else list(shape)
-    lengths = [operator.index(length) for length in lengths]
+    lengths = shape if isinstance(shape, Iterable) else [shape]
+    lengths = [as_integer(length, "Each length of `shape`") for length in lengths]
     if any(length < 0 for length in lengths):
         raise ValueError(f"`shape` must not be negative. Received: shape={shape}.")
     owner = group if group is not None else Group()

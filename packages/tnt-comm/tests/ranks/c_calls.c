@@ -25,7 +25,12 @@ static int32_t size = -1;
 
 static void join(void) {
   int32_t local = -1;
+  int32_t is_initialized = -1;
+  CHECK_OK(tnt_comm_is_initialized(&is_initialized));
+  CHECK(is_initialized == 0);
   CHECK_OK(tnt_comm_init());
+  CHECK_OK(tnt_comm_is_initialized(&is_initialized));
+  CHECK(is_initialized == 1);
   CHECK_OK(tnt_comm_rank(&rank));
   CHECK_OK(tnt_comm_size(&size));
   CHECK_OK(tnt_comm_local_rank(&local));
@@ -79,6 +84,127 @@ static void check_collectives(int64_t group, int32_t own, int32_t members) {
   for (int i = 0; i < (own == 0 ? 4 : 2); ++i) CHECK(part[i] == (own == 0 ? 0 : 2 + 2 * own) + i);
 }
 
+/* Row r of an array of member m, of two elements, is m + r: rows is one more than members. */
+static void fill_rows(uint8_t* rows, int32_t own, int32_t members) {
+  for (int32_t i = 0; i < (members + 1) * 2; ++i) rows[i] = (uint8_t)(own + i / 2);
+}
+
+/* What alltoall and scatter give: the first member has the first two rows, the others one. */
+static void check_part(const uint8_t* part, int32_t from, int32_t own) {
+  if (own == 0) CHECK(part[0] == from && part[1] == from && part[2] == from + 1);
+  if (own > 0) CHECK(part[0] == from + own + 1 && part[1] == from + own + 1);
+}
+
+static void check_parts(int64_t group, int32_t own, int32_t members) {
+  uint8_t rows[(MOST_RANKS + 1) * 2];
+  uint8_t parts[MOST_RANKS * 4];
+  int16_t blocks[MOST_RANKS * MOST_RANKS];
+  uint64_t counts[MOST_RANKS];
+  const uint64_t num_rows = (uint64_t)members + 1;
+  const int32_t last = members - 1;
+  const int32_t num_own = own == 0 ? 4 : 2;
+  const int16_t mine[MOST_RANKS] = {(int16_t)own, (int16_t)own, (int16_t)own};
+
+  fill_rows(rows, own, members);
+  CHECK_OK(tnt_group_alltoall(group, rows, parts, num_rows, 2, TNT_COMM_UINT8, JOB_TIMEOUT));
+  for (int32_t m = 0; m < members; ++m) check_part(parts + m * num_own, m, own);
+  CHECK_OK(tnt_group_scatter(group, own == last ? rows : NULL, parts, num_rows, 2, TNT_COMM_UINT8,
+                             last, JOB_TIMEOUT));
+  check_part(parts, last, own);
+
+  /* Member m gives m elements of value m (of three members at most). */
+  memset(counts, 0, sizeof counts);
+  CHECK_OK(tnt_group_gather(group, mine, (uint64_t)own, TNT_COMM_INT16, last,
+                            own == last ? blocks : NULL, MOST_RANKS * MOST_RANKS, counts, 60.0));
+  for (int32_t m = 0, k = 0; m < members; ++m) {
+    CHECK(counts[m] == (uint64_t)m);
+    for (int32_t i = 0; own == last && i < m; ++i, ++k) CHECK(blocks[k] == m);
+  }
+}
+
+/* All collectives in flight at once; the first is closed at once, and none waited for in order. */
+static void check_requests(int64_t group, int32_t own, int32_t members) {
+  enum { BARRIER, ALLREDUCE, BROADCAST, ALLGATHER, GATHER, REDUCE_SCATTER, ALLTOALL, SCATTER, ALL };
+  int64_t requests[ALL];
+  int64_t dropped = -1;
+  int32_t is_done = -1;
+  int32_t forgotten = own;
+  int32_t mine[2] = {own, 1};
+  int32_t sums[2] = {0, 0};
+  double root_value = own == 0 ? 7.5 : 0.0;
+  const int16_t block = (int16_t)own;
+  int16_t blocks[MOST_RANKS];
+  uint64_t counts[MOST_RANKS];
+  uint8_t rows[(MOST_RANKS + 1) * 2];
+  uint8_t least[4];
+  uint8_t parts[MOST_RANKS * 4];
+  uint8_t part[4];
+  const uint64_t num_rows = (uint64_t)members + 1;
+
+  fill_rows(rows, own, members);
+  CHECK_OK(tnt_group_start_broadcast(group, &forgotten, 1, TNT_COMM_INT32, 0, &dropped));
+  CHECK_OK(tnt_request_close(dropped));
+  CHECK_OK(tnt_group_start_barrier(group, &requests[BARRIER]));
+  CHECK_OK(tnt_group_start_allreduce(group, mine, sums, 2, TNT_COMM_INT32, TNT_COMM_SUM,
+                                     &requests[ALLREDUCE]));
+  CHECK_OK(tnt_group_start_broadcast(group, &root_value, 1, TNT_COMM_FLOAT64, 0,
+                                     &requests[BROADCAST]));
+  CHECK_OK(tnt_group_start_allgather(group, &block, 1, TNT_COMM_INT16, &requests[ALLGATHER]));
+  CHECK_OK(tnt_group_start_gather(group, &block, 1, TNT_COMM_INT16, 0, &requests[GATHER]));
+  CHECK_OK(tnt_group_start_reduce_scatter(group, rows, least, num_rows, 2, TNT_COMM_UINT8,
+                                          TNT_COMM_MIN, &requests[REDUCE_SCATTER]));
+  CHECK_OK(tnt_group_start_alltoall(group, rows, parts, num_rows, 2, TNT_COMM_UINT8,
+                                    &requests[ALLTOALL]));
+  CHECK_OK(tnt_group_start_scatter(group, rows, part, num_rows, 2, TNT_COMM_UINT8, 0,
+                                   &requests[SCATTER]));
+
+  CHECK_OK(tnt_request_wait(requests[SCATTER], 60.0));
+  check_part(part, 0, own);
+  for (int i = 0; i < ALL; ++i) {
+    CHECK_OK(tnt_request_test(requests[i], &is_done)); /* those before the last are done, too */
+    CHECK(is_done == 1);
+    CHECK_OK(tnt_request_wait(requests[i], JOB_TIMEOUT));
+  }
+  CHECK(forgotten == 0);
+  CHECK(sums[0] == members * (members - 1) / 2 && sums[1] == members);
+  CHECK(root_value == 7.5);
+  check_part(least, 0, own);
+  for (int32_t m = 0; m < members; ++m) check_part(parts + m * (own == 0 ? 4 : 2), m, own);
+  CHECK(tnt_request_wait_blocks(requests[ALLREDUCE], blocks, MOST_RANKS, counts, JOB_TIMEOUT) ==
+        TNT_COMM_USAGE);
+  CHECK_OK(tnt_request_wait_blocks(requests[ALLGATHER], blocks, MOST_RANKS, counts, JOB_TIMEOUT));
+  for (int32_t m = 0; m < members; ++m) CHECK(counts[m] == 1 && blocks[m] == m);
+  memset(blocks, 0, sizeof blocks);
+  CHECK_OK(tnt_request_wait_blocks(requests[GATHER], own == 0 ? blocks : NULL, MOST_RANKS, NULL,
+                                   JOB_TIMEOUT));
+  for (int32_t m = 0; own == 0 && m < members; ++m) CHECK(blocks[m] == m);
+  for (int i = 0; i < ALL; ++i) CHECK_OK(tnt_request_close(requests[i]));
+  CHECK(tnt_request_wait(requests[0], JOB_TIMEOUT) == TNT_COMM_USAGE);
+  CHECK(tnt_request_close(requests[0]) == TNT_COMM_USAGE);
+}
+
+/* Large enough to be reduced where it is. */
+static void check_array(int64_t group, int32_t own, int32_t members) {
+  enum { COUNT = 100000 };
+  void* data = NULL;
+  int64_t array = -1;
+
+  CHECK_OK(tnt_array_create(group, COUNT * sizeof(float), &data, &array));
+  CHECK((uintptr_t)data % 64 == 0);
+  for (int i = 0; i < COUNT; ++i) ((float*)data)[i] = (float)(own + 1);
+  CHECK_OK(tnt_group_allreduce(group, data, data, COUNT, TNT_COMM_FLOAT32, TNT_COMM_SUM, 60.0));
+  for (int i = 0; i < COUNT; ++i) CHECK(((float*)data)[i] == (float)(members * (members + 1) / 2));
+  CHECK_OK(tnt_array_close(array));
+  CHECK(tnt_array_close(array) == TNT_COMM_USAGE);
+}
+
+static void check_group(int64_t group, int32_t own, int32_t members) {
+  check_collectives(group, own, members);
+  check_parts(group, own, members);
+  check_requests(group, own, members);
+  check_array(group, own, members);
+}
+
 static void check_groups(void) {
   int32_t all[MOST_RANKS];
   int32_t alone = rank;
@@ -89,13 +215,13 @@ static void check_groups(void) {
   for (int32_t r = 0; r < size; ++r) all[r] = r;
   CHECK_OK(tnt_group_size(TNT_GROUP_WORLD, &number));
   CHECK(number == size);
-  check_collectives(TNT_GROUP_WORLD, rank, size);
+  check_group(TNT_GROUP_WORLD, rank, size);
 
   CHECK_OK(tnt_group_create(all, size, &group));
   CHECK_OK(tnt_group_create(&alone, 1, &single));
   CHECK(group != single);
-  check_collectives(group, rank, size);
-  check_collectives(single, 0, 1);
+  check_group(group, rank, size);
+  check_group(single, 0, 1);
   CHECK_OK(tnt_group_rank(group, &number));
   CHECK(number == rank);
   CHECK_OK(tnt_group_rank(single, &number));
@@ -109,8 +235,11 @@ static void check_groups(void) {
   /* Ranks that are no neighbours. */
   if (rank != 1) {
     int32_t ends[2] = {0, 2};
+    int32_t ranks[2] = {-1, -1};
     CHECK_OK(tnt_group_create(ends, 2, &group));
-    check_collectives(group, rank / 2, 2);
+    CHECK_OK(tnt_group_ranks(group, ranks));
+    CHECK(ranks[0] == 0 && ranks[1] == 2);
+    check_group(group, rank / 2, 2);
     CHECK_OK(tnt_group_close(group));
   }
 }
@@ -221,6 +350,24 @@ static void check_arguments(void) {
   CHECK_USAGE(tnt_group_reduce_scatter(world, values, values, UINT64_MAX / 2, 8, TNT_COMM_INT8,
                                        TNT_COMM_SUM, 0),
               "more than any memory holds");
+  CHECK_USAGE(tnt_group_alltoall(world, values, values, (uint64_t)size, 1, TNT_COMM_FLOAT32, 0),
+              "overlap");
+  CHECK_USAGE(tnt_group_alltoall(world, NULL, values, (uint64_t)size, 1, TNT_COMM_FLOAT32, 0),
+              "`in`");
+  CHECK_USAGE(tnt_group_scatter(world, values, NULL, 4 * (uint64_t)size, 1, TNT_COMM_FLOAT32, 0, 0),
+              "`out`");
+  CHECK_USAGE(tnt_group_scatter(world, NULL, values, 4, 1, TNT_COMM_FLOAT32, size, 0), "`root`");
+  CHECK_USAGE(tnt_group_gather(world, values, 4, TNT_COMM_FLOAT32, -1, NULL, 0, NULL, 0), "`root`");
+  CHECK_USAGE(tnt_group_gather(world, NULL, 4, TNT_COMM_FLOAT32, 0, NULL, 0, NULL, 0), "`in`");
+  CHECK_USAGE(tnt_group_ranks(world, NULL), "`ranks`");
+  CHECK_USAGE(tnt_group_start_barrier(world, NULL), "`request`");
+  CHECK_USAGE(tnt_group_start_broadcast(world, values, 4, TNT_COMM_FLOAT32, size, &handle),
+              "`root`");
+  CHECK_USAGE(tnt_request_wait(99, 0), "No request has the handle 99");
+  CHECK_USAGE(tnt_request_test(99, &self), "handle 99");
+  CHECK_USAGE(tnt_array_create(world, 4, NULL, &handle), "`data`");
+  CHECK_USAGE(tnt_array_close(99), "No array has the handle 99");
+  CHECK_USAGE(tnt_comm_get_counters(NULL), "`counters`");
   CHECK_USAGE(tnt_reducer_create(world, NULL, 1, 0, TNT_COMM_FLOAT32, "x", &handle), "`tensors`");
   CHECK_USAGE(tnt_reducer_create(world, &wrong, 1, 0, TNT_COMM_FLOAT32, "x", &handle), "77");
   CHECK_USAGE(tnt_reducer_create(world, NULL, 0, 0, TNT_COMM_INT8, "x", &handle), "int8");
@@ -230,8 +377,23 @@ static void check_arguments(void) {
 #undef CHECK_USAGE
 }
 
+static void check_counters(void) {
+  tnt_comm_counters before;
+  tnt_comm_counters after;
+  float values[4] = {0, 0, 0, 0};
+
+  CHECK_OK(tnt_comm_get_counters(&before));
+  CHECK_OK(tnt_group_allreduce(TNT_GROUP_WORLD, values, values, 4, TNT_COMM_FLOAT32, TNT_COMM_SUM,
+                               JOB_TIMEOUT));
+  CHECK_OK(tnt_comm_get_counters(&after));
+  CHECK(after.num_operations == before.num_operations + 1);
+  CHECK(after.num_bytes == before.num_bytes + sizeof values);
+  CHECK(after.communication_s > before.communication_s);
+}
+
 static void check_values(void) {
   check_arguments();
+  check_counters();
   check_groups();
   check_reducer(TNT_COMM_FLOAT32);
   check_reducer(TNT_COMM_BFLOAT16);
@@ -244,17 +406,25 @@ static void check_timeouts(void) {
   static const tnt_tensor_spec tensor = {"x", TNT_COMM_FLOAT32, 4};
   float values[4] = {1, 2, 3, 4};
   int32_t all[2] = {0, 1};
-  int64_t groups[3];
+  int64_t groups[4];
+  int64_t request = -1;
+  int32_t is_done = -1;
   int64_t reducer = -1;
   int64_t gatherer = -1;
 
-  for (int i = 0; i < 3; ++i) CHECK_OK(tnt_group_create(all, 2, &groups[i]));
+  for (int i = 0; i < 4; ++i) CHECK_OK(tnt_group_create(all, 2, &groups[i]));
   CHECK_OK(tnt_reducer_create(groups[1], &tensor, 1, 0, TNT_COMM_FLOAT32, NULL, &reducer));
   CHECK_OK(tnt_gatherer_create(groups[2], "rows", &gatherer));
   if (rank == 0) {
     CHECK(tnt_group_barrier(groups[0], 0.05) == TNT_COMM_TIMEOUT);
     CHECK(tnt_comm_last_status() == TNT_COMM_TIMEOUT);
     CHECK(tnt_group_barrier(groups[0], 0.05) == TNT_COMM_TIMEOUT); /* it is broken */
+    CHECK_OK(tnt_group_start_barrier(groups[3], &request));
+    CHECK_OK(tnt_request_test(request, &is_done));
+    CHECK(is_done == 0);
+    CHECK(tnt_request_wait(request, 0.05) == TNT_COMM_TIMEOUT);
+    CHECK_OK(tnt_request_test(request, &is_done));
+    CHECK(is_done == 1);
     CHECK(tnt_reducer_set_timeout(reducer, -1.0) == TNT_COMM_USAGE);
     CHECK_OK(tnt_reducer_set_timeout(reducer, 0.05));
     CHECK_OK(tnt_reducer_start(reducer, 0, values, 1.0));

@@ -33,10 +33,14 @@ def check_allgather() -> None:
         for received, expected in zip(tnt_comm.allgather(blocks[rank]), blocks, strict=True):
             assert_same_bits(received, expected)
     assert [int(x) for x in tnt_comm.allgather(rank)] == list(range(size))
-    for shape in ((3, 0), (2, 0, 3), (0, 4)):
-        assert [x.shape for x in tnt_comm.allgather(np.zeros(shape))] == [shape] * size
-        gathered = tnt_comm.gather(np.zeros(shape))
-        assert [x.shape for x in gathered or []] == ([] if rank else [shape] * size)
+    for rows in ((0,), (0, 3), (4,)):
+        for dtype in ("bool", "bfloat16", "float64"):
+            shapes = [(2 * r, *rows) for r in range(size)]
+            own = np.zeros(shapes[rank], np.dtype(dtype))
+            everything = tnt_comm.allgather(own)
+            assert [(x.shape, x.dtype) for x in everything] == [(s, own.dtype) for s in shapes]
+            gathered = tnt_comm.gather(own)
+            assert [x.shape for x in gathered or []] == ([] if rank else shapes)
 
 
 def check_reduce_scatter() -> None:
@@ -140,8 +144,24 @@ def check_usage_errors_send_nothing() -> None:
             with_root(one, root=7)
         with pytest.raises(TypeError, match=r"`root` must be an int\. Received: None"):
             with_root(one, root=None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"`root` must be an int of 32 bits\. Received: 1099511"):
+        group.broadcast(one, root=1 << 40)
     with pytest.raises(ValueError, match="timeout_s"):
         group.barrier(timeout_s=-1)
+    with pytest.raises(TypeError, match=r"`timeout_s` must be a number\. Received: '5' \(str\)"):
+        group.barrier(timeout_s="5")  # type: ignore[arg-type]
+    for reduce in (tnt_comm.allreduce, group.allreduce, group.reduce_scatter):
+        with pytest.raises(TypeError, match=r"`op` must be a str\. Received: None"):
+            reduce(one, None)  # type: ignore[arg-type]
+    for call in (tnt_comm.allreduce, group.allreduce, group.allgather, group.scatter):
+        with pytest.raises(TypeError, match=r"`label` must be a str\. Received: None"):
+            call(one, label=None)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"`caller` must be a str\. Received: 5"):
+            call(one, caller=5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="`label` must be a str"):
+        group.barrier(label=None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"Each of `ranks` must be an int of 32 bits\. Received: "):
+        tnt_comm.Group([0, 1 << 70])
     with pytest.raises(ValueError, match="ranks 1, 0"):
         tnt_comm.Group([1, 0])
     with pytest.raises(ValueError, match="not one of them"):

@@ -77,6 +77,13 @@ def test_the_functions_are_found_in_the_header() -> None:
     assert {"tnt_comm_init", "tnt_group_reduce_scatter", "tnt_gatherer_finish"} <= {*FUNCTIONS}
 
 
+def test_every_collective_of_python_is_in_c() -> None:
+    started = [name for name in dir(tnt_comm.Group) if name.startswith("start_")]
+    assert "start_scatter" in started
+    for name in started:
+        assert {f"tnt_group_{name}", f"tnt_group_{name.removeprefix('start_')}"} <= {*FUNCTIONS}
+
+
 def test_reducers_of_python_work_in_c(library: ctypes.CDLL) -> None:
     reducer = GradientReducer(FusionPlan([TensorSpec("x", "float32", 4)], 0))
     values = np.arange(4, dtype=np.float32)

@@ -2,9 +2,12 @@
 
 import doctest
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +17,7 @@ import tnt_comm
 import tnt_comm.fusion_plan
 import tnt_comm.gradient_reducer
 import tnt_comm.shared_array
+from tnt_comm import FusionPlan, Gatherer, GradientReducer, TensorSpec
 
 ALONE = {k: v for k, v in os.environ.items() if not k.startswith("TNT_")}
 
@@ -118,3 +122,40 @@ def test_every_public_name_is_documented() -> None:
 def test_ranks_of_a_group_are_integers(ranks: object) -> None:
     with pytest.raises(TypeError, match="`ranks` must be a sequence of integers"):
         tnt_comm.Group(ranks)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", [np.int64(5), [np.int64(5)], (5,), np.array([5])])
+def test_lengths_of_shared_arrays_are_those_that_numpy_takes(shape: Any) -> None:
+    assert tnt_comm.empty(shape, "f4").shape == np.empty(shape, "f4").shape == (5,)
+
+
+PLAN = FusionPlan([TensorSpec("x", "float64", 1)], 0)
+WRONG_ARGUMENTS: list[tuple[Callable[[], object], type[Exception], str]] = [
+    (lambda: tnt_comm.empty((1 << 63,), "f4"), ValueError, "`shape` must be an int of 64 bits"),
+    (lambda: tnt_comm.empty((1 << 62,), "f4"), ValueError, "more than any memory holds"),
+    (lambda: tnt_comm.empty((2, 1.5), "f4"), TypeError, "`shape` must be an int. Received: 1.5"),  # type: ignore[arg-type]
+    (lambda: tnt_comm.empty(None, "f4"), TypeError, "`shape` must be an int. Received: None"),  # type: ignore[arg-type]
+    (lambda: TensorSpec("x", "f4", 1.5), TypeError, "`num_elements` of tensor 'x' must be an int"),  # type: ignore[arg-type]
+    (lambda: TensorSpec("x", "f4", 1 << 64), ValueError, "`num_elements` of tensor 'x' must be"),
+    (lambda: TensorSpec(None, "f4", 1), TypeError, "`name` must be a str. Received: None"),  # type: ignore[arg-type]
+    (lambda: FusionPlan([], 1.5), TypeError, "`threshold_bytes` must be an int. Received: 1.5"),  # type: ignore[arg-type]
+    (lambda: FusionPlan([], 0, 16), TypeError, "`wire_dtype` must be a str. Received: 16"),  # type: ignore[arg-type]
+    (lambda: GradientReducer(PLAN, name=None), TypeError, "`name` must be a str"),  # type: ignore[arg-type]
+    (lambda: GradientReducer(PLAN).start(0, [1.0], "2"), TypeError, "`scale` must be a number"),  # type: ignore[arg-type]
+    (lambda: Gatherer(5), TypeError, "`name` must be a str. Received: 5 (int)"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), WRONG_ARGUMENTS)
+def test_an_argument_of_a_wrong_type_is_named(
+    call: Callable[[], object], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=re.escape(message)):
+        call()
+
+
+def test_numbers_of_numpy_are_taken() -> None:
+    plan = FusionPlan([TensorSpec("x", "float64", np.int64(1))], np.int32(0))  # type: ignore[arg-type]
+    reducer = GradientReducer(plan)
+    reducer.start(0, [3.0], scale=np.float32(2))  # type: ignore[arg-type]
+    assert reducer.finish(0, timeout_s=np.int64(60)).tolist() == [6.0]  # type: ignore[arg-type]

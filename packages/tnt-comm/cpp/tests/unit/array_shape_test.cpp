@@ -29,6 +29,17 @@ TEST(ArrayShape, LengthsAreShown) {
   EXPECT_EQ(describe_shape(pack({1, 2, 3, 4, 5, 1023})), " of shape (1, 2, 3, 4, 5, 1023)");
 }
 
+TEST(ArrayShape, OfRowsTheFirstAxisDoesNotCount) {
+  const auto pack_rows = [](const Shape& shape) {
+    return pack_row_shape(shape.data(), shape.size());
+  };
+  EXPECT_EQ(pack_rows({6}), 0U);
+  EXPECT_EQ(pack_rows({2, 3}), pack_rows({5, 3}));
+  EXPECT_EQ(describe_shape(pack_rows({2, 3})), " of shape (3)");
+  EXPECT_EQ(describe_shape(pack_rows({2, 0, 4})), " of shape (0, 4)");
+  EXPECT_EQ(describe_shape(pack_rows({})), " of shape ()");
+}
+
 TEST(ArrayShape, ShapesDiffer) {
   const std::ptrdiff_t large = std::ptrdiff_t{1} << 40;
   const std::vector<Shape> shapes = {{6},

@@ -32,7 +32,7 @@ Symbol sum_at(std::size_t size, std::size_t place) {
   return naive_tree(inputs, ScheduleSimulation::combine);
 }
 
-class AllreduceSchedule : public ::testing::TestWithParam<Exchange> {};
+class AllreduceSchedule : public ::testing::TestWithParam<LevelScheme> {};
 
 TEST_P(AllreduceSchedule, GivesEveryRankTheTreeOverAllInputsInAnyOrderOfEvents) {
   for (int size = 1; size <= kMostRanks; ++size) {
@@ -98,7 +98,7 @@ TEST_P(AllreduceSchedule, NumbersArrivalsSoThatEachHasOneSender) {
   }
 }
 
-// Rounds, messages and bytes as documented with Exchange.
+// Rounds, messages and bytes as documented with LevelScheme.
 TEST_P(AllreduceSchedule, SendsWhatTheDocumentationSays) {
   for (int size = 2; size <= kMostRanks; ++size) {
     const auto n = static_cast<std::size_t>(size);
@@ -139,10 +139,10 @@ TEST_P(AllreduceSchedule, LongestBlockFitsAndALongerOneDoesNot) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Exchanges, AllreduceSchedule,
-                         ::testing::Values(Exchange{false, Radices::one},
-                                           Exchange{false, Radices::primes},
-                                           Exchange{true, Radices::one},
-                                           Exchange{true, Radices::primes}));
+                         ::testing::Values(LevelScheme{false, Radices::one},
+                                           LevelScheme{false, Radices::primes},
+                                           LevelScheme{true, Radices::one},
+                                           LevelScheme{true, Radices::primes}));
 
 TEST(BroadcastSchedule, TakesTheBlockFromAnyRootToEverybodyInLogarithmicallyManySends) {
   for (int size = 1; size <= kMostRanks; ++size) {

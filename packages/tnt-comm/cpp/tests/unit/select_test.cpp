@@ -62,7 +62,7 @@ TEST(Select, SixteenBitFloatsAreRoundedOnce) {
     for (const int size : {2, 5, 64}) {
       AllreduceCase wanted = put_only(size, num_bytes);
       wanted.dtype = DType::bfloat16;
-      EXPECT_EQ(pattern_of(choose(wanted)).exchange.radices, Radices::one);
+      EXPECT_EQ(pattern_of(choose(wanted)).scheme.radices, Radices::one);
     }
   }
 }

@@ -18,8 +18,9 @@
  *
  * Errors: every function that can fail returns a tnt_comm_status and leaves a
  * message for the calling thread. What results are written to is undefined
- * then. All errors but TNT_COMM_USAGE break the group they happen in: its
- * members get the same error at their next call, and it cannot be used again.
+ * then. A collective that fails breaks its group: all members get the same error at
+ * their next call, and it cannot be used again. TNT_COMM_USAGE does not, nor does
+ * a creation that failed because a rank could not make its part.
  *
  * A forked child cannot use the objects of its parent: TNT_COMM_USAGE.
  */
@@ -97,6 +98,9 @@ TNT_COMM_API tnt_comm_status tnt_comm_init(void);
 /* Local. No collective can be started or completed afterwards. Runs at exit. */
 TNT_COMM_API tnt_comm_status tnt_comm_finalize(void);
 
+/* Local: *is_initialized = 1 between the two, else 0. */
+TNT_COMM_API tnt_comm_status tnt_comm_is_initialized(int32_t* is_initialized);
+
 /* Local: read from the TNT_* variables, before tnt_comm_init and after
  * tnt_comm_finalize as well. */
 TNT_COMM_API tnt_comm_status tnt_comm_rank(int32_t* rank);
@@ -105,6 +109,16 @@ TNT_COMM_API tnt_comm_status tnt_comm_size(int32_t* size);
 /* The same among the ranks on this host. */
 TNT_COMM_API tnt_comm_status tnt_comm_local_rank(int32_t* local_rank);
 TNT_COMM_API tnt_comm_status tnt_comm_local_size(int32_t* local_size);
+
+/* What this rank has counted since tnt_comm_init, which is called if needed. */
+typedef struct {
+  uint64_t num_operations; /* collectives, buckets and gathers that were begun */
+  uint64_t num_bytes;      /* of this rank's contributions to them */
+  uint64_t num_waits;      /* how often a thread had to wait for one */
+  double communication_s;  /* at least one of them was under way */
+  double exposed_s;        /* at least one thread waited for one */
+} tnt_comm_counters;
+TNT_COMM_API tnt_comm_status tnt_comm_get_counters(tnt_comm_counters* counters);
 
 /* ---- Groups of ranks -------------------------------------------------------
  * Groups are independent of each other, of reducers and of gatherers. */
@@ -125,21 +139,25 @@ TNT_COMM_API tnt_comm_status tnt_group_close(int64_t group);
 TNT_COMM_API tnt_comm_status tnt_group_rank(int64_t group, int32_t* rank);
 TNT_COMM_API tnt_comm_status tnt_group_size(int64_t group, int32_t* size);
 
+/* Local: writes the ranks of the members in the job to `ranks`, one entry per member. */
+TNT_COMM_API tnt_comm_status tnt_group_ranks(int64_t group, int32_t* ranks);
+
 /* ---- Blocking collectives of a group ---------------------------------------
  * Buffers are plain arrays of `count` elements of the dtype; they may be NULL if
- * that is 0. `out` may be `in`, and must not overlap it otherwise. Results are the
- * same on all members, to the bit. timeout_s: the longest wait, in seconds; 0 is the
- * job's timeout; others than these (negative, NaN) are TNT_COMM_USAGE. */
+ * that is 0. `out` must not overlap `in`, unless said otherwise. Sums are formed in the
+ * same order everywhere, so that they are equal on all members and in all runs, to the
+ * bit. root: a rank of the group. timeout_s: the longest wait, in seconds; 0 is the job's
+ * timeout; others than these (negative, NaN) are TNT_COMM_USAGE. */
 
 /* Returns when all members have called it. */
 TNT_COMM_API tnt_comm_status tnt_group_barrier(int64_t group, double timeout_s);
 
-/* out[i]: all members' in[i], combined by the op. */
+/* out[i]: all members' in[i], combined by the op. `out` may be `in`. */
 TNT_COMM_API tnt_comm_status tnt_group_allreduce(int64_t group, const void* in, void* out,
                                                  uint64_t count, tnt_comm_dtype dtype,
                                                  tnt_comm_op op, double timeout_s);
 
-/* Copies the data of `root`, a rank of the group, to the data of all others. */
+/* Copies the data of the root to the data of all others. */
 TNT_COMM_API tnt_comm_status tnt_group_broadcast(int64_t group, void* data, uint64_t count,
                                                  tnt_comm_dtype dtype, int32_t root,
                                                  double timeout_s);
@@ -149,19 +167,101 @@ TNT_COMM_API tnt_comm_status tnt_group_broadcast(int64_t group, void* data, uint
  * NULL, or one entry per member, which gets the elements of its block. capacity: the
  * elements that `out` has room for. If that is too little, nothing is written to
  * `out`, the status is TNT_COMM_USAGE on this member alone, `counts` is valid and the
- * group can be used on. `out` must not overlap `in`. */
+ * group can be used on. */
 TNT_COMM_API tnt_comm_status tnt_group_allgather(int64_t group, const void* in, uint64_t count,
                                                  tnt_comm_dtype dtype, void* out, uint64_t capacity,
                                                  uint64_t* counts, double timeout_s);
 
+/* The same to the root alone: the others' `out` and `capacity` are not used. */
+TNT_COMM_API tnt_comm_status tnt_group_gather(int64_t group, const void* in, uint64_t count,
+                                              tnt_comm_dtype dtype, int32_t root, void* out,
+                                              uint64_t capacity, uint64_t* counts,
+                                              double timeout_s);
+
 /* Combines arrays of num_rows rows of row_elements elements, and writes to `out` this
  * member's part of the rows of the result: with q = num_rows / size and r = num_rows %
  * size, the first r members get q + 1 rows and the others q, in the order of their
- * ranks. `out` must not overlap `in`. */
+ * ranks. */
 TNT_COMM_API tnt_comm_status tnt_group_reduce_scatter(int64_t group, const void* in, void* out,
                                                       uint64_t num_rows, uint64_t row_elements,
                                                       tnt_comm_dtype dtype, tnt_comm_op op,
                                                       double timeout_s);
+
+/* Cuts arrays of all members into such parts, and writes to `out` those for this member,
+ * in the order of the ranks that they come from. */
+TNT_COMM_API tnt_comm_status tnt_group_alltoall(int64_t group, const void* in, void* out,
+                                                uint64_t num_rows, uint64_t row_elements,
+                                                tnt_comm_dtype dtype, double timeout_s);
+
+/* Cuts the array of the root into such parts, and writes to `out` this member's. The
+ * others' `in` is not used. */
+TNT_COMM_API tnt_comm_status tnt_group_scatter(int64_t group, const void* in, void* out,
+                                               uint64_t num_rows, uint64_t row_elements,
+                                               tnt_comm_dtype dtype, int32_t root,
+                                               double timeout_s);
+
+/* ---- Non-blocking collectives of a group -----------------------------------
+ * As those above, in the same order relative to each other and to them, without the wait.
+ * Each gives a request, a handle that is closed at the end. Until it is done, what is
+ * written must not be used, and what is read not be changed. */
+TNT_COMM_API tnt_comm_status tnt_group_start_barrier(int64_t group, int64_t* request);
+
+TNT_COMM_API tnt_comm_status tnt_group_start_allreduce(int64_t group, const void* in, void* out,
+                                                       uint64_t count, tnt_comm_dtype dtype,
+                                                       tnt_comm_op op, int64_t* request);
+
+TNT_COMM_API tnt_comm_status tnt_group_start_broadcast(int64_t group, void* data, uint64_t count,
+                                                       tnt_comm_dtype dtype, int32_t root,
+                                                       int64_t* request);
+
+TNT_COMM_API tnt_comm_status tnt_group_start_allgather(int64_t group, const void* in,
+                                                       uint64_t count, tnt_comm_dtype dtype,
+                                                       int64_t* request);
+
+TNT_COMM_API tnt_comm_status tnt_group_start_gather(int64_t group, const void* in, uint64_t count,
+                                                    tnt_comm_dtype dtype, int32_t root,
+                                                    int64_t* request);
+
+TNT_COMM_API tnt_comm_status tnt_group_start_reduce_scatter(int64_t group, const void* in,
+                                                            void* out, uint64_t num_rows,
+                                                            uint64_t row_elements,
+                                                            tnt_comm_dtype dtype, tnt_comm_op op,
+                                                            int64_t* request);
+
+TNT_COMM_API tnt_comm_status tnt_group_start_alltoall(int64_t group, const void* in, void* out,
+                                                      uint64_t num_rows, uint64_t row_elements,
+                                                      tnt_comm_dtype dtype, int64_t* request);
+
+TNT_COMM_API tnt_comm_status tnt_group_start_scatter(int64_t group, const void* in, void* out,
+                                                     uint64_t num_rows, uint64_t row_elements,
+                                                     tnt_comm_dtype dtype, int32_t root,
+                                                     int64_t* request);
+
+/* Local: *is_done = 1 if tnt_request_wait would return at once, also with an error. */
+TNT_COMM_API tnt_comm_status tnt_request_test(int64_t request, int32_t* is_done);
+
+/* Waits until it is done, and returns what the blocking form would. May be called again. */
+TNT_COMM_API tnt_comm_status tnt_request_wait(int64_t request, double timeout_s);
+
+/* The same of an allgather or gather, whose blocks it writes as they do. */
+TNT_COMM_API tnt_comm_status tnt_request_wait_blocks(int64_t request, void* out, uint64_t capacity,
+                                                     uint64_t* counts, double timeout_s);
+
+/* Local. A collective that is not done goes on, and has its arrays until a later one of
+ * the group is done. */
+TNT_COMM_API tnt_comm_status tnt_request_close(int64_t request);
+
+/* ---- Arrays for allreduces without copies ----------------------------------
+ * tnt_group_allreduce with `in` and `out` both in such an array works in the memory of
+ * all members directly. Where they cannot reach it (several hosts), it is plain memory. */
+
+/* Collective among the group. *data: num_bytes bytes of arbitrary values, aligned to 64.
+ * Waits for at most the job's timeout. */
+TNT_COMM_API tnt_comm_status tnt_array_create(int64_t group, uint64_t num_bytes, void** data,
+                                              int64_t* array);
+
+/* Local: frees it. No collective may be using it. */
+TNT_COMM_API tnt_comm_status tnt_array_close(int64_t array);
 
 /* ---- Blocking collectives of all ranks, short forms ------------------------
  * As those of the group TNT_GROUP_WORLD with the job's timeout; names instead of

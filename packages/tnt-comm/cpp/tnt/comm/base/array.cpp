@@ -21,7 +21,7 @@ std::string_view name_at(const Names& names, std::size_t index) {
 }
 
 template <typename Names>
-std::size_t place_of(std::string_view name, const Names& names, std::string_view what) {
+std::size_t index_in(std::string_view name, const Names& names, std::string_view what) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   throw UsageError(
@@ -45,11 +45,11 @@ std::string_view name_of(ReduceOp op) {
 }
 
 DType parse_dtype(std::string_view name) {
-  return static_cast<DType>(place_of(name, kDTypeNames, "dtype"));
+  return static_cast<DType>(index_in(name, kDTypeNames, "dtype"));
 }
 
 ReduceOp parse_reduce_op(std::string_view name) {
-  return static_cast<ReduceOp>(place_of(name, kOpNames, "op"));
+  return static_cast<ReduceOp>(index_in(name, kOpNames, "op"));
 }
 
 void require_supported(DType dtype, ReduceOp op) {
@@ -68,6 +68,7 @@ constexpr unsigned kLengthBits = 60;
 constexpr std::uint64_t kLengthsMask = (1ULL << kLengthBits) - 1;
 constexpr std::uint64_t kMostAxes = 6;
 constexpr std::uint64_t kIsFingerprint = kMostAxes + 1;
+constexpr std::uint64_t kIsScalar = (kMostAxes + 2) << kLengthBits;
 
 unsigned bits_of_axis(std::uint64_t num_axes) {
   return kLengthBits / static_cast<unsigned>(num_axes);
@@ -82,10 +83,7 @@ std::uint64_t fingerprint_of(const std::ptrdiff_t* lengths, std::size_t num_axes
   return kIsFingerprint << kLengthBits | (fingerprint & kLengthsMask);
 }
 
-}  // namespace
-
-std::uint64_t pack_shape(const std::ptrdiff_t* lengths, std::size_t num_axes) {
-  if (num_axes < 2) return 0;
+std::uint64_t pack_lengths(const std::ptrdiff_t* lengths, std::size_t num_axes) {
   if (num_axes > kMostAxes) return fingerprint_of(lengths, num_axes);
   const unsigned num_bits = bits_of_axis(num_axes);
   std::uint64_t packed = num_axes;
@@ -97,11 +95,23 @@ std::uint64_t pack_shape(const std::ptrdiff_t* lengths, std::size_t num_axes) {
   return packed;
 }
 
+}  // namespace
+
+std::uint64_t pack_shape(const std::ptrdiff_t* lengths, std::size_t num_axes) {
+  return num_axes < 2 ? 0 : pack_lengths(lengths, num_axes);
+}
+
+std::uint64_t pack_row_shape(const std::ptrdiff_t* lengths, std::size_t num_axes) {
+  if (num_axes == 0) return kIsScalar;
+  return num_axes == 1 ? 0 : pack_lengths(lengths + 1, num_axes - 1);
+}
+
 std::string describe_shape(std::uint64_t packed) {
   if (packed == 0) return "";
+  if (packed == kIsScalar) return " of shape ()";
   const std::uint64_t num_axes = packed >> kLengthBits;
   // What another rank sends may be any number.
-  if (num_axes < 2 || num_axes > kMostAxes) return text(" of shape id ", packed & 0xffffU);
+  if (num_axes == 0 || num_axes > kMostAxes) return text(" of shape id ", packed & 0xffffU);
   const unsigned num_bits = bits_of_axis(num_axes);
   return text(" of shape (",
               listed(num_axes, num_axes,
@@ -119,6 +129,11 @@ Range part_of(std::size_t count, std::size_t parts, std::size_t index, std::size
   const std::size_t begin = index * base + std::min(index, extra);
   const std::size_t end = begin + base + (index < extra ? 1 : 0);
   return {std::min(begin * granule, count), std::min(end * granule, count)};
+}
+
+Range block_of(std::size_t index, std::size_t length, std::size_t count) {
+  const std::size_t begin = std::min(index * length, count);
+  return {begin, std::min(begin + length, count)};
 }
 
 std::size_t smallest_prime_factor(std::size_t n) {

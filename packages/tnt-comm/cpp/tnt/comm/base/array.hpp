@@ -29,7 +29,7 @@ inline constexpr std::size_t kNumDTypes = 10;
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, land, lor };
 inline constexpr std::size_t kNumReduceOps = 6;
 
-/// The place of a type or an operation in tables.
+/// The index of a type or an operation in tables.
 template <typename Enum>
 constexpr std::size_t index_of(Enum value) {
   return static_cast<std::size_t>(value);
@@ -70,6 +70,9 @@ TNT_COMM_EXPORT void require_supported(DType dtype, ReduceOp op);
 /// axes if they are few and small enough, else a fingerprint of them.
 TNT_COMM_EXPORT std::uint64_t pack_shape(const std::ptrdiff_t* lengths, std::size_t num_axes);
 
+/// The same of what is gathered, where the first axis does not count: 0 for one axis.
+TNT_COMM_EXPORT std::uint64_t pack_row_shape(const std::ptrdiff_t* lengths, std::size_t num_axes);
+
 /// For messages: " of shape (3, 2)", or "" for 0. Takes any number.
 std::string describe_shape(std::uint64_t packed);
 
@@ -84,6 +87,10 @@ struct Range {
 /// elements: sizes differ by at most one granule, the first parts are the
 /// larger ones. With granule 1 this is the rule of numpy.array_split.
 Range part_of(std::size_t count, std::size_t parts, std::size_t index, std::size_t granule = 1);
+
+/// Block `index` of `count` elements, or bytes, that are cut into blocks of this length; the last
+/// one may be shorter, and those behind it are empty.
+Range block_of(std::size_t index, std::size_t length, std::size_t count);
 
 /// Smallest prime factor of n >= 2.
 std::size_t smallest_prime_factor(std::size_t n);

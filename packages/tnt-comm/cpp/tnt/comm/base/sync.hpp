@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "tnt/comm/base/array.hpp"
+
 namespace tnt::comm {
 
 inline void fence(std::memory_order order) {
@@ -73,10 +75,10 @@ struct Doorbell {
     full_fence();
   }
 
-  alignas(64) std::atomic<std::uint32_t> num_rings{0};  // the word of the futex
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> num_rings{0};  // the word of the futex
   std::atomic<std::uint32_t> num_sleepers{0};
   // Read by peers after everything they do, so on a line that changes seldom.
-  alignas(64) std::atomic<std::uint32_t> num_listeners{0};
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> num_listeners{0};
   std::atomic<std::uint32_t> num_pollers{0};
 };
 

@@ -13,7 +13,7 @@ tnt_comm_status read(int Environment::*variable, int32_t* value, const char* arg
 // On the row of this thread, if there is a timeline.
 void record(EventKind kind, const char* name) noexcept {
   Timeline* timeline = process_timeline();
-  if (timeline == nullptr) return;
+  if (timeline == nullptr || name == nullptr) return;
   try {
     timeline->record(kind, timeline->row_of_this_thread(), timeline->name(name));
   } catch (...) {
@@ -49,6 +49,10 @@ tnt_comm_status tnt_comm_finalize(void) {
   return guard([] { finalize(); });
 }
 
+tnt_comm_status tnt_comm_is_initialized(int32_t* is_initialized) {
+  return give(is_initialized, "is_initialized", &tnt::comm::is_initialized);
+}
+
 tnt_comm_status tnt_comm_rank(int32_t* rank) {
   return read(&Environment::rank, rank, "rank");
 }
@@ -63,6 +67,15 @@ tnt_comm_status tnt_comm_local_rank(int32_t* local_rank) {
 
 tnt_comm_status tnt_comm_local_size(int32_t* local_size) {
   return read(&Environment::local_size, local_size, "local_size");
+}
+
+tnt_comm_status tnt_comm_get_counters(tnt_comm_counters* counters) {
+  return guard([&] {
+    require_pointer(counters, "counters");
+    const Counters now = tnt::comm::counters();
+    *counters = {now.num_operations, now.num_bytes, now.num_waits, now.communication_s,
+                 now.exposed_s};
+  });
 }
 
 void tnt_timeline_begin(const char* name) {

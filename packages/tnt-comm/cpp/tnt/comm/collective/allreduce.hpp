@@ -98,7 +98,7 @@ class TwoShotAllreduce final : public StagedWork {
     const auto in = regions->find(arrays.in, num_bytes);
     const auto out = in ? regions->find(arrays.out, num_bytes) : std::nullopt;
     if (!out) return;
-    places = {*in, *out};
+    shared_offsets = {*in, *out};
     num_blocks = 1;
   }
   /// The persistent one, of private memory that runs() say.
@@ -122,7 +122,7 @@ class TwoShotAllreduce final : public StagedWork {
   void on_match() override {
     int num_shared = 0;
     for (int member = 0; member < channel().size(); ++member) {
-      if (places_of(member)) ++num_shared;
+      if (shared_offsets_of(member)) ++num_shared;
     }
     if (num_shared == 0) return;
     is_mixed_ = num_shared < channel().size();
@@ -132,7 +132,7 @@ class TwoShotAllreduce final : public StagedWork {
     }
     const SharedRegions& regions = *pipeline().stream().context.regions;
     for (int member = 0; member < channel().size(); ++member) {
-      const SharedOffsets at = *places_of(member);
+      const SharedOffsets at = *shared_offsets_of(member);
       Arrays& arrays = shared_.emplace_back();
       arrays.in_segment = regions.segment_of(at.in.region);
       arrays.out_segment = regions.segment_of(at.out.region);
@@ -142,7 +142,7 @@ class TwoShotAllreduce final : public StagedWork {
   }
 
   void copy_in(std::uint64_t index) override {
-    if (index == 0 && places) return;  // nothing is in the slot
+    if (index == 0 && shared_offsets) return;  // nothing is in the slot
     visit_others(index, [&](int member, const Extent& extent) {
       pack_scaled(pipeline().pair_slot(channel().rank(), member, index) + extent.in_pair_slot,
                   extent.in, extent.count, dtype_, extent.scale);
@@ -219,13 +219,12 @@ class TwoShotAllreduce final : public StagedWork {
     return num_reduced_ == own.size();
   }
 
-  std::optional<SharedOffsets> places_of(int member) const {
-    return channel().places_of(member, pipeline().base());
+  std::optional<SharedOffsets> shared_offsets_of(int member) const {
+    return channel().shared_offsets_of(member, pipeline().base());
   }
 
   Range elements_of(std::uint64_t index) const {
-    const std::size_t begin = index % num_copied_blocks_ * block_length_;  // see is_mixed_
-    return {begin, std::min<std::size_t>(begin + block_length_, count_)};
+    return block_of(index % num_copied_blocks_, block_length_, count_);  // see is_mixed_
   }
 
   // Calls function(Extent) for what runs hold of a member's chunk of the block.

@@ -98,7 +98,7 @@ struct BucketSpec {
   DType dtype = DType::float32;
   std::size_t count = 0;     ///< elements
   std::string name;          ///< for messages
-  std::vector<Range> large;  ///< elements of the tensors that may be placed, ascending
+  std::vector<Range> large;  ///< elements of the tensors that may be summed in place, ascending
 
   std::size_t num_bytes() const { return count * size_of(dtype); }
 };
@@ -118,7 +118,7 @@ struct InPlaceTensor {
 /// A step is: input() and packing for every tensor, post(), the engine, and
 /// result() or try_lend(). The result of step s stays as it is until this rank
 /// packs for step s+1; where it is lent, until it is given back. Some buckets
-/// let large tensors stay where they are: place() instead of packing.
+/// let large tensors stay where they are: sum_in_place() instead of packing.
 class BucketOperation : public CollectiveOperation {
  public:
   BucketOperation(std::shared_ptr<AbortState> abort_state, std::string name)
@@ -132,13 +132,13 @@ class BucketOperation : public CollectiveOperation {
   /// Where the bucket of a step is packed. To be called for every tensor.
   virtual std::byte* input(std::uint64_t step) = 0;
 
-  /// Whether the `place`-th of the bucket's large tensors can be placed.
-  virtual bool may_be_in_place(std::size_t /*place*/) const { return false; }
+  /// Whether the `index`-th of the bucket's large tensors can be summed in place.
+  virtual bool may_be_in_place(std::size_t /*index*/) const { return false; }
 
   /// For this step, the tensor is not in the bucket but there. It is until
   /// release(), which must not come before the step is complete.
-  virtual void place(std::size_t /*place*/, InPlaceTensor /*tensor*/) {}
-  virtual void release(std::size_t /*place*/) {}
+  virtual void sum_in_place(std::size_t /*index*/, InPlaceTensor /*tensor*/) {}
+  virtual void release(std::size_t /*index*/) {}
 
   /// The whole bucket of step `next` is packed. Then the operation must be
   /// given to the engine. Any thread.

@@ -18,8 +18,8 @@ namespace tnt::comm {
 /// The order in which buckets use the slots of one channel, the same on all
 /// members, although they may have packed their buckets in different orders.
 ///
-/// The first member gives turns: to a bucket as soon as all members have posted
-/// it. So no bucket waits for one that is not ready everywhere, and few slots,
+/// The first member is the sequencer, which gives a sequence number to a bucket as soon as all
+/// members have posted it. So no bucket waits for one that is not ready everywhere, and few slots,
 /// which stay in the caches, serve many buckets.
 ///
 /// Threads: post() of a bucket from one thread at a time; the rest, among all
@@ -36,8 +36,8 @@ class BucketSequencer {
       : segment_(std::move(segment)),
         stream_(std::move(stream)),
         first_(first),
-        turns_(num_buckets),
-        given_(num_buckets) {}
+        last_done_(num_buckets),
+        last_given_(num_buckets) {}
 
   const std::shared_ptr<StagedStream>& stream() const { return stream_; }
 
@@ -51,16 +51,16 @@ class BucketSequencer {
   }
 
   /// Whether the posted step of the bucket may use the channel now.
-  bool is_turn(std::size_t bucket, std::uint64_t step) {
-    // Only who gives turns has to look while another bucket is at work.
-    if (current_ != nullptr && (!gives_turns() || given_[bucket] != turns_[bucket])) return false;
-    return turn_of(bucket, step) == num_over_ + 1;
+  bool may_begin(std::size_t bucket, std::uint64_t step) {
+    // Only the sequencer has to look while another bucket is at work.
+    if (current_ != nullptr && (!is_sequencer() || has_number(bucket))) return false;
+    return number_of(bucket, step) == num_done_ + 1;
   }
 
-  /// The bucket whose turn it is begins, and is done.
+  /// The bucket that may begin does so, and is done.
   void begin(const StagingPipeline& pipeline) { current_ = &pipeline; }
   void end(std::size_t bucket) {
-    turns_[bucket] = ++num_over_;
+    last_done_[bucket] = ++num_done_;
     current_ = nullptr;
   }
   /// A bucket has failed, perhaps in its turn. It may be gone before the others.
@@ -76,21 +76,22 @@ class BucketSequencer {
     }
     if (!members.empty()) return members;
     if (current_ != nullptr) return current_->missing();
-    if (!gives_turns() && given_[bucket] == turns_[bucket]) members.push_back(kSequencerMember);
+    if (!is_sequencer() && !has_number(bucket)) members.push_back(kSequencerMember);
     return members;
   }
 
  private:
   static constexpr int kSequencerMember = 0;
 
-  enum class Counter : std::size_t { posted, turn };  // of each bucket
+  enum class Counter : std::size_t { posted, number };  // of each bucket
   static constexpr std::size_t kNumCounters = 2;
 
   NotificationId counter(std::size_t bucket, Counter which) const {
     return first_ + kNumCounters * bucket + static_cast<std::size_t>(which);
   }
 
-  bool gives_turns() const { return segment_->rank() == kSequencerMember; }
+  bool is_sequencer() const { return segment_->rank() == kSequencerMember; }
+  bool has_number(std::size_t bucket) const { return last_given_[bucket] != last_done_[bucket]; }
 
   bool lacks_post_of(int member, std::size_t bucket, std::uint64_t step) const {
     return member != segment_->rank() && !has_posted(member, bucket, step);
@@ -104,15 +105,15 @@ class BucketSequencer {
   }
 
   // 0 if it has none yet.
-  std::uint64_t turn_of(std::size_t bucket, std::uint64_t step) {
-    std::uint64_t& given = given_[bucket];
-    if (!gives_turns()) {
-      given = segment_->poll(kSequencerMember, counter(bucket, Counter::turn));
-    } else if (given == turns_[bucket] && have_all_posted(bucket, step)) {
+  std::uint64_t number_of(std::size_t bucket, std::uint64_t step) {
+    std::uint64_t& given = last_given_[bucket];
+    if (!is_sequencer()) {
+      given = segment_->poll(kSequencerMember, counter(bucket, Counter::number));
+    } else if (!has_number(bucket) && have_all_posted(bucket, step)) {
       given = ++num_given_;
-      announce(counter(bucket, Counter::turn), given);
+      announce(counter(bucket, Counter::number), given);
     }
-    return given == turns_[bucket] ? 0 : given;
+    return has_number(bucket) ? given : 0;
   }
 
   // Tells all other members.
@@ -126,9 +127,11 @@ class BucketSequencer {
   std::shared_ptr<Segment> segment_;
   std::shared_ptr<StagedStream> stream_;
   NotificationId first_;
-  std::vector<std::uint64_t> turns_;  // by bucket, the last one that it has used; turns begin at 1
-  std::uint64_t num_over_ = 0;
-  std::vector<std::uint64_t> given_;  // by bucket, the last one that the first member has given it
+  // By bucket, its last sequence number that is done, and that the sequencer has given it; the
+  // first is 1.
+  std::vector<std::uint64_t> last_done_;
+  std::vector<std::uint64_t> last_given_;
+  std::uint64_t num_done_ = 0;
   std::uint64_t num_given_ = 0;
   const StagingPipeline* current_ = nullptr;
 };
@@ -212,12 +215,12 @@ class TwoShotBucket final : public StagedBucketOperation {
         packed_(private_slots(spec.num_bytes())),
         work_(pipeline(), dtype_, ReduceOp::sum, spec.count),
         large_(spec.large),
-        placed_(large_.size()) {
+        in_place_(large_.size()) {
     std::size_t end = 0;
-    for (std::size_t place = 0; place < large_.size(); ++place) {
-      add_run({end, large_[place].begin}, {});
-      add_run(large_[place], place);
-      end = large_[place].end;
+    for (std::size_t index = 0; index < large_.size(); ++index) {
+      add_run({end, large_[index].begin}, {});
+      add_run(large_[index], index);
+      end = large_[index].end;
     }
     add_run({end, spec.count}, {});
   }
@@ -226,15 +229,15 @@ class TwoShotBucket final : public StagedBucketOperation {
   const std::byte* result(std::uint64_t step) const override {
     return packed_->data_of(packed_->slot_of(step));
   }
-  bool may_be_in_place(std::size_t /*place*/) const override { return true; }
-  void place(std::size_t place, InPlaceTensor tensor) override {
+  bool may_be_in_place(std::size_t /*index*/) const override { return true; }
+  void sum_in_place(std::size_t index, InPlaceTensor tensor) override {
     const bool is_alone = pipeline().channel().size() == 1;
     if (is_alone && (tensor.in != tensor.out || tensor.scale != 1)) {
-      pack_scaled(tensor.out, tensor.in, large_[place].size(), dtype_, tensor.scale);
+      pack_scaled(tensor.out, tensor.in, large_[index].size(), dtype_, tensor.scale);
     }
-    placed_[place] = std::move(tensor);
+    in_place_[index] = std::move(tensor);
   }
-  void release(std::size_t place) override { placed_[place] = {}; }
+  void release(std::size_t index) override { in_place_[index] = {}; }
   void fail(const Error& error) override {
     sequencer_->abandon(pipeline());
     StagedBucketOperation::fail(error);
@@ -243,19 +246,19 @@ class TwoShotBucket final : public StagedBucketOperation {
  protected:
   std::shared_ptr<DoubleBuffer> lendable() const override { return packed_; }
   void announce(std::uint64_t step) override {
-    packed_->open(step);  // where all tensors are placed, nothing has been packed
+    packed_->open(step);  // where all tensors are summed in place, nothing has been packed
     sequencer_->post(bucket_, step);
   }
   bool try_begin() override {
-    if (!sequencer_->is_turn(bucket_, current())) return false;
+    if (!sequencer_->may_begin(bucket_, current())) return false;
     pipeline().begin();
     sequencer_->begin(pipeline());
     std::byte* packed = packed_->data_of(packed_->slot_of(current()));
-    for (std::size_t i = 0; i < place_of_run_.size(); ++i) {
+    for (std::size_t i = 0; i < large_of_run_.size(); ++i) {
       Run& run = work_.runs()[i];
-      const std::optional<std::size_t> place = place_of_run_[i];
-      if (place && placed_[*place].out != nullptr) {
-        const InPlaceTensor& tensor = placed_[*place];
+      const std::optional<std::size_t> large = large_of_run_[i];
+      if (large && in_place_[*large].out != nullptr) {
+        const InPlaceTensor& tensor = in_place_[*large];
         run = {run.range, tensor.in, tensor.out, tensor.scale};
       } else {
         std::byte* const begin = packed + run.range.begin * size_of(dtype_);
@@ -279,10 +282,10 @@ class TwoShotBucket final : public StagedBucketOperation {
     return std::make_shared<DoubleBuffer>(std::move(memory), 0, slot_bytes);
   }
 
-  void add_run(Range range, std::optional<std::size_t> place) {
+  void add_run(Range range, std::optional<std::size_t> large) {
     if (range.size() == 0) return;
     work_.runs().push_back({.range = range});
-    place_of_run_.push_back(place);
+    large_of_run_.push_back(large);
   }
 
   std::shared_ptr<BucketSequencer> sequencer_;
@@ -291,8 +294,8 @@ class TwoShotBucket final : public StagedBucketOperation {
   std::shared_ptr<DoubleBuffer> packed_;
   TwoShotAllreduce work_;
   std::vector<Range> large_;
-  std::vector<InPlaceTensor> placed_;  // of the step at hand; without `out`: it is packed
-  std::vector<std::optional<std::size_t>> place_of_run_;  // none for runs of packed tensors
+  std::vector<InPlaceTensor> in_place_;  // of the step at hand; without `out`: it is packed
+  std::vector<std::optional<std::size_t>> large_of_run_;  // none for runs of packed tensors
 };
 
 }  // namespace tnt::comm

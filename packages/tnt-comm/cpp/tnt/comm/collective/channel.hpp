@@ -41,8 +41,8 @@ struct ChannelLayout {
 
 /// Where the arrays of a call lie, if all members of the group can reach them.
 struct SharedOffsets {
-  SharedPlace in;
-  SharedPlace out;
+  RegionOffset in;
+  RegionOffset out;
 };
 
 /// Staging slots of ranks that can read each other's memory: of one stream of calls, of one
@@ -91,7 +91,7 @@ class Channel {
         layout_(layout) {
     static_assert(sizeof(SlotHeader) == kHeaderBytes &&
                   offsetof(SlotHeader, num_posted) == kMaxNoteBytes &&
-                  offsetof(SlotHeader, num_reduced) == kMaxNoteBytes + 64);
+                  offsetof(SlotHeader, num_reduced) == kMaxNoteBytes + kCacheLineBytes);
     for (int part = 0; part < size_; ++part) {
       parts_.push_back(part == rank_ ? segment_->local() : segment_->writable_peer(part));
     }
@@ -119,28 +119,29 @@ class Channel {
   }
 
   /// What this rank says at the first block of a call, before the post() of the same block. With
-  /// `places`, nothing is in the slot.
+  /// `offsets`, nothing is in the slot.
   void describe(std::uint64_t block, const Descriptor& descriptor,
-                const SharedOffsets* places = nullptr) {
+                const SharedOffsets* offsets = nullptr) {
     SlotHeader& header = header_of(rank_, block);
     header.descriptor = descriptor;
-    header.is_shared = places != nullptr ? 1 : 0;
-    if (places != nullptr) header.places = *places;
+    header.is_shared = offsets != nullptr ? 1 : 0;
+    if (offsets != nullptr) header.offsets = *offsets;
   }
   const Descriptor& descriptor_of(int member, std::uint64_t block) const {
     return header_of(member, block).descriptor;
   }
-  std::optional<SharedOffsets> places_of(int member, std::uint64_t block) const {
+  std::optional<SharedOffsets> shared_offsets_of(int member, std::uint64_t block) const {
     const SlotHeader& header = header_of(member, block);
-    return header.is_shared != 0 ? std::optional(header.places) : std::nullopt;
+    return header.is_shared != 0 ? std::optional(header.offsets) : std::nullopt;
   }
 
-  /// Instead of describe(): which of two slots in other memory holds what this rank has packed.
-  void say_packed(std::uint64_t block, std::size_t slot) {
-    header_of(rank_, block).places.in.region = slot;
+  /// Instead of describe(): which slot of other memory holds what this rank has packed.
+  void say_packed(std::uint64_t block, std::uint64_t slot) {
+    header_of(rank_, block).packed_slot = slot;
   }
-  std::size_t packed_slot_of(int member, std::uint64_t block) const {
-    return header_of(member, block).places.in.region % 2;  // whatever stands there
+  /// To be checked, as all that others say.
+  std::uint64_t packed_slot_of(int member, std::uint64_t block) const {
+    return header_of(member, block).packed_slot;
   }
 
   /// Tells the others the note of the call that began with the block; at most
@@ -197,14 +198,15 @@ class Channel {
  private:
   /// What precedes a slot. The block and what is said at the first block of a call
   /// share a line.
-  struct alignas(64) SlotHeader {
+  struct alignas(kCacheLineBytes) SlotHeader {
     std::array<char, kMaxNoteBytes> note;
-    alignas(64) std::atomic<std::uint64_t> num_posted;  // blocks
+    alignas(kCacheLineBytes) std::atomic<std::uint64_t> num_posted;  // blocks
     Descriptor descriptor;
     std::uint32_t is_shared;
     std::uint32_t note_bytes;
-    alignas(64) std::atomic<std::uint64_t> num_reduced;
-    SharedOffsets places;
+    alignas(kCacheLineBytes) std::atomic<std::uint64_t> num_reduced;
+    SharedOffsets offsets;
+    std::uint64_t packed_slot;
     std::atomic<std::uint64_t> num_told;  // blocks, as far as notes are concerned
   };
   using Counter = std::atomic<std::uint64_t> SlotHeader::*;

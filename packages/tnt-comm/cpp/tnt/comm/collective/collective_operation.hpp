@@ -76,8 +76,11 @@ class CollectiveOperation : public Operation {
   /// One part of the work; see Operation::advance.
   virtual Progress do_advance() = 0;
 
-  /// For messages: "allreduce #3 (float32, 100 elements, sum)".
+  /// For messages: "call 3, allreduce(float32, 100 elements, sum),".
   virtual std::string describe() const = 0;
+  std::string describe_call(const Descriptor& descriptor) const {
+    return text("call ", descriptor.call_index, ", ", descriptor.describe(), note_.text(), ",");
+  }
 
   /// Members whose next act this operation waits for; empty if it is this
   /// rank's own.

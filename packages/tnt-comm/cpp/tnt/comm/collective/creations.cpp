@@ -91,7 +91,7 @@ std::optional<std::string> Creations::awaited_by(int rank) const {
   const std::lock_guard lock(mutex_);
   const std::uint64_t num_told = segment_->poll(rank, notification_of(Area::notices));
   if (num_told % 2 == 0) return {};
-  const Record record = read(place_of(Area::notices, rank));
+  const Record record = read(offset_of(Area::notices, rank));
   // It may have been withdrawn, and another one be written, in the meantime.
   if (segment_->poll(rank, notification_of(Area::notices)) != num_told) return {};
   const auto begun = num_begun_.find(record.id.members);
@@ -113,20 +113,20 @@ std::optional<std::string> Creations::refusal() const {
   for (int rank = 0; rank < segment_->size(); ++rank) {
     if (rank == segment_->rank()) continue;
     if (segment_->poll(rank, notification_of(Area::refusals)) == 0) continue;
-    return read(place_of(Area::refusals, rank)).text();
+    return read(offset_of(Area::refusals, rank)).text();
   }
   return {};
 }
 
 void Creations::fail(const std::vector<int>& members, const CreationId& id, const Error& error) {
   const std::lock_guard lock(mutex_);
-  const std::size_t place = place_of(Area::failures, segment_->rank(), num_failed_ % kNumKept);
-  write_own(place, Record::of(id, error.what(), error.kind()));
+  const std::size_t offset = offset_of(Area::failures, segment_->rank(), num_failed_ % kNumKept);
+  write_own(offset, Record::of(id, error.what(), error.kind()));
   ++num_failed_;
   const NotificationId notification = notification_of(Area::failures);
   to_others(members, 3, [&](int rank) {
     segment_->notify(rank, notification, 2 * num_failed_ - 1);  // odd: it is being written
-    segment_->put(rank, place, place, sizeof(Record));
+    segment_->put(rank, offset, offset, sizeof(Record));
     segment_->notify(rank, notification, 2 * num_failed_);
   });
 }
@@ -140,7 +140,7 @@ std::optional<Error> Creations::failure_of_others(const std::vector<int>& member
     const std::uint64_t num_told = segment_->poll(rank, notification);
     if (num_told == 0 || num_told % 2 != 0) continue;
     for (std::size_t slot = 0; slot < kNumKept; ++slot) {
-      const Record record = read(place_of(Area::failures, rank, slot));
+      const Record record = read(offset_of(Area::failures, rank, slot));
       if (!(record.id == id) || record.kind == 0) continue;
       if (segment_->poll(rank, notification) != num_told) break;  // it may be overwritten
       return creation_failure(title, rank, record.error());
@@ -150,7 +150,7 @@ std::optional<Error> Creations::failure_of_others(const std::vector<int>& member
 }
 
 // Notices of all ranks, then their refusals, then their failures.
-std::size_t Creations::place_of(Area area, int rank, std::size_t slot) const {
+std::size_t Creations::offset_of(Area area, int rank, std::size_t slot) const {
   const std::size_t per_rank = area == Area::failures ? kNumKept : 1;
   const auto num_ranks = static_cast<std::size_t>(segment_->size());
   const std::size_t index =
@@ -158,23 +158,23 @@ std::size_t Creations::place_of(Area area, int rank, std::size_t slot) const {
   return offset_ + index * sizeof(Record);
 }
 
-void Creations::write_own(std::size_t place, const Record& record) {
-  std::memcpy(segment_->local() + place, &record, sizeof record);
+void Creations::write_own(std::size_t offset, const Record& record) {
+  std::memcpy(segment_->local() + offset, &record, sizeof record);
 }
 
 void Creations::send(const std::vector<int>& ranks, Area area, std::uint64_t value,
                      const Record& record) {
-  const std::size_t place = place_of(area, segment_->rank());
-  write_own(place, record);
+  const std::size_t offset = offset_of(area, segment_->rank());
+  write_own(offset, record);
   to_others(ranks, 2, [&](int rank) {
-    segment_->put(rank, place, place, sizeof(Record));
+    segment_->put(rank, offset, offset, sizeof(Record));
     segment_->notify(rank, notification_of(area), value);
   });
 }
 
-Creations::Record Creations::read(std::size_t place) const {
+Creations::Record Creations::read(std::size_t offset) const {
   Record record;
-  std::memcpy(&record, segment_->local() + place, sizeof record);
+  std::memcpy(&record, segment_->local() + offset, sizeof record);
   return record;
 }
 

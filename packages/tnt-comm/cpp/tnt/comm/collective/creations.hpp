@@ -81,14 +81,14 @@ class Creations {
   enum class Area : std::size_t { notices, refusals, failures };
   static constexpr std::size_t kNumKept = 4;
 
-  std::size_t place_of(Area area, int rank, std::size_t slot = 0) const;
+  std::size_t offset_of(Area area, int rank, std::size_t slot = 0) const;
   NotificationId notification_of(Area area) const {
     return first_ + static_cast<NotificationId>(area);
   }
-  void write_own(std::size_t place, const Record& record);
+  void write_own(std::size_t offset, const Record& record);
   void to_others(const std::vector<int>& ranks, std::size_t num_messages, const auto& send_to);
   void send(const std::vector<int>& ranks, Area area, std::uint64_t value, const Record& record);
-  Record read(std::size_t place) const;
+  Record read(std::size_t offset) const;
 
   std::shared_ptr<Segment> segment_;
   std::size_t offset_;

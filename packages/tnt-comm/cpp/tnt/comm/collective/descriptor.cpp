@@ -90,8 +90,8 @@ std::string Descriptor::describe() const {
   if (kind == CollectiveKind::creation) return std::string(traits.name);  // the note says of what
   if (!traits.has_data) return text(traits.name, "()");
   std::string result = text(traits.name, "(", comm::name_of(dtype), ", ", count, " elements");
-  result +=
-      traits.takes_any_count ? text(", row shape id ", shape & 0xffffU) : describe_shape(shape);
+  if (traits.takes_any_count && shape != 0) result += " in rows";
+  result += describe_shape(shape);
   if (traits.reduces) result += text(", ", comm::name_of(op));
   if (traits.has_root) result += text(", root ", root);
   if (algorithm != AllreduceAlgorithm::automatic) {

@@ -92,7 +92,7 @@ struct CollectiveTraits {
   bool takes_any_count = false;  ///< members may contribute arrays of different lengths
 };
 
-inline constexpr std::array<CollectiveTraits, 10> kCollectiveTraits{{
+inline constexpr std::array kCollectiveTraits = std::to_array<CollectiveTraits>({
     {.name = "barrier"},
     {.name = "allreduce", .has_data = true, .reduces = true},
     {.name = "broadcast", .has_data = true, .has_root = true},
@@ -103,7 +103,7 @@ inline constexpr std::array<CollectiveTraits, 10> kCollectiveTraits{{
     {.name = "scatter", .has_data = true, .has_root = true},
     {.name = "creation", .takes_any_count = true},
     {.name = "unknown"},  // the byte of a rank that is none of these
-}};
+});
 
 constexpr const CollectiveTraits& traits_of(CollectiveKind kind) {
   const auto index = static_cast<std::size_t>(kind);
@@ -113,6 +113,15 @@ constexpr const CollectiveTraits& traits_of(CollectiveKind kind) {
 constexpr std::string_view name_of(CollectiveKind kind) {
   return traits_of(kind).name;
 }
+
+static_assert([] {
+  using enum CollectiveKind;
+  return name_of(barrier) == "barrier" && name_of(allreduce) == "allreduce" &&
+         name_of(broadcast) == "broadcast" && name_of(allgather) == "allgather" &&
+         name_of(reduce_scatter) == "reduce_scatter" && name_of(alltoall) == "alltoall" &&
+         name_of(gather) == "gather" && name_of(scatter) == "scatter" &&
+         name_of(creation) == "creation";
+}());
 
 /// The ways to do an allreduce; select.hpp says when each is taken. The
 /// numbers travel between ranks.
@@ -141,7 +150,7 @@ struct Descriptor {
   std::uint32_t root = 0;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;  ///< what the environment asks for
   std::uint64_t count = 0;  ///< elements of this rank's contribution
-  std::uint64_t shape = 0;  ///< what must be equal in the shape, of most by pack_shape
+  std::uint64_t shape = 0;  ///< by pack_shape, or pack_row_shape where the counts differ
   std::uint64_t label = 0;  ///< fingerprint of what the call is for; 0: not said
 
   /// True if the two ranks take part in the same collective. The counts of

@@ -16,12 +16,6 @@
 
 namespace tnt::comm {
 
-/// What a block takes of so many bytes.
-inline Range block_of(std::uint64_t index, std::size_t share, std::size_t num_bytes) {
-  const std::size_t begin = std::min(index * share, num_bytes);
-  return {begin, std::min(begin + share, num_bytes)};
-}
-
 /// Broadcast: per block the root copies its next share to where the others, or the ranks that it
 /// sends to, find it, and everybody copies it out of there.
 ///

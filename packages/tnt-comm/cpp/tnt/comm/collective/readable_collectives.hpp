@@ -36,15 +36,15 @@ class StagedExchange : public StagedWork {
     num_blocks = std::max<std::size_t>(1, (longest + share_ - 1) / share_);
   }
   std::byte* outgoing(int member, std::uint64_t index) const {
-    return pipeline().slot_of(rank(), index) + place_of(member);
+    return pipeline().slot_of(rank(), index) + offset_of(member);
   }
   void send(int /*member*/, std::uint64_t /*index*/, std::size_t /*num_bytes*/) {}
   const std::byte* incoming(int member, std::uint64_t index) const {
-    return pipeline().slot_of(member, index) + place_of(rank());
+    return pipeline().slot_of(member, index) + offset_of(rank());
   }
 
  private:
-  std::size_t place_of(int member) const {
+  std::size_t offset_of(int member) const {
     return parts_ == SentParts::same ? 0 : static_cast<std::size_t>(member) * share_;
   }
 

@@ -108,13 +108,13 @@ const char* objection(const TuningRule& rule, const AllreduceQuery& query) {
 double estimated_us(AllreduceAlgorithm algorithm, int size, std::size_t num_bytes) {
   const MessagePattern pattern = pattern_of(algorithm);
   const auto bytes = static_cast<double>(num_bytes);
-  const double phases = pattern.exchange.is_split ? 2 : 1;
+  const double phases = pattern.scheme.is_split ? 2 : 1;
   const double rounds =
-      phases * static_cast<double>(levels_of(size, pattern.exchange.radices).size());
-  const double messages = phases * static_cast<double>(num_copies(size, pattern.exchange.radices));
+      phases * static_cast<double>(levels_of(size, pattern.scheme.radices).size());
+  const double messages = phases * static_cast<double>(num_copies(size, pattern.scheme.radices));
   const double share = static_cast<double>(size - 1) / size;
-  const double combined = pattern.exchange.is_split ? share * bytes : messages * bytes;
-  const double sent = pattern.exchange.is_split ? 2 * share * bytes : combined;
+  const double combined = pattern.scheme.is_split ? share * bytes : messages * bytes;
+  const double sent = pattern.scheme.is_split ? 2 * share * bytes : combined;
   // Blocks that follow each other closely pay for the rounds once.
   const auto blocks = static_cast<double>((num_bytes + kBlockBytes - 1) / kBlockBytes);
   const double waits = pattern.has_many_blocks_under_way ? 1 : std::max(1.0, blocks);

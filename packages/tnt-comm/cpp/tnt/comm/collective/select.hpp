@@ -47,7 +47,7 @@ inline std::size_t one_shot_limit_bytes(int num_members) {
 
 /// How an algorithm exchanges messages.
 struct MessagePattern {
-  Exchange exchange;
+  LevelScheme scheme;
   bool has_many_blocks_under_way = true;
 };
 MessagePattern pattern_of(AllreduceAlgorithm algorithm);

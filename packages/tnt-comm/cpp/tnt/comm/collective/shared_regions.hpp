@@ -16,7 +16,7 @@
 namespace tnt::comm {
 
 /// Where an array lies in the regions of a group.
-struct SharedPlace {
+struct RegionOffset {
   std::uint64_t region = 0;
   std::uint64_t offset = 0;  ///< bytes
 };
@@ -58,7 +58,7 @@ class SharedRegions {
   }
 
   /// Where the bytes lie in this rank's part of a region, if they do.
-  std::optional<SharedPlace> find(const void* data, std::size_t num_bytes) const {
+  std::optional<RegionOffset> find(const void* data, std::size_t num_bytes) const {
     if (num_regions_.load(std::memory_order_relaxed) == 0) return {};
     const auto* begin = static_cast<const std::byte*>(data);
     const std::lock_guard lock(mutex_);
@@ -68,7 +68,7 @@ class SharedRegions {
       if (!is_not_after(part, begin)) continue;
       if (!is_not_after(begin + num_bytes, part + region.num_bytes)) continue;
       if (region.is_dropped) return {};
-      return SharedPlace{number, static_cast<std::uint64_t>(begin - part)};
+      return RegionOffset{number, static_cast<std::uint64_t>(begin - part)};
     }
     return {};
   }

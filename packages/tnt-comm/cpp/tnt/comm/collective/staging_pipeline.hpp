@@ -38,7 +38,7 @@ class StagedWork {
   bool has_second_round = false;
 
   /// Where the arrays of a call are, to be said at the first block, if others can reach them.
-  std::optional<SharedOffsets> places;
+  std::optional<SharedOffsets> shared_offsets;
 
   /// Called once by a call, when all have said at its first block that they make the same one.
   virtual void on_match() {}
@@ -171,9 +171,7 @@ class StagedOperation : public CollectiveOperation {
     if (!has_begun_) begin();
     return pipeline_.advance(work_, [this] { return has_matched_ || try_match(); });
   }
-  std::string describe() const final {
-    return text("call ", descriptor_.call_index, ", ", descriptor_.describe(), note().text(), ",");
-  }
+  std::string describe() const final { return describe_call(descriptor_); }
   std::vector<int> missing() const final {
     if (is_mismatch_) return channel().missing_notes(pipeline_.base());
     return has_begun_ ? pipeline_.missing() : std::vector<int>{};
@@ -193,8 +191,8 @@ class StagedOperation : public CollectiveOperation {
     has_begun_ = true;
     pipeline_.begin();
     descriptor_.call_index = pipeline_.stream().num_calls++;
-    const SharedOffsets* places = work_.places ? &*work_.places : nullptr;
-    channel().describe(pipeline_.base(), descriptor_, places);
+    const SharedOffsets* offsets = work_.shared_offsets ? &*work_.shared_offsets : nullptr;
+    channel().describe(pipeline_.base(), descriptor_, offsets);
   }
 
   bool try_match() {

@@ -23,7 +23,7 @@ std::string value_at(const std::vector<std::string>& lines, std::size_t index) {
 
 // All throw the same error if they do not create the same object.
 void require_same_creation(Group& group, const std::string& title, const std::string& details) {
-  const std::vector<std::string> all = group.exchange(text(title, "\n", details), title);
+  const std::vector<std::string> all = group.gather_texts(text(title, "\n", details), title);
   // All compare with the first member, so that all report the same difference.
   for (std::size_t member = 1; member < all.size(); ++member) {
     if (all[member] == all.front()) continue;
@@ -118,7 +118,7 @@ void create_together(Group& group, const std::string& title, const std::string& 
       failure = std::current_exception();
     }
   }
-  const std::vector<std::string> reasons = group.exchange(reason, title);
+  const std::vector<std::string> reasons = group.gather_texts(reason, title);
   if (failure) {
     group.runtime().note_failed_creation(reason);
     std::rethrow_exception(failure);

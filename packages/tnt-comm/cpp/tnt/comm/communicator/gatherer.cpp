@@ -44,59 +44,59 @@ void Gatherer::start(const void* data, std::size_t num_bytes) {
   group_->abort_state()->require_intact();
   const std::lock_guard lock(mutex_);
   require_open();
-  if (step_) {
+  if (request_) {
     throw UsageError(text("Gatherer '", name_,
                           "': start() of a step while the one before is not"
                           " finished. Each step is one start(), then one finish()."));
   }
   const auto own = std::make_shared<std::vector<std::byte>>(begin, begin + num_bytes);
-  step_ =
+  request_ =
       group_->start(stream_, {.kind = CollectiveKind::allgather, .count = num_bytes},
                     {.in = own->data(), .owner = own, .gathered = std::make_shared<Gathered>()});
 }
 
-std::shared_ptr<Request> Gatherer::wait_for_step(const char* call, double timeout_s,
-                                                 const InterruptCheck& check_interrupt) {
+std::shared_ptr<Request> Gatherer::wait_for_request(const char* call, double timeout_s,
+                                                    const InterruptCheck& check_interrupt) {
   refuse_forked_child();
-  std::shared_ptr<Request> step;
+  std::shared_ptr<Request> request;
   {
     const std::lock_guard lock(mutex_);
     require_open();
-    step = step_;
+    request = request_;
   }
-  if (!step) {
+  if (!request) {
     throw UsageError(text("Gatherer '", name_, "': ", call, " without a start() before it."));
   }
-  step->wait(timeout_s > 0 ? timeout_s : timeout_s_.load(), check_interrupt);
-  return step;
+  request->wait(timeout_s > 0 ? timeout_s : timeout_s_.load(), check_interrupt);
+  return request;
 }
 
-std::shared_ptr<Request> Gatherer::end_step(double timeout_s,
-                                            const InterruptCheck& check_interrupt) {
-  std::shared_ptr<Request> step = wait_for_step("finish()", timeout_s, check_interrupt);
+std::shared_ptr<Request> Gatherer::take_request(double timeout_s,
+                                                const InterruptCheck& check_interrupt) {
+  std::shared_ptr<Request> request = wait_for_request("finish()", timeout_s, check_interrupt);
   const std::lock_guard lock(mutex_);
-  if (step_ != step) {
+  if (request_ != request) {
     throw UsageError(text("Gatherer '", name_, "': finish() by two threads for one step."));
   }
-  step_.reset();
-  return step;
+  request_.reset();
+  return request;
 }
 
 std::vector<std::size_t> Gatherer::wait(double timeout_s, const InterruptCheck& check_interrupt) {
-  return sizes_of(wait_for_step("wait()", timeout_s, check_interrupt)->gathered());
+  return sizes_of(wait_for_request("wait()", timeout_s, check_interrupt)->gathered());
 }
 
 void Gatherer::finish(void* out, double timeout_s) {
-  const auto step = end_step(timeout_s, {});
-  const RecycledMemory& blocks = step->gathered().blocks;
+  const auto request = take_request(timeout_s, {});
+  const RecycledMemory& blocks = request->gathered().blocks;
   if (blocks.size() > 0) std::memcpy(out, blocks.data(), blocks.size());
 }
 
 RecycledMemory Gatherer::take(std::vector<std::size_t>& num_bytes, double timeout_s,
                               const InterruptCheck& check_interrupt) {
-  const auto step = end_step(timeout_s, check_interrupt);
-  num_bytes = sizes_of(step->gathered());
-  return std::move(step->gathered().blocks);
+  const auto request = take_request(timeout_s, check_interrupt);
+  num_bytes = sizes_of(request->gathered());
+  return std::move(request->gathered().blocks);
 }
 
 }  // namespace tnt::comm

@@ -45,18 +45,18 @@ class TNT_COMM_EXPORT Gatherer {
   void close() { is_closed_.store(true); }
 
  private:
-  /// In the calls that follow start(): the step at hand.
-  std::shared_ptr<Request> wait_for_step(const char* call, double timeout_s,
-                                         const InterruptCheck& check_interrupt);
-  /// Likewise, and ends it.
-  std::shared_ptr<Request> end_step(double timeout_s, const InterruptCheck& check_interrupt);
+  /// In the calls that follow start(): what it has started.
+  std::shared_ptr<Request> wait_for_request(const char* call, double timeout_s,
+                                            const InterruptCheck& check_interrupt);
+  /// Likewise, and ends the step.
+  std::shared_ptr<Request> take_request(double timeout_s, const InterruptCheck& check_interrupt);
   void require_open() const;
 
   std::shared_ptr<Group> group_;
   std::string name_;
   CallStream stream_;
   std::mutex mutex_;
-  std::shared_ptr<Request> step_;  // null between the steps
+  std::shared_ptr<Request> request_;  // null between the steps
   std::atomic<double> timeout_s_{0};
   std::atomic<bool> is_closed_{false};
 };

@@ -197,19 +197,19 @@ std::shared_ptr<Request> Group::start_broadcast(const void* in, void* out, std::
 }
 
 std::shared_ptr<Request> Group::start_allgather(const void* in, std::size_t count, DType dtype,
-                                                std::uint64_t shape_id, Driver driver,
+                                                std::uint64_t row_shape, Driver driver,
                                                 const CallLabel& label) {
   Descriptor descriptor = descriptor_of(CollectiveKind::allgather, count, dtype, label);
-  descriptor.shape = shape_id;
+  descriptor.shape = row_shape;
   return start(stream_, descriptor, gathering(in), driver, label);
 }
 
 std::shared_ptr<Request> Group::start_gather(const void* in, std::size_t count, DType dtype,
-                                             std::uint64_t shape_id, int root, Driver driver,
+                                             std::uint64_t row_shape, int root, Driver driver,
                                              const CallLabel& label) {
   Descriptor descriptor = descriptor_of(CollectiveKind::gather, count, dtype, label);
   descriptor.root = require_root(root);
-  descriptor.shape = shape_id;
+  descriptor.shape = row_shape;
   return start(stream_, descriptor, gathering(in), driver, label);
 }
 
@@ -246,7 +246,7 @@ std::vector<Range> Group::parts_of(const Rows& rows) const {
   return parts;
 }
 
-std::vector<std::string> Group::exchange(const std::string& own, const std::string& what) {
+std::vector<std::string> Group::gather_texts(const std::string& own, const std::string& what) {
   Descriptor descriptor;
   descriptor.kind = CollectiveKind::creation;
   descriptor.count = own.size();

@@ -104,14 +104,14 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Request> start_broadcast(const void* in, void* out, std::size_t count,
                                            DType dtype, int root, Driver driver = Driver::engine,
                                            const CallLabel& label = {});
-  /// Blocks may differ in `count`, not in `shape_id`. The result is
+  /// Blocks may differ in `count`, not in `row_shape` (see pack_row_shape). The result is
   /// request->gathered().
   std::shared_ptr<Request> start_allgather(const void* in, std::size_t count, DType dtype,
-                                           std::uint64_t shape_id, Driver driver = Driver::engine,
+                                           std::uint64_t row_shape, Driver driver = Driver::engine,
                                            const CallLabel& label = {});
   /// The same, and the root alone gets the result.
   std::shared_ptr<Request> start_gather(const void* in, std::size_t count, DType dtype,
-                                        std::uint64_t shape_id, int root,
+                                        std::uint64_t row_shape, int root,
                                         Driver driver = Driver::engine,
                                         const CallLabel& label = {});
 
@@ -137,10 +137,10 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
 
   /// Gathers one text per rank, to agree on something before creating it
   /// together. `what` is created, for messages. Collective, blocking.
-  std::vector<std::string> exchange(const std::string& own, const std::string& what);
+  std::vector<std::string> gather_texts(const std::string& own, const std::string& what);
 
-  /// A stream of its own for an object, through slots of about this size;
-  /// allreduces of it have one level. Collective, blocking.
+  /// A stream of its own for an object that makes no allreduces, through slots of about this size.
+  /// Collective, blocking.
   CallStream create_flat_stream(SegmentSet& segments, std::size_t slot_bytes);
   /// A row of the timeline, if there is one.
   RowId add_row(const std::string& title) const;

@@ -22,7 +22,7 @@ constexpr int kNumRounds = 16;
 constexpr auto kLookForEndInterval = std::chrono::milliseconds(250);
 
 std::int64_t of_first_member(Group& group, std::int64_t own) {
-  const std::string digits = group.exchange(text(own), "a common time").front();
+  const std::string digits = group.gather_texts(text(own), "a common time").front();
   std::int64_t number = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return number;

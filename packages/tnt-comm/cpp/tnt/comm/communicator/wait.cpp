@@ -123,7 +123,7 @@ void wait_for(Group& group, CollectiveOperation& operation, std::uint32_t count,
     }
     // An operation that was never posted is not in the engine, which therefore
     // cannot fail it. One that is there does nothing any more once the group is
-    // broken, except that a step may be under way at this moment.
+    // broken, except that an advance() may be under way at this moment.
     if (abort_state.is_broken()) {
       engine.while_paused([] {});
       if (!completion.has_reached(count)) abort_state.rethrow_if_broken();

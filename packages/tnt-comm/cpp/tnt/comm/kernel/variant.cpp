@@ -114,14 +114,13 @@ void stream(void* dst, const void* src, std::size_t num_bytes) {
   char* to = static_cast<char*>(dst);
   const char* from = static_cast<const char*>(src);
 #if defined(__SSE2__)
-  constexpr std::size_t kLine = 64;
-  const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(to) % kLine;
-  std::size_t head = misaligned == 0 ? 0 : kLine - misaligned;
+  const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(to) % kCacheLineBytes;
+  std::size_t head = misaligned == 0 ? 0 : kCacheLineBytes - misaligned;
   if (head > num_bytes) head = num_bytes;
   __builtin_memcpy(to, from, head);
   std::size_t i = head;
-  for (; i + kLine <= num_bytes; i += kLine) {
-    for (std::size_t k = 0; k < kLine; k += sizeof(Vector)) {
+  for (; i + kCacheLineBytes <= num_bytes; i += kCacheLineBytes) {
+    for (std::size_t k = 0; k < kCacheLineBytes; k += sizeof(Vector)) {
       store_past_caches(to + i + k, load(from + i + k));
     }
   }
@@ -140,7 +139,7 @@ constexpr KernelTable::Combines combines() {
   return {{combine<T, kOp, 1>, combine<T, kOp, 2>, combine<T, kOp, 3>, combine<T, kOp, 4>}};
 }
 
-// The place of a type or an operation in the tables.
+// The index of a type or an operation in the tables.
 template <typename Enum>
 constexpr std::size_t at(Enum value) {
   return static_cast<std::size_t>(value);

@@ -27,7 +27,7 @@ constexpr Clock::duration kHandover = std::chrono::microseconds(200);
 
 // Who moves will mostly move again; a look at all the others, who may be many,
 // takes time in which it could. Not for long: they may be waited for as well.
-constexpr int kStepsPerLook = 16;
+constexpr int kAdvancesPerLook = 16;
 
 }  // namespace
 
@@ -203,7 +203,7 @@ bool Engine::advance_all() {
   take_submitted();
   bool has_moved = false;
   for (const auto& stream : streams_) {
-    for (int i = 0; i < kStepsPerLook && advance_stream(*stream); ++i) has_moved = true;
+    for (int i = 0; i < kAdvancesPerLook && advance_stream(*stream); ++i) has_moved = true;
   }
   drop_idle_streams();
   return has_moved;

@@ -19,23 +19,24 @@ namespace {
 constexpr std::size_t kSmallestLoanBytes = 16 * 1024;
 
 // From here on, packing costs more than treating a tensor by itself.
-constexpr std::size_t kSmallestPlacedBytes = 64 * 1024;
+constexpr std::size_t kSmallestInPlaceBytes = 64 * 1024;
 
 }  // namespace
 
-/// A tensor's place and where it is between start and finish.
+/// A tensor of a bucket, and where it is between start and finish.
 struct GradientReducer::Tensor {
   TensorSpec spec;
   std::optional<DType> narrow;  // as what it travels, if that is not its own dtype
   FusedTensors* bucket = nullptr;
-  std::size_t offset = 0;            // in bytes
-  std::optional<std::size_t> place;  // among the bucket's tensors that can be summed in place
-  std::byte* into = nullptr;         // of the step at hand, if its sum is to be there
-  std::shared_ptr<void> owner;       // of `into`, if the bucket does not have it
+  std::size_t offset = 0;  // in bytes
+  std::optional<std::size_t>
+      large;                    // its index among the bucket's tensors that can be summed in place
+  std::byte* into = nullptr;    // of the step at hand, if its sum is to be there
+  std::shared_ptr<void> owner;  // of `into`, if the bucket does not have it
   std::atomic<State> state{State::idle};
   std::atomic<std::uint64_t> step{0};  // written by finish() only, which start() follows
 
-  bool is_placed() const { return place && into != nullptr; }  // in the step at hand
+  bool is_in_place() const { return large && into != nullptr; }  // in the step at hand
 };
 
 /// A bucket and its allreduce.
@@ -98,8 +99,8 @@ BucketSpec GradientReducer::lay_out(const FusionPlan& plan, std::size_t index) {
     if (bucket.is_compressed()) tensor.narrow = bucket.wire_dtype;
     tensor.bucket = fused.get();
     tensor.offset = spec.count * size;
-    if (!bucket.is_compressed() && tensor.spec.num_bytes() >= kSmallestPlacedBytes) {
-      tensor.place = spec.large.size();
+    if (!bucket.is_compressed() && tensor.spec.num_bytes() >= kSmallestInPlaceBytes) {
+      tensor.large = spec.large.size();
       spec.large.push_back({spec.count, spec.count + tensor.spec.num_elements});
     }
     spec.count += round_up(tensor.spec.num_elements, kCacheLineBytes / size);
@@ -117,7 +118,7 @@ void GradientReducer::connect(const FusionPlan& plan, std::size_t index,
     return living ? living->names_of_missing() : std::string();
   });
   for (Tensor& tensor : bucket->tensors) {
-    if (tensor.place && !allreduce->may_be_in_place(*tensor.place)) tensor.place.reset();
+    if (tensor.large && !allreduce->may_be_in_place(*tensor.large)) tensor.large.reset();
   }
   const std::size_t num_bytes = plan.buckets()[index].num_wire_bytes();
   if (Timeline* timeline = group_->monitor()->timeline.get()) {
@@ -197,9 +198,9 @@ void GradientReducer::start_into(std::size_t id, const void* data, void* out, do
   }
   Tensor& tensor = begin_start(id, scale);
   tensor.into = static_cast<std::byte*>(out);
-  if (tensor.place) {
-    tensor.bucket->allreduce->place(
-        *tensor.place, {static_cast<const std::byte*>(data), tensor.into, scale, std::move(owner)});
+  if (tensor.large) {
+    tensor.bucket->allreduce->sum_in_place(
+        *tensor.large, {static_cast<const std::byte*>(data), tensor.into, scale, std::move(owner)});
   } else {
     tensor.owner = std::move(owner);
     pack(tensor, data, scale);
@@ -209,7 +210,7 @@ void GradientReducer::start_into(std::size_t id, const void* data, void* out, do
 
 bool GradientReducer::is_summed_in_place(std::size_t id) const {
   require_usable(id);
-  return tensors_[id]->place.has_value();
+  return tensors_[id]->large.has_value();
 }
 
 void GradientReducer::launch(FusedTensors& bucket) {
@@ -267,7 +268,7 @@ void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
 void GradientReducer::copy_out(const Tensor& tensor, void* out) {
   const BucketOperation& allreduce = *tensor.bucket->allreduce;
   const std::byte* sum =
-      tensor.is_placed() ? tensor.into : allreduce.result(tensor.step) + tensor.offset;
+      tensor.is_in_place() ? tensor.into : allreduce.result(tensor.step) + tensor.offset;
   if (tensor.narrow) {
     unpack_widened(out, sum, tensor.spec.num_elements, *tensor.narrow);
   } else if (out != sum) {
@@ -276,7 +277,7 @@ void GradientReducer::copy_out(const Tensor& tensor, void* out) {
 }
 
 void GradientReducer::hand_out(Tensor& tensor) {
-  if (tensor.is_placed()) tensor.bucket->allreduce->release(*tensor.place);
+  if (tensor.is_in_place()) tensor.bucket->allreduce->release(*tensor.large);
   tensor.into = nullptr;
   tensor.owner = nullptr;
   ++tensor.step;

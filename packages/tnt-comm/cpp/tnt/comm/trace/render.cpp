@@ -42,10 +42,10 @@ std::string microseconds(std::int64_t time_ns) {
 
 // Lines that name a process, or a thread of one, and tell its place in the order.
 std::string naming(std::string_view what, const std::string& pid, std::string_view name,
-                   std::size_t place) {
+                   std::size_t sort_index) {
   return text(R"({"ph":"M","name":")", what, R"(_name","pid":)", pid, R"(,"args":{"name":)",
               quoted(name), "}}", kEventsSeparator, R"({"ph":"M","name":")", what,
-              R"(_sort_index","pid":)", pid, R"(,"args":{"sort_index":)", place, "}}");
+              R"(_sort_index","pid":)", pid, R"(,"args":{"sort_index":)", sort_index, "}}");
 }
 
 constexpr std::array<std::string_view, 3> kStateNames = {"started", "partial", "complete"};

@@ -22,13 +22,13 @@ bool EventBuffer::add(const Event& event) noexcept {
   const std::uint64_t index = num_added_.fetch_add(1, std::memory_order_relaxed);
   if (index >= kCapacity) return false;
   // Others may look whether it is written, which a copy of all would touch.
-  Event& place = events_[index];
-  place.time_ns = event.time_ns;
-  place.value = event.value;
-  place.row = event.row;
-  place.name = event.name;
-  place.kind = event.kind;
-  std::atomic_ref(place.is_written).store(true, std::memory_order_release);
+  Event& target = events_[index];
+  target.time_ns = event.time_ns;
+  target.value = event.value;
+  target.row = event.row;
+  target.name = event.name;
+  target.kind = event.kind;
+  std::atomic_ref(target.is_written).store(true, std::memory_order_release);
   return true;
 }
 
@@ -66,10 +66,10 @@ NameId Timeline::name(std::string_view text) {
   }
   const std::unique_lock lock(names_mutex_);
   if (names_.size() >= kMostNames) text = "(too many different names)";
-  const auto [place, is_new] =
+  const auto [entry, is_new] =
       name_ids_.try_emplace(std::string(text), static_cast<NameId>(names_.size()));
   if (is_new) names_.emplace_back(text);
-  return place->second;
+  return entry->second;
 }
 
 RowId Timeline::add_row(RowSpec spec) {

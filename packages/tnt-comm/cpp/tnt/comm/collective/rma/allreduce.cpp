@@ -14,7 +14,7 @@ constexpr std::size_t kSmallestBlockBytes = 256 * 1024;
 constexpr std::size_t kMostBlocks = 16;
 
 std::vector<Range> blocks_in_place(const MessagePattern& pattern, std::size_t num_bytes) {
-  const bool is_cut = pattern.exchange.is_split && pattern.has_many_blocks_under_way;
+  const bool is_cut = pattern.scheme.is_split && pattern.has_many_blocks_under_way;
   const std::size_t wanted = is_cut ? num_bytes / kSmallestBlockBytes : 1;
   const std::size_t num_blocks = std::clamp<std::size_t>(wanted, 1, kMostBlocks);
   std::vector<Range> blocks;
@@ -24,9 +24,9 @@ std::vector<Range> blocks_in_place(const MessagePattern& pattern, std::size_t nu
   return blocks;
 }
 
-std::size_t num_operands(const Exchange& exchange, int size) {
+std::size_t num_operands(const LevelScheme& scheme, int size) {
   int largest = 1;
-  for (const Level& level : levels_of(size, exchange.radices)) {
+  for (const Level& level : levels_of(size, scheme.radices)) {
     largest = std::max(largest, level.radix);
   }
   return static_cast<std::size_t>(largest);
@@ -38,7 +38,7 @@ RmaLayout layout_in_place(const MessagePattern& pattern, int size, std::size_t n
   RmaLayout layout;
   const std::vector<Range> blocks = blocks_in_place(pattern, num_bytes);
   for (const Range& block : blocks) {
-    const AreaSizes sizes = allreduce_areas(pattern.exchange, size, block.size());
+    const AreaSizes sizes = allreduce_areas(pattern.scheme, size, block.size());
     layout.areas.work += sizes.work;
     layout.areas.landing += sizes.landing;
   }
@@ -48,7 +48,7 @@ RmaLayout layout_in_place(const MessagePattern& pattern, int size, std::size_t n
 
 MemoryNeeds needs_in_place(const MessagePattern& pattern, int size, std::size_t num_bytes) {
   return {layout_in_place(pattern, size, num_bytes).num_bytes(),
-          num_arrivals(pattern.exchange, size)};
+          num_arrivals(pattern.scheme, size)};
 }
 
 BlockReduction::BlockReduction(const RmaPipeline& pipeline, const MessagePattern& pattern,
@@ -58,7 +58,7 @@ BlockReduction::BlockReduction(const RmaPipeline& pipeline, const MessagePattern
       element_bytes_(size_of(dtype)),
       in_(static_cast<const std::byte*>(arrays.in)),
       out_(static_cast<std::byte*>(arrays.out)),
-      reducer_(dtype, op, num_operands(pattern.exchange, stream().size())) {
+      reducer_(dtype, op, num_operands(pattern.scheme, stream().size())) {
   sends_before_match = true;
 }
 
@@ -81,7 +81,7 @@ void BlockReduction::copy_from(const std::byte* slot, std::uint64_t index) const
 void BlockReduction::exchange_copied(std::size_t num_bytes, std::size_t last_bytes) {
   if (!pattern_.has_many_blocks_under_way) most_blocks_in_flight = 1;
   const auto add = [&](std::size_t block_bytes) {
-    exchanges_.push_back({allreduce_schedule(pattern_.exchange, stream().rank(), stream().size(),
+    exchanges_.push_back({allreduce_schedule(pattern_.scheme, stream().rank(), stream().size(),
                                              block_bytes, stream().areas()),
                           stream().areas().work});
   };
@@ -96,10 +96,10 @@ std::vector<Range> BlockReduction::exchange_in_place(std::size_t num_bytes) {
   Areas areas = stream().areas();
   for (const Range& block : blocks) {
     exchanges_.push_back(
-        {allreduce_schedule(pattern_.exchange, stream().rank(), size, block.size(), areas),
+        {allreduce_schedule(pattern_.scheme, stream().rank(), size, block.size(), areas),
          areas.work});
     number_arrivals(exchanges_.back().schedule);
-    const AreaSizes sizes = allreduce_areas(pattern_.exchange, size, block.size());
+    const AreaSizes sizes = allreduce_areas(pattern_.scheme, size, block.size());
     areas.work += sizes.work;
     areas.landing += sizes.landing;
   }
@@ -109,8 +109,7 @@ std::vector<Range> BlockReduction::exchange_in_place(std::size_t num_bytes) {
 RmaAllreduce::RmaAllreduce(const RmaPipeline& pipeline, const Descriptor& descriptor,
                            const MessagePattern& pattern, const CallArrays& arrays)
     : BlockReduction(pipeline, pattern, descriptor.dtype, descriptor.op, arrays) {
-  const std::size_t longest =
-      longest_block(pattern.exchange, stream().size(), stream().layout.areas);
+  const std::size_t longest = longest_block(pattern.scheme, stream().size(), stream().layout.areas);
   cut(descriptor.num_bytes(), longest);
   exchange_copied(longest, block(num_blocks - 1).size());
 }

@@ -17,7 +17,7 @@ namespace tnt::comm {
 /// while others are summed, or one (`halving_doubling`), with the fewest messages.
 ///
 /// Twice the array and the landing area, which is as large for split exchanges, and S
-/// times as large for whole ones (see Exchange), which are for small arrays.
+/// times as large for whole ones (see LevelScheme), which are for small arrays.
 RmaLayout layout_in_place(const MessagePattern& pattern, int size, std::size_t num_bytes);
 
 /// What it needs of a segment of Senders::one.
@@ -38,10 +38,7 @@ class BlockReduction : public RmaWork {
 
   /// The private arrays are cut into blocks.
   void cut(std::size_t num_bytes, std::size_t block_bytes);
-  Range block(std::uint64_t index) const {
-    const std::size_t begin = index * block_bytes_;
-    return {begin, std::min<std::size_t>(begin + block_bytes_, num_bytes_)};
-  }
+  Range block(std::uint64_t index) const { return block_of(index, block_bytes_, num_bytes_); }
   /// Copies a block of them; nothing if there are none.
   void copy_to(std::byte* slot, std::uint64_t index) const;
   void copy_from(const std::byte* slot, std::uint64_t index) const;
@@ -84,7 +81,7 @@ class BlockReduction : public RmaWork {
 /// Allreduce among ranks that can only put into each other's memory.
 ///
 /// *Private arrays*: each block, as long as the slots allow, is copied into the
-/// work area, exchanged (see Exchange for rounds and bytes) and copied
+/// work area, exchanged (see LevelScheme for rounds and bytes) and copied
 /// out. With one block under way at a time a long array alternates between the
 /// network and the reduction; with several, a block is on the network while
 /// another one is reduced and a third one waits for the slowest rank, which is

@@ -11,7 +11,7 @@ namespace tnt::comm {
 namespace {
 
 /// What a member tells the others if the calls differ.
-struct alignas(64) Entry {
+struct alignas(kCacheLineBytes) Entry {
   Descriptor descriptor;
   std::uint32_t note_bytes = 0;
   std::array<char, kMaxNoteBytes> note{};
@@ -25,7 +25,7 @@ struct Record {
 };
 
 // Sources and targets of different rounds share no cache line.
-constexpr std::size_t kRecordBytes = 64;
+constexpr std::size_t kRecordBytes = kCacheLineBytes;
 constexpr std::size_t kCalls = 2;
 
 constexpr std::size_t kTableNotifications = 1;

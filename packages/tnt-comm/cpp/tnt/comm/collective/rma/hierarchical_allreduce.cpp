@@ -77,8 +77,7 @@ HierarchicalAllreduce::HierarchicalAllreduce(const RmaPipeline& pipeline,
     }
     return;
   }
-  const std::size_t longest =
-      longest_block(pattern.exchange, stream().size(), stream().layout.areas);
+  const std::size_t longest = longest_block(pattern.scheme, stream().size(), stream().layout.areas);
   cut(descriptor.num_bytes(), elements_of_blocks(channel(), longest, dtype_) * element_bytes_);
   exchange_copied(chunk(0).size() * partial_bytes_, chunk(num_blocks - 1).size() * partial_bytes_);
 }
@@ -96,7 +95,8 @@ Range HierarchicalAllreduce::chunk(std::uint64_t index) const {
 std::byte* HierarchicalAllreduce::array_of(int local_rank, std::uint64_t index) const {
   const std::uint64_t block = block_on_host(index);
   if (!is_in_place()) return channel().slot_of(local_rank, block);
-  const std::size_t offset = host_.slots->offset_of(channel().packed_slot_of(local_rank, block));
+  const std::size_t offset =
+      host_.slots->offset_of(channel().packed_slot_of(local_rank, block) % DoubleBuffer::kNumSlots);
   Segment& segment = *host_.segment;
   return (local_rank == segment.rank() ? segment.local() : segment.writable_peer(local_rank)) +
          offset;

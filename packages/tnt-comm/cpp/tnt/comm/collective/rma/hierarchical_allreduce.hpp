@@ -52,7 +52,7 @@ struct HostLevel {
 ///   1. every rank copies it into its slot of the host's channel;
 ///   2. rank i of a host reduces chunk i (1/q of the block) out of the slots
 ///      of the host, into registered memory;
-///   3. the ranks i of all H hosts exchange their chunks (see Exchange), q
+///   3. the ranks i of all H hosts exchange their chunks (see LevelScheme), q
 ///      exchanges side by side;
 ///   4. rank i writes the result of chunk i to all slots of the host, and
 ///      everybody copies its own slot.

@@ -50,9 +50,7 @@ class RmaCall final : public CollectiveOperation {
     check().arrival_report().answer_if_waiting();
     return Progress::pending;
   }
-  std::string describe() const override {
-    return text("call ", descriptor_.call_index, ", ", descriptor_.describe(), note().text(), ",");
-  }
+  std::string describe() const override { return describe_call(descriptor_); }
   std::vector<int> missing() const override {
     std::vector<int> members;
     if (!has_begun_) return members;

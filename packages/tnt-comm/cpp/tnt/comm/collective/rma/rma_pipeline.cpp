@@ -22,7 +22,7 @@ RmaLayout stream_layout(int num_members, std::size_t work_bytes) {
   layout.areas.work = round_up(std::max(work_bytes, least), kCacheLineBytes);
   layout.areas.landing = layout.areas.work;
   for (const Radices radices : {Radices::one, Radices::primes}) {
-    const Exchange split{.is_split = true, .radices = radices};
+    const LevelScheme split{.is_split = true, .radices = radices};
     const std::size_t needed = allreduce_areas(split, num_members, layout.areas.work).landing;
     layout.areas.landing = std::max(layout.areas.landing, needed);
   }

@@ -44,7 +44,7 @@ RmaLayout stream_layout(int num_members, std::size_t work_bytes);
 /// In a block of all collectives but a broadcast every rank gets a message that
 /// depends on every other rank's having begun it, empty messages
 /// included. So when a rank has finished s-d, all have begun s-d, and hence
-/// finished s-2d: nobody uses the place of s-2d any more, neither to read what
+/// finished s-2d: nobody uses the part of s-2d any more, neither to read what
 /// landed there nor to send from it, and block s may fill it, here and there.
 /// No Channel: networks have counters, and no cache line that a post shares with its data.
 /// Threads: one at a time.

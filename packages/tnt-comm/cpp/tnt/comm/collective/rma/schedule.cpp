@@ -70,14 +70,14 @@ Round combining_round(const Level& level, int member, const Landing& landing, No
   return round;
 }
 
-Schedule whole_schedule(const Exchange& exchange, int member, int size, std::size_t num_bytes,
+Schedule whole_schedule(const LevelScheme& scheme, int member, int size, std::size_t num_bytes,
                         const Areas& areas) {
   Schedule schedule;
   schedule.result = areas.work;
   Landing landing{areas.landing, padded(num_bytes)};
   // Every level writes to a buffer of its own: nothing says yet that the
   // messages sent from the one before have left.
-  for (const Level& level : levels_of(size, exchange.radices)) {
+  for (const Level& level : levels_of(size, scheme.radices)) {
     const Range source{schedule.result, schedule.result + num_bytes};
     schedule.rounds.push_back(combining_round(level, member, landing, schedule.rounds.size(),
                                               [&](int) { return source; }));
@@ -102,12 +102,12 @@ Round gather_round(const Level& level, int member, const Range& shared, Notifica
   return round;
 }
 
-Schedule split_schedule(const Exchange& exchange, int member, int size, std::size_t num_bytes,
+Schedule split_schedule(const LevelScheme& scheme, int member, int size, std::size_t num_bytes,
                         const Areas& areas) {
   Schedule schedule;
   schedule.result = areas.work;
   Landing landing{areas.landing, padded(num_bytes)};
-  const std::vector<Level> levels = levels_of(size, exchange.radices);
+  const std::vector<Level> levels = levels_of(size, scheme.radices);
   // What the team of a level shares.
   std::vector<Range> shared = {{areas.work, areas.work + num_bytes}};
   for (const Level& level : levels) {
@@ -193,18 +193,18 @@ HostLayout host_layout(const std::vector<int>& hosts) {
   return layout;
 }
 
-Schedule allreduce_schedule(const Exchange& exchange, int member, int size, std::size_t num_bytes,
+Schedule allreduce_schedule(const LevelScheme& scheme, int member, int size, std::size_t num_bytes,
                             const Areas& areas) {
-  return exchange.is_split ? split_schedule(exchange, member, size, num_bytes, areas)
-                           : whole_schedule(exchange, member, size, num_bytes, areas);
+  return scheme.is_split ? split_schedule(scheme, member, size, num_bytes, areas)
+                         : whole_schedule(scheme, member, size, num_bytes, areas);
 }
 
-AreaSizes allreduce_areas(const Exchange& exchange, int size, std::size_t num_bytes) {
+AreaSizes allreduce_areas(const LevelScheme& scheme, int size, std::size_t num_bytes) {
   AreaSizes sizes{padded(num_bytes), 0};
   std::size_t longest = padded(num_bytes);
-  for (const Level& level : levels_of(size, exchange.radices)) {
+  for (const Level& level : levels_of(size, scheme.radices)) {
     const auto radix = static_cast<std::size_t>(level.radix);
-    if (exchange.is_split) {
+    if (scheme.is_split) {
       longest = part_of(longest, radix, 0, kCacheLineBytes).size();
     } else {
       sizes.work += longest;
@@ -214,9 +214,9 @@ AreaSizes allreduce_areas(const Exchange& exchange, int size, std::size_t num_by
   return sizes;
 }
 
-std::size_t longest_block(const Exchange& exchange, int size, const AreaSizes& available) {
+std::size_t longest_block(const LevelScheme& scheme, int size, const AreaSizes& available) {
   const auto fits = [&](std::size_t num_granules) {
-    const AreaSizes needed = allreduce_areas(exchange, size, num_granules * kCacheLineBytes);
+    const AreaSizes needed = allreduce_areas(scheme, size, num_granules * kCacheLineBytes);
     return needed.work <= available.work && needed.landing <= available.landing;
   };
   std::size_t most = available.work / kCacheLineBytes + 1;  // does not fit
@@ -243,16 +243,16 @@ void number_arrivals(Schedule& schedule) {
   }
 }
 
-std::size_t num_arrivals(const Exchange& exchange, int size) {
+std::size_t num_arrivals(const LevelScheme& scheme, int size) {
   std::size_t num_others = 0;
-  for (const Level& level : levels_of(size, exchange.radices)) {
+  for (const Level& level : levels_of(size, scheme.radices)) {
     num_others += static_cast<std::size_t>(level.radix - 1);
   }
-  return num_others * (exchange.is_split ? 2 : 1);
+  return num_others * (scheme.is_split ? 2 : 1);
 }
 
-std::size_t num_rounds(const Exchange& exchange, int size) {
-  return levels_of(size, exchange.radices).size() * (exchange.is_split ? 2 : 1);
+std::size_t num_rounds(const LevelScheme& scheme, int size) {
+  return levels_of(size, scheme.radices).size() * (scheme.is_split ? 2 : 1);
 }
 
 std::size_t max_num_rounds(int size) {

@@ -118,7 +118,7 @@ HostLayout host_layout(const std::vector<int>& hosts);
 ///
 ///  - *Whole*: everybody sends all it has to the q-1 others and combines the q
 ///    vectors for itself. After the last level everybody has the result.
-///    With one level this is `direct`, with prime factors `recursive_doubling`.
+///    With one level this is `one_shot`, with prime factors `recursive_doubling`.
 ///  - *Split*: the team cuts its vector into q chunks; everybody sends the
 ///    chunks it does not keep and combines the one it does. After the last
 ///    level everybody has 1/n of the result, and the same levels backwards
@@ -134,38 +134,38 @@ HostLayout host_layout(const std::vector<int>& hosts);
 /// All have the bits of TreeReducer, which combines a level's operands: one
 /// level is the tree itself; prime levels, neighbours first, are its folds. Only
 /// for 16-bit floats are prime levels not enough: partial sums would be rounded.
-struct Exchange {
+struct LevelScheme {
   bool is_split = false;
   Radices radices = Radices::one;
 
-  friend bool operator==(const Exchange&, const Exchange&) = default;
+  friend bool operator==(const LevelScheme&, const LevelScheme&) = default;
 };
 
 /// The schedule of `member` of `size` for a block of `num_bytes`, which it has
 /// put at the begin of the work area. A block begins and ends between elements
 /// if its length is a multiple of 64 bytes or reaches the end of the array.
-Schedule allreduce_schedule(const Exchange& exchange, int member, int size, std::size_t num_bytes,
+Schedule allreduce_schedule(const LevelScheme& scheme, int member, int size, std::size_t num_bytes,
                             const Areas& areas);
 
 /// What the slots must offer for a block of `num_bytes`.
-AreaSizes allreduce_areas(const Exchange& exchange, int size, std::size_t num_bytes);
+AreaSizes allreduce_areas(const LevelScheme& scheme, int size, std::size_t num_bytes);
 
 /// The longest block, a multiple of 64 bytes, that fits; 0 if none does.
-std::size_t longest_block(const Exchange& exchange, int size, const AreaSizes& available);
+std::size_t longest_block(const LevelScheme& scheme, int size, const AreaSizes& available);
 
 /// Gives each message that a rank gets in an allreduce a notification number of
 /// its own, which so has one sender only: the schedule of a segment of
 /// Senders::one. Before, messages of a round have the round's number.
 void number_arrivals(Schedule& schedule);
 
-/// Messages that a rank gets in an exchange, and so numbers after
+/// Messages that a rank gets in an allreduce, and so numbers after
 /// number_arrivals(): S or 2S.
-std::size_t num_arrivals(const Exchange& exchange, int size);
+std::size_t num_arrivals(const LevelScheme& scheme, int size);
 
-/// Rounds of an exchange, and so notification numbers before.
-std::size_t num_rounds(const Exchange& exchange, int size);
+/// Rounds of an allreduce, and so notification numbers before.
+std::size_t num_rounds(const LevelScheme& scheme, int size);
 
-/// The same of any exchange, and of the other collectives' schedules, at most.
+/// The same of any scheme, and of the other collectives' schedules, at most.
 std::size_t max_num_rounds(int size);
 
 enum class SentParts;

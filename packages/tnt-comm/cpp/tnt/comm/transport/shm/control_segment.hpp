@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/sync.hpp"
 #include "tnt/comm/transport/ended_ranks.hpp"
@@ -43,7 +44,7 @@ class ControlSegment {
   void leave(PeerState state, const std::string& reason);
 
  private:
-  struct alignas(64) Record {
+  struct alignas(kCacheLineBytes) Record {
     Doorbell doorbell;
     std::atomic<std::uint32_t> state;         // 0: nobody yet; else 1 + PeerState
     std::atomic<std::uint64_t> heartbeat_ns;  // CLOCK_MONOTONIC, one clock per host
@@ -52,7 +53,7 @@ class ControlSegment {
     std::array<char, 64> host;
     std::array<char, 1024> reason;  // with a zero at its end
   };
-  struct alignas(64) Header {
+  struct alignas(kCacheLineBytes) Header {
     std::array<char, 64> build;  // first in all builds
     std::atomic<std::uint32_t> is_ready;
     std::uint32_t size;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
@@ -185,7 +186,7 @@ std::byte* GaspiProcess::allocate(SegmentId segment, std::size_t num_bytes) {
   }
   void* pointer = nullptr;
   require_done(rank_, functions_.segment_ptr(segment, &pointer), "gaspi_segment_ptr");
-  if (reinterpret_cast<std::uintptr_t>(pointer) % 64 != 0) {
+  if (reinterpret_cast<std::uintptr_t>(pointer) % kCacheLineBytes != 0) {
     throw Error(ErrorKind::comm, "GPI-2 gave a segment that is not aligned to 64 bytes.");
   }
   return static_cast<std::byte*>(pointer);
