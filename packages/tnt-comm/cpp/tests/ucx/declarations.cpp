@@ -10,8 +10,8 @@
 
 namespace ours = tnt::comm::ucx;
 
-#define SAME_FIELD(OURS, FIELD, THEIRS, THEIR_FIELD)                             \
-  static_assert(offsetof(OURS, FIELD) == offsetof(THEIRS, THEIR_FIELD));         \
+#define SAME_FIELD(OURS, FIELD, THEIRS, THEIR_FIELD)                     \
+  static_assert(offsetof(OURS, FIELD) == offsetof(THEIRS, THEIR_FIELD)); \
   static_assert(sizeof(OURS::FIELD) == sizeof(THEIRS::THEIR_FIELD))
 #define SAME_VALUE(OURS, THEIRS) \
   static_assert(static_cast<long long>(OURS) == static_cast<long long>(THEIRS))
@@ -43,7 +43,8 @@ IS_LARGE_ENOUGH(ours::EndpointParameters, ucp_ep_params_t);
 SAME_FIELD(ours::EndpointParameters, mask, ucp_ep_params_t, field_mask);
 SAME_FIELD(ours::EndpointParameters, address, ucp_ep_params_t, address);
 SAME_FIELD(ours::EndpointParameters, error_mode, ucp_ep_params_t, err_mode);
-static_assert(offsetof(ours::EndpointParameters, on_error) == offsetof(ucp_ep_params_t, err_handler));
+static_assert(offsetof(ours::EndpointParameters, on_error) ==
+              offsetof(ucp_ep_params_t, err_handler));
 static_assert(offsetof(ours::EndpointParameters, on_error_argument) ==
               offsetof(ucp_ep_params_t, err_handler) + offsetof(ucp_err_handler_t, arg));
 SAME_VALUE(ours::EndpointParameters::kHasAddress, UCP_EP_PARAM_FIELD_REMOTE_ADDRESS);
