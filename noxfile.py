@@ -322,7 +322,8 @@ def models(session: nox.Session) -> None:
 @nox.parametrize("benchmark", [nox.param(name, id=name) for name in BENCHMARKS])
 def bench(session: nox.Session, benchmark: str) -> None:
     """Run one benchmark, with options after `--`; peers are installed first."""
-    install(session, local_closure("tnt-comm") if benchmark == "allreduce" else PACKAGES)
+    ucx = PACKAGES["tnt-comm"]["project"]["optional-dependencies"]["ucx"]  # between two hosts
+    install(session, local_closure("tnt-comm") if benchmark == "allreduce" else PACKAGES, *ucx)
     if (ROOT / "benchmarks" / benchmark / "install_peers.py").is_file():
         session.run("python", "-m", f"benchmarks.{benchmark}.install_peers")
     session.run("python", "-m", f"benchmarks.{benchmark}", *session.posargs)

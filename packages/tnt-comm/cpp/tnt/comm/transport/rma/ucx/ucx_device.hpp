@@ -63,7 +63,7 @@ class UcxDevice final : public RmaDevice {
 
   enum class Kind : std::uint8_t { greeting, piece, notification };
 
-  /// Of a message, whose data, if there is any, is a piece. Trivially copyable: it travels as it is.
+  /// Of a message, whose data, if there is any, is a piece. Trivially copyable: it travels as is.
   struct Header {
     Kind kind = Kind::greeting;
     SegmentId to_segment = 0;  ///< of the piece
