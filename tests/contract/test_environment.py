@@ -14,10 +14,12 @@ from tnt_launch.planning.variables import (
     NAMES_OF_TUTORIALS,
     USER_VARIABLES,
     Boolean,
+    HostAndPort,
     Integer,
     IntegerOrAuto,
     Path,
     Seconds,
+    Text,
     Word,
 )
 
@@ -27,7 +29,14 @@ READERS = {
     "tnt-comm": ROOT / "packages/tnt-comm/cpp/tnt/comm/base/environment.cpp",
     "tnt-keras": ROOT / "packages/tnt-keras/src/tnt_keras/process/environment.py",
 }
-KINDS = {Boolean: "boolean", Path: "path", Seconds: "seconds", IntegerOrAuto: "`auto`"}
+KINDS = {
+    Boolean: "boolean",
+    HostAndPort: "`host:port`",
+    IntegerOrAuto: "`auto`",
+    Path: "path",
+    Seconds: "seconds",
+    Text: "text",
+}
 QUOTED = re.compile(r'"(TNT_[A-Z0-9_]+)"')
 ROW = re.compile(r"^\| `(TNT_\w+)` \|.*$", re.MULTILINE)
 
