@@ -94,7 +94,7 @@ def measure_ranks(
                 for processes in sets
                 for variant in processes.variants
                 if is_measured(workload, variant)
-                and (processes.spec.name != OURS or is_wanted(variant, arguments.variants))
+                and is_wanted(processes.spec.name, variant, arguments.variants)
             ]
             budget = Budget(arguments.seconds, arguments.rounds)
             timings = measure_workload(variants, workload, budget)
@@ -111,9 +111,11 @@ def is_measured(workload: Workload, variant: str) -> bool:
     return workload.is_gradients or not variant.startswith(("25 MiB buckets", "GradientReducer"))
 
 
-def is_wanted(variant: str, names: Sequence[str] | None) -> bool:
-    """Limits always are."""
-    return not names or variant in names or variant.startswith(LIMIT)
+def is_wanted(library: str, variant: str, names: Sequence[str] | None) -> bool:
+    """All of other libraries are, and the limits, once; of ours those that are named."""
+    if variant.startswith(LIMIT):
+        return library == OURS
+    return library not in (OURS, OVER_GPI2) or not names or variant in names
 
 
 def main() -> int:

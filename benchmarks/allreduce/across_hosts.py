@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import os
 from pathlib import Path
 
 from benchmarks.allreduce.libraries import OURS, OVER_GPI2, LibrarySpec
@@ -39,10 +41,20 @@ def libraries_across(hosts: Hosts) -> tuple[LibrarySpec, ...]:
     only_tcp = {"UCX_TLS": "tcp,self"}
     return (
         ours(OURS, "ucx", hosts),
-        ours(OVER_GPI2, "gpi2", hosts),
+        *([ours(OVER_GPI2, "gpi2", hosts)] if has_gpi2() else []),
         LibrarySpec("Open MPI", "openmpi", "with_mpi", (*from_first, *openmpi)),
         LibrarySpec("MPICH", "mpich", "with_mpi", (*from_first, *mpich), variables=only_tcp),
     )
+
+
+def has_gpi2() -> bool:
+    """Whether there is one; says so if not."""
+    try:
+        ctypes.CDLL(os.environ.get("TNT_GPI2_LIBRARY", "libGPI2.so"))
+    except OSError as missing:
+        print(f"{OVER_GPI2}: left out ({missing})")
+        return False
+    return True
 
 
 def ours(name: str, transport: str, hosts: Hosts) -> LibrarySpec:

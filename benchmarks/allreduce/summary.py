@@ -33,11 +33,7 @@ def references(timings: Sequence[Timing]) -> dict[str, Timing]:
     peers = [timing for timing in timings if timing.library not in (OURS, OVER_GPI2)]
     if peers:
         found["vs_peer"] = min(peers, key=median_of)
-    over_gpi2 = [
-        timing
-        for timing in timings
-        if timing.library == OVER_GPI2 and not timing.variant.startswith(LIMIT)
-    ]
+    over_gpi2 = [timing for timing in timings if timing.library == OVER_GPI2]
     if over_gpi2:
         found["vs_gpi2"] = min(over_gpi2, key=median_of)
     for timing in timings:
