@@ -87,13 +87,13 @@ std::string word(const VariableLookup& lookup, const char* name, const char* fal
   return value ? in_lower_case(*value) : fallback;
 }
 
-// Ranks that are started by hand need none besides the place where they meet.
-std::string job_id(const VariableLookup& lookup, int size,
-                   const std::optional<HostAndPort>& rendezvous) {
+// Ranks that are started by hand need none besides the place where they meet over UCX.
+std::string job_id(const VariableLookup& lookup, const Environment& environment) {
   const auto value = value_of(lookup, "TNT_JOB_ID");
-  if (!value && rendezvous) return text("rendezvous", rendezvous->port);
+  if (!value && environment.rendezvous) return text("rendezvous", environment.rendezvous->port);
   if (!value) {
-    if (size > 1) refuse("TNT_JOB_ID", "", "must be set when TNT_SIZE > 1");
+    if (environment.size > 1 && environment.transport != "ucx")
+      refuse("TNT_JOB_ID", "", "must be set when TNT_SIZE > 1");
     return {};
   }
   constexpr std::string_view kPlain =
@@ -198,7 +198,7 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.gaspi_machine_file = lookup("GASPI_MFILE").value_or("");
   result.ucx_library = value_of(lookup, "TNT_UCX_LIBRARY").value_or("");
   result.rendezvous = rendezvous(lookup);
-  result.job_id = job_id(lookup, result.size, result.rendezvous);
+  result.job_id = job_id(lookup, result);
   result.job_secret = job_secret(lookup);
   result.interface = value_of(lookup, "TNT_INTERFACE").value_or("");
   result.timeline = timeline(lookup);

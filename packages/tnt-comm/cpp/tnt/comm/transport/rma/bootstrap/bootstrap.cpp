@@ -76,14 +76,15 @@ class Member final : public Bootstrap {
     std::this_thread::sleep_for(kRetryInterval);
   }
 
-  // 0 or an errno. Waits for some seconds at most.
+  // 0 or an errno. Waits for some seconds at most; looks at least once, so that the last error is
+  // the one that a user should know.
   int await_answer(int descriptor) const {
     const Deadline deadline(kAnswerTimeS);
-    while (!deadline.is_over() && !deadline_.is_over()) {
+    do {
       pollfd writable{descriptor, POLLOUT, 0};
       if (::poll(&writable, 1, kLookMs) > 0) return error_of_connection(descriptor);
       check_interrupt();
-    }
+    } while (!deadline.is_over() && !deadline_.is_over());
     return ETIMEDOUT;
   }
 
