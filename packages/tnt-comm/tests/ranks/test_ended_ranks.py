@@ -182,7 +182,7 @@ def ask_alone() -> list[object]:
 
 
 def test_who_a_rank_is_does_not_need_the_others() -> None:
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
+    code = f"import sys; sys.path += {sys.path!r}; "
     code += "import test_ended_ranks; print(test_ended_ranks.ask_alone())"
     variables = {"TNT_RANK": "5", "TNT_SIZE": "8", "TNT_LOCAL_RANK": "1", "TNT_LOCAL_SIZE": "4"}
     variables |= {"TNT_NUM_NODES": "2", "TNT_NODE_RANK": "1", "TNT_JOB_ID": f"alone{os.getpid()}xy"}

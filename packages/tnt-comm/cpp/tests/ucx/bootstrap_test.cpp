@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -242,6 +243,50 @@ TEST(Bootstrap, IsNotHeldUpByStrangers) {
   EXPECT_EQ(bootstrap->exchange("1"), (std::vector<std::string>{"0", "1"}));
   hub.join();
   for (const int stranger : strangers) ::close(stranger);
+}
+
+// More than is read at once, without a pause.
+TEST(Bootstrap, IsNotHeldUpByAStrangerWhoFloodsIt) {
+  const FreePort port;
+  std::atomic<bool> is_over{false};
+  std::thread flood([&] {
+    const SocketAddress address = addresses_of("127.0.0.1")[0].with_port(port.number);
+    const std::string rubbish(1 << 20, 'x');
+    while (!is_over.load()) {
+      const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      if (::connect(descriptor, address.get(), address.num_bytes()) == 0) {
+        while (::send(descriptor, rubbish.data(), rubbish.size(), MSG_NOSIGNAL) > 0) {
+        }
+      }
+      ::close(descriptor);
+    }
+  });
+  std::thread hub([&] {
+    const auto bootstrap = start_bootstrap(place_of(0, 2, port.number), Deadline(kTimeoutS));
+    EXPECT_EQ(bootstrap->exchange("0"), (std::vector<std::string>{"0", "1"}));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the flood goes first
+  const auto bootstrap = start_bootstrap(place_of(1, 2, port.number), Deadline(kTimeoutS));
+  EXPECT_EQ(bootstrap->exchange("1"), (std::vector<std::string>{"0", "1"}));
+  hub.join();
+  is_over.store(true);
+  flood.join();
+}
+
+TEST(Bootstrap, ListensAtTheRendezvousAlsoIfTheDataGoAnotherWay) {
+  if (!interface_with(addresses_of("::1")[0])) GTEST_SKIP() << "no IPv6 here";
+  std::vector<std::thread> ranks;
+  const FreePort port;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&, rank] {
+      BootstrapPlace place = place_of(rank, 2, port.number);
+      if (rank == 0) place.interface = "::1/128";
+      const auto bootstrap = start_bootstrap(place, Deadline(kTimeoutS));
+      bootstrap->barrier();
+      EXPECT_EQ(bootstrap->interface().address.host(), rank == 0 ? "::1" : "127.0.0.1");
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
 }
 
 TEST(Bootstrap, OfAJobOnSeveralHostsDoesNotListenWhereOnlyItsOwnHostReachesIt) {

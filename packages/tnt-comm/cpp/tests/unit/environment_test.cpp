@@ -84,8 +84,10 @@ TEST(Environment, BlanksAroundAValueDoNotCount) {
 }
 
 TEST(Environment, RanksThatMeetSomewhereNeedNoNameOfTheJob) {
-  const Environment environment =
-      parse({{"TNT_RANK", "1"}, {"TNT_SIZE", "2"}, {"TNT_RENDEZVOUS", "alpha:29400"}});
+  const Environment environment = parse({{"TNT_RANK", "1"},
+                                         {"TNT_SIZE", "2"},
+                                         {"TNT_TRANSPORT", "ucx"},
+                                         {"TNT_RENDEZVOUS", "alpha:29400"}});
   EXPECT_EQ(environment.job_id, "rendezvous29400");
 }
 

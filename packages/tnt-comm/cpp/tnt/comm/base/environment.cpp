@@ -90,9 +90,12 @@ std::string word(const VariableLookup& lookup, const char* name, const char* fal
 // Ranks that are started by hand need none besides the place where they meet over UCX.
 std::string job_id(const VariableLookup& lookup, const Environment& environment) {
   const auto value = value_of(lookup, "TNT_JOB_ID");
-  if (!value && environment.rendezvous) return text("rendezvous", environment.rendezvous->port);
+  const bool is_over_ucx = environment.transport == "ucx";
+  if (!value && is_over_ucx && environment.rendezvous) {
+    return text("rendezvous", environment.rendezvous->port);
+  }
   if (!value) {
-    if (environment.size > 1 && environment.transport != "ucx")
+    if (environment.size > 1 && !is_over_ucx)
       refuse("TNT_JOB_ID", "", "must be set when TNT_SIZE > 1");
     return {};
   }

@@ -6,6 +6,7 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
+#include "tnt/comm/transport/rma/child_sockets.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
 #include "tnt/comm/transport/rma/rma_transport.hpp"
@@ -85,11 +86,16 @@ StartNetwork prepare_ucx(const Environment& environment) {
   const UcxLibrary library = open_ucx_library(environment.ucx_library);
   const BootstrapPlace place = bootstrap_place(environment);
   return [=](const Deadline& deadline) {
+    // As measured: for the start and for UCX, of which each rank has one.
+    constexpr std::size_t kMostDescriptors = 40, kDescriptorsOfRank = 3;
+    require_descriptors(
+        "UCX", place.rank, place.size,
+        kMostDescriptors + kDescriptorsOfRank * static_cast<std::size_t>(place.size));
     return std::make_unique<UcxDevice>(library, place, deadline);
   };
 }
 
-// GPI-2 where it is found, else UCX.
+// GPI-2 where it is found, else UCX. One that is named must be there.
 StartNetwork prepare_any(const Environment& environment) {
   std::string why_no_gpi2;
   try {
@@ -97,6 +103,7 @@ StartNetwork prepare_any(const Environment& environment) {
   } catch (const UsageError&) {
     throw;
   } catch (const Error& error) {
+    if (!environment.gpi2_library.empty()) throw;
     why_no_gpi2 = error.what();
   }
   if (has_ucx_library(environment.ucx_library)) return prepare_ucx(environment);

@@ -2,12 +2,16 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/process.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -49,6 +53,19 @@ OpenSockets open_sockets() {
     if (const ino_t inode = inode_of_socket(descriptor)) result.insert({descriptor, inode});
   }
   return result;
+}
+
+void require_descriptors(const std::string& engine, int rank, int size, std::size_t wanted) {
+  const rlim_t needed = open_descriptors().size() + wanted;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= needed) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (limit.rlim_max >= needed && ::setrlimit(RLIMIT_NOFILE, &limit) == 0) return;
+  throw Error(ErrorKind::comm,
+              text("rank ", rank, ": ", engine, " cannot be started among ", size,
+                   " ranks with less than ", needed, " open files. ",
+                   advice_for_limit(RLIMIT_NOFILE, "open files (ulimit -n)"), "."));
 }
 
 void keep_new_sockets_from_children(const OpenSockets& sockets_before) {

@@ -2,7 +2,9 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,10 @@ std::vector<int> open_descriptors();
 /// something else.
 using OpenSockets = std::set<std::pair<int, ino_t>>;
 OpenSockets open_sockets();
+
+/// Raises the soft limit of open files where it is too low for `wanted` more, of which a network
+/// library, `engine`, needs some for each of `size` ranks. CommError that names the limit.
+void require_descriptors(const std::string& engine, int rank, int size, std::size_t wanted);
 
 /// Keeps those opened since then, by a network library, out of child processes.
 ///

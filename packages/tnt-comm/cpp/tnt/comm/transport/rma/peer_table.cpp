@@ -105,12 +105,19 @@ bool HostWatch::is_gone(double silence_s, Clock::time_point now) {
 HostWatches::HostWatches(RmaDevice& device, PeerTable& peers, const std::vector<int>& nodes,
                          double stall_s)
     : peers_(peers) {
-  std::map<int, std::vector<int>> ranks_of;
+  // Ranks of one node may be on several hosts if nobody has said on how many.
+  const int own_node = nodes[static_cast<std::size_t>(device.rank())];
+  const auto host_of = [&](int rank) {
+    const auto probe = device.probe_of_host(rank);
+    return probe ? probe->host() : std::string();
+  };
+  std::map<std::pair<int, std::string>, std::vector<int>> ranks_of;
   for (int rank = 0; rank < device.size(); ++rank) {
-    ranks_of[nodes[static_cast<std::size_t>(rank)]].push_back(rank);
+    const int node = nodes[static_cast<std::size_t>(rank)];
+    ranks_of[{node, node == own_node ? host_of(rank) : std::string()}].push_back(rank);
   }
-  ranks_of.erase(nodes[static_cast<std::size_t>(device.rank())]);
-  for (auto& [node, ranks] : ranks_of) {
+  ranks_of.erase({own_node, host_of(device.rank())});
+  for (auto& [place, ranks] : ranks_of) {
     auto probe = device.probe_of_host(ranks.front());
     if (!probe) continue;
     hosts_.push_back(

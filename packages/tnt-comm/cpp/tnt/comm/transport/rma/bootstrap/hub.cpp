@@ -23,15 +23,19 @@ constexpr std::size_t kMostRecordBytes = 64 * 1024;
 constexpr double kProofTimeS = 10;     // for a connection to prove that it is of the job
 constexpr double kLastWordsTimeS = 1;  // to tell why it fails
 
-// Names of hosts often mean their loopback address on the host itself.
+// Names of hosts often mean their loopback address on the host itself. An address that this host
+// does not have may be translated on the way, to that of the interface.
 SocketAddress address_to_listen(const BootstrapPlace& place) {
+  const std::string& host = place.rendezvous.host;
+  const std::vector<SocketAddress> addresses = addresses_of(host);
+  for (const SocketAddress& address : addresses) {
+    const bool is_meant = host == "localhost" || host == address.host();
+    const bool is_reached = !address.is_loopback() || (is_meant && !place.has_other_hosts);
+    const bool is_here = place.interface.empty() || interface_with(address);
+    if (is_reached && is_here) return address.with_port(place.rendezvous.port);
+  }
   if (!place.interface.empty()) {
     return find_interface(place.interface).address.with_port(place.rendezvous.port);
-  }
-  const std::vector<SocketAddress> addresses = addresses_of(place.rendezvous.host);
-  for (const SocketAddress& address : addresses) {
-    const bool is_reached = !address.is_loopback() || !place.has_other_hosts;
-    if (is_reached) return address.with_port(place.rendezvous.port);
   }
   if (addresses.empty()) {
     throw Error(ErrorKind::comm, text("rank 0: the host of ", shown(place.rendezvous),
@@ -56,7 +60,8 @@ class Hub final : public Bootstrap {
     if (!listener_.is_open() || ::listen(listener_.descriptor(), SOMAXCONN) != 0) {
       throw Error(ErrorKind::comm, why_not_bound(errno));
     }
-    const auto found = interface_with(address_);
+    const auto found =
+        place_.interface.empty() ? interface_with(address_) : find_interface(place_.interface);
     interface_ = found ? *found : Interface{.name = "", .address = address_};
   }
 
@@ -134,11 +139,11 @@ class Hub final : public Bootstrap {
       if (!guest.rank) greet(guest);
     }
     guests_.remove_if([](const Guest& guest) { return !guest.rank && !guest.is_open; });
-    accept_all();
+    accept_some();
   }
 
-  void accept_all() {
-    while (true) {
+  void accept_some() {
+    for (int i = 0; i < kMostAtOnce; ++i) {
       TcpSocket accepted = listener_.accept();
       if (!accepted.is_open()) return;
       accepted.send_without_delay();
@@ -247,7 +252,15 @@ class Hub final : public Bootstrap {
       for (const Guest* guest : ranks_) {
         if (guest != nullptr && !guest->is_open && is_unsent(guest)) throw_lost(*guest);
       }
-      if (deadline_.is_over()) throw Error(ErrorKind::timeout, absence());
+      if (deadline_.is_over()) {
+        std::vector<int> late;
+        for (int rank = 1; rank < place_.size; ++rank) {
+          if (is_unsent(ranks_[static_cast<std::size_t>(rank)])) late.push_back(rank);
+        }
+        throw Error(ErrorKind::timeout,
+                    text("rank 0 could not tell ", names_of_ranks(late), " within ",
+                         deadline_.timeout_s(), " s who is there. Are they stopped?"));
+      }
       check_interrupt();
       serve(kLookMs);
     }
@@ -290,6 +303,7 @@ class Hub final : public Bootstrap {
 
   static constexpr std::size_t kMostStrangers = 256;
   static constexpr int kMostReports = 5;
+  static constexpr int kMostAtOnce = 64;
 
   BootstrapPlace place_;
   Deadline deadline_;

@@ -61,15 +61,20 @@ bool SignedStream::advance() {
     outgoing_.clear();
     num_written_ = 0;
   }
+  // Whoever sends faster than this is read must not hold up the others.
+  constexpr int kMostReads = 4;
+  constexpr std::size_t kMostUnproven = 1024;
   std::array<char, 65536> buffer;
-  while (true) {
+  for (int i = 0; i < kMostReads; ++i) {
     const ssize_t count = ::recv(descriptor_, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
     if (count == 0) return false;
     incoming_.append(buffer.data(), static_cast<std::size_t>(count));
+    if (key_.empty() && incoming_.size() > kMostUnproven) return false;
     if (static_cast<std::size_t>(count) < buffer.size()) return true;
   }
+  return true;
 }
 
 std::optional<std::string> SignedStream::take_raw(std::size_t count) {

@@ -84,27 +84,11 @@ void require_free_ports(const GaspiLibrary& library, const Environment& environm
 }
 
 // What GPI-2 and the presence of ranks open at most, as measured, and the threads at the start.
-constexpr rlim_t kMostDescriptors = 40;
-constexpr rlim_t kDescriptorsOfRank = 3;
+constexpr std::size_t kMostDescriptors = 40;
+constexpr std::size_t kDescriptorsOfRank = 3;
 constexpr std::size_t kThreads = 3;
 
-// Of the limit, GPI-2 raises only the soft one, and only where it connects; elsewhere it takes a
-// lack of descriptors for a port that is taken, or waits.
-void require_descriptors(const Environment& environment) {
-  const rlim_t needed = open_descriptors().size() + kMostDescriptors +
-                        kDescriptorsOfRank * static_cast<rlim_t>(environment.size);
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  if (limit.rlim_cur >= needed) return;
-  limit.rlim_cur = limit.rlim_max;
-  if (limit.rlim_max >= needed && ::setrlimit(RLIMIT_NOFILE, &limit) == 0) return;
-  throw Error(ErrorKind::comm,
-              text("rank ", environment.rank, ": GPI-2 cannot be started among ", environment.size,
-                   " ranks with less than ", needed, " open files. ",
-                   advice_for_limit(RLIMIT_NOFILE, "open files (ulimit -n)"), "."));
-}
-
-// Likewise: the error is that of a thread that cannot be started.
+// GPI-2 would wait: the error is that of a thread that cannot be started.
 void require_threads() {
   std::promise<void> end;
   const std::shared_future<void> ended = end.get_future().share();
@@ -147,7 +131,9 @@ GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
   if (was_started.exchange(true)) {
     throw Error(ErrorKind::comm, "GPI-2 can be started once in a process only.");
   }
-  require_descriptors(environment);
+  // GPI-2 takes a lack of descriptors for a port that is taken, or waits.
+  require_descriptors("GPI-2", rank_, size_,
+                      kMostDescriptors + kDescriptorsOfRank * static_cast<std::size_t>(size_));
   require_threads();
   if (environment.gpi2_port != 0) set_gaspi_ports(library_, environment.gpi2_port);
   require_free_ports(library_, environment);

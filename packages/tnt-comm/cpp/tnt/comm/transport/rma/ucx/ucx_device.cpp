@@ -21,6 +21,8 @@ constexpr int kWaitMs = 100;
 constexpr auto kGreetingInterval = std::chrono::microseconds(200);
 constexpr std::int64_t kProgressIntervalNs = 2'000;
 constexpr std::int64_t kAttendedNs = 500'000;  // since somebody has looked for a notification
+constexpr int kMostLooks = 16;                 // each takes as much as one receive buffer holds
+constexpr std::uint64_t kMostAhead = std::uint64_t{1} << 20;
 constexpr std::size_t kAlignment = 64;
 
 // What a rank tells the others: version, host and address, with lengths of the first two.
@@ -38,11 +40,6 @@ RecordOfRank read_record(const std::string& record) {
   const std::size_t second = record.find('\n', first + 1);
   return {record.substr(0, first), record.substr(first + 1, second - first - 1),
           record.substr(second + 1)};
-}
-
-// Versions whose active messages are alike: of 1.13 and 1.22 they are not.
-std::string family_of(const std::string& version) {
-  return version.substr(0, version.rfind('.'));
 }
 
 }  // namespace
@@ -76,10 +73,10 @@ UcxDevice::UcxDevice(UcxLibrary library, BootstrapPlace place, const Deadline& d
     : rank_(place.rank),
       size_(place.size),
       bootstrap_(start_bootstrap(std::move(place), deadline)),
-      worker_(std::make_unique<UcxWorker>(std::move(library), rank_, size_,
-                                          bootstrap_->interface().name)),
       incoming_(static_cast<std::size_t>(size_)),
-      outgoing_(static_cast<std::size_t>(size_)) {
+      outgoing_(static_cast<std::size_t>(size_)),
+      worker_(std::make_unique<UcxWorker>(std::move(library), rank_, size_,
+                                          bootstrap_->interface().name)) {
   static_assert(std::is_trivially_copyable_v<Header> && sizeof(Header) == 40);
   worker_->set_handlers(
       [this](std::string_view header, std::string_view data) { take(header, data); },
@@ -106,12 +103,12 @@ void UcxDevice::connect_all(const std::vector<std::string>& records) {
   const std::string own = worker_->library().version;
   for (int rank = 0; rank < size_; ++rank) {
     const RecordOfRank record = read_record(records[static_cast<std::size_t>(rank)]);
-    if (family_of(record.version) != family_of(own)) {
+    if (record.version != own) {
       throw Error(ErrorKind::usage,
                   text("rank ", rank_, " has UCX ", own, " ('", worker_->library().path,
                        "'), but rank ", rank, " (host ", record.host, ") has UCX ", record.version,
-                       ", and these do not understand each other. Install one version everywhere,"
-                       " or set TNT_UCX_LIBRARY."));
+                       ", and versions may not understand each other. Install one everywhere, or"
+                       " set TNT_UCX_LIBRARY."));
     }
     hosts_.push_back(record.host);
     if (rank != rank_) worker_->connect(rank, record.address);
@@ -229,7 +226,8 @@ void UcxDevice::notify(int rank, SegmentId to_segment, std::size_t slot, std::ui
 }
 
 void UcxDevice::post(int rank, const Header& header, std::string_view data, int queue) {
-  auto* posted = new Posted{this, queue, header};
+  const auto free_request = worker_->library().functions.request_free;
+  auto* posted = new Posted{this, free_request, queue, header};
   num_queued_[static_cast<std::size_t>(queue)].fetch_add(1);
   UcxWorker::Message message;
   message.header = {reinterpret_cast<const char*>(&posted->header), sizeof(Header)};
@@ -238,7 +236,7 @@ void UcxDevice::post(int rank, const Header& header, std::string_view data, int 
   message.on_sent = [](void* request, ucx::Status /*status*/, void* user_data) {
     const std::unique_ptr<Posted> sent(static_cast<Posted*>(user_data));
     sent->device->num_queued_[static_cast<std::size_t>(sent->queue)].fetch_sub(1);
-    if (request != nullptr) sent->device->worker_->library().functions.request_free(request);
+    if (request != nullptr) sent->free_request(request);
   };
   worker_->send(rank, message);
 }
@@ -250,6 +248,7 @@ void UcxDevice::take(std::string_view header_bytes, std::string_view data) {
   if (header.sender >= static_cast<std::uint32_t>(size_)) return;
   const std::lock_guard lock(incoming_mutex_);
   Incoming& incoming = incoming_[header.sender];
+  if (header.number - incoming.num_delivered > kMostAhead) return;  // of no rank of the job
   if (header.kind == Kind::greeting) incoming.has_greeted = true;
   if (!data.empty()) {
     put_down(header, data);
@@ -298,7 +297,8 @@ std::uint32_t UcxDevice::take_notification(SegmentId segment, std::size_t slot) 
     if (now < next || !next_progress_ns_.compare_exchange_strong(next, now + kProgressIntervalNs)) {
       return 0;
     }
-    worker_->try_progress();
+    for (int look = 0; look < kMostLooks && worker_->try_progress(); ++look) {
+    }
     if (word.load(std::memory_order_relaxed) == 0) return 0;
   }
   return word.exchange(0, std::memory_order_acquire);

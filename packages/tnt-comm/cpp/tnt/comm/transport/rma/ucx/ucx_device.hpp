@@ -80,6 +80,7 @@ class UcxDevice final : public RmaDevice {
 
   struct Posted {
     UcxDevice* device;
+    void (*free_request)(void*);  // the worker may be about to end
     int queue;
     Header header;
   };
@@ -119,8 +120,7 @@ class UcxDevice final : public RmaDevice {
   int size_;
   OpenSockets sockets_before_ = open_sockets();
   std::unique_ptr<Bootstrap> bootstrap_;  // until all are connected
-  std::unique_ptr<UcxWorker> worker_;
-  std::vector<std::string> hosts_;  // addresses by rank
+  std::vector<std::string> hosts_;        // addresses by rank
   std::array<std::atomic<Memory*>, kNumSegments> segments_{};
   std::mutex incoming_mutex_;  // segments that are written to or freed, and what has come
   std::vector<Incoming> incoming_;
@@ -133,6 +133,7 @@ class UcxDevice final : public RmaDevice {
   std::atomic<bool> has_new_failure_{false};
   std::atomic<std::int64_t> next_progress_ns_{0};
   std::atomic<bool> is_stopping_{false};
+  std::unique_ptr<UcxWorker> worker_;  // whose handlers use all above
   std::thread thread_;
 };
 

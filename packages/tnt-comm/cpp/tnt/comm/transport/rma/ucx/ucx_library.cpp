@@ -85,14 +85,14 @@ std::pair<void*, std::string> load_first(const std::vector<std::string>& paths,
   return {nullptr, {}};
 }
 
-std::string checked_version(const ucx::Functions& functions, const std::string& path) {
-  unsigned major = 0, minor = 0, release = 0;
-  functions.get_version(&major, &minor, &release);
-  std::string version = text(major, ".", minor, ".", release);
-  if (major == kMajor && minor >= kLeastMinor) return version;
-  throw Error(ErrorKind::comm,
-              text("The UCX library '", path, "' is version ", version, ". Supported are ", kMajor,
-                   ".", kLeastMinor, " and later ", kMajor, ".x.", kHowToGetUcx));
+void check_version(UcxLibrary& library) {
+  unsigned major = 0, release = 0;
+  library.functions.get_version(&major, &library.minor, &release);
+  library.version = text(major, ".", library.minor, ".", release);
+  if (major == kMajor && library.minor >= kLeastMinor) return;
+  throw Error(ErrorKind::comm, text("The UCX library '", library.path, "' is version ",
+                                    library.version, ". Supported are ", kMajor, ".", kLeastMinor,
+                                    " and later ", kMajor, ".x.", kHowToGetUcx));
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ UcxLibrary open_ucx_library(const std::string& stated_path) {
     resolve_ucx(handle, path, name, function);
   };
   find("ucp_get_version", functions.get_version);
-  library.version = checked_version(functions, path);
+  check_version(library);
   find("ucp_config_read", functions.config_read);
   find("ucp_config_modify", functions.config_modify);
   find("ucp_config_release", functions.config_release);

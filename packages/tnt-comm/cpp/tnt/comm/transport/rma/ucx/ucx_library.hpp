@@ -11,6 +11,7 @@ namespace tnt::comm {
 struct UcxLibrary {
   std::string path;
   std::string version;  ///< such as "1.22.0"
+  unsigned minor = 0;   ///< its second number
   ucx::Functions functions{};
 };
 

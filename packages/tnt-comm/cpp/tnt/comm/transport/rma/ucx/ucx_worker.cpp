@@ -55,9 +55,9 @@ void UcxWorker::open(const std::string& device, int size) {
   set(functions_, read, "TLS", "tcp");
   // One with the same address on all hosts, as of containers, would be chosen otherwise.
   if (!device.empty()) set(functions_, read, "NET_DEVICES", device);
-  const bool is_old = library_.version.starts_with("1.13.");  // and warns of what it does not know
-  if (!is_old) set(functions_, read, "TCP_CONN_NB", "y");     // else connecting to one blocks all
-  if (!is_old && is_bridge(device)) set(functions_, read, "TCP_BRIDGE_ENABLE", "y");
+  set(functions_, read, "TCP_CONN_NB", "y");  // else connecting to one blocks all
+  // Older ones do not exclude them, and warn of what they do not know.
+  if (library_.minor >= 16 && is_bridge(device)) set(functions_, read, "TCP_BRIDGE_ENABLE", "y");
   set(functions_, read, "MAX_EAGER_RAILS", "1");
   set(functions_, read, "TCP_RX_SEG_SIZE", text(kMostBytes + kHeaderRoom));  // of whole messages
 
@@ -81,7 +81,9 @@ void UcxWorker::open(const std::string& device, int size) {
   handler.flags = ucx::HandlerParameters::kWholeMessages;
   handler.argument = this;
   handler.function = [](void* self, const void* header, std::size_t header_bytes, void* data,
-                        std::size_t num_bytes, const ucx::ReceiveParameters* /*parameters*/) {
+                        std::size_t num_bytes, const ucx::ReceiveParameters* parameters) {
+    // No rank sends such: what stands there are not the data.
+    if ((parameters->attributes & ucx::ReceiveParameters::kIsRendezvous) != 0) return ucx::kOk;
     static_cast<UcxWorker*>(self)->on_message_({static_cast<const char*>(header), header_bytes},
                                                {static_cast<const char*>(data), num_bytes});
     return ucx::kOk;
@@ -161,7 +163,7 @@ bool UcxWorker::progress_locked() {
 
 bool UcxWorker::arm() {
   const std::lock_guard lock(mutex_);
-  return functions_.worker_arm(worker_) == ucx::kOk;
+  return functions_.worker_arm(worker_) != ucx::kBusy;
 }
 
 void UcxWorker::fail(Peer& peer) {

@@ -1,4 +1,4 @@
-"""What UCX may do in a process of ours: listen on one interface, and nothing else that is seen."""
+"""What UCX may do in a process of ours, who may connect, and what ranks by hand need not tell."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import network_namespaces
 import pytest
+import test_cluster_failures
 from engines import LOOPBACK, UCX
 from ucx_found import needs_ucx
 
@@ -92,3 +93,24 @@ def test_ranks_with_another_secret_are_refused() -> None:
     assert "for rank 1, which did not come" in reports[0].error
     assert "did not prove that it knows this job's secret, and was refused" in reports[0].output
     assert "rank 1 was refused at TNT_RENDEZVOUS" in reports[1].error
+
+
+def lose_the_link_of_ranks_by_hand(cutter: int, command: str) -> str:
+    """As started without a word on how many hosts there are."""
+    for name in ("TNT_NUM_NODES", "TNT_NODE_RANK", "TNT_LOCAL_RANK", "TNT_LOCAL_SIZE"):
+        os.environ.pop(name, None)
+    return test_cluster_failures.lose_the_link(cutter, command)
+
+
+def test_a_host_that_vanishes_is_named_also_if_nobody_told_of_hosts() -> None:
+    if not network_namespaces.are_permitted():
+        pytest.skip(network_namespaces.NOT_PERMITTED)
+    env = {**UCX, "TNT_TIMEOUT_S": "80", "TNT_STALL_S": "3"}
+    cut = "ip link set eth0 down"
+    with network_namespaces.cluster((1, 1)) as hosts:
+        reports = observe_ranks(
+            lose_the_link_of_ranks_by_hand, 2, 1, cut, env=env, timeout_s=120, hosts=hosts
+        )
+    for report, lost in zip(reports, (hosts[1].address, hosts[0].address), strict=True):
+        assert report.outcome == "returned", report.full_text()
+        assert f"its host {lost} was last heard of" in report.value
