@@ -381,8 +381,8 @@ def run_with_ucx_of_the_system(session: nox.Session) -> None:
     if not libraries:
         session.warn("UCX of the system not found, so it is not tested: apt install libucx0")
         return
-    tests = [f"packages/tnt-comm/tests/ranks/test_cluster_{what}.py"
-             for what in ("collectives", "failures")]  # fmt: skip
+    names = ("test_cluster_collectives", "test_cluster_failures", "test_ucx")
+    tests = [f"packages/tnt-comm/tests/ranks/{name}.py" for name in names]
     library = {"TNT_UCX_LIBRARY": str(libraries[0])}
     session.run("pytest", "-q", "-k", "ucx", *WITHOUT_LONG_TAIL, *tests, env=library)
 

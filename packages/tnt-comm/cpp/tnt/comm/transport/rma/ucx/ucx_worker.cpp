@@ -55,11 +55,13 @@ void UcxWorker::open(const std::string& device, int size) {
   set(functions_, read, "TLS", "tcp");
   // One with the same address on all hosts, as of containers, would be chosen otherwise.
   if (!device.empty()) set(functions_, read, "NET_DEVICES", device);
-  set(functions_, read, "TCP_CONN_NB", "y");  // else connecting to one blocks all
-  // Older ones do not exclude them, and warn of what they do not know.
-  if (library_.minor >= 16 && is_bridge(device)) set(functions_, read, "TCP_BRIDGE_ENABLE", "y");
   set(functions_, read, "MAX_EAGER_RAILS", "1");
-  set(functions_, read, "TCP_RX_SEG_SIZE", text(kMostBytes + kHeaderRoom));  // of whole messages
+  // 1.13 takes no settings of a transport here, and warns of them; before 1.16 bridges are used.
+  if (library_.minor >= 14) {
+    set(functions_, read, "TCP_CONN_NB", "y");  // else connecting to one blocks all
+    set(functions_, read, "TCP_RX_SEG_SIZE", text(kMostBytes + kHeaderRoom));  // of whole messages
+  }
+  if (library_.minor >= 16 && is_bridge(device)) set(functions_, read, "TCP_BRIDGE_ENABLE", "y");
 
   ucx::ContextParameters context{};
   context.mask = ucx::ContextParameters::kHasFeatures | ucx::ContextParameters::kHasNumEndpoints;
