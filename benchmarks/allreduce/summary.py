@@ -66,14 +66,14 @@ def make_rows(timings: Sequence[Timing], workload: Workload, num_ranks: int) -> 
             "variant": timing.variant,
             "median_us": round(median * 1e6, 2),
             "quartiles_us": rounded([lower * 1e6, upper * 1e6], 2),
-            "algbw_gbs": round(algbw, 3),
-            "busbw_gbs": round(algbw * 2 * (num_ranks - 1) / num_ranks, 3),
+            "algbw_gbs": round(algbw, 6),
+            "busbw_gbs": round(algbw * 2 * (num_ranks - 1) / num_ranks, 6),
             "rounds": len(timing.rounds),
             "calls": timing.num_calls,
         }
         for name, reference in found.items():
             if reference is not timing:
-                row[name] = rounded(quartiles(speedups(timing, reference)), 3)
+                row[name] = rounded(quartiles(speedups(timing, reference)), 6)
         rows.append(row)
     return rows
 
