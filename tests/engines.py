@@ -44,8 +44,6 @@ def hosts_of(placement: str) -> Iterator[tuple[Host, ...]]:
     if isinstance(hosts[0], Host):
         yield hosts
         return
-    if not network_namespaces.are_permitted():
-        pytest.skip(network_namespaces.NOT_PERMITTED)
     with network_namespaces.cluster(hosts) as made:
         yield made
 

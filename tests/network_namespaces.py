@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import pytest
+
 from tnt_comm.testing import Host
 
 NOT_PERMITTED = "network namespaces are not permitted here: they need root and iproute2"
@@ -47,8 +49,12 @@ def are_permitted() -> bool:
 def cluster(ranks_of_hosts: Sequence[int]) -> Iterator[tuple[Host, ...]]:
     """Hosts with these numbers of ranks, on one network of their own, until the end of the block.
 
+    Skips the test where namespaces are not permitted.
+
     Their files, shared memory among them, are those of this machine.
     """
+    if not are_permitted():
+        pytest.skip(NOT_PERMITTED)
     names = _names(len(ranks_of_hosts))
     hosts = []
     try:

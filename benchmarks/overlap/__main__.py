@@ -43,25 +43,28 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def places_of(transport: str, hosts: Hosts) -> list[Place]:
+def places_of(hosts: Hosts | None) -> list[Place]:
     """One rank on each host; without hosts of their own, both on this one."""
-    if transport == "shm":
+    if hosts is None:
         return [Place(), Place()]
     job_id = secrets.token_hex(8)
     return [Place(hosts.prefix(rank), hosts.rank_variables(rank, job_id)) for rank in range(2)]
 
 
 def measure(
-    fusion: str, transport: str, hosts: Hosts, arguments: argparse.Namespace
+    fusion: str, transport: str, hosts: Hosts | None, arguments: argparse.Namespace
 ) -> dict[str, Any]:
     """Run the two ranks with one fusion threshold. Returns what rank 0 writes."""
     numbers = (arguments.batch_size, arguments.rounds, arguments.steps)
     words = [THRESHOLDS_KB[fusion], arguments.model, *numbers]
-    places, variables = places_of(transport, hosts), {"TNT_TRANSPORT": transport}
+    places, variables = (
+        places_of(hosts if transport != "shm" else None),
+        {"TNT_TRANSPORT": transport},
+    )
     return result_of_job("benchmarks.overlap.rank", words, places, variables, JOB_S)
 
 
-def measure_all(hosts: Hosts, arguments: argparse.Namespace) -> list[Row]:
+def measure_all(hosts: Hosts | None, arguments: argparse.Namespace) -> list[Row]:
     """All thresholds and transports, one job each; prints the table as it grows."""
     rows: list[Row] = []
     for fusion, transport in itertools.product(arguments.fusion, arguments.transports):
@@ -84,10 +87,9 @@ def measure_all(hosts: Hosts, arguments: argparse.Namespace) -> list[Row]:
 def main() -> int:
     arguments = make_parser().parse_args()
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        if arguments.transports == ["shm"]:
-            hosts = Hosts(("", ""), folder)
-        else:
+        hosts = None
+        if arguments.transports != ["shm"]:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             hosts = stack.enter_context(two_hosts(arguments.rate, folder))
         rows = measure_all(hosts, arguments)
     for line in filter(None, map(judge, rows)):

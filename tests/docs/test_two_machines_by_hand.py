@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import network_namespaces
-import pytest
 from run_command import ROOT
 from ucx_found import needs_ucx
 
@@ -33,8 +32,6 @@ def start(host, commands, folder):
 
 @needs_ucx
 def test_both_print_the_sum(tmp_path):
-    if not network_namespaces.are_permitted():
-        pytest.skip(network_namespaces.NOT_PERMITTED)
     (tmp_path / "sums.py").write_text(SCRIPT)
     with network_namespaces.cluster((1, 1)) as (alpha, beta), start(alpha, ALPHA, tmp_path) as one:
         try:

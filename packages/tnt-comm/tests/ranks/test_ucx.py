@@ -8,7 +8,6 @@ import struct
 from pathlib import Path
 
 import network_namespaces
-import pytest
 import test_cluster_failures
 from engines import LOOPBACK, UCX
 from ucx_found import needs_ucx
@@ -65,8 +64,6 @@ def signals_before_and_after() -> tuple[str, str]:
 
 
 def test_a_rank_listens_on_its_interface_alone() -> None:
-    if not network_namespaces.are_permitted():
-        pytest.skip(network_namespaces.NOT_PERMITTED)
     with network_namespaces.cluster((1, 1)) as hosts:
         of_ranks = run_ranks(listening_addresses, 2, env=UCX, hosts=hosts)
     # Rank 0 no longer listens for others: they have all come.
@@ -103,8 +100,6 @@ def lose_the_link_of_ranks_by_hand(cutter: int, command: str) -> str:
 
 
 def test_a_host_that_vanishes_is_named_also_if_nobody_told_of_hosts() -> None:
-    if not network_namespaces.are_permitted():
-        pytest.skip(network_namespaces.NOT_PERMITTED)
     env = {**UCX, "TNT_TIMEOUT_S": "80", "TNT_STALL_S": "3"}
     cut = "ip link set eth0 down"
     with network_namespaces.cluster((1, 1)) as hosts:

@@ -38,8 +38,6 @@ def on_one_host(preloaded: Any) -> Any:
 def test_lenet5_has_the_bits_of_one_host(
     engine: dict[str, str], ranks: tuple[int, ...], on_one_host: Any
 ) -> None:
-    if not network_namespaces.are_permitted():
-        pytest.skip(network_namespaces.NOT_PERMITTED)
     size = sum(ranks)
     env = {**ENVIRONMENT, **engine, "TNT_TIMEOUT_S": "200"}
     with network_namespaces.cluster(ranks) as hosts:

@@ -6,9 +6,9 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
-#include "tnt/comm/transport/rma/child_sockets.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
+#include "tnt/comm/transport/rma/open_files.hpp"
 #include "tnt/comm/transport/rma/rma_transport.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_device.hpp"
 #include "tnt/comm/transport/shm/shm_transport.hpp"
@@ -82,15 +82,10 @@ StartNetwork prepare_gpi2(GaspiLibrary library, const Environment& environment) 
   };
 }
 
-StartNetwork prepare_ucx(const Environment& environment) {
-  const UcxLibrary library = open_ucx_library(environment.ucx_library);
+StartNetwork prepare_ucx(UcxLibrary library, const Environment& environment) {
   const BootstrapPlace place = bootstrap_place(environment);
   return [=](const Deadline& deadline) {
-    // As measured: for the start and for UCX, of which each rank has one.
-    constexpr std::size_t kMostDescriptors = 40, kDescriptorsOfRank = 3;
-    require_descriptors(
-        "UCX", place.rank, place.size,
-        kMostDescriptors + kDescriptorsOfRank * static_cast<std::size_t>(place.size));
+    require_descriptors("UCX", place.rank, place.size);
     return std::make_unique<UcxDevice>(library, place, deadline);
   };
 }
@@ -106,7 +101,9 @@ StartNetwork prepare_any(const Environment& environment) {
     if (!environment.gpi2_library.empty()) throw;
     why_no_gpi2 = error.what();
   }
-  if (has_ucx_library(environment.ucx_library)) return prepare_ucx(environment);
+  if (auto library = find_ucx_library(environment.ucx_library)) {
+    return prepare_ucx(std::move(*library), environment);
+  }
   throw Error(ErrorKind::comm,
               text("The ranks are on several hosts, and neither UCX nor GPI-2 was found to connect"
                    " them. The easiest remedy is `pip install \"tnt-comm[ucx]\"` on all hosts. "
@@ -115,7 +112,9 @@ StartNetwork prepare_any(const Environment& environment) {
 }
 
 StartNetwork prepare_network(const Environment& environment) {
-  if (environment.transport == "ucx") return prepare_ucx(environment);
+  if (environment.transport == "ucx") {
+    return prepare_ucx(open_ucx_library(environment.ucx_library), environment);
+  }
   if (environment.transport == "gpi2") {
     return prepare_gpi2(open_gaspi_library(environment.gpi2_library), environment);
   }

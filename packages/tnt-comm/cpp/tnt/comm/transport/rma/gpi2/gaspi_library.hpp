@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tnt/comm/transport/rma/shared_library.hpp"
+
 namespace tnt::comm {
 
 /// The functions of GPI-2 that are used, declared anew: no header of GPI-2 is
@@ -61,11 +63,9 @@ inline constexpr std::array<GaspiLayout, 2> kGaspiLayouts = {{
 }};
 
 /// A GPI-2 library that was found, opened and recognised.
-struct GaspiLibrary {
-  std::string path;
+struct GaspiLibrary : SharedLibrary {
   const GaspiLayout* layout = nullptr;
   GaspiFunctions functions{};
-  void* handle = nullptr;
 };
 
 /// Looks for the library and opens it: `stated_path` (TNT_GPI2_LIBRARY) if it

@@ -83,10 +83,7 @@ void require_free_ports(const GaspiLibrary& library, const Environment& environm
   }
 }
 
-// What GPI-2 and the presence of ranks open at most, as measured, and the threads at the start.
-constexpr std::size_t kMostDescriptors = 40;
-constexpr std::size_t kDescriptorsOfRank = 3;
-constexpr std::size_t kThreads = 3;
+constexpr std::size_t kThreads = 3;  // at the start
 
 // GPI-2 would wait: the error is that of a thread that cannot be started.
 void require_threads() {
@@ -132,8 +129,7 @@ GaspiProcess::GaspiProcess(GaspiLibrary library, const Environment& environment,
     throw Error(ErrorKind::comm, "GPI-2 can be started once in a process only.");
   }
   // GPI-2 takes a lack of descriptors for a port that is taken, or waits.
-  require_descriptors("GPI-2", rank_, size_,
-                      kMostDescriptors + kDescriptorsOfRank * static_cast<std::size_t>(size_));
+  require_descriptors("GPI-2", rank_, size_);
   require_threads();
   if (environment.gpi2_port != 0) set_gaspi_ports(library_, environment.gpi2_port);
   require_free_ports(library_, environment);

@@ -199,9 +199,12 @@ void UcxDevice::write(const RmaWrite& request, int queue) {
 }
 
 void UcxDevice::send_last_piece(int rank, Outgoing& outgoing) {
-  if (outgoing.last_data.empty()) return;
+  if (!outgoing.last_data.empty()) post_with_last_piece(rank, outgoing, outgoing.last);
+}
+
+void UcxDevice::post_with_last_piece(int rank, Outgoing& outgoing, const Header& header) {
   const auto queue = static_cast<std::size_t>(outgoing.queue);
-  post(rank, outgoing.last, std::exchange(outgoing.last_data, {}), outgoing.queue);
+  post(rank, header, std::exchange(outgoing.last_data, {}), outgoing.queue);
   num_last_pieces_[queue].fetch_sub(1);
   num_queued_[queue].fetch_sub(1);  // it counts as a message now
 }
@@ -211,18 +214,19 @@ void UcxDevice::notify(int rank, SegmentId to_segment, std::size_t slot, std::ui
   const std::lock_guard lock(outgoing_mutex_);
   Outgoing& outgoing = outgoing_[static_cast<std::size_t>(rank)];
   if (outgoing.queue != queue) send_last_piece(rank, outgoing);
-  Header header = outgoing.last_data.empty() ? header_of(Kind::notification) : outgoing.last;
+  const bool has_piece = !outgoing.last_data.empty();
+  Header header = has_piece ? outgoing.last : header_of(Kind::notification);
   header.kind = Kind::notification;
   header.segment = to_segment;
   header.slot = static_cast<std::uint32_t>(slot);
   header.value = value;
   header.number = outgoing.num_notifications++;
   header.num_pieces = std::exchange(outgoing.num_pieces, 0);
-  const std::string_view piece = std::exchange(outgoing.last_data, {});
-  post(rank, header, piece, queue);
-  if (piece.empty()) return;
-  num_last_pieces_[static_cast<std::size_t>(queue)].fetch_sub(1);
-  num_queued_[static_cast<std::size_t>(queue)].fetch_sub(1);
+  if (has_piece) {
+    post_with_last_piece(rank, outgoing, header);
+  } else {
+    post(rank, header, {}, queue);
+  }
 }
 
 void UcxDevice::post(int rank, const Header& header, std::string_view data, int queue) {
@@ -276,7 +280,7 @@ void UcxDevice::deliver(Incoming& incoming) {
     const Header& header = next->second;
     if (header.number != incoming.num_delivered) return;
     const auto pieces = incoming.num_pieces.find(header.number);
-    const std::uint32_t num_pieces = pieces == incoming.num_pieces.end() ? 0 : pieces->second;
+    const std::uint64_t num_pieces = pieces == incoming.num_pieces.end() ? 0 : pieces->second;
     if (num_pieces != header.num_pieces) return;
     if (pieces != incoming.num_pieces.end()) incoming.num_pieces.erase(pieces);
     ++incoming.num_delivered;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tnt/comm/transport/rma/bootstrap/bootstrap.hpp"
-#include "tnt/comm/transport/rma/child_sockets.hpp"
+#include "tnt/comm/transport/rma/open_files.hpp"
 #include "tnt/comm/transport/rma/rma_device.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_worker.hpp"
 
@@ -74,8 +74,7 @@ class UcxDevice final : public RmaDevice {
     std::uint64_t offset = 0;  ///< of the piece
     std::uint32_t slot = 0;    ///< of the notification
     std::uint32_t value = 0;
-    std::uint32_t num_pieces = 0;  ///< since the notification before, that of this message included
-    std::uint32_t unused_too = 0;
+    std::uint64_t num_pieces = 0;  ///< since the notification before, that of this message included
   };
 
   struct Posted {
@@ -91,7 +90,7 @@ class UcxDevice final : public RmaDevice {
   /// What goes to another rank.
   struct Outgoing {
     std::uint64_t num_notifications = 0;
-    std::uint32_t num_pieces = 0;  ///< since the last one
+    std::uint64_t num_pieces = 0;  ///< since the last one
     Header last;                   ///< piece, which has not been sent yet
     std::string_view last_data;    ///< empty: there is none
     int queue = 0;                 ///< of the last piece
@@ -101,7 +100,7 @@ class UcxDevice final : public RmaDevice {
   struct Incoming {
     bool has_greeted = false;
     std::uint64_t num_delivered = 0;                    ///< notifications
-    std::map<std::uint64_t, std::uint32_t> num_pieces;  ///< by number of the next notification
+    std::map<std::uint64_t, std::uint64_t> num_pieces;  ///< by number of the next notification
     std::map<std::uint64_t, Header> held;               ///< notifications that came too early
   };
 
@@ -110,6 +109,7 @@ class UcxDevice final : public RmaDevice {
   std::string missing_greetings();
   Header header_of(Kind kind) const;
   void send_last_piece(int rank, Outgoing& outgoing);
+  void post_with_last_piece(int rank, Outgoing& outgoing, const Header& header);
   void post(int rank, const Header& header, std::string_view data, int queue);
   void take(std::string_view header, std::string_view data);
   void put_down(const Header& header, std::string_view data);

@@ -1,21 +1,19 @@
 #include "tnt/comm/transport/rma/ucx/ucx_library.hpp"
 
-#include <dlfcn.h>
-
 #include <array>
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <utility>
+#include <vector>
 
 #include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 namespace {
 
-constexpr const char* kHowToGetUcx =
+constexpr LibraryNames kUcx = {
+    "UCX", "TNT_UCX_LIBRARY",
     " UCX comes with `pip install \"tnt-comm[ucx]\"`, and with many clusters: then set"
-    " TNT_UCX_LIBRARY to the path of its libucp.so.0.";
+    " TNT_UCX_LIBRARY to the path of its libucp.so.0."};
 constexpr const char* kUcxName = "libucp.so.0";
 
 // Known to work are all from Debian 12's on; the major number is that of the interface.
@@ -55,36 +53,6 @@ class LoadSettings {
   std::vector<const char*> set_;
 };
 
-std::string ucx_folder_of_pkg_config() {
-  const std::unique_ptr<FILE, int (*)(FILE*)> output(
-      ::popen("pkg-config --variable=libdir ucx 2>/dev/null", "re"), ::pclose);
-  std::array<char, 4096> line{};
-  if (!output || std::fgets(line.data(), line.size(), output.get()) == nullptr) return {};
-  std::string folder = line.data();
-  while (!folder.empty() && (folder.back() == '\n' || folder.back() == ' ')) folder.pop_back();
-  return folder;
-}
-
-template <typename Function>
-void resolve_ucx(void* handle, const std::string& path, const char* name, Function& function) {
-  void* address = ::dlsym(handle, name);
-  if (address == nullptr) {
-    throw Error(ErrorKind::comm, text("The library '", path, "' has no function ", name,
-                                      ", so it is not a complete UCX.", kHowToGetUcx));
-  }
-  function = reinterpret_cast<Function>(address);
-}
-
-// LOCAL: names of other libraries must not meet those of UCX.
-std::pair<void*, std::string> load_first(const std::vector<std::string>& paths,
-                                         std::string& reasons) {
-  for (const std::string& path : paths) {
-    if (void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return {handle, path};
-    reasons += text(reasons.empty() ? "" : "; ", ::dlerror());
-  }
-  return {nullptr, {}};
-}
-
 void check_version(UcxLibrary& library) {
   unsigned major = 0, release = 0;
   library.functions.get_version(&major, &library.minor, &release);
@@ -92,7 +60,42 @@ void check_version(UcxLibrary& library) {
   if (major == kMajor && library.minor >= kLeastMinor) return;
   throw Error(ErrorKind::comm, text("The UCX library '", library.path, "' is version ",
                                     library.version, ". Supported are ", kMajor, ".", kLeastMinor,
-                                    " and later ", kMajor, ".x.", kHowToGetUcx));
+                                    " and later ", kMajor, ".x.", kUcx.how_to_get));
+}
+
+std::vector<std::string> ucx_candidates(const std::string& stated_path) {
+  if (!stated_path.empty()) return {stated_path};
+  std::vector<std::string> result;
+  if (!wheel_folder().empty()) result.push_back(text(wheel_folder(), "/", kUcxName));
+  result.emplace_back(kUcxName);
+  const std::string folder = folder_of_pkg_config("ucx");
+  if (!folder.empty()) result.push_back(text(folder, "/", kUcxName));
+  return result;
+}
+
+UcxLibrary complete_ucx(const SharedLibrary& found) {
+  UcxLibrary library{found, {}, {}, {}};
+  ucx::Functions& functions = library.functions;
+  resolve(library, kUcx, "ucp_get_version", functions.get_version);
+  check_version(library);
+  resolve(library, kUcx, "ucp_config_read", functions.config_read);
+  resolve(library, kUcx, "ucp_config_modify", functions.config_modify);
+  resolve(library, kUcx, "ucp_config_release", functions.config_release);
+  resolve(library, kUcx, "ucp_init_version", functions.init_version);
+  resolve(library, kUcx, "ucp_worker_create", functions.worker_create);
+  resolve(library, kUcx, "ucp_worker_get_address", functions.worker_get_address);
+  resolve(library, kUcx, "ucp_worker_release_address", functions.worker_release_address);
+  resolve(library, kUcx, "ucp_worker_get_efd", functions.worker_get_efd);
+  resolve(library, kUcx, "ucp_worker_arm", functions.worker_arm);
+  resolve(library, kUcx, "ucp_worker_progress", functions.worker_progress);
+  resolve(library, kUcx, "ucp_worker_set_am_recv_handler", functions.worker_set_am_recv_handler);
+  resolve(library, kUcx, "ucp_ep_create", functions.ep_create);
+  resolve(library, kUcx, "ucp_worker_destroy", functions.worker_destroy);
+  resolve(library, kUcx, "ucp_cleanup", functions.cleanup);
+  resolve(library, kUcx, "ucp_ep_close_nbx", functions.ep_close_nbx);
+  resolve(library, kUcx, "ucp_am_send_nbx", functions.am_send_nbx);
+  resolve(library, kUcx, "ucp_request_free", functions.request_free);
+  return library;
 }
 
 }  // namespace
@@ -101,57 +104,16 @@ void set_ucx_wheel_folder(const std::string& folder) {
   wheel_folder() = folder;
 }
 
-std::vector<std::string> ucx_candidates(const std::string& stated_path) {
-  if (!stated_path.empty()) return {stated_path};
-  std::vector<std::string> result;
-  if (!wheel_folder().empty()) result.push_back(text(wheel_folder(), "/", kUcxName));
-  result.emplace_back(kUcxName);
-  const std::string folder = ucx_folder_of_pkg_config();
-  if (!folder.empty()) result.push_back(text(folder, "/", kUcxName));
-  return result;
-}
-
 UcxLibrary open_ucx_library(const std::string& stated_path) {
   const LoadSettings settings;
-  std::string reasons;
-  const auto [handle, path] = load_first(ucx_candidates(stated_path), reasons);
-  if (handle == nullptr) {
-    const std::string what = stated_path.empty()
-                                 ? std::string("No UCX library was found")
-                                 : text("TNT_UCX_LIBRARY='", stated_path, "' cannot be loaded");
-    throw Error(ErrorKind::comm, text(what, " (", reasons, ").", kHowToGetUcx));
-  }
-  UcxLibrary library{.path = path, .version = {}, .functions = {}};
-  ucx::Functions& functions = library.functions;
-  const auto find = [&, handle = handle, &path = path](const char* name, auto& function) {
-    resolve_ucx(handle, path, name, function);
-  };
-  find("ucp_get_version", functions.get_version);
-  check_version(library);
-  find("ucp_config_read", functions.config_read);
-  find("ucp_config_modify", functions.config_modify);
-  find("ucp_config_release", functions.config_release);
-  find("ucp_init_version", functions.init_version);
-  find("ucp_worker_create", functions.worker_create);
-  find("ucp_worker_get_address", functions.worker_get_address);
-  find("ucp_worker_release_address", functions.worker_release_address);
-  find("ucp_worker_get_efd", functions.worker_get_efd);
-  find("ucp_worker_arm", functions.worker_arm);
-  find("ucp_worker_progress", functions.worker_progress);
-  find("ucp_worker_set_am_recv_handler", functions.worker_set_am_recv_handler);
-  find("ucp_ep_create", functions.ep_create);
-  find("ucp_worker_destroy", functions.worker_destroy);
-  find("ucp_cleanup", functions.cleanup);
-  find("ucp_ep_close_nbx", functions.ep_close_nbx);
-  find("ucp_am_send_nbx", functions.am_send_nbx);
-  find("ucp_request_free", functions.request_free);
-  return library;
+  return complete_ucx(open_library(kUcx, ucx_candidates(stated_path), stated_path));
 }
 
-bool has_ucx_library(const std::string& stated_path) {
+std::optional<UcxLibrary> find_ucx_library(const std::string& stated_path) {
   const LoadSettings settings;
   std::string reasons;
-  return load_first(ucx_candidates(stated_path), reasons).first != nullptr;
+  const auto found = find_library(ucx_candidates(stated_path), reasons);
+  return found ? std::optional(complete_ucx(*found)) : std::nullopt;
 }
 
 std::string meaning_of_ucx(ucx::Status status) {

@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include <cstddef>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,9 +17,9 @@ std::vector<int> open_descriptors();
 using OpenSockets = std::set<std::pair<int, ino_t>>;
 OpenSockets open_sockets();
 
-/// Raises the soft limit of open files where it is too low for `wanted` more, of which a network
-/// library, `engine`, needs some for each of `size` ranks. CommError that names the limit.
-void require_descriptors(const std::string& engine, int rank, int size, std::size_t wanted);
+/// Raises the soft limit of open files where it is too low for a network library, `engine`, among
+/// `size` ranks. CommError that names the limit.
+void require_descriptors(const std::string& engine, int rank, int size);
 
 /// Keeps those opened since then, by a network library, out of child processes.
 ///
