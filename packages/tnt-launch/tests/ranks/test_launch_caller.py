@@ -19,11 +19,11 @@ def announce(pid, name):
     os.rename(name + ".part", name)
 def wait():
     rank = os.environ["TNT_RANK"]
-    announce(os.getpid(), os.path.join(folder, "pid-" + rank))
-    announce(os.getppid(), os.path.join(folder, "launcher-" + rank))
-    announce(subprocess.Popen(["sleep", "1000"]).pid, os.path.join(folder, "child-" + rank))
-    print("ready", flush=True)
     try:
+        print("ready", flush=True)
+        announce(os.getpid(), os.path.join(folder, "pid-" + rank))
+        announce(os.getppid(), os.path.join(folder, "launcher-" + rank))
+        announce(subprocess.Popen(["sleep", "1000"]).pid, os.path.join(folder, "child-" + rank))
         time.sleep(1000)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
@@ -76,6 +76,41 @@ def test_an_interrupt_ends_all_ranks_and_is_raised_here(caller, tmp_path, has_gr
     assert err.decode() == ""
     assert caller.returncode == 0
     assert_nothing_is_left(pids, tmp_path)
+
+
+WHILE_WRITING = """
+import os, signal, sys, time
+from tnt_launch.function.launch import launch
+class Interrupted:
+    def write(self, text):
+        os.kill(os.getpid(), signal.SIGINT)
+        return sys.__stdout__.write(text)
+    def flush(self):
+        sys.__stdout__.flush()
+def say_and_wait():
+    print("what was said", flush=True)
+    time.sleep(1000)
+sys.stdout = Interrupted()
+try:
+    launch(say_and_wait, n=1, allow_gpus=False)
+except KeyboardInterrupt:
+    sys.__stdout__.write("the caller goes on\\n")
+"""
+
+
+def test_an_interrupt_loses_no_output_that_is_being_written(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", WHILE_WRITING],
+        env=environment() | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        preexec_fn=listen_to_signals,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "what was said\nthe caller goes on\n"
+    wait_until(lambda: list(tmp_path.iterdir()) == [], limit_s=ENDED_WITHIN_S)
 
 
 EARLY = """

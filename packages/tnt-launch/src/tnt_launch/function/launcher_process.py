@@ -8,8 +8,9 @@ import os
 import pickle
 import signal
 import subprocess
-from collections.abc import Iterator
-from types import TracebackType
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType, TracebackType
 
 from tnt_launch.function.launcher import Order, Outcome
 from tnt_launch.function.python_command import command_of, interpreter
@@ -42,6 +43,7 @@ class LauncherProcess:
         finally:
             os.close(write_end)
         self._outcome_fd = read_end
+        self._was_interrupted = False
         pipes = (self._popen.stdin, self._popen.stdout, self._popen.stderr)
         self._stdin, self._stdout, self._stderr = (pipe for pipe in pipes if pipe is not None)
 
@@ -82,20 +84,27 @@ class LauncherProcess:
         with contextlib.suppress(BrokenPipeError):  # killed already: it gives no outcome
             self._stdin.write(pickle.dumps(order))
             self._stdin.flush()
-        with Relay(self._stdout.fileno(), self._stderr.fileno(), self._outcome_fd) as relay:
+        pipes = self._stdout.fileno(), self._stderr.fileno(), self._outcome_fd
+        with Relay(*pipes) as relay, _first_interrupt_handled(self._interrupt):
             while not relay.is_over:
                 try:
                     relay.advance()
                 except KeyboardInterrupt as interrupt:
                     reason = interrupt
-                    self._popen.send_signal(signal.SIGINT)
+                    self._interrupt()
                 except Exception as error:  # stdout of this process cannot be written
                     reason = error
                     relay.mute()
                     self._popen.send_signal(signal.SIGTERM)
         if reason is not None:
             raise reason
+        if self._was_interrupted:
+            raise KeyboardInterrupt
         return _read_outcome(relay.message)
+
+    def _interrupt(self) -> None:
+        self._was_interrupted = True
+        self._popen.send_signal(signal.SIGINT)
 
 
 @contextlib.contextmanager
@@ -106,6 +115,29 @@ def _interrupts_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _first_interrupt_handled(handle: Callable[[], None]) -> Iterator[None]:
+    """Call a function for the first SIGINT instead of raising KeyboardInterrupt.
+
+    Raised between the reading of output and its writing, the exception would lose that output. A
+    second SIGINT raises it, since writing may block. A handler of the user's own stays.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def take(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        handle()
+
+    signal.signal(signal.SIGINT, take)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _read_outcome(message: bytes) -> Outcome | None:
