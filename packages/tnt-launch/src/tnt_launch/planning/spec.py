@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.variables import JOB_VARIABLES, LOG_LEVELS, PROBES, WIRE_DTYPES
+
+SSH = (
+    "ssh",
+    "-T",  # no terminal: what comes back must be unchanged
+    "-x",
+    "-oBatchMode=yes",  # there is nobody who could answer a question
+    "-oConnectTimeout=15",
+    "-oClearAllForwardings=yes",
+)
+"""The user's own ssh, with the settings of the user's `~/.ssh/config`."""
 
 MAX_RANKS_PER_NODE = 256
 _INTERPRETER_OPTIONS = ("-m", "-c")
@@ -31,6 +42,9 @@ class LaunchSpec:
         wire_dtype: One of `WIRE_DTYPES`: what float32 gradients are rounded to while they travel.
         probe: One of `PROBES`: what is done with results that would not be the serial ones.
         timeout_s: Longest wait of a collective operation, in seconds.
+        hosts: Where the ranks run; on this host if there are none.
+        ssh: Command that runs a command on a host.
+        interface: Name of the network interface of the data, or its address, or its network.
 
     Raises:
         LaunchError: On construction, if a value is out of its range.
@@ -48,6 +62,9 @@ class LaunchSpec:
     wire_dtype: str | None = None
     probe: str | None = None
     timeout_s: float | None = None
+    hosts: tuple[HostSlots, ...] = ()
+    ssh: tuple[str, ...] = SSH
+    interface: str | None = None
 
     @property
     def script(self) -> str:

@@ -39,8 +39,14 @@ class Listener(Protocol):
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
         """Take bytes that `rank` wrote."""
 
-    def on_exit(self, rank: int, exit_code: int) -> None:
-        """Take note that `rank` ended; negative codes are signals. All its output came before."""
+    def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
+        """Take note that `rank` ended; all its output came before.
+
+        Args:
+            rank: The rank.
+            exit_code: Negative for a signal.
+            why_lost: Why nothing can be known of it any more, if it has not told its end.
+        """
 
 
 class Agent(Protocol):
@@ -61,17 +67,17 @@ class Agent(Protocol):
     def set_reading(self, is_reading: bool) -> None:
         """Stop or go on reading what the ranks write."""
 
-    def tick(self, now: float) -> float | None:
-        """Do what is due, and return when to call again, on the clock of `time.monotonic`."""
-
     def running(self) -> dict[int, bool]:
         """Return the ranks that have not ended, each with whether it is stopped as by SIGSTOP."""
 
     def pids(self) -> dict[int, int]:
         """Return the process ids of all ranks that were started."""
 
+    def end(self) -> None:
+        """Kill whatever is left; only the end of that may be awaited later."""
+
     def close(self) -> None:
-        """Kill whatever is left and release everything."""
+        """Release everything, after `end`."""
 
 
 class Hosts(Protocol):
@@ -91,7 +97,16 @@ class Hosts(Protocol):
             listener: Receives what happens.
             is_rank_0_direct: Whether rank 0 writes to this process's stdout itself, if it runs on
                 this host.
+
+        Raises:
+            LaunchError: If a limit of this host is too low.
         """
+
+    def tick(self, now: float) -> float | None:
+        """Do what is due, and return when to call again, on the clock of `time.monotonic`."""
+
+    def wait_for_end(self) -> None:
+        """Wait until other hosts have ended what their agents were told to end."""
 
 
 class ThisHost:
@@ -107,6 +122,13 @@ class ThisHost:
             LocalAgent(host, self.selector, listener, is_rank_0_direct, plan.job_id)
             for host in plan.hosts
         ]
+
+    def tick(self, now: float) -> float | None:
+        """Return `None`: nothing is ever due."""
+        return None
+
+    def wait_for_end(self) -> None:
+        """Return at once: there are no other hosts."""
 
 
 @dataclass
@@ -194,10 +216,6 @@ class LocalAgent:
             for stream in process.streams:
                 (self._watch if is_reading else self._unwatch)(process, stream)
 
-    def tick(self, now: float) -> float | None:
-        """Return `None`: nothing is ever due."""
-        return None
-
     def running(self) -> dict[int, bool]:
         """Return the ranks that have not ended, and whether each is stopped (SIGSTOP)."""
         return {
@@ -210,9 +228,12 @@ class LocalAgent:
         """Return the process ids of all ranks that were started."""
         return {process.plan.rank: process.popen.pid for process in self._processes}
 
-    def close(self) -> None:
-        """Kill all ranks and whatever they or ended ranks left behind; reap the ranks."""
+    def end(self) -> None:
+        """Kill all ranks and whatever they or ended ranks left behind."""
         self.send_signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Wait for all ranks, after `end`, and remove what they left behind."""
         self._strays.close()
         for process in self._processes:
             self._guardian.remove(process.popen.pid)

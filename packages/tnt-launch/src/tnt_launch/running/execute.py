@@ -85,13 +85,16 @@ def run_job(plan: LaunchPlan, hosts: Hosts | None = None) -> JobEnd:
                 hosts = ThisHost(stack.enter_context(selectors.PollSelector()))
             inbox = stack.enter_context(SignalInbox())
             router = OutputRouter(plan.shows_all_output, plan.tensorflow_log_level)
-            job = Job(plan, router, hosts.selector, inbox)
+            job = Job(plan, router, hosts, inbox)
         HANDLER.write_line = job.write_message
         stack.callback(setattr, HANDLER, "write_line", write_to_stderr)
         agents = hosts.agents(plan, job, router.is_rank_0_direct)
         try:
             job.run(agents)
         finally:
+            for agent in agents:
+                agent.end()
+            hosts.wait_for_end()
             for agent in agents:
                 agent.close()
             job.drain()

@@ -13,7 +13,7 @@ from tnt_launch.output.router import OutputRouter, Stream
 from tnt_launch.output.sink import Sink
 from tnt_launch.output.traceback_text import last_traceback
 from tnt_launch.planning.plan import LaunchPlan
-from tnt_launch.running.agent import Agent
+from tnt_launch.running.agent import Agent, Hosts
 from tnt_launch.running.signals import ENDING, SignalInbox
 
 GRACE_S = 1.5
@@ -50,14 +50,15 @@ class Job:
         self,
         plan: LaunchPlan,
         router: OutputRouter,
-        selector: selectors.BaseSelector,
+        hosts: Hosts,
         inbox: SignalInbox,
     ) -> None:
         """Watch the ranks of `plan`; `run` starts them."""
         self.ends: list[RankEnd] = []
         self.interrupted_by: int | None = None
-        self._hosts = {rank.rank: rank.host for rank in plan.ranks}
-        self._router, self._selector, self._inbox = router, selector, inbox
+        self._host_names = {rank.rank: rank.host for rank in plan.ranks}
+        self._router, self._hosts, self._inbox = router, hosts, inbox
+        self._selector = hosts.selector
         self._agents: Sequence[Agent] = ()
         self._due_signals: list[tuple[float, int]] = []  # when to send which signal, in order
         self._signalled: dict[int, bool] = {}  # ranks that got a signal -> were they stopped
@@ -65,7 +66,7 @@ class Job:
         self._last_wait = 0.0  # until when signals may wait for a rank that is leaving
         self._has_given_up = False
         self._written: set[Sink] = set()
-        selector.register(inbox, selectors.EVENT_READ, self._take_signals)
+        hosts.selector.register(inbox, selectors.EVENT_READ, self._take_signals)
 
     def run(self, agents: Sequence[Agent]) -> None:
         """Start the ranks and return when all have ended.
@@ -76,26 +77,27 @@ class Job:
         self._agents = agents
         for agent in agents:
             agent.start()
-        while len(self.ends) < len(self._hosts):
+        while len(self.ends) < len(self._host_names):
             self._handle_next_events()
 
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
         """Pass on what a rank wrote."""
         self._router.take(rank, stream, data, time.monotonic())
 
-    def on_exit(self, rank: int, exit_code: int) -> None:
+    def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
         """Record the end of a rank; the first failure starts the end of the job."""
         pids = {rank: pid for agent in self._agents for rank, pid in agent.pids().items()}
         end = RankEnd(
             rank,
-            self._hosts[rank],
-            pids[rank],
+            self._host_names[rank],
+            pids.get(rank, 0),
             exit_code,
             time.monotonic(),
             was_ended=rank in self._signalled,
             was_stopped=self._signalled.get(rank, False),
             stdout=self._router.last_hidden_output(rank),
             stderr=self._router.last_errors(rank),
+            why_lost=why_lost,
         )
         self.ends.append(end)
         self._router.finish_rank(rank, self._is_traceback_news(end), time.monotonic())
@@ -140,7 +142,7 @@ class Job:
         now = time.monotonic()
         wake_up = self._router.tick(now)
         self.send_due_signals(now)
-        wake_ups = [wake_up, *(agent.tick(now) for agent in self._agents)]
+        wake_ups = wake_up, self._hosts.tick(now)
         times = [at for at, _ in self._due_signals[:1]]
         times += [wake_up for wake_up in wake_ups if wake_up is not None]
         for agent in self._agents:

@@ -1,0 +1,33 @@
+"""The plan of a host as values that JSON knows, for the way to its agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tnt_launch.planning.gpi2 import MachineFile
+from tnt_launch.planning.plan import HostPlan, RankPlan
+
+
+def host_plan_to_json(plan: HostPlan) -> dict[str, Any]:
+    """Return a plan as dictionaries, lists and texts. Pure."""
+    return asdict(plan)
+
+
+def host_plan_from_json(values: Mapping[str, Any]) -> HostPlan:
+    """Return what `host_plan_to_json` was called with. Pure."""
+    file = values["machine_file"]
+    return HostPlan(
+        values["host"],
+        values["working_directory"],
+        tuple(
+            RankPlan(**{name: _tupled(value) for name, value in rank.items()})
+            for rank in values["ranks"]
+        ),
+        None if file is None else MachineFile(file["path"], tuple(file["hosts"])),
+    )
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
