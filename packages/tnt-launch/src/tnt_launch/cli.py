@@ -28,7 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.version:
             sys.stdout.write(version_text())
             return 0
-        return _launch(make_spec(options), options.dry_run)
+        if options.subcommand:
+            return _run_subcommand(options.subcommand, options.program)
+        return _launch(make_spec(options, os.environ), options.dry_run)
     except KeyboardInterrupt:  # before the ranks started; later the job deals with signals
         return 128 + signal.SIGINT
     except LaunchError as error:
@@ -41,6 +43,19 @@ def _open_standard_descriptors() -> None:
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)
     os.close(fd)
+
+
+def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
+    """Run what a first word of `SUBCOMMANDS` names, and return the exit code.
+
+    Args:
+        name: The word.
+        arguments: Those behind it.
+    """
+    raise LaunchError(
+        f"{name!r} is a reserved word, of which this version has no command. If it is a script, "
+        f"write ./{name} or -- before it."
+    )
 
 
 def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:

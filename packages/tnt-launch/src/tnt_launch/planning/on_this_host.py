@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from tnt_launch.errors import LaunchError
 from tnt_launch.log import configure_logging
 from tnt_launch.planning.hardware import inspect_host
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
@@ -23,9 +24,15 @@ def plan_on_this_host(spec: LaunchSpec) -> LaunchPlan:
     Raises:
         LaunchError: If the job cannot be planned as asked for.
     """
+    if spec.hosts:
+        raise LaunchError(
+            "jobs on several hosts are not possible in this version. Leave out --hostfile and -H."
+        )
     check_program(spec)
     settings = read_settings(spec, os.environ)
     log = configure_logging(settings.get(LOG_LEVEL) or "WARNING")
+    for remark in spec.remarks:
+        log.debug(remark)
     hardware = inspect_host(settings, os.environ, spec.allow_gpus)
     folder = find_temporary_folder()
     plan = make_plan(
