@@ -4,6 +4,7 @@ import pytest
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import make_job_id, make_plan
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
@@ -16,9 +17,8 @@ def plan_of(*, environment=None, cores=8, gpus=0, program=("a.py", "x y"), **set
     spec = LaunchSpec(program=program, **settings)
     environment = environment or {}
     hardware = Hardware("alpha", cores, tuple(str(index) for index in range(gpus)))
-    return make_plan(
-        spec, read_settings(spec, environment), hardware, environment, JOB, "/work dir"
-    )
+    host = HostFacts(hardware, "/work dir")
+    return make_plan(spec, read_settings(spec, environment), [host], environment, JOB)
 
 
 def variables_of(**settings):

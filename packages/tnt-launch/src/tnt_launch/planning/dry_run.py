@@ -14,11 +14,11 @@ def render_plan(plan: LaunchPlan) -> str:
     belong to one job: to run it by hand, start all of them at the same time.
     """
     lines = [f"# tarantella plan: {plan.summary()}", f"# job {plan.job_id}"]
-    if plan.machine_file is not None:
-        hosts = " ".join(shlex.quote(host) for host in plan.machine_file.hosts)
-        lines.append("# machine file of GPI-2, removed when the job has ended")
-        lines.append(f"printf '%s\\n' {hosts} > {shlex.quote(plan.machine_file.path)}")
     for host in plan.hosts:
+        if host.machine_file is not None:
+            machines = " ".join(shlex.quote(name) for name in host.machine_file.hosts)
+            lines.append("# machine file of GPI-2, removed when the job has ended")
+            lines.append(f"printf '%s\\n' {machines} > {shlex.quote(host.machine_file.path)}")
         for rank in host.ranks:
             lines.append(f"# rank {rank.rank} on {rank.host}")
             lines.append(render_rank(host, rank))

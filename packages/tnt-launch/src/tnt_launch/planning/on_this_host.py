@@ -7,6 +7,7 @@ import os
 from tnt_launch.errors import LaunchError
 from tnt_launch.log import configure_logging
 from tnt_launch.planning.hardware import inspect_host
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
@@ -34,17 +35,8 @@ def plan_on_this_host(spec: LaunchSpec) -> LaunchPlan:
     for remark in spec.remarks:
         log.debug(remark)
     hardware = inspect_host(settings, os.environ, spec.allow_gpus)
-    folder = find_temporary_folder()
-    plan = make_plan(
-        spec,
-        settings,
-        hardware,
-        os.environ,
-        make_job_id(),
-        os.getcwd(),
-        temporary_directory=folder,
-        job_secret=make_job_secret(),
-    )
+    host = HostFacts(hardware, os.getcwd(), find_temporary_folder())
+    plan = make_plan(spec, settings, [host], os.environ, make_job_id(), make_job_secret())
     for warning in plan.warnings:
         log.warning(warning)
     for note in plan.notes:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tnt_launch.planning import gpi2, ucx
 from tnt_launch.planning.gpi2 import MachineFile
-from tnt_launch.planning.hardware import Hardware
-from tnt_launch.planning.number_of_ranks import choose_ranks
+from tnt_launch.planning.host_facts import HostFacts
+from tnt_launch.planning.number_of_ranks import RankChoice, choose_ranks
 from tnt_launch.planning.rank_environment import RankPlace, rank_environment
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
@@ -42,11 +42,13 @@ class HostPlan:
         host: Name of the host.
         working_directory: Absolute path in which the ranks start.
         ranks: The ranks of this host, ascending.
+        machine_file: What GPI-2 reads there, if the ranks may talk through it.
     """
 
     host: str
     working_directory: str
     ranks: tuple[RankPlan, ...]
+    machine_file: MachineFile | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,6 @@ class LaunchPlan:
         tensorflow_log_level: Lines that TensorFlow logs below this level are not shown.
         warnings: What the user should know before the start.
         notes: What may interest the user before the start.
-        machine_file: What GPI-2 reads, if the ranks talk through it.
     """
 
     job_id: str
@@ -71,7 +72,6 @@ class LaunchPlan:
     shows_all_output: bool
     tensorflow_log_level: int = 0
     warnings: tuple[str, ...] = ()
-    machine_file: MachineFile | None = None
     notes: tuple[str, ...] = ()
     script: str = ""
 
@@ -93,66 +93,110 @@ class LaunchPlan:
 def make_plan(
     spec: LaunchSpec,
     settings: Settings,
-    hardware: Hardware,
+    hosts: Sequence[HostFacts],
     environment: Mapping[str, str],
     job_id: str,
-    working_directory: str,
-    temporary_directory: str = "/tmp",
     job_secret: str = "",
 ) -> LaunchPlan:
-    """Turn a spec into the plan of a job on one host. Pure.
+    """Turn a spec into the plan of a job. Pure.
 
     Args:
         spec: What the user asked for.
         settings: From `read_settings`.
-        hardware: What the host has.
+        hosts: The hosts of the job, in the order of their ranks.
         environment: The environment that the ranks inherit.
         job_id: From `make_job_id`.
-        working_directory: Absolute path in which the ranks start.
-        temporary_directory: Absolute path for a file that the job may need.
         job_secret: From `make_job_secret`, for ranks that talk through UCX.
 
     Raises:
-        LaunchError: If the host has more GPUs than it may have ranks.
+        LaunchError: If a host has more GPUs than it may have ranks.
     """
-    choice = choose_ranks(spec.allow_gpus, spec.ranks_per_node, len(hardware.gpus))
-    argv = (*spec.interpreter, *spec.program)
-    size = choice.per_node
-    machine_file = None
-    if gpi2.is_needed(settings):
-        machine_file = gpi2.plan_machine_file(temporary_directory, job_id, ["localhost"] * size)
-    rendezvous: dict[str, str] = {}
-    if ucx.is_needed(settings):
-        rendezvous = ucx.rendezvous_variables("127.0.0.1", job_id, job_secret)
-    ranks = tuple(
-        RankPlan(
-            rank,
-            hardware.host,
-            argv,
-            rank_environment(
-                RankPlace(rank, size, rank, size, node_rank=0, num_nodes=1),
-                job_id,
-                hardware.gpus[: choice.gpus_per_node],
-                hardware.num_cores,
-                settings,
-                environment,
-                machine_file,
-                rendezvous,
-            ),
-        )
-        for rank in range(size)
+    choices = [_choose_ranks(spec, host) for host in hosts]
+    job = _Job(
+        job_id,
+        size=sum(choice.per_node for choice in choices),
+        num_nodes=len(hosts),
+        machines=gpi2.machines_of(settings, hosts, [choice.per_node for choice in choices]),
+        rendezvous=ucx.rendezvous_of(settings, hosts, job_id, job_secret),
     )
+    plans: list[HostPlan] = []
+    for host, choice in zip(hosts, choices, strict=True):
+        first_rank = sum(len(plan.ranks) for plan in plans)
+        plans.append(_plan_host(spec, settings, host, choice, environment, job, first_rank))
+        job = replace(job, node_rank=job.node_rank + 1)
     return LaunchPlan(
         job_id=job_id,
-        hosts=(HostPlan(hardware.host, working_directory, ranks),),
-        gpus_per_node=choice.gpus_per_node,
+        hosts=tuple(plans),
+        gpus_per_node=min(choice.gpus_per_node for choice in choices),
         shows_all_output=settings.get(OUTPUT_ON_ALL_DEVICES) or False,
         tensorflow_log_level=tensorflow_log_level(settings, environment),
-        warnings=(*settings.warnings, *filter(None, [choice.warning])),
-        machine_file=machine_file,
-        notes=tuple(filter(None, [choice.note])),
+        warnings=(*settings.warnings, *_remarks(hosts, [choice.warning for choice in choices])),
+        notes=_remarks(hosts, [choice.note for choice in choices]),
         script=spec.script,
     )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What the ranks of all hosts have in common, and whose turn it is."""
+
+    job_id: str
+    size: int
+    num_nodes: int
+    machines: tuple[str, ...]
+    rendezvous: Mapping[str, str]
+    node_rank: int = 0
+
+
+def _choose_ranks(spec: LaunchSpec, host: HostFacts) -> RankChoice:
+    asked = host.slots if host.slots is not None else spec.ranks_per_node
+    return choose_ranks(spec.allow_gpus, asked, len(host.hardware.gpus))
+
+
+def _plan_host(
+    spec: LaunchSpec,
+    settings: Settings,
+    host: HostFacts,
+    choice: RankChoice,
+    environment: Mapping[str, str],
+    job: _Job,
+    first_rank: int,
+) -> HostPlan:
+    local_size = choice.per_node
+    interpreter = spec.interpreter if host.interpreter is None else host.interpreter
+    file = gpi2.plan_machine_file(host.temporary_directory, job.job_id, job.machines)
+    ranks = tuple(
+        RankPlan(
+            first_rank + local_rank,
+            host.hardware.host,
+            (*interpreter, *spec.program),
+            rank_environment(
+                RankPlace(
+                    first_rank + local_rank,
+                    job.size,
+                    local_rank,
+                    local_size,
+                    job.node_rank,
+                    job.num_nodes,
+                ),
+                job.job_id,
+                host.hardware.gpus[: choice.gpus_per_node],
+                host.hardware.num_cores,
+                settings,
+                environment,
+                file,
+                job.rendezvous,
+            ),
+        )
+        for local_rank in range(local_size)
+    )
+    return HostPlan(host.hardware.host, host.working_directory, ranks, file)
+
+
+def _remarks(hosts: Sequence[HostFacts], texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts that say something, each with its host if there are several."""
+    names = [f"{host.hardware.host}: " if len(hosts) > 1 else "" for host in hosts]
+    return tuple(name + text for name, text in zip(names, texts, strict=True) if text)
 
 
 def make_job_id() -> str:

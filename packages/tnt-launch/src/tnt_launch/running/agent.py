@@ -16,11 +16,16 @@ from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER
 from tnt_launch.output.report import exit_text
 from tnt_launch.output.router import Stream
-from tnt_launch.planning.plan import HostPlan, RankPlan
+from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
 from tnt_launch.running.guardian import Guardian
-from tnt_launch.running.limits import advice_for
+from tnt_launch.running.limits import advice_for, limits_told
+from tnt_launch.running.machine_file import machine_file_written
 from tnt_launch.running.processes import state_of
-from tnt_launch.running.shared_memory import note_end_of_rank
+from tnt_launch.running.shared_memory import (
+    note_end_of_rank,
+    remove_end_notes,
+    remove_files_of_job,
+)
 from tnt_launch.running.strays import Strays
 
 PR_SET_PDEATHSIG = 1
@@ -56,6 +61,9 @@ class Agent(Protocol):
     def set_reading(self, is_reading: bool) -> None:
         """Stop or go on reading what the ranks write."""
 
+    def tick(self, now: float) -> float | None:
+        """Do what is due, and return when to call again, on the clock of `time.monotonic`."""
+
     def running(self) -> dict[int, bool]:
         """Return the ranks that have not ended, each with whether it is stopped as by SIGSTOP."""
 
@@ -64,6 +72,41 @@ class Agent(Protocol):
 
     def close(self) -> None:
         """Kill whatever is left and release everything."""
+
+
+class Hosts(Protocol):
+    """Where the ranks of a job run.
+
+    Attributes:
+        selector: Tells when something of the job is ready; data of its keys are functions to call.
+    """
+
+    selector: selectors.BaseSelector
+
+    def agents(self, plan: LaunchPlan, listener: Listener, is_rank_0_direct: bool) -> list[Agent]:
+        """Return the agents of the hosts of `plan`, which have not started anything yet.
+
+        Args:
+            plan: The job.
+            listener: Receives what happens.
+            is_rank_0_direct: Whether rank 0 writes to this process's stdout itself, if it runs on
+                this host.
+        """
+
+
+class ThisHost:
+    """All ranks run on the host of this process; see `Hosts`."""
+
+    def __init__(self, selector: selectors.BaseSelector) -> None:
+        """Use a selector, which its owner closes."""
+        self.selector = selector
+
+    def agents(self, plan: LaunchPlan, listener: Listener, is_rank_0_direct: bool) -> list[Agent]:
+        """Return one agent for each entry of the plan; see `Hosts`."""
+        return [
+            LocalAgent(host, self.selector, listener, is_rank_0_direct, plan.job_id)
+            for host in plan.hosts
+        ]
 
 
 @dataclass
@@ -86,25 +129,30 @@ class LocalAgent:
         plan: HostPlan,
         selector: selectors.BaseSelector,
         listener: Listener,
-        guardian: Guardian,
         is_rank_0_direct: bool,
         job_id: str,
     ) -> None:
-        """Prepare to start the ranks of `plan`.
+        """Prepare to start the ranks of `plan`. Call it while this process has one thread.
 
         Args:
             plan: What to start.
             selector: Gets the descriptors of the ranks; their data is a function to be called when
                 they are ready.
             listener: Receives what happens.
-            guardian: Ends the ranks' process groups if this process dies.
             is_rank_0_direct: Whether rank 0 writes to this process's stdout itself.
             job_id: Name of the job, part of the names of its files in shared memory.
+
+        Raises:
+            LaunchError: If a limit of this host is too low.
         """
         self._plan, self._selector, self._listener = plan, selector, listener
-        self._guardian, self._is_rank_0_direct = guardian, is_rank_0_direct
-        self._job_id = job_id
+        self._is_rank_0_direct, self._job_id = is_rank_0_direct, job_id
         self._processes: list[_Process] = []
+        with limits_told(), contextlib.ExitStack() as stack:
+            stack.enter_context(machine_file_written(plan.machine_file))
+            self._guardian = Guardian(job_id)
+            stack.callback(self._guardian.close)
+            self._resources = stack.pop_all()
         self._strays = Strays(lambda: self.pids().values())
         self._is_reading = True
 
@@ -146,6 +194,10 @@ class LocalAgent:
             for stream in process.streams:
                 (self._watch if is_reading else self._unwatch)(process, stream)
 
+    def tick(self, now: float) -> float | None:
+        """Return `None`: nothing is ever due."""
+        return None
+
     def running(self) -> dict[int, bool]:
         """Return the ranks that have not ended, and whether each is stopped (SIGSTOP)."""
         return {
@@ -169,6 +221,10 @@ class LocalAgent:
             self._read_the_rest(process)
             for stream in list(process.streams):
                 self._close_stream(process, stream)
+        remove_end_notes(self._job_id)
+        for path in remove_files_of_job(self._job_id):
+            LOGGER.info("removed shared memory that was left behind: %s", path)
+        self._resources.close()
 
     def _note_end(self, rank: int, exit_code: int) -> None:
         try:

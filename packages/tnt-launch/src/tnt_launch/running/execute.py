@@ -11,12 +11,9 @@ from tnt_launch.log import HANDLER, LOGGER, write_to_stderr
 from tnt_launch.output.report import RankEnd, first_failure, report_failure, shell_exit_code
 from tnt_launch.output.router import OutputRouter
 from tnt_launch.planning.plan import LaunchPlan
-from tnt_launch.running.agent import LocalAgent
-from tnt_launch.running.guardian import Guardian
+from tnt_launch.running.agent import Hosts, ThisHost
 from tnt_launch.running.job import Job
 from tnt_launch.running.limits import limits_told
-from tnt_launch.running.machine_file import machine_file_written
-from tnt_launch.running.shared_memory import remove_end_notes, remove_files_of_job
 from tnt_launch.running.signals import SignalInbox
 
 
@@ -56,11 +53,8 @@ class JobEnd:
         return ""
 
 
-def execute(plan: LaunchPlan) -> int:
+def execute(plan: LaunchPlan, hosts: Hosts | None = None) -> int:
     """Run a job, wait for its end, report on stderr; see `run_job`.
-
-    Args:
-        plan: The plan; every host must be this one.
 
     Returns:
         The exit code for the shell: 0, that of the rank that failed first, or 128 + N if the
@@ -69,16 +63,17 @@ def execute(plan: LaunchPlan) -> int:
     Raises:
         LaunchError: If the ranks cannot be started.
     """
-    end = run_job(plan)
+    end = run_job(plan, hosts)
     write_to_stderr(end.report(plan).encode(errors="backslashreplace"))
     return end.exit_code
 
 
-def run_job(plan: LaunchPlan) -> JobEnd:
+def run_job(plan: LaunchPlan, hosts: Hosts | None = None) -> JobEnd:
     """Run a job and wait for its end. Call it in the main thread of a process with one thread.
 
     Args:
-        plan: The plan; every host must be this one.
+        plan: The plan.
+        hosts: Where it runs; on this host by default.
 
     Raises:
         LaunchError: If the ranks cannot be started.
@@ -86,27 +81,18 @@ def run_job(plan: LaunchPlan) -> JobEnd:
     LOGGER.info("%s, job %s", plan.summary(), plan.job_id)
     with contextlib.ExitStack() as stack:
         with limits_told():
-            stack.enter_context(machine_file_written(plan.machine_file))
-            guardian = Guardian(plan.job_id)
-            stack.callback(guardian.close)
-            selector = stack.enter_context(selectors.PollSelector())
+            if hosts is None:
+                hosts = ThisHost(stack.enter_context(selectors.PollSelector()))
             inbox = stack.enter_context(SignalInbox())
             router = OutputRouter(plan.shows_all_output, plan.tensorflow_log_level)
-            job = Job(plan, router, selector, inbox)
-            agents = [
-                LocalAgent(host, selector, job, guardian, router.is_rank_0_direct, plan.job_id)
-                for host in plan.hosts
-            ]
+            job = Job(plan, router, hosts.selector, inbox)
         HANDLER.write_line = job.write_message
         stack.callback(setattr, HANDLER, "write_line", write_to_stderr)
+        agents = hosts.agents(plan, job, router.is_rank_0_direct)
         try:
             job.run(agents)
         finally:
             for agent in agents:
                 agent.close()
-            remove_end_notes(plan.job_id)
             job.drain()
-        left_behind = remove_files_of_job(plan.job_id)
-    for path in left_behind:
-        LOGGER.info("removed shared memory that was left behind: %s", path)
     return JobEnd(tuple(job.ends), job.interrupted_by)

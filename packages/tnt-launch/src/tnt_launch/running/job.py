@@ -140,7 +140,9 @@ class Job:
         now = time.monotonic()
         wake_up = self._router.tick(now)
         self.send_due_signals(now)
-        times = [at for at, _ in self._due_signals[:1]] + ([wake_up] if wake_up is not None else [])
+        wake_ups = [wake_up, *(agent.tick(now) for agent in self._agents)]
+        times = [at for at, _ in self._due_signals[:1]]
+        times += [wake_up for wake_up in wake_ups if wake_up is not None]
         for agent in self._agents:
             agent.set_reading(not self._router.is_full)
         self._watch_sinks()
