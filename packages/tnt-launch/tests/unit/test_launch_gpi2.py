@@ -43,10 +43,10 @@ def test_every_rank_knows_its_place(size):
             "GASPI_RANK": str(rank.rank),
             "GASPI_NRANKS": str(size),
             "GASPI_SOCKET": str(rank.rank),
-            "GASPI_MFILE": f"/some where/tnt-{JOB}-machines",
+            "GASPI_MFILE": f"/some where/tnt-{JOB}-machines-0",
         }
     assert plan.hosts[0].machine_file == MachineFile(
-        f"/some where/tnt-{JOB}-machines", ("localhost",) * size
+        f"/some where/tnt-{JOB}-machines-0", ("localhost",) * size
     )
 
 
@@ -102,4 +102,4 @@ def test_a_dry_run_shows_how_to_make_the_file(tmp_path):
     text = render_plan(plan_of(folder=str(tmp_path)))
     (command,) = [line for line in text.splitlines() if line.startswith("printf")]
     subprocess.run(["sh", "-c", command], check=True, timeout=30)
-    assert (tmp_path / f"tnt-{JOB}-machines").read_text() == "localhost\nlocalhost\n"
+    assert (tmp_path / f"tnt-{JOB}-machines-0").read_text() == "localhost\nlocalhost\n"

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 # They describe a host, a login or a terminal, and another host has its own.
-_OF_THE_HOST = frozenset(
-    "_ HOME HOST HOSTNAME LOGNAME MAIL OLDPWD PWD SHELL SHLVL TEMP TMP TMPDIR USER USERNAME "
-    "DISPLAY WAYLAND_DISPLAY DBUS_SESSION_BUS_ADDRESS WINDOWID".split()
-)
+_OF_THE_HOST = {
+    "_",
+    *("HOME", "LOGNAME", "MAIL", "SHELL", "USER", "USERNAME"),
+    *("HOST", "HOSTNAME"),
+    *("OLDPWD", "PWD", "SHLVL"),
+    *("TEMP", "TMP", "TMPDIR"),
+    *("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "WINDOWID"),
+}
 _PREFIXES_OF_THE_HOST = ("SSH_", "XDG_")
 
 

@@ -6,7 +6,7 @@ import os
 import selectors
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -212,10 +212,10 @@ class Cluster:
         elif host.via is not None and host.report is None:
             # Keys and settings of ssh may be on this host alone.
             through = self._hosts[host.via].name
-            LOGGER.warning("host %s is reached directly, as not from %s: %s", host.name, through, why)
+            LOGGER.warning(
+                "host %s is reached directly, as not from %s: %s", host.name, through, why
+            )
             host.via = None
             self._start_child(node)
         else:
             self._errors[node] = why
-
-

@@ -11,7 +11,6 @@ from tnt_launch.log import HANDLER
 from tnt_launch.planning.plan import HostPlan
 from tnt_launch.running.agent import Listener
 
-
 LOST = 255
 """Exit code of a rank whose host is lost; ssh gives the same when it loses a connection."""
 

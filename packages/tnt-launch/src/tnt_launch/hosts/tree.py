@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,5 +32,5 @@ def branches(nodes: Sequence[int], fan_out: int = FAN_OUT) -> list[Branch]:
     """
     count = min(len(nodes), fan_out)
     bounds = [len(nodes) * i // count for i in range(count + 1)] if count else []
-    parts = [nodes[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    parts = [nodes[begin:end] for begin, end in itertools.pairwise(bounds)]
     return [Branch(part[0], tuple(part[1:])) for part in parts]

@@ -79,8 +79,8 @@ def _reachable(name: str, host: HostAddresses, seen: Sequence[str]) -> str:
             return address
     if not outside:
         raise LaunchError(
-            f"host {name} has no address at which other hosts could reach it. Check its network, or "
-            f"name an interface with --interface."
+            f"host {name} has no address at which other hosts could reach it. Check its network, "
+            f"or name an interface with --interface."
         )
     return outside[0]
 

@@ -47,17 +47,20 @@ def machines_of(
     return tuple(host.address for host, count in pairs for _ in range(count))
 
 
-def plan_machine_file(folder: str, job_id: str, machines: Sequence[str]) -> MachineFile | None:
-    """Choose name and content of the file, `None` if none is needed. Pure.
+def plan_machine_file(
+    folder: str, job_id: str, node_rank: int, machines: Sequence[str]
+) -> MachineFile | None:
+    """Choose name and content of a host's file, `None` if none is needed. Pure.
 
     Args:
-        folder: Absolute path of a folder for temporary files.
+        folder: Absolute path of a folder for temporary files, which hosts may share.
         job_id: Name of the job; makes the name of the file its own.
+        node_rank: Number of the host; so does this.
         machines: From `machines_of`.
     """
     if not machines:
         return None
-    return MachineFile(os.path.join(folder, f"tnt-{job_id}-machines"), tuple(machines))
+    return MachineFile(os.path.join(folder, f"tnt-{job_id}-machines-{node_rank}"), tuple(machines))
 
 
 def gaspi_variables(file: MachineFile, rank: int, job_id: str) -> dict[str, str]:

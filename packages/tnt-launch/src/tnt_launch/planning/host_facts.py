@@ -18,7 +18,6 @@ class HostFacts:
         working_directory: Absolute path in which its ranks start.
         temporary_directory: Absolute path of a folder for files that the job may need.
         address: The IP address at which other hosts reach it.
-        slots: The number of ranks that the user gave this host, `None` if none.
         interpreter: What runs the script there, if not what the launcher uses.
     """
 
@@ -26,5 +25,4 @@ class HostFacts:
     working_directory: str
     temporary_directory: str = "/tmp"
     address: str = LOOPBACK
-    slots: int | None = None
     interpreter: tuple[str, ...] | None = None

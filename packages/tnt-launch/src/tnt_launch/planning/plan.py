@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tnt_launch.planning import gpi2, ucx
 from tnt_launch.planning.gpi2 import MachineFile
 from tnt_launch.planning.host_facts import HostFacts
-from tnt_launch.planning.number_of_ranks import RankChoice, choose_ranks
+from tnt_launch.planning.number_of_ranks import JobRanks, choose_ranks, ranks_of_hosts
 from tnt_launch.planning.rank_environment import RankPlace, rank_environment
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
@@ -111,27 +111,28 @@ def make_plan(
     Raises:
         LaunchError: If a host has more GPUs than it may have ranks.
     """
-    choices = [_choose_ranks(spec, host) for host in hosts]
+    ranks = _choose_ranks(spec, hosts)
     job = _Job(
         job_id,
-        size=sum(choice.per_node for choice in choices),
+        size=sum(ranks.per_host),
         num_nodes=len(hosts),
-        machines=gpi2.machines_of(settings, hosts, [choice.per_node for choice in choices]),
+        uses_gpus=ranks.uses_gpus,
+        machines=gpi2.machines_of(settings, hosts, ranks.per_host),
         rendezvous=ucx.rendezvous_of(settings, hosts, job_id, job_secret),
     )
     plans: list[HostPlan] = []
-    for host, choice in zip(hosts, choices, strict=True):
+    for host, local_size in zip(hosts, ranks.per_host, strict=True):
         first_rank = sum(len(plan.ranks) for plan in plans)
-        plans.append(_plan_host(spec, settings, host, choice, environment, job, first_rank))
+        plans.append(_plan_host(spec, settings, host, local_size, environment, job, first_rank))
         job = replace(job, node_rank=job.node_rank + 1)
     return LaunchPlan(
         job_id=job_id,
         hosts=tuple(plans),
-        gpus_per_node=min(choice.gpus_per_node for choice in choices),
+        gpus_per_node=min(ranks.per_host) if ranks.uses_gpus else 0,
         shows_all_output=settings.get(OUTPUT_ON_ALL_DEVICES) or False,
         tensorflow_log_level=tensorflow_log_level(settings, environment),
-        warnings=(*settings.warnings, *_remarks(hosts, [choice.warning for choice in choices])),
-        notes=_remarks(hosts, [choice.note for choice in choices]),
+        warnings=(*settings.warnings, *ranks.warnings),
+        notes=ranks.notes,
         script=spec.script,
     )
 
@@ -143,28 +144,37 @@ class _Job:
     job_id: str
     size: int
     num_nodes: int
+    uses_gpus: bool
     machines: tuple[str, ...]
     rendezvous: Mapping[str, str]
     node_rank: int = 0
 
 
-def _choose_ranks(spec: LaunchSpec, host: HostFacts) -> RankChoice:
-    asked = host.slots if host.slots is not None else spec.ranks_per_node
-    return choose_ranks(spec.allow_gpus, asked, len(host.hardware.gpus))
+def _choose_ranks(spec: LaunchSpec, hosts: Sequence[HostFacts]) -> JobRanks:
+    num_gpus = [len(host.hardware.gpus) for host in hosts]
+    if spec.hosts:
+        return ranks_of_hosts(spec.hosts, spec.allow_gpus, spec.ranks_per_node, num_gpus)
+    choice = choose_ranks(spec.allow_gpus, spec.ranks_per_node, num_gpus[0])
+    return JobRanks(
+        (choice.per_node,),
+        choice.gpus_per_node > 0,
+        tuple(filter(None, [choice.warning])),
+        tuple(filter(None, [choice.note])),
+    )
 
 
 def _plan_host(
     spec: LaunchSpec,
     settings: Settings,
     host: HostFacts,
-    choice: RankChoice,
+    local_size: int,
     environment: Mapping[str, str],
     job: _Job,
     first_rank: int,
 ) -> HostPlan:
-    local_size = choice.per_node
     interpreter = spec.interpreter if host.interpreter is None else host.interpreter
-    file = gpi2.plan_machine_file(host.temporary_directory, job.job_id, job.machines)
+    gpus = host.hardware.gpus[:local_size] if job.uses_gpus else ()
+    file = gpi2.plan_machine_file(host.temporary_directory, job.job_id, job.node_rank, job.machines)
     ranks = tuple(
         RankPlan(
             first_rank + local_rank,
@@ -180,7 +190,7 @@ def _plan_host(
                     job.num_nodes,
                 ),
                 job.job_id,
-                host.hardware.gpus[: choice.gpus_per_node],
+                gpus,
                 host.hardware.num_cores,
                 settings,
                 environment,
@@ -191,12 +201,6 @@ def _plan_host(
         for local_rank in range(local_size)
     )
     return HostPlan(host.hardware.host, host.working_directory, ranks, file)
-
-
-def _remarks(hosts: Sequence[HostFacts], texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the texts that say something, each with its host if there are several."""
-    names = [f"{host.hardware.host}: " if len(hosts) > 1 else "" for host in hosts]
-    return tuple(name + text for name, text in zip(names, texts, strict=True) if text)
 
 
 def make_job_id() -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.hosts import HostSlots
+from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots
 from tnt_launch.planning.variables import JOB_VARIABLES, LOG_LEVELS, PROBES, WIRE_DTYPES
 
 SSH = (
@@ -20,7 +20,7 @@ SSH = (
 )
 """The user's own ssh, with the settings of the user's `~/.ssh/config`."""
 
-MAX_RANKS_PER_NODE = 256
+BINDINGS = ("core", "numa", "socket", "none")
 _INTERPRETER_OPTIONS = ("-m", "-c")
 
 
@@ -42,7 +42,12 @@ class LaunchSpec:
         wire_dtype: One of `WIRE_DTYPES`: what float32 gradients are rounded to while they travel.
         probe: One of `PROBES`: what is done with results that would not be the serial ones.
         timeout_s: Longest wait of a collective operation, in seconds.
-        hosts: Where the ranks run; on this host if there are none.
+        hosts: Where ranks run, each host once; empty for this host alone.
+        bind_to: One of `BINDINGS`: which cores a rank is kept on.
+        pin_to_socket: Whether numactl keeps each rank on the cores of a NUMA node of its own.
+        pin_memory_to_socket: Whether numactl gives each rank the memory of that node alone.
+        report_bindings: Whether a line for each rank says where it is kept.
+        remarks: What a DEBUG message may tell about the options.
         ssh: Command that runs a command on a host.
         interface: Name of the network interface of the data, or its address, or its network.
 
@@ -63,6 +68,11 @@ class LaunchSpec:
     probe: str | None = None
     timeout_s: float | None = None
     hosts: tuple[HostSlots, ...] = ()
+    bind_to: str | None = None
+    pin_to_socket: bool = False
+    pin_memory_to_socket: bool = False
+    report_bindings: bool = False
+    remarks: tuple[str, ...] = ()
     ssh: tuple[str, ...] = SSH
     interface: str | None = None
 
@@ -93,8 +103,9 @@ class LaunchSpec:
             raise LaunchError(
                 f"--timeout must be a number of seconds greater than 0. Received: {self.timeout_s}."
             )
-        for name, _ in self.exports:
-            _check_export(name)
+        for name, value in self.exports:
+            _check_export(name, value)
+        _check_binding(self)
 
 
 def _check_number_of_ranks(count: int) -> None:
@@ -105,14 +116,30 @@ def _check_number_of_ranks(count: int) -> None:
         )
 
 
-def _check_export(name: str) -> None:
+def _check_export(name: str, value: str) -> None:
     if not (name.isascii() and name.isidentifier()):
         raise LaunchError(
-            f"-x needs variable names of letters, digits and underscores. Received: {name!r}."
+            f"names of variables for the ranks (-x, --env-file) consist of letters, digits and "
+            f"underscores. Received: {name!r}."
         )
     if name in JOB_VARIABLES:
         raise LaunchError(
-            f"-x cannot set {name}: the launcher gives it a value of its own in every rank."
+            f"{name} cannot be set (-x, --env-file): the launcher gives it a value of its own in "
+            f"every rank."
+        )
+    if "\0" in value:
+        raise LaunchError(f"the value of {name} has a zero byte, which no variable can hold.")
+
+
+def _check_binding(spec: LaunchSpec) -> None:
+    if spec.bind_to is None:
+        return
+    if spec.bind_to not in BINDINGS:
+        raise LaunchError(f"--bind-to must be one of {', '.join(BINDINGS)}.")
+    if spec.pin_to_socket or spec.pin_memory_to_socket:
+        raise LaunchError(
+            "--bind-to and --pin-to-socket or --pin-memory-to-socket choose the cores of a rank in "
+            "different ways. Give one of them."
         )
 
 
