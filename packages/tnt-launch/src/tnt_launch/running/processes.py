@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -23,7 +23,20 @@ def parent_of(pid: int) -> int:
 
 def children_of(parent: int) -> list[int]:
     """Return the children of a process, also those that have ended and were not waited for."""
-    return [pid for pid in _all() if parent_of(pid) == parent]
+    tasks = PROC / str(parent) / "task"
+    try:
+        lists = [(tasks / task / "children").read_text() for task in os.listdir(tasks)]
+    except OSError:  # it has ended, or the kernel does not keep such lists
+        return [pid for pid in all_processes() if parent_of(pid) == parent]
+    return [int(pid) for pid in " ".join(lists).split()]
+
+
+def descendants_of(ancestor: int) -> list[int]:
+    """Return the children of a process, theirs, and so on."""
+    found = children_of(ancestor)
+    for pid in found:  # which grows meanwhile
+        found += children_of(pid)
+    return found
 
 
 def top_of(pid: int, ancestor: int) -> int | None:
@@ -45,18 +58,19 @@ def has_variable(pid: int, name: str, value: str) -> bool:
     return f"{name}={value}".encode() in environment.split(b"\0")
 
 
-def signal_all(number: int, is_meant: Callable[[int], bool]) -> bool:
+def signal_all(number: int, pids: Iterable[int], is_meant: Callable[[int], bool]) -> bool:
     """Send a signal to all processes of a kind.
 
     Args:
         number: The signal.
+        pids: Where to look.
         is_meant: Whether a process is of that kind.
 
     Returns:
         Whether there was one that has not ended.
     """
     was_found = False
-    for pid in _all():
+    for pid in pids:
         if not is_meant(pid) or state_of(pid) in "ZX":
             continue
         with contextlib.suppress(OSError):  # it is gone, or has become another user's
@@ -75,7 +89,8 @@ def _signal(pid: int, number: int, is_meant: Callable[[int], bool]) -> bool:
     return True
 
 
-def _all() -> Iterator[int]:
+def all_processes() -> Iterator[int]:
+    """Return the processes of this host."""
     return (int(name) for name in os.listdir(PROC) if name.isdigit())
 
 

@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 
-from tnt_launch.running.processes import children_of, signal_all, top_of
+from tnt_launch.running.processes import children_of, descendants_of, signal_all, top_of
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -46,7 +46,7 @@ class Strays:
                 return os.getpgid(pid) not in groups
             return False
 
-        return signal_all(number, is_stray)
+        return signal_all(number, descendants_of(os.getpid()), is_stray)
 
     def reap(self) -> None:
         """Let those that have ended disappear, as the parent that they lost would have done."""
