@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tnt_launch.output.report import RankEnd, first_failure, tells_of_another_rank
 from tnt_launch.output.traceback_text import last_traceback
 
-GRACE_S = 0.25
+GRACE_S = 0.2
 """Time that the others have to tell errors of their own after the end of a rank that had one.
 
 That rank is lost whatever they do; all that a longer wait could show are consequences.

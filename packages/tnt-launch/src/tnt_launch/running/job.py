@@ -186,8 +186,6 @@ class Job:
 
     def _look_at_survivors(self, now: float) -> None:
         """End a failed job, or choose when to look again."""
-        for agent in self._agents:
-            agent.reap()  # what has ended by itself is no survivor
         running = [rank for agent in self._agents for rank in agent.running()]
         end_s = time_of_end(self.ends, [self._survivor(rank) for rank in running], now)
         if end_s > now:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -24,6 +24,19 @@ def parent_of(pid: int) -> int:
 def children_of(parent: int) -> list[int]:
     """Return the children of a process, also those that have ended and were not waited for."""
     return [pid for pid in _all() if parent_of(pid) == parent]
+
+
+def descendants_of(ancestor: int) -> dict[int, int]:
+    """Return all that descend from a process, each with the child of it that is its ancestor."""
+    parents = {pid: parent_of(pid) for pid in _all()}
+    tops: dict[int, int] = {}
+    for pid in parents:
+        top = pid
+        while (parent := parents.get(top, 0)) not in (ancestor, 0):
+            top = parent
+        if parent == ancestor:
+            tops[pid] = top
+    return tops
 
 
 def top_of(pid: int, ancestor: int) -> int | None:
@@ -45,18 +58,21 @@ def has_variable(pid: int, name: str, value: str) -> bool:
     return f"{name}={value}".encode() in environment.split(b"\0")
 
 
-def signal_all(number: int, is_meant: Callable[[int], bool]) -> bool:
+def signal_all(
+    number: int, is_meant: Callable[[int], bool], pids: Iterable[int] | None = None
+) -> bool:
     """Send a signal to all processes of a kind.
 
     Args:
         number: The signal.
         is_meant: Whether a process is of that kind.
+        pids: Where to look for them, by default among all of this host.
 
     Returns:
         Whether there was one that has not ended.
     """
     was_found = False
-    for pid in _all():
+    for pid in _all() if pids is None else pids:
         if not is_meant(pid) or state_of(pid) in "ZX":
             continue
         with contextlib.suppress(OSError):  # it is gone, or has become another user's
