@@ -77,7 +77,9 @@ class SshHost:
             if not entry.name.isdigit() or not self._has(entry):
                 continue
             with contextlib.suppress(OSError):
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                line = (
+                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                )
                 if all(word in line for word in words) and line:
                     found.append(int(entry.name))
         return found

@@ -72,7 +72,7 @@ if rank == 1:
     print("said by rank 1")
     wait_for("pid-0"); wait_for("pid-2")
     inner()
-time.sleep(0.3)
+wait_for(f"/dev/shm/tnt-{os.environ['TNT_JOB_ID']}-ended-1")
 raise ConnectionError(f"a consequence in rank {rank}")
 """
     exit_code, out, err = launch(["-n", "3"], script).end(ENDED_WITHIN_S)
@@ -85,8 +85,9 @@ raise ConnectionError(f"a consequence in rank {rank}")
     assert report.splitlines()[-1] == "LookupError: the cause"
     assert ", in inner" in report
     assert "said by rank 1" in report
-    assert re.search(r"rank 0 on .*: exit code 1: ConnectionError: a consequence in rank 0", report)
-    assert re.search(r"rank 2 on .*: exit code 1: ConnectionError: a consequence in rank 2", report)
+    for rank in (0, 2):  # by itself, or by the launcher, which waits for the error only
+        how = "(exit code 1:|ended by tarantella after)"
+        assert re.search(rf"rank {rank} on .*: {how} ConnectionError: a consequence", report)
     assert report.index("LookupError") < report.index("consequence in rank 0")
 
 
@@ -105,6 +106,41 @@ def test_a_rank_that_was_told_of_anothers_failure_is_not_to_blame(launch):
     assert exit_code == 4
     assert re.search(r"rank 1 on \S+ \(pid \d+\) failed first: exit code 4", err)
     assert "exit code 1: OtherRankError: rank 1 failed: SystemExit: 4" in err
+
+
+def test_the_earlier_error_is_the_cause_though_its_rank_takes_longer_to_end(launch):
+    script = """
+def told(text):
+    sys.stderr.write(f"Traceback (most recent call last):\\nValueError: {text}\\n")
+if rank == 1:
+    told("the cause")
+    announce(1, "told")
+    wait_for(f"/dev/shm/tnt-{os.environ['TNT_JOB_ID']}-ended-0")
+    os._exit(5)
+wait_for("told")
+told("a consequence")
+os._exit(6)
+"""
+    exit_code, _, err = launch(["-n", "2"], script).end(ENDED_WITHIN_S)
+    assert exit_code == 5
+    assert err.splitlines()[-1] == "ValueError: the cause"
+    assert re.search(r"rank 0 on \S+ \(pid \d+\): exit code 6: ValueError: a consequence", err)
+
+
+def test_a_rank_is_ended_as_soon_as_it_has_told_of_the_lost_one(launch):
+    """It would take as long as a process with TensorFlow may take, and is not let."""
+    script = """
+import atexit
+if rank == 1:
+    wait_for("pid-0")
+    os.kill(os.getpid(), signal.SIGKILL)
+wait_for(f"/dev/shm/tnt-{os.environ['TNT_JOB_ID']}-ended-1")
+atexit.register(time.sleep, 1000)
+"""
+    exit_code, _, err = launch(["-n", "2"], script + LOST).end(ENDED_WITHIN_S)
+    assert exit_code == 128 + signal.SIGKILL
+    lost = r"ended by tarantella after PeerLostError: rank 0: lost a peer"
+    assert re.search(rf"^rank 0 on \S+ \(pid \d+\): {lost}$", err, re.MULTILINE)
 
 
 def test_a_rank_that_left_early_is_mentioned_if_others_lost_it(launch):

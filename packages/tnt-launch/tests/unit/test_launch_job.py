@@ -10,7 +10,15 @@ from tnt_launch.output.report import first_failure
 from tnt_launch.output.router import OutputRouter
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
 from tnt_launch.running.agent import ThisHost
-from tnt_launch.running.job import GRACE_S, LEAVING_S, TERMINATE_S, Job
+from tnt_launch.running.ending import (
+    EARLIER_S,
+    GRACE_S,
+    LEAVING_S,
+    TOLD_GRACE_S,
+    Survivor,
+    time_of_end,
+)
+from tnt_launch.running.job import TERMINATE_S, Job
 from tnt_launch.running.signals import SignalInbox
 
 
@@ -49,13 +57,20 @@ def job(agent):
         yield job
 
 
+STEP_S = 0.01
+
+
 def fail(job, agent, rank, exit_code=1):
     del agent.is_stopped[rank]
     job.on_exit(rank, exit_code)
 
 
 def signals_until(job, agent, seconds):
-    job.send_due_signals(time.monotonic() + seconds)
+    """Signals up to some time from now, with the looks at the survivors on the way."""
+    now = time.monotonic()
+    for step in range(int(min(seconds, 60) / STEP_S) + 1):
+        job.send_due_signals(now + step * STEP_S)
+    job.send_due_signals(now + seconds)
     return agent.signals
 
 
@@ -68,22 +83,24 @@ def test_the_end_of_a_rank_that_did_well_changes_nothing(job, agent):
 def test_after_a_failure_the_others_have_a_grace_then_sigterm_then_sigkill(job, agent):
     fail(job, agent, 1)
     assert signals_until(job, agent, 0) == []
-    assert signals_until(job, agent, GRACE_S) == [signal.SIGTERM]
-    assert signals_until(job, agent, GRACE_S + TERMINATE_S) == [signal.SIGTERM, signal.SIGKILL]
+    assert signals_until(job, agent, GRACE_S / 2) == []
+    assert signals_until(job, agent, GRACE_S + STEP_S) == [signal.SIGTERM]
+    end = GRACE_S + TERMINATE_S + STEP_S
+    assert signals_until(job, agent, end) == [signal.SIGTERM, signal.SIGKILL]
 
 
 def test_a_second_failure_within_the_grace_changes_no_time(job, agent):
     fail(job, agent, 1)
-    steps = list(job._due_signals)
+    first = job.ends[0].time_s
     fail(job, agent, 0)
-    assert job._due_signals == steps
+    assert time_of_end(job.ends, [Survivor()], first) == first + GRACE_S
     assert first_failure(job.ends).rank == 1
 
 
 def test_a_rank_that_ends_after_a_signal_is_not_to_blame_and_may_have_been_stopped(job, agent):
     fail(job, agent, 1)
     agent.is_stopped[2] = True
-    signals_until(job, agent, GRACE_S)
+    signals_until(job, agent, 1)
     fail(job, agent, 2, -signal.SIGKILL)
     assert job.ends[-1].was_ended
     assert job.ends[-1].was_stopped
@@ -101,9 +118,9 @@ def test_the_others_wait_for_the_end_of_a_rank_that_is_the_cause(job, agent, pri
     job.on_output(1, "stderr", printed)
     job.on_output(0, "stderr", of_other)
     fail(job, agent, 0)
-    assert signals_until(job, agent, GRACE_S) == []
+    assert signals_until(job, agent, TOLD_GRACE_S + 1) == []
     fail(job, agent, 1, exit_code=3)
-    assert signals_until(job, agent, GRACE_S + 1) == [signal.SIGTERM]
+    assert signals_until(job, agent, TOLD_GRACE_S + 2) == [signal.SIGTERM]
     assert first_failure(job.ends).rank == 1
     assert first_failure(job.ends).exit_code == 3
 
@@ -111,7 +128,7 @@ def test_the_others_wait_for_the_end_of_a_rank_that_is_the_cause(job, agent, pri
 def test_nobody_waits_for_a_rank_that_was_lost_and_has_printed_nothing(job, agent):
     job.on_output(0, "stderr", LOST)
     fail(job, agent, 0)
-    assert signals_until(job, agent, GRACE_S) == [signal.SIGTERM]
+    assert signals_until(job, agent, TOLD_GRACE_S + 1) == [signal.SIGTERM]
 
 
 @pytest.mark.parametrize(("printed", "of_other"), [(OWN, LOST), (b"", TOLD)])
@@ -124,11 +141,19 @@ def test_a_rank_that_is_the_cause_and_does_not_end_is_ended(job, agent, printed,
     assert signals_until(job, agent, LEAVING_S + TERMINATE_S) == [signal.SIGTERM, signal.SIGKILL]
 
 
-def test_nobody_waits_for_a_traceback_where_the_cause_is_known(job, agent):
+def test_a_rank_with_an_earlier_error_may_end_by_itself(job, agent):
     job.on_output(1, "stderr", OWN)
     job.on_output(0, "stderr", OWN)
     fail(job, agent, 0)
-    assert signals_until(job, agent, GRACE_S) == [signal.SIGTERM]
+    assert signals_until(job, agent, 2) == []
+    assert signals_until(job, agent, EARLIER_S) == [signal.SIGTERM]
+
+
+def test_nobody_waits_for_a_traceback_where_the_cause_is_known(job, agent):
+    job.on_output(0, "stderr", OWN)
+    job.on_output(1, "stderr", OWN)
+    fail(job, agent, 0)
+    assert signals_until(job, agent, 1) == [signal.SIGTERM]
 
 
 @pytest.mark.parametrize(
@@ -154,5 +179,6 @@ def test_a_second_signal_kills_at_once(job, agent):
 
 
 def test_the_whole_end_takes_less_than_five_seconds():
-    assert GRACE_S + TERMINATE_S < 5
+    assert TOLD_GRACE_S + TERMINATE_S < 5
+    assert EARLIER_S + TERMINATE_S < 5
     assert 2 * TERMINATE_S < 5

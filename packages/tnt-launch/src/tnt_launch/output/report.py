@@ -12,10 +12,11 @@ from tnt_launch.output.traceback_text import exception_line, last_traceback, use
 STDERR_LINES = 30
 
 _LOST_PEER = re.compile(r"\bPeerLostError\b")
-# What ranks raise that find another one in another call, where its own error has brought it.
-_OTHER_CALL = re.compile(r"\bMismatchError\b")
 # What tnt-keras raises on the others when a rank has failed.
 _OTHER_RANK = re.compile(r"\bOtherRankError\b")
+# The last is what ranks raise that find another one in another call, where its own error has
+# brought it.
+_OF_ANOTHER_RANK = re.compile(r"\b(PeerLostError|OtherRankError|MismatchError)\b")
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class RankEnd:
         pid: Its process id.
         exit_code: As in `subprocess`: negative for a signal.
         time_s: When it ended, on the clock of `time.monotonic`.
+        told_s: When the traceback began that it wrote shortly before, `None` if there was none.
         was_ended: Whether the launcher had sent it a signal before.
         was_stopped: Whether it was stopped (SIGSTOP) when the launcher ended it.
         stdout: Its last lines on stdout, as far as they were kept.
@@ -40,6 +42,7 @@ class RankEnd:
     pid: int
     exit_code: int
     time_s: float = 0.0
+    told_s: float | None = None
     was_ended: bool = False
     was_stopped: bool = False
     stdout: str = ""
@@ -64,9 +67,17 @@ class RankEnd:
     @property
     def has_own_error(self) -> bool:
         """Whether it failed, and its error is not one that tells of another rank."""
-        is_of_other_rank = self.only_lost_a_peer or self.was_told_of_a_failure
-        is_in_other_call = _OTHER_CALL.search(last_traceback(self.stderr)) is not None
-        return self.has_failed and not is_of_other_rank and not is_in_other_call
+        return self.has_failed and not tells_of_another_rank(self.stderr)
+
+    @property
+    def failed_s(self) -> float:
+        """When it failed: a process that has loaded TensorFlow ends long after its error."""
+        return self.told_s if self.told_s is not None and self.exit_code > 0 else self.time_s
+
+
+def tells_of_another_rank(stderr: str) -> bool:
+    """Return whether the last error that a rank wrote only tells of another rank. Pure."""
+    return _OF_ANOTHER_RANK.search(last_traceback(stderr)) is not None
 
 
 def first_failure(ends: Sequence[RankEnd]) -> RankEnd | None:
@@ -76,11 +87,11 @@ def first_failure(ends: Sequence[RankEnd]) -> RankEnd | None:
         ends: The ends of ranks in the order of time.
 
     Returns:
-        The first rank that failed with an error of its own; if the errors of all failing ranks only
-        tell of other ranks, the first of them; `None` if no rank failed.
+        The rank whose own error came first; if the errors of all failing ranks only tell of other
+        ranks, the first of them that ended; `None` if no rank failed.
     """
     failed = [end for end in ends if end.has_failed]
-    own = [end for end in failed if end.has_own_error]
+    own = sorted((end for end in failed if end.has_own_error), key=lambda end: end.failed_s)
     return next(iter(own or failed), None)
 
 
@@ -142,14 +153,17 @@ def _name(end: RankEnd) -> str:
 
 def _line(end: RankEnd) -> str:
     start = f"{_name(end)}: "
+    error = exception_line(last_traceback(end.stderr))
     if end.was_ended:
+        if error and end.told_s is not None:
+            return f"{start}ended by tarantella after {error}"
         state = "was stopped (SIGSTOP)" if end.was_stopped else "was still running"
         return f"{start}{state}, ended by tarantella"
     if end.exit_code == 0:
         return f"{start}left with exit code 0"
     if end.why_lost:
         return f"{start}{end.why_lost}"
-    last = exception_line(last_traceback(end.stderr)) or _last_lines(end.stderr, 1)
+    last = error or _last_lines(end.stderr, 1)
     return f"{start}{exit_text(end.exit_code)}" + (f": {last}" if last else "")
 
 

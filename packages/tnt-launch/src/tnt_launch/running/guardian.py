@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from tnt_launch.running.processes import all_processes, has_variable, signal_all
+from tnt_launch.running.processes import has_variable, signal_all
 from tnt_launch.running.shared_memory import remove_files_of_job
 
 LIMIT_S = 2.0
@@ -85,9 +85,7 @@ def _end_all_of_job(job_id: str) -> None:
     # With the launcher and the ranks it is gone who descends from them, but not the variables that
     # they had from them.
     end = time.monotonic() + LIMIT_S
-    while signal_all(
-        signal.SIGKILL, all_processes(), lambda pid: has_variable(pid, "TNT_JOB_ID", job_id)
-    ):
+    while signal_all(signal.SIGKILL, lambda pid: has_variable(pid, "TNT_JOB_ID", job_id)):
         if time.monotonic() > end:
             break
         time.sleep(0.01)

@@ -8,38 +8,26 @@ import time
 from collections.abc import Sequence
 
 from tnt_launch.log import LOGGER
-from tnt_launch.output.report import RankEnd, exit_text, first_failure
+from tnt_launch.output.report import RankEnd, exit_text
 from tnt_launch.output.router import OutputRouter, Stream
 from tnt_launch.output.sink import Sink
-from tnt_launch.output.traceback_text import last_traceback
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Agent, Hosts
+from tnt_launch.running.ending import Survivor, time_of_end
 from tnt_launch.running.signals import ENDING, SignalInbox
-
-GRACE_S = 1.5
-"""Time that the other ranks have after the first failure, to report errors of their own."""
 
 TERMINATE_S = 1.5
 """Time between SIGTERM and SIGKILL."""
 
-LEAVING_S = 10.0
-"""Time after the first failure that a rank has to end by itself after its own error.
-
-Python with TensorFlow takes seconds to end on a busy host. Ranks that were told of the error may
-end sooner, but the exit code of the job is that of the rank that raised it.
-"""
-
-_LOOK_AGAIN_S = 0.1
+_LOOK_AGAIN_S = 0.05
 
 
 class Job:
     """Watch all ranks of a job and end them together. Not thread-safe.
 
-    After the first failure the other ranks have `GRACE_S`, then get SIGTERM, and `TERMINATE_S`
-    later SIGKILL. If all failures so far only tell of another rank, and a rank still runs that has
-    printed a traceback, or has said by the others' errors that it fails, the signals wait for its
-    end, up to `LEAVING_S`. A signal to the launcher is passed on at once, followed by SIGTERM and
-    SIGKILL; a second one kills at once.
+    After the first failure the other ranks have the time that `time_of_end` gives them, then get
+    SIGTERM, and `TERMINATE_S` later SIGKILL. A signal to the launcher is passed on at once, then
+    SIGTERM and SIGKILL follow; a second one kills at once.
 
     Attributes:
         ends: Ends of ranks, in the order of time.
@@ -63,7 +51,7 @@ class Job:
         self._due_signals: list[tuple[float, int]] = []  # when to send which signal, in order
         self._signalled: dict[int, bool] = {}  # ranks that got a signal -> were they stopped
         self._is_ending = False
-        self._last_wait = 0.0  # until when signals may wait for a rank that is leaving
+        self._look_s: float | None = None  # when to look whether a failed job is to be ended
         self._has_given_up = False
         self._written: set[Sink] = set()
         hosts.selector.register(inbox, selectors.EVENT_READ, self._take_signals)
@@ -93,6 +81,7 @@ class Job:
             pids.get(rank, 0),
             exit_code,
             time.monotonic(),
+            told_s=self._router.traceback_since(rank),
             was_ended=rank in self._signalled,
             was_stopped=self._signalled.get(rank, False),
             stdout=self._router.last_hidden_output(rank),
@@ -103,13 +92,8 @@ class Job:
         self._router.finish_rank(rank, self._is_traceback_news(end), time.monotonic())
         LOGGER.debug("rank %d (pid %d) has ended: %s", rank, end.pid, exit_text(exit_code))
         if end.has_failed and not self._is_ending:
-            now = time.monotonic()
             self._begin_to_end()
-            self._last_wait = now + LEAVING_S
-            self._due_signals = [
-                (now + GRACE_S, signal.SIGTERM),
-                (now + GRACE_S + TERMINATE_S, signal.SIGKILL),
-            ]
+            self._look_s = end.time_s
 
     def write_message(self, line: bytes) -> None:
         """Show a line of the launcher between the lines of the ranks."""
@@ -142,9 +126,9 @@ class Job:
         now = time.monotonic()
         wake_up = self._router.tick(now)
         self.send_due_signals(now)
-        wake_ups = wake_up, self._hosts.tick(now)
-        times = [at for at, _ in self._due_signals[:1]]
-        times += [wake_up for wake_up in wake_ups if wake_up is not None]
+        due = [at for at, _ in self._due_signals[:1]]
+        wake_ups = (wake_up, self._look_s, self._hosts.tick(now), *due)
+        times = [at for at in wake_ups if at is not None]
         for agent in self._agents:
             agent.set_reading(not self._router.is_full)
         self._watch_sinks()
@@ -177,6 +161,7 @@ class Job:
             self._due_signals = [(now, signal.SIGKILL)]
             return
         self.interrupted_by = number
+        self._look_s = None
         LOGGER.info("%s received, ending all ranks", signal.Signals(number).name)
         self._begin_to_end()
         gentle = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
@@ -190,9 +175,8 @@ class Job:
 
     def send_due_signals(self, now: float) -> None:
         """Send the ranks the signals whose time has come."""
-        if self._due_signals and self._due_signals[0][0] <= now and self._is_cause_leaving(now):
-            delay_s = now + _LOOK_AGAIN_S - self._due_signals[0][0]
-            self._due_signals = [(at + delay_s, number) for at, number in self._due_signals]
+        if self._look_s is not None and self._look_s <= now:
+            self._look_at_survivors(now)
         while self._due_signals and self._due_signals[0][0] <= now:
             _, number = self._due_signals.pop(0)
             for agent in self._agents:
@@ -203,14 +187,18 @@ class Job:
                 # A stopped process acts on a signal only when it is continued.
                 agent.send_signal(signal.SIGCONT)
 
-    def _is_cause_leaving(self, now: float) -> bool:
-        """Return whether a rank that is likely the cause is about to end by itself."""
-        first = first_failure(self.ends)
-        if self.interrupted_by is not None or now >= self._last_wait:
-            return False
-        if first is None or first.has_own_error or self._signalled:
-            return False
+    def _look_at_survivors(self, now: float) -> None:
+        """End a failed job, or choose when to look again."""
         running = [rank for agent in self._agents for rank in agent.running()]
-        if any(end.was_told_of_a_failure for end in self.ends):
-            return bool(running)  # it may print nothing: `sys.exit(4)`
-        return any(last_traceback(self._router.last_errors(rank)) for rank in running)
+        end_s = time_of_end(self.ends, [self._survivor(rank) for rank in running], now)
+        if end_s > now:
+            self._look_s = min(end_s, now + _LOOK_AGAIN_S)
+            return
+        self._look_s = None
+        self._due_signals = [(now, signal.SIGTERM), (now + TERMINATE_S, signal.SIGKILL)]
+
+    def _survivor(self, rank: int) -> Survivor:
+        router = self._router
+        return Survivor(
+            router.last_errors(rank), router.traceback_since(rank), router.last_heard(rank)
+        )

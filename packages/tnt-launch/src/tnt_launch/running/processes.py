@@ -27,16 +27,19 @@ def children_of(parent: int) -> list[int]:
     try:
         lists = [(tasks / task / "children").read_text() for task in os.listdir(tasks)]
     except OSError:  # it has ended, or the kernel does not keep such lists
-        return [pid for pid in all_processes() if parent_of(pid) == parent]
+        return [pid for pid in _all() if parent_of(pid) == parent]
     return [int(pid) for pid in " ".join(lists).split()]
 
 
-def descendants_of(ancestor: int) -> list[int]:
-    """Return the children of a process, theirs, and so on."""
-    found = children_of(ancestor)
+def descendants_of(ancestor: int) -> dict[int, int]:
+    """Return all that descend from a process, each with the child of it that is its ancestor."""
+    tops = {child: child for child in children_of(ancestor)}
+    found = list(tops)
     for pid in found:  # which grows meanwhile
-        found += children_of(pid)
-    return found
+        below = children_of(pid)
+        tops.update(dict.fromkeys(below, tops[pid]))
+        found += below
+    return tops
 
 
 def top_of(pid: int, ancestor: int) -> int | None:
@@ -58,19 +61,21 @@ def has_variable(pid: int, name: str, value: str) -> bool:
     return f"{name}={value}".encode() in environment.split(b"\0")
 
 
-def signal_all(number: int, pids: Iterable[int], is_meant: Callable[[int], bool]) -> bool:
+def signal_all(
+    number: int, is_meant: Callable[[int], bool], pids: Iterable[int] | None = None
+) -> bool:
     """Send a signal to all processes of a kind.
 
     Args:
         number: The signal.
-        pids: Where to look.
         is_meant: Whether a process is of that kind.
+        pids: Where to look for them, by default among all of this host.
 
     Returns:
         Whether there was one that has not ended.
     """
     was_found = False
-    for pid in pids:
+    for pid in _all() if pids is None else pids:
         if not is_meant(pid) or state_of(pid) in "ZX":
             continue
         with contextlib.suppress(OSError):  # it is gone, or has become another user's
@@ -89,8 +94,7 @@ def _signal(pid: int, number: int, is_meant: Callable[[int], bool]) -> bool:
     return True
 
 
-def all_processes() -> Iterator[int]:
-    """Return the processes of this host."""
+def _all() -> Iterator[int]:
     return (int(name) for name in os.listdir(PROC) if name.isdigit())
 
 

@@ -37,6 +37,8 @@ class Strays:
     def send_signal(self, number: int) -> bool:
         """Send a signal to all that run; return whether there was one."""
         groups = set(self._ranks())
+        tops = descendants_of(os.getpid())
+        candidates = [pid for pid, top in tops.items() if top not in self._others]
 
         def is_stray(pid: int) -> bool:
             top = top_of(pid, os.getpid())
@@ -46,7 +48,7 @@ class Strays:
                 return os.getpgid(pid) not in groups
             return False
 
-        return signal_all(number, descendants_of(os.getpid()), is_stray)
+        return signal_all(number, is_stray, candidates)
 
     def reap(self) -> None:
         """Let those that have ended disappear, as the parent that they lost would have done."""
