@@ -139,6 +139,11 @@ def test_reserved_words_are_no_scripts_unless_written_as_such(capsys, tmp_path, 
     assert spec_of("a.py", word).program == ("a.py", word)
 
 
+def test_hosts_are_refused_for_the_time_being(capsys):
+    text = error_of(capsys, "-n", "2", "-H", "localhost", "--", __file__)
+    assert "jobs on several hosts are not possible" in text
+
+
 @pytest.mark.parametrize("options", [["--pin-to-socket"], ["--pin-memory-to-socket"]])
 @pytest.mark.parametrize("where", ["core", "none"])
 def test_two_ways_to_choose_cores_are_refused(capsys, options, where):

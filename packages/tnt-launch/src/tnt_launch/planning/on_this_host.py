@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.log import configure_logging
+from tnt_launch.log import configure_logging, write_to_stderr
 from tnt_launch.planning.hardware import inspect_host
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
@@ -41,4 +41,7 @@ def plan_on_this_host(spec: LaunchSpec) -> LaunchPlan:
         log.warning(warning)
     for note in plan.notes:
         log.info(note)
+    if spec.report_bindings:
+        for rank in plan.ranks:
+            write_to_stderr(f"tarantella: {rank.binding()}\n".encode(errors="backslashreplace"))
     return plan

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tnt_launch.planning import gpi2, ucx
+from tnt_launch.planning.binding import HostBinding, bind
 from tnt_launch.planning.gpi2 import MachineFile
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.number_of_ranks import RankChoice, choose_ranks
@@ -14,7 +15,7 @@ from tnt_launch.planning.rank_environment import RankPlace, rank_environment
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.tensorflow_environment import tensorflow_log_level
-from tnt_launch.planning.variables import OUTPUT_ON_ALL_DEVICES
+from tnt_launch.planning.variables import NUM_THREADS, OUTPUT_ON_ALL_DEVICES
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,24 @@ class RankPlan:
         host: Name of the host it runs on.
         argv: Program and arguments, passed on without a shell.
         environment: Variables set on top of those of the process that starts the rank.
+        cpus: CPUs that the rank is kept on, ascending; empty for all that this process may use.
+        place: What it is kept on, in words.
     """
 
     rank: int
     host: str
     argv: tuple[str, ...]
     environment: Mapping[str, str]
+    cpus: tuple[int, ...] = ()
+    place: str = ""
+
+    def binding(self) -> str:
+        """Say in one line where the rank is kept, with how many threads, on which GPU."""
+        threads = self.environment.get(NUM_THREADS.name, "TensorFlow's number of")
+        gpu = self.environment.get("CUDA_VISIBLE_DEVICES", "-1")
+        device = "no GPU" if gpu == "-1" else f"GPU {gpu}"
+        noun = "thread" if threads == "1" else "threads"
+        return f"rank {self.rank} on {self.host}: {self.place}, {threads} {noun}, {device}"
 
 
 @dataclass(frozen=True)
@@ -109,7 +122,8 @@ def make_plan(
         job_secret: From `make_job_secret`, for ranks that talk through UCX.
 
     Raises:
-        LaunchError: If a host has more GPUs than it may have ranks.
+        LaunchError: If a host has more GPUs than it may have ranks, or cannot keep them where the
+            spec says.
     """
     choices = [_choose_ranks(spec, host) for host in hosts]
     job = _Job(
@@ -119,10 +133,16 @@ def make_plan(
         machines=gpi2.machines_of(settings, hosts, [choice.per_node for choice in choices]),
         rendezvous=ucx.rendezvous_of(settings, hosts, job_id, job_secret),
     )
+    bindings = [
+        bind(spec, host.hardware, choice.per_node, choice.gpus_per_node > 0)
+        for host, choice in zip(hosts, choices, strict=True)
+    ]
     plans: list[HostPlan] = []
-    for host, choice in zip(hosts, choices, strict=True):
+    for host, choice, binding in zip(hosts, choices, bindings, strict=True):
         first_rank = sum(len(plan.ranks) for plan in plans)
-        plans.append(_plan_host(spec, settings, host, choice, environment, job, first_rank))
+        plans.append(
+            _plan_host(spec, settings, host, choice, binding, environment, job, first_rank)
+        )
         job = replace(job, node_rank=job.node_rank + 1)
     return LaunchPlan(
         job_id=job_id,
@@ -130,7 +150,11 @@ def make_plan(
         gpus_per_node=min(choice.gpus_per_node for choice in choices),
         shows_all_output=settings.get(OUTPUT_ON_ALL_DEVICES) or False,
         tensorflow_log_level=tensorflow_log_level(settings, environment),
-        warnings=(*settings.warnings, *_remarks(hosts, [choice.warning for choice in choices])),
+        warnings=(
+            *settings.warnings,
+            *_remarks(hosts, [choice.warning for choice in choices]),
+            *(binding.warning for binding in bindings if binding.warning),
+        ),
         notes=_remarks(hosts, [choice.note for choice in choices]),
         script=spec.script,
     )
@@ -158,6 +182,7 @@ def _plan_host(
     settings: Settings,
     host: HostFacts,
     choice: RankChoice,
+    binding: HostBinding,
     environment: Mapping[str, str],
     job: _Job,
     first_rank: int,
@@ -169,7 +194,7 @@ def _plan_host(
         RankPlan(
             first_rank + local_rank,
             host.hardware.host,
-            (*interpreter, *spec.program),
+            (*bound.prefix, *interpreter, *spec.program),
             rank_environment(
                 RankPlace(
                     first_rank + local_rank,
@@ -181,14 +206,16 @@ def _plan_host(
                 ),
                 job.job_id,
                 host.hardware.gpus[: choice.gpus_per_node],
-                host.hardware.num_cores,
+                bound.threads,
                 settings,
                 environment,
                 file,
                 job.rendezvous,
             ),
+            bound.cpus,
+            bound.place,
         )
-        for local_rank in range(local_size)
+        for local_rank, bound in enumerate(binding.ranks)
     )
     return HostPlan(host.hardware.host, host.working_directory, ranks, file)
 
