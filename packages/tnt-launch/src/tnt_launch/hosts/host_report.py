@@ -36,10 +36,9 @@ class HostReport:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> HostReport:
         """Return what `to_json` was called on."""
-        hardware = {name: _tupled(value) for name, value in values["hardware"].items()}
         addresses = values["addresses"]
         return cls(
-            Hardware(**hardware),
+            Hardware(**values["hardware"]),
             HostAddresses(
                 tuple(OwnAddress(**own) for own in addresses["own"]),
                 addresses["reached_at"],
@@ -87,7 +86,3 @@ def own_addresses() -> tuple[OwnAddress, ...]:
                 if not ipaddress.ip_address(address).is_link_local:
                     found.append(OwnAddress(interface, address))
     return tuple(found)
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(_tupled(item) for item in value) if isinstance(value, list) else value

@@ -11,7 +11,7 @@ from tnt_launch.hosts.cluster import Cluster
 from tnt_launch.hosts.host_report import HostReport, inspect
 from tnt_launch.planning.addresses import choose_addresses
 from tnt_launch.planning.host_facts import HostFacts
-from tnt_launch.planning.on_this_host import log_remarks, settings_and_log
+from tnt_launch.planning.on_this_host import settings_and_log, tell_remarks
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
@@ -29,7 +29,7 @@ def launch_on_hosts(spec: LaunchSpec) -> int:
     settings = settings_and_log(spec)
     with Cluster(spec, settings) as cluster:
         plan = plan_on_hosts(spec, settings, cluster.connect())
-        log_remarks(plan)
+        tell_remarks(spec, plan)
         return execute(plan, cluster)
 
 
@@ -53,7 +53,7 @@ def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:
     plan = make_plan(
         spec, settings, facts, carried_environment(os.environ), make_job_id(), make_job_secret()
     )
-    log_remarks(plan)
+    tell_remarks(spec, plan)
     return plan
 
 

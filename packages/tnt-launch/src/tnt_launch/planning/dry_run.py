@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from tnt_launch.planning.cpus import format_cpu_list
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
 
 
@@ -28,6 +29,8 @@ def render_plan(plan: LaunchPlan) -> str:
 def render_rank(host: HostPlan, rank: RankPlan) -> str:
     """Write one rank as a shell command: change the folder, set variables, run. Pure."""
     words = [f"{name}={shlex.quote(value)}" for name, value in rank.environment.items()]
+    if rank.cpus:
+        words += ["taskset", "-c", format_cpu_list(rank.cpus)]
     words += [_quoted(word) for word in rank.argv]
     return f"cd {shlex.quote(host.working_directory)} && " + " ".join(words)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tnt_launch.log import LOGGER, configure_logging
+from tnt_launch.log import LOGGER, configure_logging, write_to_stderr
 from tnt_launch.planning.hardware import inspect_host
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
@@ -31,12 +31,15 @@ def settings_and_log(spec: LaunchSpec) -> Settings:
     return settings
 
 
-def log_remarks(plan: LaunchPlan) -> None:
-    """Log what a plan has to tell the user."""
+def tell_remarks(spec: LaunchSpec, plan: LaunchPlan) -> None:
+    """Log what a plan has to tell the user, and where ranks are kept if the user wants that."""
     for warning in plan.warnings:
         LOGGER.warning(warning)
     for note in plan.notes:
         LOGGER.info(note)
+    if spec.report_bindings:
+        for rank in plan.ranks:
+            write_to_stderr(f"tarantella: {rank.binding()}\n".encode(errors="backslashreplace"))
 
 
 def plan_on_this_host(spec: LaunchSpec) -> LaunchPlan:
@@ -53,5 +56,5 @@ def plan_on_this_host(spec: LaunchSpec) -> LaunchPlan:
     hardware = inspect_host(settings, os.environ, spec.allow_gpus)
     host = HostFacts(hardware, os.getcwd(), find_temporary_folder())
     plan = make_plan(spec, settings, [host], os.environ, make_job_id(), make_job_secret())
-    log_remarks(plan)
+    tell_remarks(spec, plan)
     return plan

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tnt_launch.planning import gpi2, ucx
+from tnt_launch.planning.binding import HostBinding, bind
 from tnt_launch.planning.gpi2 import MachineFile
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.number_of_ranks import JobRanks, choose_ranks, ranks_of_hosts
@@ -14,7 +15,7 @@ from tnt_launch.planning.rank_environment import RankPlace, rank_environment
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.tensorflow_environment import tensorflow_log_level
-from tnt_launch.planning.variables import OUTPUT_ON_ALL_DEVICES
+from tnt_launch.planning.variables import NUM_THREADS, OUTPUT_ON_ALL_DEVICES
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,24 @@ class RankPlan:
         host: Name of the host it runs on.
         argv: Program and arguments, passed on without a shell.
         environment: Variables set on top of those of the process that starts the rank.
+        cpus: CPUs that the rank is kept on, ascending; empty for all that this process may use.
+        place: What it is kept on, in words.
     """
 
     rank: int
     host: str
     argv: tuple[str, ...]
     environment: Mapping[str, str]
+    cpus: tuple[int, ...] = ()
+    place: str = ""
+
+    def binding(self) -> str:
+        """Say in one line where the rank is kept, with how many threads, on which GPU."""
+        threads = self.environment.get(NUM_THREADS.name, "TensorFlow's number of")
+        gpu = self.environment.get("CUDA_VISIBLE_DEVICES", "-1")
+        device = "no GPU" if gpu == "-1" else f"GPU {gpu}"
+        noun = "thread" if threads == "1" else "threads"
+        return f"rank {self.rank} on {self.host}: {self.place}, {threads} {noun}, {device}"
 
 
 @dataclass(frozen=True)
@@ -109,10 +122,14 @@ def make_plan(
         job_secret: From `make_job_secret`, for ranks that talk through UCX.
 
     Raises:
-        LaunchError: If a host has more GPUs than it may have ranks.
+        LaunchError: If a host has more GPUs than it may have ranks, or cannot keep them where the
+            spec says.
     """
     ranks = _choose_ranks(spec, hosts)
     job = _Job(
+        spec,
+        settings,
+        environment,
         job_id,
         size=sum(ranks.per_host),
         num_nodes=len(hosts),
@@ -120,18 +137,25 @@ def make_plan(
         machines=gpi2.machines_of(settings, hosts, ranks.per_host),
         rendezvous=ucx.rendezvous_of(settings, hosts, job_id, job_secret),
     )
+    bindings = [
+        bind(spec, host.hardware, local_size, ranks.uses_gpus)
+        for host, local_size in zip(hosts, ranks.per_host, strict=True)
+    ]
     plans: list[HostPlan] = []
-    for host, local_size in zip(hosts, ranks.per_host, strict=True):
+    for host, binding in zip(hosts, bindings, strict=True):
         first_rank = sum(len(plan.ranks) for plan in plans)
-        plans.append(_plan_host(spec, settings, host, local_size, environment, job, first_rank))
-        job = replace(job, node_rank=job.node_rank + 1)
+        plans.append(_plan_host(job, host, binding, len(plans), first_rank))
     return LaunchPlan(
         job_id=job_id,
         hosts=tuple(plans),
         gpus_per_node=min(ranks.per_host) if ranks.uses_gpus else 0,
         shows_all_output=settings.get(OUTPUT_ON_ALL_DEVICES) or False,
         tensorflow_log_level=tensorflow_log_level(settings, environment),
-        warnings=(*settings.warnings, *ranks.warnings),
+        warnings=(
+            *settings.warnings,
+            *ranks.warnings,
+            *(binding.warning for binding in bindings if binding.warning),
+        ),
         notes=ranks.notes,
         script=spec.script,
     )
@@ -139,15 +163,17 @@ def make_plan(
 
 @dataclass(frozen=True)
 class _Job:
-    """What the ranks of all hosts have in common, and whose turn it is."""
+    """What the plans of all hosts have in common."""
 
+    spec: LaunchSpec
+    settings: Settings
+    environment: Mapping[str, str]
     job_id: str
     size: int
     num_nodes: int
     uses_gpus: bool
     machines: tuple[str, ...]
     rendezvous: Mapping[str, str]
-    node_rank: int = 0
 
 
 def _choose_ranks(spec: LaunchSpec, hosts: Sequence[HostFacts]) -> JobRanks:
@@ -164,43 +190,28 @@ def _choose_ranks(spec: LaunchSpec, hosts: Sequence[HostFacts]) -> JobRanks:
 
 
 def _plan_host(
-    spec: LaunchSpec,
-    settings: Settings,
-    host: HostFacts,
-    local_size: int,
-    environment: Mapping[str, str],
-    job: _Job,
-    first_rank: int,
+    job: _Job, host: HostFacts, binding: HostBinding, node_rank: int, first_rank: int
 ) -> HostPlan:
-    interpreter = spec.interpreter if host.interpreter is None else host.interpreter
-    gpus = host.hardware.gpus[:local_size] if job.uses_gpus else ()
-    file = gpi2.plan_machine_file(host.temporary_directory, job.job_id, job.node_rank, job.machines)
-    ranks = tuple(
-        RankPlan(
-            first_rank + local_rank,
-            host.hardware.host,
-            (*interpreter, *spec.program),
-            rank_environment(
-                RankPlace(
-                    first_rank + local_rank,
-                    job.size,
-                    local_rank,
-                    local_size,
-                    job.node_rank,
-                    job.num_nodes,
-                ),
-                job.job_id,
-                gpus,
-                host.hardware.num_cores,
-                settings,
-                environment,
-                file,
-                job.rendezvous,
-            ),
+    local_size = len(binding.ranks)
+    interpreter = job.spec.interpreter if host.interpreter is None else host.interpreter
+    file = gpi2.plan_machine_file(host.temporary_directory, job.job_id, node_rank, job.machines)
+    ranks = []
+    for local_rank, bound in enumerate(binding.ranks):
+        rank = first_rank + local_rank
+        place = RankPlace(rank, job.size, local_rank, local_size, node_rank, job.num_nodes)
+        variables = rank_environment(
+            place,
+            job.job_id,
+            host.hardware.gpus[:local_size] if job.uses_gpus else (),
+            bound.threads,
+            job.settings,
+            job.environment,
+            file,
+            job.rendezvous,
         )
-        for local_rank in range(local_size)
-    )
-    return HostPlan(host.hardware.host, host.working_directory, ranks, file)
+        argv = (*bound.prefix, *interpreter, *job.spec.program)
+        ranks.append(RankPlan(rank, host.hardware.host, argv, variables, bound.cpus, bound.place))
+    return HostPlan(host.hardware.host, host.working_directory, tuple(ranks), file)
 
 
 def make_job_id() -> str:

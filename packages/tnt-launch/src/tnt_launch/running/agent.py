@@ -16,6 +16,7 @@ from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER
 from tnt_launch.output.report import exit_text
 from tnt_launch.output.router import Stream
+from tnt_launch.planning.cpus import format_cpu_list
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
 from tnt_launch.running.guardian import Guardian
 from tnt_launch.running.limits import advice_for, limits_told
@@ -184,9 +185,9 @@ class LocalAgent:
         Raises:
             LaunchError: If the operating system refuses; ranks already started are still there.
         """
-        end_with_launcher = _child_setup()
+        set_up = _child_setup()
         for rank in self._plan.ranks:
-            self._processes.append(self._spawn(rank, end_with_launcher))
+            self._processes.append(self._spawn(rank, set_up))
 
     def reap(self) -> None:
         """Look for ranks that have ended and tell the listener, after their last output."""
@@ -258,7 +259,7 @@ class LocalAgent:
                 error,
             )
 
-    def _spawn(self, rank: RankPlan, in_child: Callable[[], None]) -> _Process:
+    def _spawn(self, rank: RankPlan, set_up: Callable[[RankPlan], None]) -> _Process:
         is_first = rank.rank == 0
         try:
             popen = subprocess.Popen(
@@ -270,10 +271,10 @@ class LocalAgent:
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,
-                preexec_fn=in_child,  # safe: the launcher has one thread only
+                preexec_fn=lambda: set_up(rank),  # safe: the launcher has one thread only
             )
         except (OSError, subprocess.SubprocessError) as error:
-            advice = advice_for(error) or f"Check that {rank.argv[0]!r} can be executed."
+            advice = advice_for(error) or _advice(rank)
             raise LaunchError(
                 f"rank {rank.rank} cannot be started on {rank.host}: {error}. {advice}"
             ) from error
@@ -324,17 +325,27 @@ class LocalAgent:
         process.streams.pop(stream).close()
 
 
-def _child_setup() -> Callable[[], None]:
-    """Return what a new process does before its program: ask to be killed with the launcher."""
+def _advice(rank: RankPlan) -> str:
+    online = f", and that its CPUs {format_cpu_list(rank.cpus)} are online" if rank.cpus else ""
+    return f"Check that {rank.argv[0]!r} can be executed{online}."
+
+
+def _child_setup() -> Callable[[RankPlan], None]:
+    """Return what a new process does before its program.
+
+    It asks to be killed with the launcher, and keeps itself on the CPUs of its rank.
+    """
     prctl = ctypes.CDLL(None).prctl  # looked up here, since the new process should do little
     launcher = os.getpid()
 
-    def end_with_launcher() -> None:
+    def set_up(rank: RankPlan) -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != launcher:
             os._exit(1)
+        if rank.cpus:
+            os.sched_setaffinity(0, rank.cpus)
 
-    return end_with_launcher
+    return set_up
 
 
 def _exit_code_without_reaping(pid: int) -> int | None:
