@@ -156,13 +156,14 @@ def _write_settings(folder: Path) -> None:
 def _start(name: str, address: str, namespace: str, folder: Path) -> SshHost:
     command = _NODE.format(name=name, sshd=SSHD, folder=folder)
     unshare = ["unshare", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    process = subprocess.Popen(
-        ["ip", "netns", "exec", namespace, *unshare, "sh", "-c", command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=(folder / f"sshd-{name}.log").open("wb"),
-        start_new_session=True,
-    )
+    with (folder / f"sshd-{name}.log").open("wb") as log:
+        process = subprocess.Popen(
+            ["ip", "netns", "exec", namespace, *unshare, "sh", "-c", command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
+        )
     return SshHost(name, address, namespace, process)
 
 

@@ -61,4 +61,4 @@ def failure_text(exit_code: int | None, errors: str, interpreter: str) -> str:
         return f"{told} (`ssh HOST true` must work without a question)"
     if exit_code is None:
         return last
-    return f"{last or 'no message'} (exit code {exit_code})"
+    return f"it has ended too early: {last or 'no message'} (exit code {exit_code})"
