@@ -33,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.write(version_text())
             return 0
         if options.subcommand:
-            return _run_subcommand(options.subcommand, options.program)
+            in_front = arguments[: -len(options.program) - 1]
+            return _run_subcommand(options.subcommand, [*in_front, *options.program])
         return _launch(make_spec(options, os.environ), options.dry_run)
     except KeyboardInterrupt:  # before the ranks started; later the job deals with signals
         return 128 + signal.SIGINT
@@ -54,8 +55,12 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
 
     Args:
         name: The word.
-        arguments: Those behind it.
+        arguments: All others, before it and behind it.
     """
+    if name == "doctor":
+        from tnt_launch.doctor.command import run_doctor
+
+        return run_doctor(arguments)
     raise LaunchError(
         f"{name!r} is a reserved word, of which this version has no command. If it is a script, "
         f"write ./{name} or -- before it."

@@ -128,12 +128,18 @@ def test_hosts_from_two_sources_are_refused(capsys, tmp_path):
     assert "--hostfile and -H" in text
 
 
+ENDS = {
+    "doctor": "unrecognized arguments: --option. See tarantella doctor --help.\n",
+    "verify": "If it is a script, write ./verify or -- before it.\n",
+}
+
+
 @pytest.mark.parametrize("word", ["doctor", "verify"])
 def test_reserved_words_are_no_scripts_unless_written_as_such(capsys, tmp_path, monkeypatch, word):
     monkeypatch.chdir(tmp_path)
     (tmp_path / word).write_text("")
-    for arguments in ([word], ["-n", "2", word, "--option", "x"], [word, "--", "a.py"]):
-        assert f"write ./{word} or -- before it" in error_of(capsys, *arguments)
+    for arguments in (["-n", "2", word, "--option"], [word, "--option"]):
+        assert error_of(capsys, *arguments).endswith(ENDS[word])
     assert spec_of(f"./{word}").program == (f"./{word}",)
     assert spec_of("--", word, "-n").program == (word, "-n")
     assert spec_of("a.py", word).program == ("a.py", word)

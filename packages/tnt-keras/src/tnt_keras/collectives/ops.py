@@ -115,6 +115,16 @@ def one() -> tf.Tensor:
     return _one().read_value()
 
 
+def load() -> None:
+    """Load the operations now, as their first use does otherwise. Local.
+
+    Raises:
+        tf.errors.OpError: If TensorFlow cannot load them.
+        ImportError: If they cannot use the tnt-comm that is installed.
+    """
+    _ops()
+
+
 @functools.cache
 def _one() -> tf.Variable:
     """Return a variable that holds 1, which TensorFlow cannot fold into a constant."""

@@ -31,6 +31,9 @@ from tnt_launch.running.agent import Agent, Listener, LocalAgent
 CONNECT_S = 60.0
 """Time that all hosts have to be reached and to tell about themselves."""
 
+CLOCKS_S = 5.0
+"""Time that all hosts have to tell the time."""
+
 END_S = 5.0
 """Time that all hosts have to end what is left of a job."""
 
@@ -62,6 +65,7 @@ class Cluster:
         self._hosts = [_Host(host.name, is_this_host(host.name)) for host in spec.hosts]
         self._children = Children(self.selector, self._take, self._lose, sys.executable)
         self._errors: dict[int, str] = {}
+        self._clocks: dict[int, float] = {}
         self._agents: dict[int, RemoteAgent] = {}
 
     def __enter__(self) -> Cluster:
@@ -84,6 +88,14 @@ class Cluster:
         Raises:
             LaunchError: If hosts cannot be reached, or are not as the job needs them; names all.
         """
+        outcomes = self.try_to_connect()
+        if self._errors:
+            texts = [f"host {self._hosts[node].name}: {why}" for node, why in self._sorted_errors()]
+            raise LaunchError("; ".join(texts))
+        return [outcome for outcome in outcomes if isinstance(outcome, HostReport)]
+
+    def try_to_connect(self) -> list[HostReport | str]:
+        """Reach what hosts can be reached; return what each is like, or why it cannot take part."""
         remote = [node for node, host in enumerate(self._hosts) if not host.is_here]
         for branch in branches(remote):
             self._start(branch)
@@ -97,10 +109,22 @@ class Cluster:
                 self._errors.update(dict.fromkeys(missing, late))
                 break
             self._wait(end)
-        if self._errors:
-            texts = [f"host {self._hosts[node].name}: {why}" for node, why in self._sorted_errors()]
-            raise LaunchError("; ".join(texts))
-        return [host.report for host in self._hosts if host.report is not None]
+        return [host.report or self._errors[node] for node, host in enumerate(self._hosts)]
+
+    def clock_differences(self) -> dict[int, float]:
+        """Ask the other hosts that were reached for the time.
+
+        Returns:
+            By how many seconds the clock of each is ahead of that of this host, up to half the time
+            that the answer took; by its number.
+        """
+        asked = [n for n, host in enumerate(self._hosts) if host.report and not host.is_here]
+        for node in asked:
+            self._children.send(Frame("clock", node, {"asked_at": time.time()}))
+        end = time.monotonic() + CLOCKS_S
+        while len(self._clocks) < len(asked) and time.monotonic() < end:
+            self._wait(end)
+        return dict(self._clocks)
 
     def agents(self, plan: LaunchPlan, listener: Listener, is_rank_0_direct: bool) -> list[Agent]:
         """Return an agent for each host of `plan`; see `Hosts`."""
@@ -194,6 +218,9 @@ class Cluster:
             self._take_report(node, frame.fields["version"], frame.fields["report"])
         elif frame.kind == "refused":
             self._errors[node] = frame.fields["why"]
+        elif frame.kind == "clock":
+            between = (frame.fields["asked_at"] + time.time()) / 2
+            self._clocks[node] = frame.fields["time"] - between
 
     def _take_report(self, node: int, version: str, report: Mapping[str, Any]) -> None:
         if version != own_version():

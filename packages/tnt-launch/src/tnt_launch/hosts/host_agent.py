@@ -111,6 +111,9 @@ class HostAgent:
         else:
             self._tell("started", pids=list(self._local.pids().items()))
 
+    def _do_clock(self, asked_at: float) -> None:
+        self._tell("clock", asked_at=asked_at, time=time.time())
+
     def _do_signal(self, number: int) -> None:
         if self._local is not None:
             self._local.reap()

@@ -38,6 +38,7 @@ examples:
   tarantella -n 4 -x SEED=7 "NAME=a b" -- train.py  variables for all ranks
   tarantella -n 2 --dry-run -- train.py             show the processes, run nothing
   python train.py                                   the same script as one rank
+  tarantella doctor -H node01,node02                check hosts and the network between them
 
 The exit code is that of the rank that failed first (128 + N for signal N), 130 after Ctrl-C,
 2 if the job could not be started.
@@ -47,17 +48,17 @@ The exit code is that of the rank that failed first (128 + N for signal N), 130 
 _T = TypeVar("_T")
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """A parser whose errors are those of the launcher: one line, exit code 2."""
 
     def error(self, message: str) -> NoReturn:
         """Raise a LaunchError instead of printing the usage."""
-        raise LaunchError(f"{message}. See tarantella --help.")
+        raise LaunchError(f"{message}. See {self.prog} --help.")
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Build the parser of all options; the script and its arguments stay in `program`. Pure."""
-    parser = _Parser(
+    parser = Parser(
         prog="tarantella",
         usage=_USAGE,
         description="Train a Keras model on several ranks at once: start SCRIPT as N processes, "
@@ -68,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     _add_rank_options(parser.add_argument_group("ranks and devices"))
-    _add_host_options(parser.add_argument_group("hosts"))
+    add_host_options(parser.add_argument_group("hosts"))
     _add_binding_options(parser.add_argument_group("cores of the ranks"))
     _add_output_options(parser.add_argument_group("messages and output"))
     _add_environment_options(parser.add_argument_group("environment of the ranks"))
@@ -83,6 +84,22 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _add_rank_options(group: argparse._ArgumentGroup) -> None:
+    add_number_of_ranks(group)
+    group.add_argument(
+        "--no-gpu", "--no-gpus", dest="no_gpu", action="store_true", help="never use GPUs"
+    )
+
+
+def add_number_of_ranks(
+    group: argparse._ActionsContainer,
+    text: str = "ranks on each host (default: one per GPU, or one rank without a GPU)",
+) -> None:
+    """Add the option -n and its other names, for `read_number_of_ranks`.
+
+    Args:
+        group: Gets the option.
+        text: Its help.
+    """
     group.add_argument(
         "-n",
         "--n-per-node",
@@ -92,14 +109,12 @@ def _add_rank_options(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         type=_number,
         action="append",
-        help="ranks on each host (default: one per GPU, or one rank without a GPU)",
-    )
-    group.add_argument(
-        "--no-gpu", "--no-gpus", dest="no_gpu", action="store_true", help="never use GPUs"
+        help=text,
     )
 
 
-def _add_host_options(group: argparse._ArgumentGroup) -> None:
+def add_host_options(group: argparse._ActionsContainer) -> None:
+    """Add the options that say which hosts there are, and how they are reached."""
     group.add_argument(
         "--hostfile",
         metavar="PATH",
@@ -278,19 +293,13 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
     Raises:
         LaunchError: If an option's value is malformed or out of range.
     """
-    counts = set(options.ranks_per_node or [])
-    if len(counts) > 1:
-        raise LaunchError(
-            f"-n, --n-per-node, --devices-per-node and --npernode mean the same. Give one of them. "
-            f"Received: {sorted(counts)}."
-        )
-    hosts, remarks = merge_hosts(_hosts(options.hostfile, options.host_lists))
+    hosts, remarks = read_hosts(options.hostfile, options.host_lists)
     return LaunchSpec(
         program=tuple(options.program),
         interpreter=(sys.executable,)
         if options.python_interpreter is None
         else _command("--python-interpreter", options.python_interpreter),
-        ranks_per_node=counts.pop() if counts else None,
+        ranks_per_node=read_number_of_ranks(options.ranks_per_node),
         allow_gpus=not options.no_gpu,
         log_level=options.log_level,
         log_on_all_devices=options.log_on_all_devices,
@@ -304,7 +313,7 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
         probe=options.probe,
         timeout_s=options.timeout_s,
         hosts=hosts,
-        ssh=SSH if options.ssh is None else _command("--ssh", options.ssh),
+        ssh=read_ssh(options.ssh),
         interface=options.interface,
         bind_to=options.bind_to,
         pin_to_socket=options.pin_to_socket,
@@ -314,12 +323,53 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
     )
 
 
-def _hosts(hostfile: str | None, host_lists: list[str]) -> list[HostSlots]:
+def read_number_of_ranks(given: list[int] | None) -> int | None:
+    """Return the number of ranks on each host, `None` if it was not given. Pure.
+
+    Args:
+        given: The values of all options of `add_number_of_ranks`.
+
+    Raises:
+        LaunchError: If they differ.
+    """
+    counts = set(given or [])
+    if len(counts) > 1:
+        raise LaunchError(
+            f"-n, --n-per-node, --devices-per-node and --npernode mean the same. Give one of them. "
+            f"Received: {sorted(counts)}."
+        )
+    return counts.pop() if counts else None
+
+
+def read_hosts(
+    hostfile: str | None, host_lists: list[str]
+) -> tuple[tuple[HostSlots, ...], tuple[str, ...]]:
+    """Read the hosts that options name; see `merge_hosts`. Local.
+
+    Args:
+        hostfile: Path of a host file, if given.
+        host_lists: Values of -H.
+
+    Raises:
+        LaunchError: If both are given, or one is malformed.
+    """
     if hostfile is not None and host_lists:
         raise LaunchError("--hostfile and -H both name the hosts. Give one of them.")
     if hostfile is not None:
-        return list(read_hostfile(hostfile))
-    return [host for text in host_lists for host in parse_host_list(text)]
+        return merge_hosts(read_hostfile(hostfile))
+    return merge_hosts(host for text in host_lists for host in parse_host_list(text))
+
+
+def read_ssh(text: str | None) -> tuple[str, ...]:
+    """Return the command of ssh. Pure.
+
+    Args:
+        text: The value of --ssh, if given.
+
+    Raises:
+        LaunchError: If it is no command.
+    """
+    return SSH if text is None else _command("--ssh", text)
 
 
 def _one_of(words: tuple[str, ...]) -> str:

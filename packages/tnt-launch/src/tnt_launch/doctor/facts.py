@@ -1,0 +1,47 @@
+"""The lines of JSON that the processes of `tarantella.doctor` write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tnt_launch.output.stream import LineSplitter
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What a process has found.
+
+    Attributes:
+        about: What it is about; `"begin"` if a check begins, and `"failure"` if one has failed.
+        values: Values by name.
+    """
+
+    about: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class FactReader:
+    """Cuts what a process writes to stdout into facts."""
+
+    def __init__(self) -> None:
+        """Start at the beginning of a line."""
+        self._splitter = LineSplitter()
+
+    def feed(self, data: bytes) -> list[Fact]:
+        """Add bytes and return the facts that are complete now; other lines are left out."""
+        facts = map(_parse, self._splitter.feed(data))
+        return [fact for fact in facts if fact is not None]
+
+
+def _parse(line: bytes) -> Fact | None:
+    try:
+        told = json.loads(line)
+    except ValueError:  # something that a library prints
+        return None
+    kind = told.get("doctor") if isinstance(told, dict) else None
+    if kind == "begin":
+        return Fact("begin", {"check": told["check"]})
+    return Fact(told["about"], told["values"]) if kind == "fact" else None

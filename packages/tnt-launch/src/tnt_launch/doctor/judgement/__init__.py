@@ -1,0 +1,1 @@
+"""From facts to findings, by pure functions."""

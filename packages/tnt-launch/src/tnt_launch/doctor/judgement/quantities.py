@@ -1,0 +1,31 @@
+"""Numbers with their units, as people read them."""
+
+from __future__ import annotations
+
+
+def bytes_text(number: float) -> str:
+    """Return bytes in the largest unit of 1024 that leaves a number of at least 1. Pure."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TiB"
+
+
+def rate_text(bytes_per_s: float) -> str:
+    """Return bytes per second in MB/s or GB/s, which are powers of 1000. Pure."""
+    if bytes_per_s < 1e9:
+        return f"{bytes_per_s / 1e6:.3g} MB/s"
+    return f"{bytes_per_s / 1e9:.3g} GB/s"
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a time in microseconds, milliseconds or seconds. Pure."""
+    if abs(seconds) < 1e-3:
+        return f"{seconds * 1e6:.0f} µs"
+    return f"{seconds * 1e3:.3g} ms" if abs(seconds) < 1 else f"{seconds:.3g} s"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun. Pure."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,102 @@
+"""Findings about Python, the packages of Tarantella, TensorFlow and Keras."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tnt_launch.doctor.finding import Finding
+from tnt_launch.doctor.judgement.version_range import is_allowed
+
+PARTS = ("tarantella", "tnt-comm", "tnt-data", "tnt-keras", "tnt-launch")
+"""The packages of Tarantella."""
+
+_MISSING = "not installed"
+
+
+def judge_python(facts: Mapping[str, Any]) -> Finding:
+    """Say whether a Python is supported. Pure."""
+    version, required = facts["version"], facts["required"]
+    text = f"{version}, {facts['path']}"
+    if is_allowed(version, required):
+        return Finding("ok", "Python", text)
+    return Finding(
+        "problem",
+        "Python",
+        f"{text}; supported is {required}",
+        "Make an environment with a Python of these versions, and install tarantella into it.",
+    )
+
+
+def judge_packages(facts: Mapping[str, Any]) -> Finding:
+    """Say whether all packages of Tarantella are there and fit each other. Pure."""
+    installed, required = facts["installed"], facts["required"]
+    missing = [part for part in PARTS if installed[part] == _MISSING]
+    if missing:
+        return Finding(
+            "problem",
+            "packages",
+            f"not installed: {', '.join(missing)}",
+            "Install all packages of tarantella into this environment, as its README says.",
+        )
+    unfit = [
+        f"{part} {installed[part]} needs {name}{versions}, not {installed[name]}"
+        for part in PARTS
+        for name, versions in required[part].items()
+        if name in PARTS and not is_allowed(installed[name], versions)
+    ]
+    if unfit:
+        return Finding(
+            "problem",
+            "packages",
+            "; ".join(unfit),
+            "Install all packages of tarantella anew, from one release.",
+        )
+    return Finding("ok", "packages", ", ".join(f"{part} {installed[part]}" for part in PARTS))
+
+
+def judge_tensorflow(facts: Mapping[str, Any], packages: Mapping[str, Any]) -> Finding:
+    """Say whether a TensorFlow that was imported is supported. Pure.
+
+    Args:
+        facts: About TensorFlow.
+        packages: About the packages.
+    """
+    text = f"{facts['version']}, imported in {facts['seconds']:.1f} s"
+    return _supported("TensorFlow", "tensorflow", facts["version"], text, packages)
+
+
+def judge_keras(facts: Mapping[str, Any], packages: Mapping[str, Any]) -> Finding:
+    """Say whether a Keras that was imported is supported. Pure.
+
+    Args:
+        facts: About Keras.
+        packages: About the packages.
+    """
+    if facts["backend"] != "tensorflow":
+        return Finding(
+            "problem",
+            "Keras",
+            f"{facts['version']}, with the backend {facts['backend']}",
+            "Set KERAS_BACKEND=tensorflow, or correct ~/.keras/keras.json.",
+        )
+    return _supported("Keras", "keras", facts["version"], facts["version"], packages)
+
+
+def judge_operations() -> Finding:
+    """Say that the operations of tnt-keras were loaded. Pure."""
+    return Finding("ok", "operations", "the library of tnt-keras fits TensorFlow and tnt-comm")
+
+
+def _supported(
+    check: str, package: str, version: str, text: str, packages: Mapping[str, Any]
+) -> Finding:
+    required = packages["required"]["tnt-keras"].get(package, "")
+    if is_allowed(version, required):
+        return Finding("ok", check, text)
+    return Finding(
+        "problem",
+        check,
+        f"{text}; supported is {required}",
+        f'Run `pip install "{package}{required}"`.',
+    )
