@@ -99,7 +99,7 @@ def test_an_interrupt_ends_it_with_all_it_has_started():
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=LIMIT_S)
     assert process.returncode == 128 + signal.SIGINT
-    wait_until(lambda: processes_with("tarantella.doctor.host 3", "-m tarantella.doctor.e") == [])
+    wait_until(lambda: processes_with("tarantella.doctor.host 3", "-n 3 --no-gpu --bind-to") == [])
 
 
 def processes_with(*words):
