@@ -110,6 +110,12 @@ def _add_output_options(group: argparse._ArgumentGroup) -> None:
         default=None,
         help="show the output of every rank, each line with its rank, not only of rank 0",
     )
+    group.add_argument(
+        "--output-dir",
+        metavar="DIR",
+        help="write all output of every rank into files of DIR as well: rank-0.stdout.log, "
+        "rank-0.stderr.log and so on",
+    )
 
 
 def _add_environment_options(group: argparse._ArgumentGroup) -> None:
@@ -213,6 +219,7 @@ def make_spec(options: argparse.Namespace) -> LaunchSpec:
         wire_dtype=options.wire_dtype,
         probe=options.probe,
         timeout_s=options.timeout_s,
+        output_dir=options.output_dir,
     )
 
 

@@ -58,6 +58,7 @@ class LaunchPlan:
         hosts: One entry per host, in the order of their ranks.
         gpus_per_node: GPUs in use on each host, 0 for ranks on CPUs.
         script: Script or program that the ranks run.
+        output_dir: Absolute path of the folder that gets the output of each rank; empty for none.
         shows_all_output: Whether the stdout of every rank is shown instead of rank 0's only.
         tensorflow_log_level: Lines that TensorFlow logs below this level are not shown.
         warnings: What the user should know before the start.
@@ -74,6 +75,7 @@ class LaunchPlan:
     machine_file: MachineFile | None = None
     notes: tuple[str, ...] = ()
     script: str = ""
+    output_dir: str = ""
 
     @property
     def ranks(self) -> tuple[RankPlan, ...]:
@@ -152,6 +154,7 @@ def make_plan(
         machine_file=machine_file,
         notes=tuple(filter(None, [choice.note])),
         script=spec.script,
+        output_dir=os.path.join(working_directory, spec.output_dir) if spec.output_dir else "",
     )
 
 

@@ -31,6 +31,7 @@ class LaunchSpec:
         wire_dtype: One of `WIRE_DTYPES`: what float32 gradients are rounded to while they travel.
         probe: One of `PROBES`: what is done with results that would not be the serial ones.
         timeout_s: Longest wait of a collective operation, in seconds.
+        output_dir: Path of a folder that gets the output of each rank.
 
     Raises:
         LaunchError: On construction, if a value is out of its range.
@@ -48,6 +49,7 @@ class LaunchSpec:
     wire_dtype: str | None = None
     probe: str | None = None
     timeout_s: float | None = None
+    output_dir: str | None = None
 
     @property
     def script(self) -> str:
@@ -76,6 +78,8 @@ class LaunchSpec:
             raise LaunchError(
                 f"--timeout must be a number of seconds greater than 0. Received: {self.timeout_s}."
             )
+        if self.output_dir == "":
+            raise LaunchError("--output-dir needs the path of a folder. Received: ''.")
         for name, _ in self.exports:
             _check_export(name)
 

@@ -14,8 +14,8 @@ from typing import IO, Protocol
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER
+from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
-from tnt_launch.output.router import Stream
 from tnt_launch.planning.plan import HostPlan, RankPlan
 from tnt_launch.running.guardian import Guardian
 from tnt_launch.running.limits import advice_for

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from tnt_launch.log import HANDLER, LOGGER, write_to_stderr
 from tnt_launch.output.report import RankEnd, first_failure, report_failure, shell_exit_code
-from tnt_launch.output.router import OutputRouter
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import LocalAgent
 from tnt_launch.running.guardian import Guardian
 from tnt_launch.running.job import Job
 from tnt_launch.running.limits import limits_told
 from tnt_launch.running.machine_file import machine_file_written
+from tnt_launch.running.routed_output import routed_output
 from tnt_launch.running.shared_memory import remove_end_notes, remove_files_of_job
 from tnt_launch.running.signals import SignalInbox
 
@@ -91,10 +91,12 @@ def run_job(plan: LaunchPlan) -> JobEnd:
             stack.callback(guardian.close)
             selector = stack.enter_context(selectors.PollSelector())
             inbox = stack.enter_context(SignalInbox())
-            router = OutputRouter(plan.shows_all_output, plan.tensorflow_log_level)
-            job = Job(plan, router, selector, inbox)
+            output = stack.enter_context(routed_output(plan))
+            job = Job(plan, output, selector, inbox)
             agents = [
-                LocalAgent(host, selector, job, guardian, router.is_rank_0_direct, plan.job_id)
+                LocalAgent(
+                    host, selector, job, guardian, output.router.is_rank_0_direct, plan.job_id
+                )
                 for host in plan.hosts
             ]
         HANDLER.write_line = job.write_message
