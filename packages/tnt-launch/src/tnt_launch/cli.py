@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
@@ -28,6 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.version:
             sys.stdout.write(version_text())
             return 0
+        if options.cleanup:
+            return _clean_up(options)
         return _launch(make_spec(options), options.dry_run)
     except KeyboardInterrupt:  # before the ranks started; later the job deals with signals
         return 128 + signal.SIGINT
@@ -57,6 +60,13 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     from tnt_launch.running.execute import execute
 
     return execute(plan)
+
+
+def _clean_up(options: argparse.Namespace) -> int:
+    from tnt_launch.running.cleanup import clean_up
+
+    script = make_spec(options).script if options.program else None
+    return clean_up(script, is_forced=options.force, is_dry_run=options.dry_run)
 
 
 def version_text() -> str:

@@ -70,6 +70,15 @@ def make_parser() -> argparse.ArgumentParser:
     other.add_argument(
         "--dry-run", action="store_true", help="print the processes as shell commands, run nothing"
     )
+    other.add_argument(
+        "--cleanup",
+        action="store_true",
+        help="run nothing: end what is left on this host of your jobs whose launchers are gone, "
+        "with SCRIPT only of its jobs; with --dry-run: only show it",
+    )
+    other.add_argument(
+        "--force", action="store_true", help="with --cleanup: kill at once, ask nothing"
+    )
     other.add_argument("--version", action="store_true", help="print version, path and licence")
     return parser
 
@@ -189,7 +198,9 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> ar
                 f"before the script: tarantella [options] -- {shlex.join(options.program)}"
             )
     options.program += arguments[position + 1 :]
-    if not options.program and not options.version:
+    if options.force and not options.cleanup:
+        parser.error("--force belongs to --cleanup")
+    if not options.program and not options.version and not options.cleanup:
         parser.error("no script given")
     return options
 

@@ -15,6 +15,7 @@ from tnt_launch.running.guardian import Guardian
 from tnt_launch.running.job import Job
 from tnt_launch.running.limits import limits_told
 from tnt_launch.running.machine_file import machine_file_written
+from tnt_launch.running.records import make_record, recorded
 from tnt_launch.running.routed_output import routed_output
 from tnt_launch.running.shared_memory import remove_end_notes, remove_files_of_job
 from tnt_launch.running.signals import SignalInbox
@@ -87,7 +88,12 @@ def run_job(plan: LaunchPlan) -> JobEnd:
     with contextlib.ExitStack() as stack:
         with limits_told():
             stack.enter_context(machine_file_written(plan.machine_file))
-            guardian = Guardian(plan.job_id)
+            files = [] if plan.machine_file is None else [plan.machine_file.path]
+            record = make_record(
+                plan.job_id, plan.script, plan.hosts[0].working_directory, tuple(files)
+            )
+            files += filter(None, [stack.enter_context(recorded(record))])
+            guardian = Guardian(plan.job_id, files)
             stack.callback(guardian.close)
             selector = stack.enter_context(selectors.PollSelector())
             inbox = stack.enter_context(SignalInbox())
