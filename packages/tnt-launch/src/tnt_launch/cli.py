@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
@@ -32,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.version:
             sys.stdout.write(version_text())
             return 0
+        if options.cleanup:
+            return _clean_up(options)
         if options.subcommand:
             return _run_subcommand(options.subcommand, options.program)
         return _launch(make_spec(options, os.environ), options.dry_run)
@@ -84,6 +87,13 @@ def _show(plan: LaunchPlan) -> int:
     sys.stdout.flush()
     sys.stdout.buffer.write(os.fsencode(render_plan(plan)))
     return 0
+
+
+def _clean_up(options: argparse.Namespace) -> int:
+    from tnt_launch.running.cleanup import clean_up
+
+    script = make_spec(options, os.environ).script if options.program else None
+    return clean_up(script, is_forced=options.force, is_dry_run=options.dry_run)
 
 
 def version_text() -> str:

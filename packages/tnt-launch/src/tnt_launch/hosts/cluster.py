@@ -22,7 +22,7 @@ from tnt_launch.hosts.ssh import agent_command, ssh_command
 from tnt_launch.hosts.tree import Branch, branches
 from tnt_launch.hosts.version import own_version
 from tnt_launch.log import LOGGER
-from tnt_launch.planning.plan import HostPlan, LaunchPlan
+from tnt_launch.planning.plan import HostPlan, JobName, LaunchPlan
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import GPUS_PER_NODE, LOG_LEVEL
@@ -108,16 +108,16 @@ class Cluster:
         for node, host_plan in enumerate(plan.hosts):
             if self._hosts[node].is_here:
                 is_direct = is_rank_0_direct and node == 0
-                local = LocalAgent(host_plan, self.selector, listener, is_direct, plan.job_id)
+                local = LocalAgent(host_plan, self.selector, listener, is_direct, plan.name)
                 agents.append(local)
             else:
-                agents.append(self._remote_agent(node, host_plan, listener, plan.job_id))
+                agents.append(self._remote_agent(node, host_plan, listener, plan.name))
         return agents
 
     def _remote_agent(
-        self, node: int, plan: HostPlan, listener: Listener, job_id: str
+        self, node: int, plan: HostPlan, listener: Listener, job: JobName
     ) -> RemoteAgent:
-        self._agents[node] = RemoteAgent(node, plan, listener, job_id, self._children.send)
+        self._agents[node] = RemoteAgent(node, plan, listener, job, self._children.send)
         return self._agents[node]
 
     def tick(self, now: float) -> float | None:

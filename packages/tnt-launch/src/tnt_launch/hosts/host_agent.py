@@ -24,7 +24,8 @@ from tnt_launch.hosts.host_report import inspect
 from tnt_launch.hosts.ssh import ssh_command
 from tnt_launch.hosts.version import own_version
 from tnt_launch.log import HANDLER, configure_logging, write_to_stderr
-from tnt_launch.output.router import Stream
+from tnt_launch.output.files import Stream
+from tnt_launch.planning.plan import JobName
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
 from tnt_launch.planning.variables import GPUS_PER_NODE
@@ -101,10 +102,10 @@ class HostAgent:
         for node, name in hosts:
             self._children.start(node, ssh_command(ssh, name, command))
 
-    def _do_start(self, plan: Mapping[str, Any], job_id: str) -> None:
+    def _do_start(self, plan: Mapping[str, Any], job: Mapping[str, str]) -> None:
         try:
             host_plan = host_plan_from_json(plan)
-            self._local = LocalAgent(host_plan, self._selector, self, False, job_id)
+            self._local = LocalAgent(host_plan, self._selector, self, False, JobName(**job))
             self._local.start()
         except (LaunchError, OSError) as error:
             self._tell("failed", why=str(error))

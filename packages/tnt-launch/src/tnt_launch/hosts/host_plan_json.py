@@ -26,6 +26,7 @@ def host_plan_from_json(values: Mapping[str, Any]) -> HostPlan:
             for rank in values["ranks"]
         ),
         None if file is None else MachineFile(file["path"], tuple(file["hosts"])),
+        values["node_rank"],
     )
 
 

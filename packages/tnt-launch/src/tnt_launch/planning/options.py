@@ -78,6 +78,15 @@ def make_parser() -> argparse.ArgumentParser:
     other.add_argument(
         "--dry-run", action="store_true", help="print the processes as shell commands, run nothing"
     )
+    other.add_argument(
+        "--cleanup",
+        action="store_true",
+        help="run nothing: end what is left on this host of your jobs whose launchers are gone, "
+        "with SCRIPT only of its jobs; with --dry-run: only show it",
+    )
+    other.add_argument(
+        "--force", action="store_true", help="with --cleanup: kill at once, ask nothing"
+    )
     other.add_argument("--version", action="store_true", help="print version, path and licence")
     return parser
 
@@ -172,6 +181,12 @@ def _add_output_options(group: argparse._ArgumentGroup) -> None:
         default=None,
         help="show the output of every rank, each line with its rank, not only of rank 0",
     )
+    group.add_argument(
+        "--output-dir",
+        metavar="DIR",
+        help="write all output of every rank into files of DIR as well: rank-0.stdout.log, "
+        "rank-0.stderr.log and so on",
+    )
 
 
 def _add_environment_options(group: argparse._ArgumentGroup) -> None:
@@ -263,7 +278,9 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> ar
                 f"before the script: tarantella [options] -- {shlex.join(options.program)}"
             )
     options.program += arguments[position + 1 :]
-    if not options.program and not options.version:
+    if options.force and not options.cleanup:
+        parser.error("--force belongs to --cleanup")
+    if not options.program and not options.version and not options.cleanup:
         parser.error("no script given")
     return options
 
@@ -311,6 +328,7 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
         pin_memory_to_socket=options.pin_memory_to_socket,
         report_bindings=options.report_bindings,
         remarks=remarks,
+        output_dir=options.output_dir,
     )
 
 

@@ -50,6 +50,7 @@ class LaunchSpec:
         remarks: What a DEBUG message may tell about the options.
         ssh: Command that runs a command on a host.
         interface: Name of the network interface of the data, or its address, or its network.
+        output_dir: Path of a folder that gets the output of each rank.
 
     Raises:
         LaunchError: On construction, if a value is out of its range.
@@ -75,6 +76,7 @@ class LaunchSpec:
     remarks: tuple[str, ...] = ()
     ssh: tuple[str, ...] = SSH
     interface: str | None = None
+    output_dir: str | None = None
 
     @property
     def script(self) -> str:
@@ -103,6 +105,8 @@ class LaunchSpec:
             raise LaunchError(
                 f"--timeout must be a number of seconds greater than 0. Received: {self.timeout_s}."
             )
+        if self.output_dir == "":
+            raise LaunchError("--output-dir needs the path of a folder. Received: ''.")
         for name, value in self.exports:
             _check_export(name, value)
         _check_binding(self)

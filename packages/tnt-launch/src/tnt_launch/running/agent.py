@@ -14,14 +14,15 @@ from typing import IO, Protocol
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER
+from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
-from tnt_launch.output.router import Stream
 from tnt_launch.planning.cpus import format_cpu_list
-from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
+from tnt_launch.planning.plan import HostPlan, JobName, LaunchPlan, RankPlan
 from tnt_launch.running.guardian import Guardian
 from tnt_launch.running.limits import advice_for, limits_told
 from tnt_launch.running.machine_file import machine_file_written
 from tnt_launch.running.processes import state_of
+from tnt_launch.running.records import make_record, recorded
 from tnt_launch.running.shared_memory import (
     note_end_of_rank,
     remove_end_notes,
@@ -120,7 +121,7 @@ class ThisHost:
     def agents(self, plan: LaunchPlan, listener: Listener, is_rank_0_direct: bool) -> list[Agent]:
         """Return one agent for each entry of the plan; see `Hosts`."""
         return [
-            LocalAgent(host, self.selector, listener, is_rank_0_direct, plan.job_id)
+            LocalAgent(host, self.selector, listener, is_rank_0_direct, plan.name)
             for host in plan.hosts
         ]
 
@@ -153,7 +154,7 @@ class LocalAgent:
         selector: selectors.BaseSelector,
         listener: Listener,
         is_rank_0_direct: bool,
-        job_id: str,
+        job: JobName,
     ) -> None:
         """Prepare to start the ranks of `plan`. Call it while this process has one thread.
 
@@ -163,17 +164,22 @@ class LocalAgent:
                 they are ready.
             listener: Receives what happens.
             is_rank_0_direct: Whether rank 0 writes to this process's stdout itself.
-            job_id: Name of the job, part of the names of its files in shared memory.
+            job: What the job is called.
 
         Raises:
             LaunchError: If a limit of this host is too low.
         """
         self._plan, self._selector, self._listener = plan, selector, listener
-        self._is_rank_0_direct, self._job_id = is_rank_0_direct, job_id
+        self._is_rank_0_direct, self._job_id = is_rank_0_direct, job.job_id
         self._processes: list[_Process] = []
         with limits_told(), contextlib.ExitStack() as stack:
             stack.enter_context(machine_file_written(plan.machine_file))
-            self._guardian = Guardian(job_id)
+            files = [] if plan.machine_file is None else [plan.machine_file.path]
+            record = make_record(
+                job.job_id, job.script, plan.working_directory, tuple(files), plan.node_rank
+            )
+            files += filter(None, [stack.enter_context(recorded(record))])
+            self._guardian = Guardian(job.job_id, files)
             stack.callback(self._guardian.close)
             self._resources = stack.pop_all()
         self._strays = Strays(lambda: self.pids().values())

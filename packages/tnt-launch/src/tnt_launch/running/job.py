@@ -8,12 +8,13 @@ import time
 from collections.abc import Sequence
 
 from tnt_launch.log import LOGGER
+from tnt_launch.output.files import Stream
 from tnt_launch.output.report import RankEnd, exit_text
-from tnt_launch.output.router import OutputRouter, Stream
 from tnt_launch.output.sink import Sink
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Agent, Hosts
 from tnt_launch.running.ending import Survivor, time_of_end
+from tnt_launch.running.routed_output import JobOutput
 from tnt_launch.running.signals import ENDING, SignalInbox
 
 TERMINATE_S = 1.5
@@ -26,8 +27,8 @@ class Job:
     """Watch all ranks of a job and end them together. Not thread-safe.
 
     After the first failure the other ranks have the time that `time_of_end` gives them, then get
-    SIGTERM, and `TERMINATE_S` later SIGKILL. A signal to the launcher is passed on at once, then
-    SIGTERM and SIGKILL follow; a second one kills at once.
+    SIGTERM, and `TERMINATE_S` later SIGKILL. A signal to the launcher is passed on at once,
+    followed by SIGTERM and SIGKILL; a second one kills at once.
 
     Attributes:
         ends: Ends of ranks, in the order of time.
@@ -37,7 +38,7 @@ class Job:
     def __init__(
         self,
         plan: LaunchPlan,
-        router: OutputRouter,
+        output: JobOutput,
         hosts: Hosts,
         inbox: SignalInbox,
     ) -> None:
@@ -45,13 +46,15 @@ class Job:
         self.ends: list[RankEnd] = []
         self.interrupted_by: int | None = None
         self._host_names = {rank.rank: rank.host for rank in plan.ranks}
-        self._router, self._hosts, self._inbox = router, hosts, inbox
+        self._router, self._terminal = output.router, output.terminal
+        self._hosts, self._inbox = hosts, inbox
         self._selector = hosts.selector
         self._agents: Sequence[Agent] = ()
         self._due_signals: list[tuple[float, int]] = []  # when to send which signal, in order
         self._signalled: dict[int, bool] = {}  # ranks that got a signal -> were they stopped
         self._is_ending = False
         self._look_s: float | None = None  # when to look whether a failed job is to be ended
+        self._reads_terminal = False
         self._has_given_up = False
         self._written: set[Sink] = set()
         hosts.selector.register(inbox, selectors.EVENT_READ, self._take_signals)
@@ -101,6 +104,9 @@ class Job:
 
     def drain(self) -> None:
         """Write the output that is still waiting; a signal to the launcher gives up."""
+        self._set_reading(False)
+        if self._terminal is not None:
+            self._terminal.finish()
         self._router.release_lines()
         self._selector.unregister(self._inbox)
         self._selector.register(self._inbox, selectors.EVENT_READ, self._give_up_writing)
@@ -129,12 +135,22 @@ class Job:
         due = [at for at, _ in self._due_signals[:1]]
         wake_ups = (wake_up, self._look_s, self._hosts.tick(now), *due)
         times = [at for at in wake_ups if at is not None]
-        for agent in self._agents:
-            agent.set_reading(not self._router.is_full)
+        self._set_reading(not self._router.is_full)
         self._watch_sinks()
         timeout_s = max(min(times) - time.monotonic(), 0) if times else None
         for key, _ in self._selector.select(timeout_s):
             key.data()
+
+    def _set_reading(self, is_reading: bool) -> None:
+        for agent in self._agents:
+            agent.set_reading(is_reading)
+        if self._terminal is None or is_reading == self._reads_terminal:
+            return
+        self._reads_terminal = is_reading
+        if is_reading:
+            self._selector.register(self._terminal, selectors.EVENT_READ, self._terminal.read)
+        else:
+            self._selector.unregister(self._terminal)
 
     def _watch_sinks(self) -> None:
         for sink in self._router.sinks:
@@ -171,7 +187,7 @@ class Job:
 
     def _begin_to_end(self) -> None:
         self._is_ending = True
-        self._router.hide_other_ranks()
+        self._router.hide_other_ranks(time.monotonic())
 
     def send_due_signals(self, now: float) -> None:
         """Send the ranks the signals whose time has come."""
