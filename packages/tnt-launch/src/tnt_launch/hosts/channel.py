@@ -71,6 +71,10 @@ class Channel:
         """Whether more should be sent only later."""
         return len(self._pending) > HIGH_WATER
 
+    def hand_over(self, on_frame: Callable[[Frame], None], on_end: Callable[[str], None]) -> None:
+        """Let others have the frames and the end from now on; see the constructor."""
+        self._on_frame, self._on_end = on_frame, on_end
+
     def use(self, seal: Seal) -> None:
         """Sign and check all frames from now on."""
         self._seal = self.reader.seal = seal

@@ -30,6 +30,7 @@ class RemoteAgent:
         listener: Listener,
         job: JobName,
         send: Callable[[Frame], None],
+        is_secret_known: bool,
     ) -> None:
         """Prepare to start the ranks of `plan`.
 
@@ -39,17 +40,23 @@ class RemoteAgent:
             listener: Receives what happens.
             job: What the job is called.
             send: Sends a frame to a host.
+            is_secret_known: Whether the host has the job's secret, which then is not sent.
         """
         self.has_ended = False
         self._node, self._plan, self._listener = node, plan, listener
         self._job, self._send = job, send
+        self._is_secret_known = is_secret_known
         self._pids: dict[int, int] = {}
         self._running = {rank.rank: False for rank in plan.ranks}
         self._is_reading = True
 
     def start(self) -> None:
         """Have all ranks started; that it fails is raised by `take`."""
-        self._tell("start", plan=host_plan_to_json(self._plan), job=asdict(self._job))
+        self._tell(
+            "start",
+            plan=host_plan_to_json(self._plan, self._is_secret_known),
+            job=asdict(self._job),
+        )
 
     def reap(self) -> None:
         """Do nothing: the host tells of ends."""

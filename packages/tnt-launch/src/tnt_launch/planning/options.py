@@ -12,13 +12,14 @@ from typing import NoReturn, TypeVar
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.exports import parse_export, read_env_file
 from tnt_launch.planning.hosts import HostSlots, merge_hosts, parse_host_list, read_hostfile
-from tnt_launch.planning.spec import BINDINGS, SSH, LaunchSpec
+from tnt_launch.planning.spec import BINDINGS, SSH, LaunchSpec, Meeting
 from tnt_launch.planning.variables import (
     FUSION_THRESHOLD_KB,
     LOG_LEVEL,
     LOG_LEVELS,
     PROBE,
     PROBES,
+    RENDEZVOUS,
     TIMEOUT_S,
     WIRE_DTYPE,
     WIRE_DTYPES,
@@ -128,6 +129,25 @@ def _add_host_options(group: argparse._ArgumentGroup) -> None:
         "--ssh",
         metavar="COMMAND",
         help="command that runs a command on a host, may hold options (default: ssh)",
+    )
+    group.add_argument(
+        "--nnodes",
+        dest="num_nodes",
+        metavar="N",
+        type=_number,
+        help="number of hosts, on each of which tarantella is started by hand, without ssh",
+    )
+    group.add_argument(
+        "--node-rank",
+        metavar="K",
+        type=_number,
+        help="with --nnodes: number of this host, from 0; node 0 shows the output",
+    )
+    group.add_argument(
+        "--rendezvous",
+        metavar="HOST:PORT",
+        type=_reader(RENDEZVOUS.kind),
+        help="with --nnodes: where node 0 listens for the others, the same on all hosts",
     )
     group.add_argument(
         "--interface",
@@ -323,6 +343,7 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
         hosts=hosts,
         ssh=SSH if options.ssh is None else _command("--ssh", options.ssh),
         interface=options.interface,
+        meeting=_meeting(options),
         bind_to=options.bind_to,
         pin_to_socket=options.pin_to_socket,
         pin_memory_to_socket=options.pin_memory_to_socket,
@@ -360,6 +381,19 @@ def _number(text: str) -> int:
     if not re.fullmatch("-?[0-9]{1,18}", text):
         raise argparse.ArgumentTypeError(f"it must be an integer. Received: {text!r}")
     return int(text)
+
+
+def _meeting(options: argparse.Namespace) -> Meeting | None:
+    given = (options.num_nodes, options.node_rank, options.rendezvous)
+    if given == (None, None, None):
+        return None
+    if None in given:
+        raise LaunchError(
+            "--nnodes, --node-rank and --rendezvous belong together, such as --nnodes 2 "
+            "--node-rank 0 --rendezvous alpha:29400."
+        )
+    host, _, port = options.rendezvous.rpartition(":")
+    return Meeting(options.num_nodes, options.node_rank, host.strip("[]"), int(port))
 
 
 def _command(option: str, text: str) -> tuple[str, ...]:
