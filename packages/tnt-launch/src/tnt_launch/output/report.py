@@ -34,6 +34,7 @@ class RankEnd:
         was_stopped: Whether it was stopped (SIGSTOP) when the launcher ended it.
         stdout: Its last lines on stdout, as far as they were kept.
         stderr: Its last lines on stderr.
+        position: Where it was in its training, such as `in epoch 3, step 120`, if it is known.
     """
 
     rank: int
@@ -46,6 +47,7 @@ class RankEnd:
     was_stopped: bool = False
     stdout: str = ""
     stderr: str = ""
+    position: str = ""
 
     @property
     def has_failed(self) -> bool:
@@ -129,6 +131,8 @@ def report_failure(
     what = [exit_text(cause.exit_code)]
     if exception:
         what += [user_line(traceback, working_directory, script), exception]
+    if cause.position:
+        blamed += f", {cause.position}"
     parts = [f"tarantella: {_name(cause)} {blamed}: {': '.join(filter(None, what))}"]
     if cause.stdout:
         parts.append(f"--- rank {cause.rank}, last lines of stdout:\n{cause.stdout.rstrip()}")
