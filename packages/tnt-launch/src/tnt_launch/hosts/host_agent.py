@@ -32,6 +32,7 @@ from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
 from tnt_launch.planning.variables import GPUS_PER_NODE
 from tnt_launch.running.agent import LocalAgent
+from tnt_launch.running.progress import Progress
 from tnt_launch.running.signals import ENDING, SignalInbox
 
 
@@ -89,6 +90,10 @@ class HostAgent:
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
         """Send on what a rank wrote."""
         self._tell("output", data, rank=rank, stream=stream)
+
+    def on_progress(self, rank: int, progress: Progress) -> None:
+        """Tell where a rank was when it ended."""
+        self._tell("progress", rank=rank, progress=list(progress))
 
     def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
         """Tell that a rank has ended."""

@@ -11,6 +11,7 @@ from tnt_launch.hosts.host_plan_json import host_plan_to_json
 from tnt_launch.log import HANDLER
 from tnt_launch.planning.plan import HostPlan, JobName
 from tnt_launch.running.agent import Listener
+from tnt_launch.running.progress import Progress
 
 LOST = 255
 """Exit code of a rank whose host is lost; ssh gives the same when it loses a connection."""
@@ -95,6 +96,8 @@ class RemoteAgent:
         fields = frame.fields
         if frame.kind == "output":
             self._listener.on_output(fields["rank"], fields["stream"], frame.body)
+        elif frame.kind == "progress":
+            self._listener.on_progress(fields["rank"], Progress(*fields["progress"]))
         elif frame.kind == "exit":
             self._note_end(fields["rank"], fields["exit_code"])
         elif frame.kind == "started":

@@ -22,6 +22,7 @@ from tnt_launch.running.guardian import Guardian
 from tnt_launch.running.limits import advice_for, limits_told
 from tnt_launch.running.machine_file import machine_file_written
 from tnt_launch.running.processes import state_of
+from tnt_launch.running.progress import Progress, ProgressBoard
 from tnt_launch.running.records import make_record, recorded
 from tnt_launch.running.shared_memory import (
     note_end_of_rank,
@@ -40,6 +41,9 @@ class Listener(Protocol):
 
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
         """Take bytes that `rank` wrote."""
+
+    def on_progress(self, rank: int, progress: Progress) -> None:
+        """Take note of where `rank` was when it ended; comes before its exit, if it is known."""
 
     def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
         """Take note that `rank` ended; all its output came before.
@@ -184,6 +188,7 @@ class LocalAgent:
             self._resources = stack.pop_all()
         self._strays = Strays(lambda: self.pids().values())
         self._is_reading = True
+        self._board = ProgressBoard(len(plan.ranks))
 
     def start(self) -> None:
         """Start all ranks.
@@ -197,13 +202,16 @@ class LocalAgent:
 
     def reap(self) -> None:
         """Look for ranks that have ended and tell the listener, after their last output."""
-        for process in self._processes:
+        for local_rank, process in enumerate(self._processes):
             if not process.has_ended:
                 exit_code = _exit_code_without_reaping(process.popen.pid)
                 if exit_code is not None:
                     process.has_ended = True
                     self._note_end(process.plan.rank, exit_code)
                     self._read_the_rest(process)
+                    progress = self._board.read(local_rank)
+                    if progress is not None:
+                        self._listener.on_progress(process.plan.rank, progress)
                     self._listener.on_exit(process.plan.rank, exit_code)
         self._strays.reap()
 
@@ -242,6 +250,7 @@ class LocalAgent:
     def close(self) -> None:
         """Wait for all ranks, after `end`, and remove what they left behind."""
         self._strays.close()
+        self._board.close()
         for process in self._processes:
             self._guardian.remove(process.popen.pid)
             process.popen.wait()
@@ -277,6 +286,7 @@ class LocalAgent:
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,
+                pass_fds=self._board.descriptors,
                 preexec_fn=lambda: set_up(rank),  # safe: the launcher has one thread only
             )
         except (OSError, subprocess.SubprocessError) as error:

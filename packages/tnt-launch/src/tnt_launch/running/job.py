@@ -14,6 +14,7 @@ from tnt_launch.output.sink import Sink
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Agent, Hosts
 from tnt_launch.running.ending import Survivor, time_of_end
+from tnt_launch.running.progress import Progress
 from tnt_launch.running.routed_output import JobOutput
 from tnt_launch.running.signals import ENDING, SignalInbox
 
@@ -52,6 +53,7 @@ class Job:
         self._agents: Sequence[Agent] = ()
         self._due_signals: list[tuple[float, int]] = []  # when to send which signal, in order
         self._signalled: dict[int, bool] = {}  # ranks that got a signal -> were they stopped
+        self._progress: dict[int, Progress] = {}
         self._is_ending = False
         self._look_s: float | None = None  # when to look whether a failed job is to be ended
         self._reads_terminal = False
@@ -75,6 +77,10 @@ class Job:
         """Pass on what a rank wrote."""
         self._router.take(rank, stream, data, time.monotonic())
 
+    def on_progress(self, rank: int, progress: Progress) -> None:
+        """Note where a rank was when it ended."""
+        self._progress[rank] = progress
+
     def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
         """Record the end of a rank; the first failure starts the end of the job."""
         pids = {rank: pid for agent in self._agents for rank, pid in agent.pids().items()}
@@ -90,6 +96,7 @@ class Job:
             stdout=self._router.last_hidden_output(rank),
             stderr=self._router.last_errors(rank),
             why_lost=why_lost,
+            position=_position(self._progress.get(rank)),
         )
         self.ends.append(end)
         self._router.finish_rank(rank, self._is_traceback_news(end), time.monotonic())
@@ -218,3 +225,11 @@ class Job:
         return Survivor(
             router.last_errors(rank), router.traceback_since(rank), router.last_heard(rank)
         )
+
+
+def _position(progress: Progress | None) -> str:
+    """Say where a rank was."""
+    if progress is None:
+        return ""
+    step = f", step {progress.step}" if progress.step > 0 else ""
+    return f"in epoch {progress.epoch}{step}"

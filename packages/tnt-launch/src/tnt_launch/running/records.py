@@ -15,6 +15,7 @@ from tnt_launch.log import LOGGER
 from tnt_launch.running.processes import PROC, start_of, state_of
 
 _SUFFIX = ".json"
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -177,26 +178,32 @@ def recorded(record: JobRecord) -> Iterator[str]:
     Yields:
         The path of the record, empty if there is none.
     """
-    opened = (open_folder(path, creates=True) for path in candidates())
-    folder = next((one for one in opened if one is not None), None)
+    folder = _written(record)
     try:
-        yield _written(record, folder)
+        yield "" if folder is None else os.path.join(folder.path, record.name + _SUFFIX)
     finally:
         if folder is not None:
             folder.remove(record)
             folder.close()
+            with contextlib.suppress(OSError):  # not empty
+                os.rmdir(folder.path)
 
 
-def _written(record: JobRecord, folder: RecordFolder | None) -> str:
-    try:
-        if folder is not None:
+def _written(record: JobRecord) -> RecordFolder | None:
+    """Write a record into the first folder that is this user's alone."""
+    reason: object = f"none of {', '.join(candidates())} is a folder of this user alone"
+    for path in candidates() * _ATTEMPTS:
+        folder = open_folder(path, creates=True)
+        if folder is None:
+            continue
+        try:
             folder.write(record)
-            return os.path.join(folder.path, record.name + _SUFFIX)
-        reason: object = f"none of {', '.join(candidates())} is a folder of this user alone"
-    except OSError as error:
-        reason = error
+            return folder
+        except OSError as error:  # another job may have removed the folder as empty
+            folder.close()
+            reason = error
     LOGGER.info("the job has no record, by which `--cleanup` would find it: %s", reason)
-    return ""
+    return None
 
 
 def _is_private(path: str) -> bool:
