@@ -119,6 +119,12 @@ class Children:
             if child.channel is not None:
                 child.channel.set_reading(is_reading)
 
+    def announce_stop(self, is_stopped: bool) -> None:
+        """Tell all children that this process is about to be stopped, or goes on."""
+        for child in self._children.values():
+            if child.channel is not None:
+                child.channel.announce_stop(is_stopped)
+
     def tick(self, now: float) -> float | None:
         """Look for silent children; return when to call again, on the clock of `now`."""
         channels = [child.channel for child in self._children.values()]

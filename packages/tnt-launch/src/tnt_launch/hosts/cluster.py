@@ -123,6 +123,10 @@ class Cluster(ABC):
         """Look for silent hosts; see `Hosts`."""
         return self._children.tick(now)
 
+    def announce_stop(self, is_stopped: bool) -> None:
+        """Tell all hosts that this process is about to be stopped, or goes on; see `Hosts`."""
+        self._children.announce_stop(is_stopped)
+
     def wait_for_end(self) -> None:
         """Wait until nothing of the job is left on any host; see `Hosts`."""
         end = time.monotonic() + END_S

@@ -111,6 +111,9 @@ class Hosts(Protocol):
     def tick(self, now: float) -> float | None:
         """Do what is due, and return when to call again, on the clock of `time.monotonic`."""
 
+    def announce_stop(self, is_stopped: bool) -> None:
+        """Tell other hosts that this process is about to be stopped, or goes on."""
+
     def wait_for_end(self) -> None:
         """Wait until other hosts have ended what their agents were told to end."""
 
@@ -132,6 +135,9 @@ class ThisHost:
     def tick(self, now: float) -> float | None:
         """Return `None`: nothing is ever due."""
         return None
+
+    def announce_stop(self, is_stopped: bool) -> None:
+        """Do nothing: there are no other hosts."""
 
     def wait_for_end(self) -> None:
         """Return at once: there are no other hosts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import selectors
 import signal
 import time
@@ -174,8 +175,16 @@ class Job:
         for number in self._inbox.take():
             if number in ENDING:
                 self.interrupt(number)
+            elif number == signal.SIGTSTP:
+                self._stop()
         for agent in self._agents:
             agent.reap()
+
+    def _stop(self) -> None:
+        """Stop this process, as Ctrl-Z wants; the ranks go on."""
+        self._hosts.announce_stop(True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._hosts.announce_stop(False)
 
     def interrupt(self, number: int) -> None:
         """Begin to end the job because the launcher got a signal; a second one kills."""
