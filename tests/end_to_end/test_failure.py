@@ -112,7 +112,9 @@ def test_exception_of_one_rank_ends_the_job_with_its_traceback_and_exit_code(
     line = error_line(SCRIPT, "this rank does not like step 20")
     cause = "RuntimeError: this rank does not like step 20"
     path = re.escape(SCRIPT.name)  # below the folder in which the tests run, or from the root
-    assert re.search(rf"failed first: exit code 1: \S*{path}:{line}: {cause}$", report[0])
+    assert re.search(
+        rf"failed first, in epoch 1, step 21: exit code 1: \S*{path}:{line}: {cause}$", report[0]
+    )
     assert report[-1] == cause
     assert shared_memory(tmp_path) == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
@@ -32,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.version:
             sys.stdout.write(version_text())
             return 0
+        if options.cleanup:
+            return _clean_up(options)
         if options.subcommand:
             in_front = arguments[: -len(options.program) - 1]
             return _run_subcommand(options.subcommand, [*in_front, *options.program])
@@ -73,6 +76,10 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
         from tnt_launch.hosts.launch import launch_on_hosts, plan_without_asking
 
         return _show(plan_without_asking(spec)) if is_dry_run else launch_on_hosts(spec)
+    if spec.meeting is not None and not is_dry_run:
+        from tnt_launch.hosts.launch import launch_by_hand
+
+        return launch_by_hand(spec, spec.meeting)
     from tnt_launch.planning.on_this_host import plan_on_this_host
 
     plan = plan_on_this_host(spec)
@@ -89,6 +96,13 @@ def _show(plan: LaunchPlan) -> int:
     sys.stdout.flush()
     sys.stdout.buffer.write(os.fsencode(render_plan(plan)))
     return 0
+
+
+def _clean_up(options: argparse.Namespace) -> int:
+    from tnt_launch.running.cleanup import clean_up
+
+    script = make_spec(options, os.environ).script if options.program else None
+    return clean_up(script, is_forced=options.force, is_dry_run=options.dry_run)
 
 
 def version_text() -> str:

@@ -19,6 +19,7 @@ from tnt_launch.running.ending import (
     time_of_end,
 )
 from tnt_launch.running.job import TERMINATE_S, Job
+from tnt_launch.running.routed_output import JobOutput
 from tnt_launch.running.signals import SignalInbox
 
 
@@ -52,7 +53,7 @@ def job(agent):
     ranks = tuple(RankPlan(rank, "alpha", ("a",), {}) for rank in range(3))
     plan = LaunchPlan("job", (HostPlan("alpha", "/", ranks),), 0, False)
     with selectors.PollSelector() as selector, SignalInbox() as inbox:
-        job = Job(plan, OutputRouter(False), ThisHost(selector), inbox)
+        job = Job(plan, JobOutput(OutputRouter(False)), ThisHost(selector), inbox)
         job._agents = (agent,)
         yield job
 

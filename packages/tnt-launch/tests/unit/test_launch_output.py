@@ -47,7 +47,7 @@ def test_a_traceback_of_a_rank_that_goes_on_is_shown_after_a_while(shown):
 def test_in_a_job_that_is_ending_tracebacks_wait_for_the_end(shown):
     router, data = shown
     router.take(0, "stderr", TRACEBACK, T)
-    router.hide_other_ranks()
+    router.hide_other_ranks(T)
     assert router.tick(T + 100 * TRACEBACK_HOLD_S) is None
     assert data() == b""
     router.finish_rank(0, is_traceback_shown=True, now=T)
@@ -56,7 +56,7 @@ def test_in_a_job_that_is_ending_tracebacks_wait_for_the_end(shown):
 
 def test_in_a_job_that_is_ending_other_ranks_are_kept_but_not_shown(shown):
     router, data = shown
-    router.hide_other_ranks()
+    router.hide_other_ranks(T)
     router.take(1, "stderr", b"noise\n", T)
     router.take(0, "stderr", b"said\n", T)
     assert data() == b"said\n"

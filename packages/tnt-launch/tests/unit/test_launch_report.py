@@ -148,3 +148,9 @@ def test_the_first_line_names_the_users_own_line():
     cause = end(0, 1, stderr=stderr)
     (first, *_) = report_failure(cause, [cause], "/work", "a/train.py").splitlines()
     assert first.endswith("failed first: exit code 1: a/train.py:12: ValueError: no")
+
+
+def test_the_report_says_where_in_the_training_a_rank_was():
+    cause = end(1, -signal.SIGKILL, position="in epoch 3, step 120")
+    first = report_failure(cause, [cause]).splitlines()[0]
+    assert first.endswith("(pid 1001) failed first, in epoch 3, step 120: killed by SIGKILL")

@@ -14,6 +14,7 @@ from tnt_keras.callbacks.checkpoints import folder_of_all_ranks
 from tnt_keras.collectives.error_cause import cause_of
 from tnt_keras.collectives.errors import OtherRankError, of_other_rank
 from tnt_keras.collectives.messages import allgather, allreduce
+from tnt_keras.process.progress import note_progress
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.accumulation import settle
 from tnt_keras.step.model_steps import keep_own_logs
@@ -61,6 +62,7 @@ class Lockstep(keras.callbacks.Callback):
         self._compares_weights = compares_weights
         self._keeps_own_logs = keeps_own_logs
         self._is_training = False
+        self._epoch = 0  # its number from 1 on, for the launcher
 
     def set_model(self, model: keras.Model) -> None:
         """Give the callbacks the model. Local.
@@ -91,6 +93,8 @@ class Lockstep(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks before the steps of an epoch. Collective."""
+        self._epoch = epoch + 1
+        note_progress(self._epoch, 0)
         self._reset_own_logs()
         self._run("begin of epoch", lambda one: one.on_epoch_begin(epoch, logs))
 
@@ -105,6 +109,7 @@ class Lockstep(keras.callbacks.Callback):
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks before a training step. Collective, if any acts then."""
+        note_progress(self._epoch, batch + 1)
         self._run_at_batch_begin(
             "begin of training step", lambda one: one.on_train_batch_begin(batch, logs=logs)
         )
@@ -154,6 +159,7 @@ class Lockstep(keras.callbacks.Callback):
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks after training, and compare the weights. Collective."""
         self._is_training = False
+        note_progress(0, 0)
         self._run("end of training", lambda one: one.on_train_end(logs))
         self._compare_weights()
 

@@ -16,7 +16,7 @@ from tnt_launch.doctor.reach import reach_hosts
 from tnt_launch.doctor.report import Report
 from tnt_launch.doctor.screen import Screen
 from tnt_launch.errors import LaunchError
-from tnt_launch.hosts.cluster import Cluster
+from tnt_launch.hosts.ssh_cluster import SshCluster
 from tnt_launch.planning.on_this_host import settings_and_log
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
@@ -61,7 +61,7 @@ def _check_hosts(spec: LaunchSpec, settings: Settings, report: Report) -> None:
     if not reached.hosts:
         return
     # Connected anew, without those that did not answer.
-    with Cluster(reached, settings) as cluster:
+    with SshCluster(reached, settings) as cluster:
         try:
             reports = cluster.connect()
         except LaunchError as error:

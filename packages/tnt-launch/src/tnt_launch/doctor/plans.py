@@ -12,6 +12,7 @@ from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan, make_job_id
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.ucx import make_job_secret
 
 HOST_S = 300.0
 """Time for all checks of a host, each of which has a deadline of its own."""
@@ -36,10 +37,15 @@ def plan_checks(spec: LaunchSpec, folders: Sequence[tuple[str, str]]) -> LaunchP
     argv = (*spec.interpreter, "-m", _HOST, str(num_ranks))
     job_id = make_job_id()
     hosts = [
-        HostPlan(name, folder, (RankPlan(rank, name, argv, {"TNT_JOB_ID": job_id}),))
+        HostPlan(
+            name,
+            folder,
+            (RankPlan(rank, name, argv, {"TNT_JOB_ID": job_id}),),
+            node_rank=rank,
+        )
         for rank, (name, folder) in enumerate(folders)
     ]
-    return LaunchPlan(job_id, tuple(hosts), gpus_per_node=0, shows_all_output=False)
+    return LaunchPlan(job_id, tuple(hosts), 0, shows_all_output=False, script=_HOST)
 
 
 def plan_links(spec: LaunchSpec, reports: Sequence[HostReport]) -> LaunchPlan:
@@ -60,4 +66,4 @@ def plan_links(spec: LaunchSpec, reports: Sequence[HostReport]) -> LaunchPlan:
         allow_gpus=False,
         timeout_s=_LINK_TIMEOUT_S,
     )
-    return plan_on_hosts(job, read_settings(job, os.environ), reports)
+    return plan_on_hosts(job, read_settings(job, os.environ), reports, make_job_secret())

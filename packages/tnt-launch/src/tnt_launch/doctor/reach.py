@@ -7,8 +7,8 @@ from dataclasses import replace
 from tnt_launch.doctor.judgement.hosts import judge_reached, judge_unreached
 from tnt_launch.doctor.report import Report
 from tnt_launch.errors import LaunchError
-from tnt_launch.hosts.cluster import Cluster
 from tnt_launch.hosts.host_report import HostReport
+from tnt_launch.hosts.ssh_cluster import SshCluster
 from tnt_launch.hosts.version import own_version
 from tnt_launch.planning.addresses import choose_addresses
 from tnt_launch.planning.settings import Settings
@@ -25,7 +25,7 @@ def reach_hosts(spec: LaunchSpec, settings: Settings, report: Report) -> LaunchS
     """
     section = report.begin("hosts")
     report.progress(section, f"reaching {len(spec.hosts)} hosts")
-    with Cluster(spec, settings) as cluster:
+    with SshCluster(spec, settings) as cluster:
         outcomes = cluster.try_to_connect()
         clocks = cluster.clock_differences()
     reached = {

@@ -113,5 +113,10 @@ def _as_the_function_ended(end: RankEnd, folder: CallFolder) -> RankEnd:
         return end
     code = end.exit_code if end.exit_code > 0 else 1
     return replace(
-        end, exit_code=code, time_s=error.time_s, was_ended=False, stderr=error.traceback
+        end,
+        exit_code=code,
+        time_s=error.time_s,
+        told_s=None,
+        was_ended=False,
+        stderr=error.traceback,
     )

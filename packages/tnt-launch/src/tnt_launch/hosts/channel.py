@@ -24,6 +24,7 @@ HIGH_WATER = 1 << 20
 """Bytes on their way from which on no more should be sent."""
 
 _READ_SIZE = 1 << 16
+_FLUSH_S = 1.0
 
 
 class Channel:
@@ -58,7 +59,7 @@ class Channel:
         self._on_frame, self._on_end = on_frame, on_end
         self._seal: Seal | None = None
         self._pending = bytearray(PREAMBLE)
-        self._is_writing = self._is_reading = False
+        self._is_writing = self._is_reading = self._is_other_stopped = False
         now = time.monotonic()
         self._heard_at, self._beat_at, self._ticked_at = now, now, now
         for fd in (read_fd, write_fd):
@@ -70,6 +71,10 @@ class Channel:
     def is_full(self) -> bool:
         """Whether more should be sent only later."""
         return len(self._pending) > HIGH_WATER
+
+    def hand_over(self, on_frame: Callable[[Frame], None], on_end: Callable[[str], None]) -> None:
+        """Let others have the frames and the end from now on; see the constructor."""
+        self._on_frame, self._on_end = on_frame, on_end
 
     def use(self, seal: Seal) -> None:
         """Sign and check all frames from now on."""
@@ -92,6 +97,14 @@ class Channel:
         else:
             self._selector.unregister(self._read_fd)
 
+    def announce_stop(self, is_stopped: bool) -> None:
+        """Tell the other end that this process is about to be stopped, or goes on.
+
+        While it is stopped, as by Ctrl-Z, the other end does not miss its signs of life.
+        """
+        self.send(Frame("stop", 0, {"is_stopped": is_stopped}))
+        self.flush(_FLUSH_S)
+
     def tick(self, now: float) -> float | None:
         """Send a sign of life if it is time, look for those of the other end.
 
@@ -103,7 +116,8 @@ class Channel:
         if now - self._ticked_at > 2 * BEAT_S:  # this process was stopped, and heard nothing
             self._heard_at += now - self._ticked_at
         self._ticked_at = now
-        if self._is_reading and now - self._heard_at > SILENCE_S:
+        is_missed = self._is_reading and not self._is_other_stopped
+        if is_missed and now - self._heard_at > SILENCE_S:
             self._end(f"nothing was heard of it for {SILENCE_S:g} s")
             return None
         if now >= self._beat_at:
@@ -141,7 +155,9 @@ class Channel:
         self._heard_at = time.monotonic()
         try:
             for frame in self.reader.feed(data):
-                if frame.kind != "beat":
+                if frame.kind == "stop":
+                    self._is_other_stopped = bool(frame.fields["is_stopped"])
+                elif frame.kind != "beat":
                     self._on_frame(frame)
                 if self.has_ended:
                     return

@@ -95,15 +95,9 @@ class Children:
 
     def adopt(self, node: int, channel: Channel) -> None:
         """Take over the channel of an agent that has come by itself."""
-        self._children[node] = _Child(node, channel)
+        child = self._children[node] = _Child(node, channel)
         self._routes[node] = node
-
-    def lose(self, node: int, why: str) -> None:
-        """Close the channel of a child and tell that it is lost."""
-        child = self._children[node]
-        if child.channel is not None:
-            child.channel.close()
-        self._lose(child, why)
+        channel.hand_over(self._on_frame, lambda why: self._lose(child, why))
 
     def assign(self, node: int, child: int) -> None:
         """Send frames for `node` to `child`."""
@@ -124,6 +118,12 @@ class Children:
         for child in self._children.values():
             if child.channel is not None:
                 child.channel.set_reading(is_reading)
+
+    def announce_stop(self, is_stopped: bool) -> None:
+        """Tell all children that this process is about to be stopped, or goes on."""
+        for child in self._children.values():
+            if child.channel is not None:
+                child.channel.announce_stop(is_stopped)
 
     def tick(self, now: float) -> float | None:
         """Look for silent children; return when to call again, on the clock of `now`."""

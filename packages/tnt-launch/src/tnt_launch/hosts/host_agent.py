@@ -6,13 +6,13 @@ with it, when the channel ends. Frames that are for hosts below it in the tree i
 
 from __future__ import annotations
 
-import contextlib
 import os
 import selectors
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tnt_launch.errors import LaunchError
@@ -21,24 +21,47 @@ from tnt_launch.hosts.children import Children
 from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.host_plan_json import host_plan_from_json
 from tnt_launch.hosts.host_report import inspect
+from tnt_launch.hosts.remote_agent import LOST
 from tnt_launch.hosts.ssh import ssh_command
 from tnt_launch.hosts.version import own_version
 from tnt_launch.log import HANDLER, configure_logging, write_to_stderr
-from tnt_launch.output.router import Stream
+from tnt_launch.output.files import Stream
+from tnt_launch.planning.addresses import HostAddresses
+from tnt_launch.planning.plan import JobName
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
 from tnt_launch.planning.variables import GPUS_PER_NODE
 from tnt_launch.running.agent import LocalAgent
+from tnt_launch.running.progress import Progress
 from tnt_launch.running.signals import ENDING, SignalInbox
 
 
 class HostAgent:
-    """What runs on a host for a launcher elsewhere. Not thread-safe."""
+    """What runs on a host for a launcher elsewhere. Not thread-safe.
 
-    def __init__(self, selector: selectors.BaseSelector, inbox: SignalInbox) -> None:
-        """Wait for the launcher; `serve` does the work."""
+    Attributes:
+        exit_code: That of the job, once the launcher has told it.
+        why: Why it has ended, if it has not ended well.
+    """
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        inbox: SignalInbox,
+        own: OwnWay | None = None,
+    ) -> None:
+        """Wait for the launcher; `serve` does the work.
+
+        Args:
+            selector: Gets the descriptors; data of its keys are functions to call.
+            inbox: Gets the signals.
+            own: What was not said by the launcher but by the user on this host.
+        """
+        self.exit_code = LOST
+        self.why = ""
         self._selector = selector
         self._inbox = inbox
+        self._own = own
         self._node: int | None = None
         self._is_over = False
         self._local: LocalAgent | None = None
@@ -49,9 +72,8 @@ class HostAgent:
 
     def serve(self, read_fd: int, write_fd: int) -> None:
         """Do what comes through two descriptors until the launcher ends it, or is gone."""
-        self._parent = Channel(
-            self._selector, read_fd, write_fd, self._take, lambda why: self._stop()
-        )
+        self._parent = Channel(self._selector, read_fd, write_fd, self._take, self._stop)
+        self._greet(self._parent)
         HANDLER.write_line = lambda line: self._tell("message", line)
         try:
             while not self._is_over:
@@ -62,9 +84,16 @@ class HostAgent:
             self._parent.close()
             self._children.close()
 
+    def _greet(self, parent: Channel) -> None:
+        """Begin with a launcher that this process trusts, since it was started by it."""
+
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
         """Send on what a rank wrote."""
         self._tell("output", data, rank=rank, stream=stream)
+
+    def on_progress(self, rank: int, progress: Progress) -> None:
+        """Tell where a rank was when it ended."""
+        self._tell("progress", rank=rank, progress=list(progress))
 
     def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
         """Tell that a rank has ended."""
@@ -91,7 +120,7 @@ class HostAgent:
 
     def _do_hello(self, **fields: Any) -> None:
         try:
-            report = _prepare(**fields)
+            report = _prepare(own=self._own, **fields)
         except (LaunchError, OSError) as error:
             self._tell("refused", why=str(error))
         else:
@@ -101,10 +130,10 @@ class HostAgent:
         for node, name in hosts:
             self._children.start(node, ssh_command(ssh, name, command))
 
-    def _do_start(self, plan: Mapping[str, Any], job_id: str) -> None:
+    def _do_start(self, plan: Mapping[str, Any], job: Mapping[str, str]) -> None:
         try:
             host_plan = host_plan_from_json(plan)
-            self._local = LocalAgent(host_plan, self._selector, self, False, job_id)
+            self._local = LocalAgent(host_plan, self._selector, self, False, JobName(**job))
             self._local.start()
         except (LaunchError, OSError) as error:
             self._tell("failed", why=str(error))
@@ -127,8 +156,9 @@ class HostAgent:
         self._end_ranks()
         self._tell("ended")
 
-    def _do_leave(self) -> None:
-        self._stop()
+    def _do_leave(self, exit_code: int, why: str) -> None:
+        self.exit_code = exit_code
+        self._stop(why)
 
     def _end_ranks(self) -> None:
         if self._local is not None:
@@ -137,13 +167,18 @@ class HostAgent:
             self._local = None
 
     def _take_signals(self) -> None:
-        if any(number in ENDING for number in self._inbox.take()):
-            self._stop()
+        numbers = [number for number in self._inbox.take() if number in ENDING]
+        if numbers:
+            why = f"its launcher has received {signal.Signals(numbers[0]).name}"
+            self._tell("lost", why=why)
+            self.exit_code = 128 + numbers[0]
+            self._stop(why)
         if self._local is not None:
             self._local.reap()
 
-    def _stop(self) -> None:
+    def _stop(self, why: str) -> None:
         self._is_over = True
+        self.why = why
 
     def _tell(self, kind: str, body: bytes = b"", **fields: Any) -> None:
         self._send_up(Frame(kind, self._node or 0, fields, body))
@@ -156,11 +191,27 @@ class HostAgent:
         self._send_up(Frame("lost", node, {"why": why}))
 
 
+@dataclass(frozen=True)
+class OwnWay:
+    """What a launcher that joins another one knows better than that.
+
+    Attributes:
+        interpreter: What runs the script here.
+        reached_at: The address of this host on the connection to the other one.
+        reached_from: The address of the other one.
+    """
+
+    interpreter: tuple[str, ...]
+    reached_at: str
+    reached_from: str
+
+
 def _prepare(
+    own: OwnWay | None,
     environment: Mapping[str, str] | None,
     working_directory: str | None,
     program: list[str],
-    interpreter: list[str],
+    interpreter: list[str] | None,
     exports: Mapping[str, str],
     num_gpus: int | None,
     allow_gpus: bool,
@@ -177,9 +228,14 @@ def _prepare(
                 f"{error.strerror}. Start the job in a folder that all hosts have."
             ) from error
     configure_logging(log_level)
-    check_program(LaunchSpec(program=tuple(program), interpreter=tuple(interpreter)))
+    words = own.interpreter if own is not None else tuple(interpreter or ())
+    check_program(LaunchSpec(program=tuple(program), interpreter=words))
     values = {} if num_gpus is None else {GPUS_PER_NODE.name: num_gpus}
-    return inspect(Settings(values, exports), os.environ, allow_gpus).to_json()
+    report = inspect(Settings(values, exports), os.environ, allow_gpus)
+    if own is not None:
+        addresses = HostAddresses(report.addresses.own, own.reached_at, own.reached_from)
+        report = replace(report, addresses=addresses, interpreter=own.interpreter)
+    return report.to_json()
 
 
 def _take_standard_descriptors() -> tuple[int, int]:
@@ -192,11 +248,11 @@ def _take_standard_descriptors() -> tuple[int, int]:
     return read_fd, write_fd
 
 
-def main(open_channel: Callable[[], tuple[int, int]] = _take_standard_descriptors) -> None:
+def main() -> None:
     """Serve the launcher that has started this process."""
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    with selectors.PollSelector() as selector, SignalInbox() as inbox, contextlib.suppress(OSError):
-        HostAgent(selector, inbox).serve(*open_channel())
+    channel = _take_standard_descriptors()
+    with selectors.PollSelector() as selector, SignalInbox() as inbox:
+        HostAgent(selector, inbox).serve(*channel)
 
 
 if __name__ == "__main__":

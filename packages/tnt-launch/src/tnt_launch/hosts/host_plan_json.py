@@ -8,11 +8,20 @@ from typing import Any
 
 from tnt_launch.planning.gpi2 import MachineFile
 from tnt_launch.planning.plan import HostPlan, RankPlan
+from tnt_launch.planning.variables import JOB_SECRET
 
 
-def host_plan_to_json(plan: HostPlan) -> dict[str, Any]:
-    """Return a plan as dictionaries, lists and texts. Pure."""
-    return asdict(plan)
+def host_plan_to_json(plan: HostPlan, is_secret_known: bool = False) -> dict[str, Any]:
+    """Return a plan as dictionaries, lists and texts. Pure.
+
+    Args:
+        plan: The plan.
+        is_secret_known: Whether the job's secret is left out, since the host has it already.
+    """
+    values = asdict(plan)
+    for rank in values["ranks"] if is_secret_known else ():
+        rank["environment"].pop(JOB_SECRET.name, None)
+    return values
 
 
 def host_plan_from_json(values: Mapping[str, Any]) -> HostPlan:
@@ -26,6 +35,7 @@ def host_plan_from_json(values: Mapping[str, Any]) -> HostPlan:
             for rank in values["ranks"]
         ),
         None if file is None else MachineFile(file["path"], tuple(file["hosts"])),
+        values["node_rank"],
     )
 
 

@@ -22,12 +22,14 @@ class HostReport:
         addresses: Where other hosts may reach it.
         working_directory: Absolute path in which its ranks start.
         temporary_directory: Absolute path of a folder for temporary files.
+        interpreter: What runs the script there, if the user has said it there.
     """
 
     hardware: Hardware
     addresses: HostAddresses
     working_directory: str
     temporary_directory: str
+    interpreter: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return this as values that JSON knows."""
@@ -46,6 +48,7 @@ class HostReport:
             ),
             values["working_directory"],
             values["temporary_directory"],
+            tuple(values["interpreter"]) if values["interpreter"] is not None else None,
         )
 
 

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tnt_launch.hosts.carried_environment import carried_environment
-from tnt_launch.hosts.cluster import Cluster
+from tnt_launch.hosts.guest import join_job
 from tnt_launch.hosts.host_report import HostReport, inspect
+from tnt_launch.hosts.met_cluster import MetCluster
+from tnt_launch.hosts.ssh_cluster import SshCluster
+from tnt_launch.hosts.user_secret import user_secret
 from tnt_launch.planning.addresses import choose_addresses
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.on_this_host import settings_and_log, tell_remarks
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
 from tnt_launch.planning.settings import Settings
-from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.spec import LaunchSpec, Meeting, check_program
 from tnt_launch.planning.ucx import make_job_secret
 from tnt_launch.planning.variables import INTERFACE
 from tnt_launch.running.execute import execute
@@ -27,10 +30,35 @@ def launch_on_hosts(spec: LaunchSpec) -> int:
         LaunchError: If a host cannot be reached, or the job cannot be planned or started.
     """
     settings = settings_and_log(spec)
-    with Cluster(spec, settings) as cluster:
-        plan = plan_on_hosts(spec, settings, cluster.connect())
-        tell_remarks(spec, plan)
-        return execute(plan, cluster)
+    with SshCluster(spec, settings) as cluster:
+        reports = cluster.connect()
+        return execute(plan_on_hosts(spec, settings, reports, make_job_secret()), cluster)
+
+
+def launch_by_hand(spec: LaunchSpec, meeting: Meeting) -> int:
+    """Run this host's part of a job whose launchers were started by hand.
+
+    Args:
+        spec: What the user asked for on this host.
+        meeting: Where the launchers meet.
+
+    Returns:
+        The exit code for the shell, that of the job on all hosts.
+
+    Raises:
+        LaunchError: If the launchers do not meet, or the job cannot be planned or started.
+    """
+    settings = settings_and_log(spec)
+    secret = user_secret(settings)
+    if meeting.node_rank > 0:
+        return join_job(spec, settings, meeting, secret)
+    check_program(spec)
+    with MetCluster(spec, settings, meeting, secret) as cluster:
+        reports = cluster.connect()
+        spec = replace(spec, hosts=tuple(cluster.slots), ranks_per_node=None, meeting=None)
+        exit_code = execute(plan_on_hosts(spec, settings, reports, secret), cluster)
+        cluster.leave(exit_code, "the job has failed, see there" if exit_code else "")
+        return exit_code
 
 
 def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:
@@ -58,14 +86,15 @@ def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:
 
 
 def plan_on_hosts(
-    spec: LaunchSpec, settings: Settings, reports: Sequence[HostReport]
+    spec: LaunchSpec, settings: Settings, reports: Sequence[HostReport], secret: str
 ) -> LaunchPlan:
-    """Plan a job by what its hosts tell.
+    """Plan a job by what its hosts tell, and log what the plan remarks.
 
     Args:
         spec: What the user asked for.
         settings: From `settings_and_log`.
         reports: From the hosts of `spec`, in their order.
+        secret: That of the job.
 
     Raises:
         LaunchError: If the job cannot be planned as asked for.
@@ -80,9 +109,10 @@ def plan_on_hosts(
             report.working_directory,
             report.temporary_directory,
             address,
+            report.interpreter,
         )
         for name, report, address in zip(names, reports, addresses, strict=True)
     ]
-    return make_plan(
-        spec, settings, facts, carried_environment(os.environ), make_job_id(), make_job_secret()
-    )
+    plan = make_plan(spec, settings, facts, carried_environment(os.environ), make_job_id(), secret)
+    tell_remarks(spec, plan)
+    return plan

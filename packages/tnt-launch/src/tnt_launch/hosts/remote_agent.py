@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.host_plan_json import host_plan_to_json
 from tnt_launch.log import HANDLER
-from tnt_launch.planning.plan import HostPlan
+from tnt_launch.planning.plan import HostPlan, JobName
 from tnt_launch.running.agent import Listener
+from tnt_launch.running.progress import Progress
 
 LOST = 255
 """Exit code of a rank whose host is lost; ssh gives the same when it loses a connection."""
@@ -27,8 +29,9 @@ class RemoteAgent:
         node: int,
         plan: HostPlan,
         listener: Listener,
-        job_id: str,
+        job: JobName,
         send: Callable[[Frame], None],
+        is_secret_known: bool,
     ) -> None:
         """Prepare to start the ranks of `plan`.
 
@@ -36,19 +39,25 @@ class RemoteAgent:
             node: Number of the host.
             plan: What to start.
             listener: Receives what happens.
-            job_id: Name of the job.
+            job: What the job is called.
             send: Sends a frame to a host.
+            is_secret_known: Whether the host has the job's secret, which then is not sent.
         """
         self.has_ended = False
         self._node, self._plan, self._listener = node, plan, listener
-        self._job_id, self._send = job_id, send
+        self._job, self._send = job, send
+        self._is_secret_known = is_secret_known
         self._pids: dict[int, int] = {}
         self._running = {rank.rank: False for rank in plan.ranks}
         self._is_reading = True
 
     def start(self) -> None:
         """Have all ranks started; that it fails is raised by `take`."""
-        self._tell("start", plan=host_plan_to_json(self._plan), job_id=self._job_id)
+        self._tell(
+            "start",
+            plan=host_plan_to_json(self._plan, self._is_secret_known),
+            job=asdict(self._job),
+        )
 
     def reap(self) -> None:
         """Do nothing: the host tells of ends."""
@@ -87,6 +96,8 @@ class RemoteAgent:
         fields = frame.fields
         if frame.kind == "output":
             self._listener.on_output(fields["rank"], fields["stream"], frame.body)
+        elif frame.kind == "progress":
+            self._listener.on_progress(fields["rank"], Progress(*fields["progress"]))
         elif frame.kind == "exit":
             self._note_end(fields["rank"], fields["exit_code"])
         elif frame.kind == "started":

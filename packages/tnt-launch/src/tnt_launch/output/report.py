@@ -35,6 +35,7 @@ class RankEnd:
         stdout: Its last lines on stdout, as far as they were kept.
         stderr: Its last lines on stderr.
         why_lost: Why nothing can be known of it any more; empty if it has ended.
+        position: Where it was in its training, such as `in epoch 3, step 120`, if it is known.
     """
 
     rank: int
@@ -48,6 +49,7 @@ class RankEnd:
     stdout: str = ""
     stderr: str = ""
     why_lost: str = ""
+    position: str = ""
 
     @property
     def has_failed(self) -> bool:
@@ -131,6 +133,8 @@ def report_failure(
     what = [cause.why_lost or exit_text(cause.exit_code)]
     if exception:
         what += [user_line(traceback, working_directory, script), exception]
+    if cause.position:
+        blamed += f", {cause.position}"
     parts = [f"tarantella: {_name(cause)} {blamed}: {': '.join(filter(None, what))}"]
     if cause.stdout:
         parts.append(f"--- rank {cause.rank}, last lines of stdout:\n{cause.stdout.rstrip()}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Mapping
 
+from tnt_launch.output.files import STREAMS, OutputFiles, Stream
+from tnt_launch.output.labels import LISTED, Labels, is_coloured
+from tnt_launch.output.same_lines import SameLines, SharedLine
 from tnt_launch.output.sink import LineMixer, Sink, is_same_file
 from tnt_launch.output.stream import LineSplitter, Tail, TracebackHold
 from tnt_launch.output.tensorflow_log import TensorFlowLogFilter
-
-Stream = Literal["stdout", "stderr"]
 
 HIGH_WATER = 1 << 20
 """Pending bytes from which the ranks' output is not read any more."""
@@ -22,28 +22,50 @@ class OutputRouter:
     """Take the bytes of all ranks and show the right ones. Not thread-safe.
 
     stdout of rank 0 passes unchanged; that of the others is shown by lines, each with its rank, or
-    only kept. stderr of rank 0 passes, that of the others is shown by lines. The last lines of
-    everything that comes through here are kept for the report.
+    only kept. stderr of rank 0 passes, that of the others is shown by lines, equal ones of several
+    ranks once. The last lines of everything that comes through here are kept for the report, and
+    all of it goes to the files, if there are any.
     """
 
-    def __init__(self, shows_all_output: bool, tensorflow_log_level: int = 0) -> None:
+    def __init__(
+        self,
+        shows_all_output: bool,
+        tensorflow_log_level: int = 0,
+        hosts: Mapping[int, str] | None = None,
+        files: OutputFiles | None = None,
+        terminal: int | None = None,
+    ) -> None:
         """Write to this process's stdout and stderr.
 
         Args:
             shows_all_output: Whether the stdout of ranks other than 0 is shown.
             tensorflow_log_level: Lines that TensorFlow logs below this level are removed from
                 stderr; 0 keeps all.
+            hosts: The host of each rank.
+            files: What else gets all output.
+            terminal: Descriptor of the terminal, if stdout is a copy of it.
         """
         self._tensorflow_log_level = tensorflow_log_level
         self._shows_all = shows_all_output
-        shares_sink = is_same_file(STDOUT, STDERR)
+        self._files = files
+        hosts = hosts or {}
+        stdout = STDOUT if terminal is None else terminal
+        shares_sink = is_same_file(stdout, STDERR)
         err = Sink(STDERR)
         self._err = LineMixer(err)
-        self._out = self._err if shares_sink else LineMixer(Sink(STDOUT))
+        self._out = self._err if shares_sink else LineMixer(Sink(stdout))
+        self._labels = {
+            mixer: Labels(hosts, is_coloured=is_coloured(mixer.sink.fd, os.environ))
+            for mixer in (self._out, self._err)
+        }
+        self._same = SameLines([rank for rank in hosts if rank != 0])
+        self._last_shared: tuple[int, ...] = ()
         self.sinks = (err,) if shares_sink else (self._out.sink, err)
         # Rank 0 writes to our stdout itself where that cannot cut lines: the terminal, for whose
         # sake a program may change its output, and any file that nobody else writes to.
-        self.is_rank_0_direct = os.isatty(STDOUT) or not (shows_all_output or shares_sink)
+        # Its output must come through here for a file of its own.
+        is_alone = not (shows_all_output or shares_sink or files is not None)
+        self.is_rank_0_direct = os.isatty(STDOUT) or is_alone
         self._tails: dict[tuple[int, Stream], Tail] = {}
         self._splitters: dict[tuple[int, Stream], LineSplitter] = {}
         self._log_filters: dict[int, TensorFlowLogFilter] = {}
@@ -58,6 +80,8 @@ class OutputRouter:
 
     def take(self, rank: int, stream: Stream, data: bytes, now: float) -> None:
         """Take bytes that a rank wrote."""
+        if self._files is not None:
+            self._files.write(rank, stream, data)
         if stream == "stderr":
             new = TensorFlowLogFilter(self._tensorflow_log_level)
             data = self._log_filters.setdefault(rank, new).feed(data)
@@ -89,14 +113,15 @@ class OutputRouter:
         hold = self._holds.pop(rank, None)
         if hold is not None and is_traceback_shown:
             self._show(rank, "stderr", hold.release(), now)
-        streams: Iterable[Stream] = ("stdout", "stderr")
-        for stream in streams:
+        for stream in STREAMS:
             splitter = self._splitters.pop((rank, stream), None)
             if splitter is not None:
                 self._put_lines(rank, stream, splitter.finish(), now)
+        self._put_shared(self._same.forget(rank), now)
 
-    def hide_other_ranks(self) -> None:
+    def hide_other_ranks(self, now: float) -> None:
         """Hide stderr of ranks other than 0, and hold tracebacks back: the job is ending."""
+        self._put_shared(self._same.release(), now)
         self._hides_other_ranks = True
 
     def tick(self, now: float) -> float | None:
@@ -107,6 +132,9 @@ class OutputRouter:
             data, time = hold.tick(now)
             self._show(rank, "stderr", data, now)
             times.append(time)
+        shared, time = self._same.tick(now)
+        self._put_shared(shared, now)
+        times.append(time)
         times += [mixer.tick(now) for mixer in {self._out, self._err}]
         return min((time for time in times if time is not None), default=None)
 
@@ -133,6 +161,7 @@ class OutputRouter:
 
     def release_lines(self) -> None:
         """Give everything that waits for the end of a line to the sinks: all ranks have ended."""
+        self._put_shared(self._same.release(), 0.0)
         for mixer in (self._out, self._err):
             mixer.break_line()
 
@@ -150,10 +179,23 @@ class OutputRouter:
             self._put_lines(rank, stream, splitter.feed(data), now)
 
     def _put_lines(self, rank: int, stream: Stream, lines: list[bytes], now: float) -> None:
-        mixer = self._out if stream == "stdout" else self._err
-        if lines and self._is_visible(stream):
-            prefix = b"[%d] " % rank
-            mixer.put_line(b"".join(prefix + line for line in lines), now)
+        if not lines or not self._is_visible(stream):
+            return
+        if stream == "stdout":
+            label = self._labels[self._out].of([rank])
+            self._out.put_line(b"".join(label + line for line in lines), now)
+            return
+        for line in lines:
+            self._put_shared(self._same.put(rank, line, now), now)
+
+    def _put_shared(self, lines: list[SharedLine], now: float) -> None:
+        for shared in lines:
+            text = shared.line
+            if len(shared.ranks) > LISTED and shared.ranks != self._last_shared:
+                # Once for the lines of a traceback.
+                text = b"%s (%d ranks)\n" % (text.rstrip(b"\n"), len(shared.ranks))
+            self._last_shared = shared.ranks
+            self._err.put_line(self._labels[self._err].of(shared.ranks) + text, now)
 
     def _is_visible(self, stream: Stream) -> bool:
         return self._shows_all if stream == "stdout" else not self._hides_other_ranks

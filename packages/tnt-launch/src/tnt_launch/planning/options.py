@@ -12,13 +12,14 @@ from typing import NoReturn, TypeVar
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.exports import parse_export, read_env_file
 from tnt_launch.planning.hosts import HostSlots, merge_hosts, parse_host_list, read_hostfile
-from tnt_launch.planning.spec import BINDINGS, SSH, LaunchSpec
+from tnt_launch.planning.spec import BINDINGS, SSH, LaunchSpec, Meeting
 from tnt_launch.planning.variables import (
     FUSION_THRESHOLD_KB,
     LOG_LEVEL,
     LOG_LEVELS,
     PROBE,
     PROBES,
+    RENDEZVOUS,
     TIMEOUT_S,
     WIRE_DTYPE,
     WIRE_DTYPES,
@@ -69,7 +70,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     _add_rank_options(parser.add_argument_group("ranks and devices"))
-    add_host_options(parser.add_argument_group("hosts"))
+    hosts = parser.add_argument_group("hosts")
+    add_host_options(hosts)
+    _add_meeting_options(hosts)
     _add_binding_options(parser.add_argument_group("cores of the ranks"))
     _add_output_options(parser.add_argument_group("messages and output"))
     _add_environment_options(parser.add_argument_group("environment of the ranks"))
@@ -78,6 +81,15 @@ def make_parser() -> argparse.ArgumentParser:
     other = parser.add_argument_group("other")
     other.add_argument(
         "--dry-run", action="store_true", help="print the processes as shell commands, run nothing"
+    )
+    other.add_argument(
+        "--cleanup",
+        action="store_true",
+        help="run nothing: end what is left on this host of your jobs whose launchers are gone, "
+        "with SCRIPT only of its jobs; with --dry-run: only show it",
+    )
+    other.add_argument(
+        "--force", action="store_true", help="with --cleanup: kill at once, ask nothing"
     )
     other.add_argument("--version", action="store_true", help="print version, path and licence")
     return parser
@@ -143,6 +155,28 @@ def add_host_options(group: argparse._ActionsContainer) -> None:
     )
 
 
+def _add_meeting_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--nnodes",
+        dest="num_nodes",
+        metavar="N",
+        type=_number,
+        help="number of hosts, on each of which tarantella is started by hand, without ssh",
+    )
+    group.add_argument(
+        "--node-rank",
+        metavar="K",
+        type=_number,
+        help="with --nnodes: number of this host, from 0; node 0 shows the output",
+    )
+    group.add_argument(
+        "--rendezvous",
+        metavar="HOST:PORT",
+        type=_reader(RENDEZVOUS.kind),
+        help="with --nnodes: where node 0 listens for the others, the same on all hosts",
+    )
+
+
 def _add_binding_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--bind-to",
@@ -186,6 +220,12 @@ def _add_output_options(group: argparse._ArgumentGroup) -> None:
         action="store_true",
         default=None,
         help="show the output of every rank, each line with its rank, not only of rank 0",
+    )
+    group.add_argument(
+        "--output-dir",
+        metavar="DIR",
+        help="write all output of every rank into files of DIR as well: rank-0.stdout.log, "
+        "rank-0.stderr.log and so on",
     )
 
 
@@ -278,7 +318,9 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> ar
                 f"before the script: tarantella [options] -- {shlex.join(options.program)}"
             )
     options.program += arguments[position + 1 :]
-    if not options.program and not options.version:
+    if options.force and not options.cleanup:
+        parser.error("--force belongs to --cleanup")
+    if not options.program and not options.version and not options.cleanup:
         parser.error("no script given")
     return options
 
@@ -315,11 +357,13 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
         hosts=hosts,
         ssh=read_ssh(options.ssh),
         interface=options.interface,
+        meeting=_meeting(options),
         bind_to=options.bind_to,
         pin_to_socket=options.pin_to_socket,
         pin_memory_to_socket=options.pin_memory_to_socket,
         report_bindings=options.report_bindings,
         remarks=remarks,
+        output_dir=options.output_dir,
     )
 
 
@@ -392,6 +436,19 @@ def _number(text: str) -> int:
     if not re.fullmatch("-?[0-9]{1,18}", text):
         raise argparse.ArgumentTypeError(f"it must be an integer. Received: {text!r}")
     return int(text)
+
+
+def _meeting(options: argparse.Namespace) -> Meeting | None:
+    given = (options.num_nodes, options.node_rank, options.rendezvous)
+    if given == (None, None, None):
+        return None
+    if None in given:
+        raise LaunchError(
+            "--nnodes, --node-rank and --rendezvous belong together, such as --nnodes 2 "
+            "--node-rank 0 --rendezvous alpha:29400."
+        )
+    host, _, port = options.rendezvous.rpartition(":")
+    return Meeting(options.num_nodes, options.node_rank, host.strip("[]"), int(port))
 
 
 def _command(option: str, text: str) -> tuple[str, ...]:

@@ -56,12 +56,27 @@ class HostPlan:
         working_directory: Absolute path in which the ranks start.
         ranks: The ranks of this host, ascending.
         machine_file: What GPI-2 reads there, if the ranks may talk through it.
+        node_rank: Number of the host in the job.
     """
 
     host: str
     working_directory: str
     ranks: tuple[RankPlan, ...]
     machine_file: MachineFile | None = None
+    node_rank: int = 0
+
+
+@dataclass(frozen=True)
+class JobName:
+    """What a job is called.
+
+    Attributes:
+        job_id: Random; part of the names of its files in shared memory.
+        script: What its ranks run, for people.
+    """
+
+    job_id: str
+    script: str
 
 
 @dataclass(frozen=True)
@@ -73,6 +88,7 @@ class LaunchPlan:
         hosts: One entry per host, in the order of their ranks.
         gpus_per_node: GPUs in use on each host, 0 for ranks on CPUs.
         script: Script or program that the ranks run.
+        output_dir: Absolute path of the folder that gets the output of each rank; empty for none.
         shows_all_output: Whether the stdout of every rank is shown instead of rank 0's only.
         tensorflow_log_level: Lines that TensorFlow logs below this level are not shown.
         warnings: What the user should know before the start.
@@ -87,6 +103,12 @@ class LaunchPlan:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     script: str = ""
+    output_dir: str = ""
+
+    @property
+    def name(self) -> JobName:
+        """What the job is called."""
+        return JobName(self.job_id, self.script)
 
     @property
     def ranks(self) -> tuple[RankPlan, ...]:
@@ -158,6 +180,9 @@ def make_plan(
         ),
         notes=ranks.notes,
         script=spec.script,
+        output_dir=os.path.join(hosts[0].working_directory, spec.output_dir)
+        if spec.output_dir
+        else "",
     )
 
 
@@ -211,7 +236,7 @@ def _plan_host(
         )
         argv = (*bound.prefix, *interpreter, *job.spec.program)
         ranks.append(RankPlan(rank, host.hardware.host, argv, variables, bound.cpus, bound.place))
-    return HostPlan(host.hardware.host, host.working_directory, tuple(ranks), file)
+    return HostPlan(host.hardware.host, host.working_directory, tuple(ranks), file, node_rank)
 
 
 def make_job_id() -> str:

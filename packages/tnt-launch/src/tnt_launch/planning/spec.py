@@ -25,6 +25,36 @@ _INTERPRETER_OPTIONS = ("-m", "-c")
 
 
 @dataclass(frozen=True)
+class Meeting:
+    """Where the launchers of several hosts meet that were started by hand.
+
+    Attributes:
+        num_nodes: Number of hosts.
+        node_rank: Number of this one.
+        host: Name or address of the host of node 0.
+        port: Where node 0 listens.
+
+    Raises:
+        LaunchError: On construction, if a value is out of its range.
+    """
+
+    num_nodes: int
+    node_rank: int
+    host: str
+    port: int
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.num_nodes < 1:
+            raise LaunchError(f"--nnodes must be at least 1. Received: {self.num_nodes}.")
+        if not 0 <= self.node_rank < self.num_nodes:
+            raise LaunchError(
+                f"--node-rank must be between 0 and {self.num_nodes - 1}, as --nnodes is "
+                f"{self.num_nodes}. Received: {self.node_rank}."
+            )
+
+
+@dataclass(frozen=True)
 class LaunchSpec:
     """A launch as asked for on the command line. `None` means: not given, others decide.
 
@@ -50,6 +80,8 @@ class LaunchSpec:
         remarks: What a DEBUG message may tell about the options.
         ssh: Command that runs a command on a host.
         interface: Name of the network interface of the data, or its address, or its network.
+        meeting: Where launchers that were started by hand meet; `None` if there is one alone.
+        output_dir: Path of a folder that gets the output of each rank.
 
     Raises:
         LaunchError: On construction, if a value is out of its range.
@@ -75,6 +107,8 @@ class LaunchSpec:
     remarks: tuple[str, ...] = ()
     ssh: tuple[str, ...] = SSH
     interface: str | None = None
+    meeting: Meeting | None = None
+    output_dir: str | None = None
 
     @property
     def script(self) -> str:
@@ -103,9 +137,16 @@ class LaunchSpec:
             raise LaunchError(
                 f"--timeout must be a number of seconds greater than 0. Received: {self.timeout_s}."
             )
+        if self.output_dir == "":
+            raise LaunchError("--output-dir needs the path of a folder. Received: ''.")
         for name, value in self.exports:
             _check_export(name, value)
         _check_binding(self)
+        if self.hosts and self.meeting is not None:
+            raise LaunchError(
+                "--hostfile and -H start the ranks of all hosts from here, --nnodes needs a "
+                "launcher on each host. Give one of them."
+            )
 
 
 def _check_number_of_ranks(count: int) -> None:

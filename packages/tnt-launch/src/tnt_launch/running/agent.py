@@ -14,14 +14,16 @@ from typing import IO, Protocol
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER
+from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
-from tnt_launch.output.router import Stream
 from tnt_launch.planning.cpus import format_cpu_list
-from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
+from tnt_launch.planning.plan import HostPlan, JobName, LaunchPlan, RankPlan
 from tnt_launch.running.guardian import Guardian
 from tnt_launch.running.limits import advice_for, limits_told
 from tnt_launch.running.machine_file import machine_file_written
 from tnt_launch.running.processes import state_of
+from tnt_launch.running.progress import Progress, ProgressBoard
+from tnt_launch.running.records import make_record, recorded
 from tnt_launch.running.shared_memory import (
     note_end_of_rank,
     remove_end_notes,
@@ -39,6 +41,9 @@ class Listener(Protocol):
 
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
         """Take bytes that `rank` wrote."""
+
+    def on_progress(self, rank: int, progress: Progress) -> None:
+        """Take note of where `rank` was when it ended; comes before its exit, if it is known."""
 
     def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
         """Take note that `rank` ended; all its output came before.
@@ -106,6 +111,9 @@ class Hosts(Protocol):
     def tick(self, now: float) -> float | None:
         """Do what is due, and return when to call again, on the clock of `time.monotonic`."""
 
+    def announce_stop(self, is_stopped: bool) -> None:
+        """Tell other hosts that this process is about to be stopped, or goes on."""
+
     def wait_for_end(self) -> None:
         """Wait until other hosts have ended what their agents were told to end."""
 
@@ -120,13 +128,16 @@ class ThisHost:
     def agents(self, plan: LaunchPlan, listener: Listener, is_rank_0_direct: bool) -> list[Agent]:
         """Return one agent for each entry of the plan; see `Hosts`."""
         return [
-            LocalAgent(host, self.selector, listener, is_rank_0_direct, plan.job_id)
+            LocalAgent(host, self.selector, listener, is_rank_0_direct, plan.name)
             for host in plan.hosts
         ]
 
     def tick(self, now: float) -> float | None:
         """Return `None`: nothing is ever due."""
         return None
+
+    def announce_stop(self, is_stopped: bool) -> None:
+        """Do nothing: there are no other hosts."""
 
     def wait_for_end(self) -> None:
         """Return at once: there are no other hosts."""
@@ -153,7 +164,7 @@ class LocalAgent:
         selector: selectors.BaseSelector,
         listener: Listener,
         is_rank_0_direct: bool,
-        job_id: str,
+        job: JobName,
     ) -> None:
         """Prepare to start the ranks of `plan`. Call it while this process has one thread.
 
@@ -163,21 +174,27 @@ class LocalAgent:
                 they are ready.
             listener: Receives what happens.
             is_rank_0_direct: Whether rank 0 writes to this process's stdout itself.
-            job_id: Name of the job, part of the names of its files in shared memory.
+            job: What the job is called.
 
         Raises:
             LaunchError: If a limit of this host is too low.
         """
         self._plan, self._selector, self._listener = plan, selector, listener
-        self._is_rank_0_direct, self._job_id = is_rank_0_direct, job_id
+        self._is_rank_0_direct, self._job_id = is_rank_0_direct, job.job_id
         self._processes: list[_Process] = []
         with limits_told(), contextlib.ExitStack() as stack:
             stack.enter_context(machine_file_written(plan.machine_file))
-            self._guardian = Guardian(job_id)
+            files = [] if plan.machine_file is None else [plan.machine_file.path]
+            record = make_record(
+                job.job_id, job.script, plan.working_directory, tuple(files), plan.node_rank
+            )
+            files += filter(None, [stack.enter_context(recorded(record))])
+            self._guardian = Guardian(job.job_id, files)
             stack.callback(self._guardian.close)
             self._resources = stack.pop_all()
         self._strays = Strays(lambda: self.pids().values())
         self._is_reading = True
+        self._board = ProgressBoard(len(plan.ranks))
 
     def start(self) -> None:
         """Start all ranks.
@@ -191,13 +208,16 @@ class LocalAgent:
 
     def reap(self) -> None:
         """Look for ranks that have ended and tell the listener, after their last output."""
-        for process in self._processes:
+        for local_rank, process in enumerate(self._processes):
             if not process.has_ended:
                 exit_code = _exit_code_without_reaping(process.popen.pid)
                 if exit_code is not None:
                     process.has_ended = True
                     self._note_end(process.plan.rank, exit_code)
                     self._read_the_rest(process)
+                    progress = self._board.read(local_rank)
+                    if progress is not None:
+                        self._listener.on_progress(process.plan.rank, progress)
                     self._listener.on_exit(process.plan.rank, exit_code)
         self._strays.reap()
 
@@ -236,6 +256,7 @@ class LocalAgent:
     def close(self) -> None:
         """Wait for all ranks, after `end`, and remove what they left behind."""
         self._strays.close()
+        self._board.close()
         for process in self._processes:
             self._guardian.remove(process.popen.pid)
             process.popen.wait()
@@ -271,6 +292,7 @@ class LocalAgent:
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,
+                pass_fds=self._board.descriptors,
                 preexec_fn=lambda: set_up(rank),  # safe: the launcher has one thread only
             )
         except (OSError, subprocess.SubprocessError) as error:

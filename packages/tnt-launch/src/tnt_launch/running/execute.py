@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from tnt_launch.log import HANDLER, LOGGER, write_to_stderr
 from tnt_launch.output.report import RankEnd, first_failure, report_failure, shell_exit_code
-from tnt_launch.output.router import OutputRouter
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Hosts, ThisHost
 from tnt_launch.running.job import Job
 from tnt_launch.running.limits import limits_told
+from tnt_launch.running.routed_output import routed_output
 from tnt_launch.running.signals import SignalInbox
 
 
@@ -84,11 +84,11 @@ def run_job(plan: LaunchPlan, hosts: Hosts | None = None) -> JobEnd:
             if hosts is None:
                 hosts = ThisHost(stack.enter_context(selectors.PollSelector()))
             inbox = stack.enter_context(SignalInbox())
-            router = OutputRouter(plan.shows_all_output, plan.tensorflow_log_level)
-            job = Job(plan, router, hosts, inbox)
+            output = stack.enter_context(routed_output(plan))
+            job = Job(plan, output, hosts, inbox)
         HANDLER.write_line = job.write_message
         stack.callback(setattr, HANDLER, "write_line", write_to_stderr)
-        agents = hosts.agents(plan, job, router.is_rank_0_direct)
+        agents = hosts.agents(plan, job, output.router.is_rank_0_direct)
         try:
             job.run(agents)
         finally:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Sequence
 
 from tnt_launch.running.processes import has_variable, signal_all
 from tnt_launch.running.shared_memory import remove_files_of_job
@@ -21,18 +22,19 @@ class Guardian:
     guardian waits for the end of a pipe whose other end only the launcher holds.
     """
 
-    def __init__(self, job_id: str) -> None:
+    def __init__(self, job_id: str, files: Sequence[str] = ()) -> None:
         """Start the guardian. Call it while this process has one thread and no ranks.
 
         Args:
             job_id: Name of the job whose files in shared memory are removed at the end.
+            files: Paths of other files to be removed.
         """
         read_end, self._write_end = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
             try:
                 os.close(self._write_end)
-                _guard(read_end, job_id)
+                _guard(read_end, job_id, files)
             finally:
                 os._exit(0)
         os.close(read_end)
@@ -57,7 +59,7 @@ class Guardian:
             os.write(self._write_end, line)
 
 
-def _guard(read_end: int, job_id: str) -> None:
+def _guard(read_end: int, job_id: str, files: Sequence[str]) -> None:
     # A session of its own, and no reaction to signals: what ends the launcher must not end the
     # guardian.
     os.setsid()
@@ -79,6 +81,9 @@ def _guard(read_end: int, job_id: str) -> None:
     if groups:  # the launcher has not ended them
         _end_all_of_job(job_id)
     remove_files_of_job(job_id)
+    for path in files:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def _end_all_of_job(job_id: str) -> None:

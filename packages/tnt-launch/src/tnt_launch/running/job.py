@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import selectors
 import signal
 import time
 from collections.abc import Sequence
 
 from tnt_launch.log import LOGGER
+from tnt_launch.output.files import Stream
 from tnt_launch.output.report import RankEnd, exit_text
-from tnt_launch.output.router import OutputRouter, Stream
 from tnt_launch.output.sink import Sink
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Agent, Hosts
 from tnt_launch.running.ending import Survivor, time_of_end
+from tnt_launch.running.progress import Progress
+from tnt_launch.running.routed_output import JobOutput
 from tnt_launch.running.signals import ENDING, SignalInbox
 
 TERMINATE_S = 1.5
@@ -26,8 +29,8 @@ class Job:
     """Watch all ranks of a job and end them together. Not thread-safe.
 
     After the first failure the other ranks have the time that `time_of_end` gives them, then get
-    SIGTERM, and `TERMINATE_S` later SIGKILL. A signal to the launcher is passed on at once, then
-    SIGTERM and SIGKILL follow; a second one kills at once.
+    SIGTERM, and `TERMINATE_S` later SIGKILL. A signal to the launcher is passed on at once,
+    followed by SIGTERM and SIGKILL; a second one kills at once.
 
     Attributes:
         ends: Ends of ranks, in the order of time.
@@ -37,7 +40,7 @@ class Job:
     def __init__(
         self,
         plan: LaunchPlan,
-        router: OutputRouter,
+        output: JobOutput,
         hosts: Hosts,
         inbox: SignalInbox,
     ) -> None:
@@ -45,13 +48,16 @@ class Job:
         self.ends: list[RankEnd] = []
         self.interrupted_by: int | None = None
         self._host_names = {rank.rank: rank.host for rank in plan.ranks}
-        self._router, self._hosts, self._inbox = router, hosts, inbox
+        self._router, self._terminal = output.router, output.terminal
+        self._hosts, self._inbox = hosts, inbox
         self._selector = hosts.selector
         self._agents: Sequence[Agent] = ()
         self._due_signals: list[tuple[float, int]] = []  # when to send which signal, in order
         self._signalled: dict[int, bool] = {}  # ranks that got a signal -> were they stopped
+        self._progress: dict[int, Progress] = {}
         self._is_ending = False
         self._look_s: float | None = None  # when to look whether a failed job is to be ended
+        self._reads_terminal = False
         self._has_given_up = False
         self._written: set[Sink] = set()
         hosts.selector.register(inbox, selectors.EVENT_READ, self._take_signals)
@@ -72,6 +78,10 @@ class Job:
         """Pass on what a rank wrote."""
         self._router.take(rank, stream, data, time.monotonic())
 
+    def on_progress(self, rank: int, progress: Progress) -> None:
+        """Note where a rank was when it ended."""
+        self._progress[rank] = progress
+
     def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
         """Record the end of a rank; the first failure starts the end of the job."""
         pids = {rank: pid for agent in self._agents for rank, pid in agent.pids().items()}
@@ -87,6 +97,7 @@ class Job:
             stdout=self._router.last_hidden_output(rank),
             stderr=self._router.last_errors(rank),
             why_lost=why_lost,
+            position=_position(self._progress.get(rank)),
         )
         self.ends.append(end)
         self._router.finish_rank(rank, self._is_traceback_news(end), time.monotonic())
@@ -101,6 +112,9 @@ class Job:
 
     def drain(self) -> None:
         """Write the output that is still waiting; a signal to the launcher gives up."""
+        self._set_reading(False)
+        if self._terminal is not None:
+            self._terminal.finish()
         self._router.release_lines()
         self._selector.unregister(self._inbox)
         self._selector.register(self._inbox, selectors.EVENT_READ, self._give_up_writing)
@@ -129,12 +143,22 @@ class Job:
         due = [at for at, _ in self._due_signals[:1]]
         wake_ups = (wake_up, self._look_s, self._hosts.tick(now), *due)
         times = [at for at in wake_ups if at is not None]
-        for agent in self._agents:
-            agent.set_reading(not self._router.is_full)
+        self._set_reading(not self._router.is_full)
         self._watch_sinks()
         timeout_s = max(min(times) - time.monotonic(), 0) if times else None
         for key, _ in self._selector.select(timeout_s):
             key.data()
+
+    def _set_reading(self, is_reading: bool) -> None:
+        for agent in self._agents:
+            agent.set_reading(is_reading)
+        if self._terminal is None or is_reading == self._reads_terminal:
+            return
+        self._reads_terminal = is_reading
+        if is_reading:
+            self._selector.register(self._terminal, selectors.EVENT_READ, self._terminal.read)
+        else:
+            self._selector.unregister(self._terminal)
 
     def _watch_sinks(self) -> None:
         for sink in self._router.sinks:
@@ -151,8 +175,16 @@ class Job:
         for number in self._inbox.take():
             if number in ENDING:
                 self.interrupt(number)
+            elif number == signal.SIGTSTP:
+                self._stop()
         for agent in self._agents:
             agent.reap()
+
+    def _stop(self) -> None:
+        """Stop this process, as Ctrl-Z wants; the ranks go on."""
+        self._hosts.announce_stop(True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._hosts.announce_stop(False)
 
     def interrupt(self, number: int) -> None:
         """Begin to end the job because the launcher got a signal; a second one kills."""
@@ -171,7 +203,7 @@ class Job:
 
     def _begin_to_end(self) -> None:
         self._is_ending = True
-        self._router.hide_other_ranks()
+        self._router.hide_other_ranks(time.monotonic())
 
     def send_due_signals(self, now: float) -> None:
         """Send the ranks the signals whose time has come."""
@@ -202,3 +234,11 @@ class Job:
         return Survivor(
             router.last_errors(rank), router.traceback_since(rank), router.last_heard(rank)
         )
+
+
+def _position(progress: Progress | None) -> str:
+    """Say where a rank was."""
+    if progress is None:
+        return ""
+    step = f", step {progress.step}" if progress.step > 0 else ""
+    return f"in epoch {progress.epoch}{step}"

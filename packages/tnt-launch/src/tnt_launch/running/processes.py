@@ -21,13 +21,35 @@ def parent_of(pid: int) -> int:
     return int(_stat(pid)[1])
 
 
+def start_of(pid: int) -> int:
+    """Return when a process was started, in ticks since the boot of the host; -1 without it."""
+    return int(_stat(pid)[2])
+
+
+def owner_of(pid: int) -> int:
+    """Return the user of a process, -1 without it."""
+    try:
+        return (PROC / str(pid)).stat().st_uid
+    except OSError:
+        return -1
+
+
+def name_of(pid: int) -> str:
+    """Return the command line of a process, shortened, for messages."""
+    try:
+        words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    return b" ".join(words).decode(errors="replace").strip()[:80]
+
+
 def children_of(parent: int) -> list[int]:
     """Return the children of a process, also those that have ended and were not waited for."""
     tasks = PROC / str(parent) / "task"
     try:
         lists = [(tasks / task / "children").read_text() for task in os.listdir(tasks)]
     except OSError:  # it has ended, or the kernel does not keep such lists
-        return [pid for pid in _all() if parent_of(pid) == parent]
+        return [pid for pid in all_pids() if parent_of(pid) == parent]
     return [int(pid) for pid in " ".join(lists).split()]
 
 
@@ -75,7 +97,7 @@ def signal_all(
         Whether there was one that has not ended.
     """
     was_found = False
-    for pid in _all() if pids is None else pids:
+    for pid in all_pids() if pids is None else pids:
         if not is_meant(pid) or state_of(pid) in "ZX":
             continue
         with contextlib.suppress(OSError):  # it is gone, or has become another user's
@@ -94,14 +116,16 @@ def _signal(pid: int, number: int, is_meant: Callable[[int], bool]) -> bool:
     return True
 
 
-def _all() -> Iterator[int]:
+def all_pids() -> Iterator[int]:
+    """Give the numbers of all processes of this host."""
     return (int(name) for name in os.listdir(PROC) if name.isdigit())
 
 
-def _stat(pid: int) -> tuple[str, str]:
+def _stat(pid: int) -> tuple[str, str, str]:
+    """Return state, parent, and ticks from the boot of the host to the start of a process."""
     try:
         content = (PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
-        return "", "0"
-    state, parent = content.rpartition(")")[2].split()[:2]
-    return state, parent
+        return "", "0", "-1"
+    fields = content.rpartition(")")[2].split()
+    return fields[0], fields[1], fields[19]

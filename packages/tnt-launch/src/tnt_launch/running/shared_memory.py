@@ -44,6 +44,11 @@ def remove_files_of_job(job_id: str) -> list[Path]:
     return _remove(f"tnt-{job_id}-*")
 
 
+def files_of_job(job_id: str) -> list[Path]:
+    """Return what `remove_files_of_job` would remove."""
+    return sorted(SHARED_MEMORY.glob(f"tnt-{job_id}-*"))
+
+
 def _remove(pattern: str) -> list[Path]:
     removed = []
     for path in SHARED_MEMORY.glob(pattern):

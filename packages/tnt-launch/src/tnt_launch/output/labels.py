@@ -1,0 +1,55 @@
+"""What stands before the lines of ranks: `[3]` on one host, `[3@alpha]` on several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+_COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)  # all but red, black and white
+LISTED = 3
+"""Ranks that are listed one by one; more are written as ranges."""
+
+
+class Labels:
+    """Labels of the ranks of a job."""
+
+    def __init__(self, hosts: Mapping[int, str], *, is_coloured: bool = False) -> None:
+        """Choose whether hosts are named.
+
+        Args:
+            hosts: The host of each rank.
+            is_coloured: Whether each rank has a colour of its own.
+        """
+        self._hosts = hosts if len(set(hosts.values())) > 1 else {}
+        self._is_coloured = is_coloured
+
+    def of(self, ranks: Sequence[int]) -> bytes:
+        """Return the label of lines that some ranks have written, with a blank at its end. Pure.
+
+        Args:
+            ranks: One or more, ascending.
+        """
+        hosts = {self._hosts[rank] for rank in ranks if rank in self._hosts}
+        numbers = ",".join(map(str, ranks)) if len(ranks) <= LISTED else ranges(ranks)
+        # Ranks of several hosts are told by their numbers alone.
+        label = f"[{numbers}{'@' + hosts.pop() if len(hosts) == 1 else ''}]"
+        if self._is_coloured and len(ranks) == 1:
+            label = f"\x1b[{_COLOURS[ranks[0] % len(_COLOURS)]}m{label}\x1b[0m"
+        return f"{label} ".encode()
+
+
+def ranges(ranks: Sequence[int]) -> str:
+    """Write ascending numbers as ranges, such as `1-7,9`. Pure."""
+    parts: list[list[int]] = []
+    for rank in ranks:
+        if parts and rank == parts[-1][-1] + 1:
+            parts[-1][1:] = [rank]
+        else:
+            parts.append([rank])
+    return ",".join("-".join(map(str, part)) for part in parts)
+
+
+def is_coloured(fd: int, environment: Mapping[str, str]) -> bool:
+    """Return whether to write colours to a descriptor: a terminal whose user has not refused."""
+    has_colours = environment.get("TERM", "dumb") != "dumb" and not environment.get("NO_COLOR")
+    return has_colours and os.isatty(fd)

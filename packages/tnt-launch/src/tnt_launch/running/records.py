@@ -1,0 +1,231 @@
+"""Records of the jobs that this user runs on this host, by which leftovers are found."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from tnt_launch.log import LOGGER
+from tnt_launch.running.processes import PROC, start_of, state_of
+
+_SUFFIX = ".json"
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """A job, as its launcher has written it down when it began.
+
+    Attributes:
+        job_id: Its name, which its processes have in their variables.
+        pid: The launcher.
+        start: When the launcher was started, in ticks since the boot of the host.
+        boot: Which boot of the host.
+        namespace: In which process ids are counted: a container may have one of its own.
+        host: Name of the host.
+        user: Name of the user.
+        script: Script or program of the ranks.
+        working_directory: In which they started.
+        files: What else the launcher removes when the job ends.
+        node_rank: Number of the host in the job: hosts may share the folder of records.
+    """
+
+    job_id: str
+    pid: int
+    start: int
+    boot: str
+    namespace: str
+    host: str
+    user: str
+    script: str
+    working_directory: str
+    files: tuple[str, ...] = ()
+    node_rank: int = 0
+
+    @property
+    def name(self) -> str:
+        """What its file is called, without the suffix."""
+        return f"{self.job_id}-{self.node_rank}"
+
+    @property
+    def is_of_this_host(self) -> bool:
+        """Whether its processes would be seen here."""
+        return self.host == os.uname().nodename and self.namespace == _namespace()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its launcher lives, and not another process that has its number now."""
+        return (
+            self.boot == _boot()
+            and start_of(self.pid) == self.start
+            and state_of(self.pid) not in ("", "Z", "X")
+        )
+
+
+class RecordFolder:
+    """A folder of records that is this user's alone. Links are not followed."""
+
+    def __init__(self, fd: int, path: str) -> None:
+        """Use an open folder; see `open_folder`."""
+        self._fd = fd
+        self.path = path
+
+    def write(self, record: JobRecord) -> None:
+        """Write a record, which appears with its whole content.
+
+        Raises:
+            OSError: If that is not possible.
+        """
+        part = f".{record.name}.part"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with open(os.open(part, flags, 0o600, dir_fd=self._fd), "w", encoding="utf-8") as file:
+            json.dump(asdict(record), file)
+        os.rename(part, record.name + _SUFFIX, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def remove(self, record: JobRecord) -> None:
+        """Remove a record; one that is gone is no error."""
+        with contextlib.suppress(OSError):
+            os.unlink(record.name + _SUFFIX, dir_fd=self._fd)
+
+    def records(self) -> list[JobRecord]:
+        """Return all that can be read, in the order of their names."""
+        names = sorted(name for name in os.listdir(self._fd) if name.endswith(_SUFFIX))
+        records = (self._read(name.removesuffix(_SUFFIX)) for name in names)
+        return [record for record in records if record is not None]
+
+    def close(self) -> None:
+        """Close the folder."""
+        os.close(self._fd)
+
+    def _read(self, name: str) -> JobRecord | None:
+        try:
+            fd = os.open(name + _SUFFIX, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._fd)
+            with open(fd, encoding="utf-8") as file:
+                fields = json.load(file)
+            record = JobRecord(**fields | {"files": tuple(fields["files"])})
+        except (OSError, ValueError, TypeError, KeyError):  # it is gone, or that of another version
+            return None
+        return record if record.name == name and record.job_id.isalnum() else None
+
+
+def candidates() -> list[str]:
+    """Return where records may be, the place for new ones first.
+
+    A later process of the same user may have other variables.
+    """
+    uid = os.geteuid()
+    runtime = [os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{uid}"]
+    temporary = [tempfile.gettempdir(), "/tmp"]
+    paths = [os.path.join(path, "tarantella") for path in runtime if _is_private(path)]
+    paths += [os.path.join(path, f"tnt-{uid}") for path in temporary]
+    return list(dict.fromkeys(paths))
+
+
+def open_folder(path: str, *, creates: bool = False) -> RecordFolder | None:
+    """Open a folder of records, `None` if there is none that is this user's alone.
+
+    Args:
+        path: Its path.
+        creates: Whether to make it.
+    """
+    if creates:
+        with contextlib.suppress(OSError):
+            os.mkdir(path, 0o700)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    if _is_ours(os.fstat(fd)):
+        return RecordFolder(fd, path)
+    os.close(fd)
+    return None
+
+
+def make_record(
+    job_id: str,
+    script: str,
+    working_directory: str,
+    files: tuple[str, ...] = (),
+    node_rank: int = 0,
+) -> JobRecord:
+    """Describe a job of which this process is the launcher; arguments as in `JobRecord`."""
+    pid = os.getpid()
+    return JobRecord(
+        job_id,
+        pid,
+        start_of(pid),
+        _boot(),
+        _namespace(),
+        os.uname().nodename,
+        _user(),
+        script,
+        working_directory,
+        files,
+        node_rank,
+    )
+
+
+@contextlib.contextmanager
+def recorded(record: JobRecord) -> Iterator[str]:
+    """Keep a record during the block; without a place for it, the job runs all the same.
+
+    Yields:
+        The path of the record, empty if there is none.
+    """
+    folder = _written(record)
+    try:
+        yield "" if folder is None else os.path.join(folder.path, record.name + _SUFFIX)
+    finally:
+        if folder is not None:
+            folder.remove(record)
+            folder.close()
+            with contextlib.suppress(OSError):  # not empty
+                os.rmdir(folder.path)
+
+
+def _written(record: JobRecord) -> RecordFolder | None:
+    """Write a record into the first folder that is this user's alone."""
+    reason: object = f"none of {', '.join(candidates())} is a folder of this user alone"
+    for path in candidates() * _ATTEMPTS:
+        folder = open_folder(path, creates=True)
+        if folder is None:
+            continue
+        try:
+            folder.write(record)
+            return folder
+        except OSError as error:  # another job may have removed the folder as empty
+            folder.close()
+            reason = error
+    LOGGER.info("the job has no record, by which `--cleanup` would find it: %s", reason)
+    return None
+
+
+def _is_private(path: str) -> bool:
+    with contextlib.suppress(OSError):
+        return os.path.isabs(path) and _is_ours(os.stat(path))
+    return False
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    is_alone = stat.S_IMODE(status.st_mode) & 0o077 == 0
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and is_alone
+
+
+def _boot() -> str:
+    return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def _namespace() -> str:
+    return os.readlink(PROC / "self/ns/pid")
+
+
+def _user() -> str:
+    with contextlib.suppress(KeyError, OSError):  # a container may not know the user's name
+        return getpass.getuser()
+    return str(os.geteuid())
