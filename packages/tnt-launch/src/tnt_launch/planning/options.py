@@ -341,7 +341,7 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
         probe=options.probe,
         timeout_s=options.timeout_s,
         hosts=hosts,
-        ssh=SSH if options.ssh is None else _command("--ssh", options.ssh),
+        ssh=_ssh(options),
         interface=options.interface,
         meeting=_meeting(options),
         bind_to=options.bind_to,
@@ -351,6 +351,20 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
         remarks=remarks,
         output_dir=options.output_dir,
     )
+
+
+def hosts_of(options: argparse.Namespace) -> tuple[tuple[HostSlots, ...], tuple[str, ...]]:
+    """Return the hosts that options name, and the command that reaches them. Local.
+
+    Raises:
+        LaunchError: If they cannot be understood.
+    """
+    hosts, _ = merge_hosts(_hosts(options.hostfile, options.host_lists))
+    return hosts, _ssh(options)
+
+
+def _ssh(options: argparse.Namespace) -> tuple[str, ...]:
+    return SSH if options.ssh is None else _command("--ssh", options.ssh)
 
 
 def _hosts(hostfile: str | None, host_lists: list[str]) -> list[HostSlots]:
