@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.options import make_parser, make_spec, parse_arguments
+from tnt_launch.planning.options import hosts_of, make_parser, make_spec, parse_arguments
 from tnt_launch.planning.spec import LaunchSpec
 
 if TYPE_CHECKING:
@@ -102,7 +102,15 @@ def _clean_up(options: argparse.Namespace) -> int:
     from tnt_launch.running.cleanup import clean_up
 
     script = make_spec(options, os.environ).script if options.program else None
-    return clean_up(script, is_forced=options.force, is_dry_run=options.dry_run)
+    hosts, ssh = hosts_of(options)
+    if not hosts:
+        return clean_up(script, is_forced=options.force, is_dry_run=options.dry_run)
+    from tnt_launch.hosts.cleanup import clean_up_hosts
+
+    flags = [("--force", options.force), ("--dry-run", options.dry_run)]
+    arguments = ["--cleanup", *(flag for flag, is_given in flags if is_given)]
+    arguments += ["--", os.path.abspath(script)] if script is not None else []
+    return clean_up_hosts(hosts, ssh, arguments)
 
 
 def version_text() -> str:

@@ -9,6 +9,7 @@ import sys
 import pytest
 from launched import (
     ENDED_WITHIN_S,
+    LIMIT_S,
     PROLOGUE,
     Launched,
     environment,
@@ -271,3 +272,28 @@ def test_sixty_four_hosts_start_and_end(tmp_path, launch):
     assert (exit_code, err) == (0, "")
     expected = {"here"} | {f"[{rank}@host{rank}] here" for rank in range(1, 64)}
     assert set(out.splitlines()) == expected
+
+
+def test_cleanup_ends_on_all_hosts_what_lost_its_launcher(start, cluster):
+    job = start("alpha:1,beta:1", WAITING)
+    [job.pid(f"stray-{rank}") for rank in range(2)]
+    agents = [host.pids("host_agent") for host in cluster.hosts[:2]]
+    for pids in agents:  # the guardian among them
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+    job.end()
+    assert cluster.hosts[0].pids("sleep 1000") != []
+    command = [sys.executable, "-m", "tnt_launch", "--ssh", cluster.ssh, "-H", "alpha,beta,nowhere"]
+    done = subprocess.run(
+        [*cluster.prefix, *command, "--cleanup", "--force"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "alpha: job " in done.stdout
+    assert "beta: job " in done.stdout
+    assert "nowhere: ssh: Could not resolve hostname nowhere" in done.stdout
+    assert_nothing_is_left(cluster.hosts)

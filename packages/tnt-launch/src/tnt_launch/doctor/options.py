@@ -9,9 +9,8 @@ from tnt_launch.planning.options import (
     Parser,
     add_host_options,
     add_number_of_ranks,
-    read_hosts,
+    hosts_of,
     read_number_of_ranks,
-    read_ssh,
 )
 from tnt_launch.planning.spec import LaunchSpec
 
@@ -38,13 +37,12 @@ def read_doctor_options(arguments: Sequence[str]) -> LaunchSpec:
         LaunchError: If they are malformed.
     """
     options = make_doctor_parser().parse_args(list(arguments))
-    hosts, remarks = read_hosts(options.hostfile, options.host_lists)
+    hosts, ssh = hosts_of(options)
     return LaunchSpec(
         program=("-m", "tarantella.doctor.host"),
         interpreter=(sys.executable,),
         ranks_per_node=read_number_of_ranks(options.ranks_per_node),
         hosts=hosts,
-        remarks=remarks,
-        ssh=read_ssh(options.ssh),
+        ssh=ssh,
         interface=options.interface,
     )

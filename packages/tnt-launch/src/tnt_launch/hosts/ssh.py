@@ -10,30 +10,34 @@ AGENT = "tnt_launch.hosts.host_agent"
 _NOT_FOUND, _NOT_EXECUTABLE, _SSH_FAILED = 127, 126, 255
 
 
-def agent_command(interpreter: str, environment: Mapping[str, str]) -> str:
-    """Return the command line for a host's login shell, quoted. Pure.
+def remote_command(
+    interpreter: str, environment: Mapping[str, str], module: str, *arguments: str
+) -> str:
+    """Return the command line by which a host's login shell runs a module, quoted. Pure.
 
     Nothing secret may be in it, as all users of a host can see it.
 
     Args:
         interpreter: Absolute path of the Python that has tnt-launch.
         environment: That of the launcher; its `PYTHONPATH` is needed to find tnt-launch.
+        module: A module of tnt-launch.
+        arguments: Its arguments.
     """
     words = ["exec"]
     if environment.get("PYTHONPATH"):
         words += ["env", f"PYTHONPATH={environment['PYTHONPATH']}"]
-    return shlex.join([*words, interpreter, "-m", AGENT])
+    return shlex.join([*words, interpreter, "-m", module, *arguments])
 
 
-def ssh_command(ssh: Sequence[str], name: str, remote_command: str) -> list[str]:
+def ssh_command(ssh: Sequence[str], name: str, command: str) -> list[str]:
     """Return the arguments that run a command on a host. Pure.
 
     Args:
         ssh: The command of the user's ssh.
         name: Of the host, as ssh knows it.
-        remote_command: From `agent_command`.
+        command: From `remote_command`.
     """
-    return [*ssh, name, remote_command]
+    return [*ssh, name, command]
 
 
 def failure_text(exit_code: int | None, errors: str, interpreter: str) -> str:

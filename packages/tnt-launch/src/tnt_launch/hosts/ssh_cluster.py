@@ -10,7 +10,7 @@ from tnt_launch.hosts.carried_environment import carried_environment
 from tnt_launch.hosts.cluster import Cluster, ClusterHost
 from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.local_names import is_this_host
-from tnt_launch.hosts.ssh import agent_command, ssh_command
+from tnt_launch.hosts.ssh import AGENT, remote_command, ssh_command
 from tnt_launch.hosts.tree import Branch, branches
 from tnt_launch.log import LOGGER
 from tnt_launch.planning.settings import Settings
@@ -28,7 +28,7 @@ class SshCluster(Cluster):
         super().__init__(spec, settings, sys.executable)
         self.hosts = [ClusterHost(host.name, is_this_host(host.name)) for host in spec.hosts]
         self._via: dict[int, int] = {}  # by whose agent a host is reached, if not from here
-        self._command = agent_command(sys.executable, os.environ)
+        self._command = remote_command(sys.executable, os.environ, AGENT)
 
     def _reach(self) -> float:
         for branch in branches([n for n, host in enumerate(self.hosts) if not host.is_here]):

@@ -335,7 +335,7 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
     Raises:
         LaunchError: If an option's value is malformed or out of range.
     """
-    hosts, remarks = read_hosts(options.hostfile, options.host_lists)
+    hosts, remarks = merge_hosts(_hosts(options.hostfile, options.host_lists))
     return LaunchSpec(
         program=tuple(options.program),
         interpreter=(sys.executable,)
@@ -355,7 +355,7 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
         probe=options.probe,
         timeout_s=options.timeout_s,
         hosts=hosts,
-        ssh=read_ssh(options.ssh),
+        ssh=_ssh(options),
         interface=options.interface,
         meeting=_meeting(options),
         bind_to=options.bind_to,
@@ -385,35 +385,26 @@ def read_number_of_ranks(given: list[int] | None) -> int | None:
     return counts.pop() if counts else None
 
 
-def read_hosts(
-    hostfile: str | None, host_lists: list[str]
-) -> tuple[tuple[HostSlots, ...], tuple[str, ...]]:
-    """Read the hosts that options name; see `merge_hosts`. Local.
-
-    Args:
-        hostfile: Path of a host file, if given.
-        host_lists: Values of -H.
+def hosts_of(options: argparse.Namespace) -> tuple[tuple[HostSlots, ...], tuple[str, ...]]:
+    """Return the hosts that options name, and the command that reaches them. Local.
 
     Raises:
-        LaunchError: If both are given, or one is malformed.
+        LaunchError: If they cannot be understood.
     """
+    hosts, _ = merge_hosts(_hosts(options.hostfile, options.host_lists))
+    return hosts, _ssh(options)
+
+
+def _ssh(options: argparse.Namespace) -> tuple[str, ...]:
+    return SSH if options.ssh is None else _command("--ssh", options.ssh)
+
+
+def _hosts(hostfile: str | None, host_lists: list[str]) -> list[HostSlots]:
     if hostfile is not None and host_lists:
         raise LaunchError("--hostfile and -H both name the hosts. Give one of them.")
     if hostfile is not None:
-        return merge_hosts(read_hostfile(hostfile))
-    return merge_hosts(host for text in host_lists for host in parse_host_list(text))
-
-
-def read_ssh(text: str | None) -> tuple[str, ...]:
-    """Return the command of ssh. Pure.
-
-    Args:
-        text: The value of --ssh, if given.
-
-    Raises:
-        LaunchError: If it is no command.
-    """
-    return SSH if text is None else _command("--ssh", text)
+        return list(read_hostfile(hostfile))
+    return [host for text in host_lists for host in parse_host_list(text)]
 
 
 def _one_of(words: tuple[str, ...]) -> str:
