@@ -72,14 +72,10 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
 
 def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     # Imported here: `--help` and a wrong command line need none of this.
-    if spec.hosts:
+    if spec.hosts or spec.meeting is not None:
         from tnt_launch.hosts.launch import launch_on_hosts, plan_without_asking
 
         return _show(plan_without_asking(spec)) if is_dry_run else launch_on_hosts(spec)
-    if spec.meeting is not None and not is_dry_run:
-        from tnt_launch.hosts.launch import launch_by_hand
-
-        return launch_by_hand(spec, spec.meeting)
     from tnt_launch.planning.on_this_host import plan_on_this_host
 
     plan = plan_on_this_host(spec)

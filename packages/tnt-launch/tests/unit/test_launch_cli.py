@@ -145,6 +145,21 @@ def test_reserved_words_are_no_scripts_unless_written_as_such(capsys, tmp_path, 
     assert spec_of("a.py", word).program == ("a.py", word)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["doctor", "--bind-to", "core"], "unrecognized arguments: --bind-to core"),
+        (["--no-gpu", "doctor"], "unrecognized arguments: --no-gpu"),
+        (["doctor", "--", "train.py"], "unrecognized arguments"),
+        (["-n", "0", "doctor"], "between 1 and 256"),
+        (["doctor", "-n", "2", "--npernode", "3"], "Give one of them"),
+        (["doctor", "-H", "a", "--hostfile", "b"], "--hostfile and -H"),
+    ],
+)
+def test_doctor_takes_the_options_of_hosts_alone(capsys, arguments, why):
+    assert why in error_of(capsys, *arguments)
+
+
 @pytest.mark.parametrize("options", [["--pin-to-socket"], ["--pin-memory-to-socket"]])
 @pytest.mark.parametrize("where", ["core", "none"])
 def test_two_ways_to_choose_cores_are_refused(capsys, options, where):

@@ -17,7 +17,7 @@ from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.host_report import HostReport, inspect
 from tnt_launch.hosts.remote_agent import RemoteAgent
 from tnt_launch.hosts.version import own_version
-from tnt_launch.log import LOGGER
+from tnt_launch.log import HANDLER, LOGGER
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
@@ -201,6 +201,8 @@ class Cluster(ABC):
             self._lose(node, frame.fields["why"])
         elif node in self._agents:
             self._agents[node].take(frame)
+        elif frame.kind == "message":
+            HANDLER.write_line(frame.body)
         elif frame.kind == "report":
             self._take_report(node, frame.fields["version"], frame.fields["report"])
         elif frame.kind == "refused":

@@ -14,6 +14,7 @@ from tnt_launch.hosts.ssh_cluster import SshCluster
 from tnt_launch.hosts.user_secret import user_secret
 from tnt_launch.planning.addresses import choose_addresses
 from tnt_launch.planning.host_facts import HostFacts
+from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.on_this_host import settings_and_log, tell_remarks
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
 from tnt_launch.planning.settings import Settings
@@ -24,30 +25,23 @@ from tnt_launch.running.execute import execute
 
 
 def launch_on_hosts(spec: LaunchSpec) -> int:
-    """Run a job on the hosts of `spec`, and return the exit code for the shell.
+    """Run a job on the hosts of `spec`, or this host's part of one that was started by hand.
+
+    Returns:
+        The exit code for the shell.
 
     Raises:
         LaunchError: If a host cannot be reached, or the job cannot be planned or started.
     """
+    if spec.meeting is not None:
+        return _launch_by_hand(spec, spec.meeting)
     settings = settings_and_log(spec)
     with SshCluster(spec, settings) as cluster:
         reports = cluster.connect()
         return execute(plan_on_hosts(spec, settings, reports, make_job_secret()), cluster)
 
 
-def launch_by_hand(spec: LaunchSpec, meeting: Meeting) -> int:
-    """Run this host's part of a job whose launchers were started by hand.
-
-    Args:
-        spec: What the user asked for on this host.
-        meeting: Where the launchers meet.
-
-    Returns:
-        The exit code for the shell, that of the job on all hosts.
-
-    Raises:
-        LaunchError: If the launchers do not meet, or the job cannot be planned or started.
-    """
+def _launch_by_hand(spec: LaunchSpec, meeting: Meeting) -> int:
     settings = settings_and_log(spec)
     secret = user_secret(settings)
     if meeting.node_rank > 0:
@@ -68,6 +62,8 @@ def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:
         LaunchError: If the job cannot be planned as asked for.
     """
     settings = settings_and_log(spec)
+    if spec.meeting is not None:
+        spec = replace(spec, hosts=_hosts_that_meet(spec.meeting), meeting=None)
     here = inspect(settings, os.environ, spec.allow_gpus)
     facts = [
         HostFacts(
@@ -83,6 +79,11 @@ def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:
     )
     tell_remarks(spec, plan)
     return plan
+
+
+def _hosts_that_meet(meeting: Meeting) -> tuple[HostSlots, ...]:
+    others = (HostSlots(f"node-{node}") for node in range(1, meeting.num_nodes))
+    return (HostSlots(meeting.host), *others)
 
 
 def plan_on_hosts(
