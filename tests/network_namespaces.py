@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import time
@@ -30,8 +31,13 @@ def _wait_until_up(name: str, device: str) -> None:
         time.sleep(0.02)
 
 
+_made = itertools.count()
+
+
 def _names(count: int) -> list[str]:
-    return [f"tnt{os.getpid()}n{i}" for i in range(count)]
+    """Names that neither another process nor another cluster of this one has."""
+    cluster = next(_made)
+    return [f"tnt{os.getpid()}c{cluster}n{i}" for i in range(count)]
 
 
 def are_permitted() -> bool:

@@ -115,7 +115,7 @@ def test_the_launcher_reads_every_value(variable):
 def option_reads(option, variable, text):
     """Value that the launcher reads of an option, or `None` if it refuses."""
     try:
-        spec = make_spec(parse_arguments(make_parser(), [f"{option}={text}", "--", "a.py"]))
+        spec = make_spec(parse_arguments(make_parser(), [f"{option}={text}", "--", "a.py"]), {})
     except LaunchError as error:
         if option not in str(error):
             raise

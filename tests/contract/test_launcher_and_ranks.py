@@ -3,6 +3,7 @@
 from tnt_keras.process.environment import Settings, read_settings
 from tnt_launch.planning import settings as launcher
 from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import make_plan
 from tnt_launch.planning.spec import LaunchSpec
 
@@ -12,7 +13,7 @@ def environment_of_a_rank(inherited=None, **options):
     inherited = inherited or {}
     spec = LaunchSpec(program=("train.py",), ranks_per_node=2, **options)
     settings = launcher.read_settings(spec, inherited)
-    plan = make_plan(spec, settings, Hardware("alpha", 8), inherited, "job0job0", "/")
+    plan = make_plan(spec, settings, [HostFacts(Hardware("alpha", 8), "/")], inherited, "job0job0")
     return {**inherited, **plan.ranks[1].environment}
 
 

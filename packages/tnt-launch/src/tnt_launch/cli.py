@@ -7,10 +7,14 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.options import make_parser, make_spec, parse_arguments
 from tnt_launch.planning.spec import LaunchSpec
+
+if TYPE_CHECKING:
+    from tnt_launch.planning.plan import LaunchPlan
 
 EXIT_USAGE = 2
 
@@ -31,7 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         if options.cleanup:
             return _clean_up(options)
-        return _launch(make_spec(options), options.dry_run)
+        if options.subcommand:
+            return _run_subcommand(options.subcommand, options.program)
+        return _launch(make_spec(options, os.environ), options.dry_run)
     except KeyboardInterrupt:  # before the ranks started; later the job deals with signals
         return 128 + signal.SIGINT
     except LaunchError as error:
@@ -46,26 +52,51 @@ def _open_standard_descriptors() -> None:
     os.close(fd)
 
 
+def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
+    """Run what a first word of `SUBCOMMANDS` names, and return the exit code.
+
+    Args:
+        name: The word.
+        arguments: Those behind it.
+    """
+    raise LaunchError(
+        f"{name!r} is a reserved word, of which this version has no command. If it is a script, "
+        f"write ./{name} or -- before it."
+    )
+
+
 def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     # Imported here: `--help` and a wrong command line need none of this.
+    if spec.hosts:
+        from tnt_launch.hosts.launch import launch_on_hosts, plan_without_asking
+
+        return _show(plan_without_asking(spec)) if is_dry_run else launch_on_hosts(spec)
+    if spec.meeting is not None and not is_dry_run:
+        from tnt_launch.hosts.launch import launch_by_hand
+
+        return launch_by_hand(spec, spec.meeting)
     from tnt_launch.planning.on_this_host import plan_on_this_host
 
     plan = plan_on_this_host(spec)
     if is_dry_run:
-        from tnt_launch.planning.dry_run import render_plan
-
-        sys.stdout.flush()
-        sys.stdout.buffer.write(os.fsencode(render_plan(plan)))
-        return 0
+        return _show(plan)
     from tnt_launch.running.execute import execute
 
     return execute(plan)
 
 
+def _show(plan: LaunchPlan) -> int:
+    from tnt_launch.planning.dry_run import render_plan
+
+    sys.stdout.flush()
+    sys.stdout.buffer.write(os.fsencode(render_plan(plan)))
+    return 0
+
+
 def _clean_up(options: argparse.Namespace) -> int:
     from tnt_launch.running.cleanup import clean_up
 
-    script = make_spec(options).script if options.program else None
+    script = make_spec(options, os.environ).script if options.program else None
     return clean_up(script, is_forced=options.force, is_dry_run=options.dry_run)
 
 

@@ -114,7 +114,7 @@ def test_a_job_that_runs_is_left_alone_and_told_how_to_end(scene):
     assert done.returncode == 0
     assert f"runs, left alone; to end it: kill {running.job.process.pid}\n" in done.stdout
     assert all(map(is_alive, [*running.children, *running.job.pids(2)]))
-    assert running.records() == [f"{running.id}.json"]
+    assert running.records() == [f"{running.id}-0.json"]
 
 
 def test_jobs_of_other_scripts_are_not_touched(scene):

@@ -9,13 +9,17 @@ import pytest
 from tnt_launch.cli import main
 from tnt_launch.errors import LaunchError
 from tnt_launch.function.launch import launch
+from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.options import make_parser, make_spec, parse_arguments
 
-HEAVY_MODULES = ("tensorflow", "numpy", "logging", "subprocess", "ctypes", "importlib.metadata")
+HEAVY_MODULES = (
+    *("tensorflow", "numpy", "logging", "subprocess", "ctypes", "importlib.metadata"),
+    *("hostlist", "ipaddress"),
+)
 
 
-def spec_of(*arguments):
-    return make_spec(parse_arguments(make_parser(), list(arguments)))
+def spec_of(*arguments, **environment):
+    return make_spec(parse_arguments(make_parser(), list(arguments)), environment)
 
 
 def error_of(capsys, *arguments):
@@ -84,6 +88,64 @@ def test_exports_add_up_in_the_order_given():
     assert spec.exports == (("A", "1"), ("B", "x y"), ("A", ""), ("C", "d=e"))
 
 
+def test_a_name_alone_exports_the_variable_of_the_launcher():
+    spec = spec_of("-x", "A", "B=2", "-x", "A=3", "--", "a.py", A="1")
+    assert spec.exports == (("A", "1"), ("B", "2"), ("A", "3"))
+
+
+def test_files_of_variables_come_before_exports_in_their_order(tmp_path):
+    for name, text in {"one": "A=1\nB=1\nCOPIED\n", "two": "B=2\nC=2\n"}.items():
+        (tmp_path / name).write_text(text)
+    files = ["--env-file", str(tmp_path / "one"), "--env-file", str(tmp_path / "two")]
+    spec = spec_of("-x", "C=3", *files, "--", "a.py", COPIED="c")
+    assert dict(spec.exports) == {"A": "1", "B": "2", "C": "3", "COPIED": "c"}
+
+
+def test_a_file_of_variables_cannot_set_those_of_the_job(capsys, tmp_path):
+    (tmp_path / "env").write_text("TNT_SIZE=3\n")
+    assert "TNT_SIZE cannot be set" in error_of(
+        capsys, "--env-file", str(tmp_path / "env"), "--", __file__
+    )
+    (tmp_path / "env").write_bytes(b"A=1\0\n")
+    assert "zero byte" in error_of(capsys, "--env-file", str(tmp_path / "env"), "--", __file__)
+
+
+def test_hosts_come_from_a_file_or_from_lists(tmp_path):
+    (tmp_path / "hosts").write_text("a slots=2\nb\n")
+    assert spec_of("a.py").hosts == ()
+    assert spec_of("--hostfile", str(tmp_path / "hosts"), "a.py").hosts == (
+        HostSlots("a", 2),
+        HostSlots("b"),
+    )
+    spec = spec_of("-H", "a:2,b", "--host", "a:1", "-H", "b", "a.py")
+    assert spec.hosts == (HostSlots("a", 3), HostSlots("b"))
+    assert spec.remarks == ("the host 'b' is named again: ignored",)
+
+
+def test_hosts_from_two_sources_are_refused(capsys, tmp_path):
+    (tmp_path / "hosts").write_text("a\n")
+    text = error_of(capsys, "--hostfile", str(tmp_path / "hosts"), "-H", "b", "--", __file__)
+    assert "--hostfile and -H" in text
+
+
+@pytest.mark.parametrize("word", ["doctor", "verify"])
+def test_reserved_words_are_no_scripts_unless_written_as_such(capsys, tmp_path, monkeypatch, word):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / word).write_text("")
+    for arguments in ([word], ["-n", "2", word, "--option", "x"], [word, "--", "a.py"]):
+        assert f"write ./{word} or -- before it" in error_of(capsys, *arguments)
+    assert spec_of(f"./{word}").program == (f"./{word}",)
+    assert spec_of("--", word, "-n").program == (word, "-n")
+    assert spec_of("a.py", word).program == ("a.py", word)
+
+
+@pytest.mark.parametrize("options", [["--pin-to-socket"], ["--pin-memory-to-socket"]])
+@pytest.mark.parametrize("where", ["core", "none"])
+def test_two_ways_to_choose_cores_are_refused(capsys, options, where):
+    text = error_of(capsys, "--bind-to", where, *options, "--", "a.py")
+    assert "Give one of them" in text
+
+
 def test_an_export_without_a_value_is_refused(capsys):
     text = error_of(capsys, "-x", "ENV0=1", "ENV2", "--", "a.py")
     assert "'ENV2'" in text
@@ -101,7 +163,9 @@ def test_an_export_with_an_impossible_name_is_refused(capsys, item):
 
 
 def test_variables_of_the_job_cannot_be_exported(capsys):
-    assert "-x cannot set TNT_RANK" in error_of(capsys, "-x", "TNT_RANK=1", "--", "a.py")
+    assert "TNT_RANK cannot be set (-x, --env-file)" in error_of(
+        capsys, "-x", "TNT_RANK=1", "--", "a.py"
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,7 +224,7 @@ def test_no_script_is_refused(capsys):
     assert "no script given" in error_of(capsys, "-n", "2", "--")
 
 
-@pytest.mark.parametrize("option", ["--hostfile", "--log-lev", "--dry"])
+@pytest.mark.parametrize("option", ["--hostfil", "--log-lev", "--dry"])
 def test_unknown_and_shortened_options_are_refused(capsys, option):
     assert option in error_of(capsys, option, "DEBUG", "--", "a.py")
 
@@ -175,6 +239,7 @@ def test_unknown_and_shortened_options_are_refused(capsys, option):
         ("--timeout", "1_0", "greater than 0"),
         ("-n", "1_0", "it must be an integer"),
         ("--wire-dtype", "int8", "one of none, bfloat16, float16. Received: 'int8'"),
+        ("--bind-to", "cores", "one of core, numa, socket, none. Received: 'cores'"),
         ("--probe", "on", "one of error, warn, off. Received: 'on'"),
         ("--timeout", "0", "greater than 0"),
         ("--timeout", "inf", "greater than 0"),

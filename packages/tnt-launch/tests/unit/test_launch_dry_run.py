@@ -55,3 +55,9 @@ def test_a_program_whose_name_looks_like_an_assignment_stays_a_program(tmp_path,
     text = render_plan(plan_of("/", [str(program)], {}))
     done = subprocess.run(["sh"], input=text.encode(), capture_output=True, timeout=60, check=True)
     assert done.stdout == b"started\n"
+
+
+def test_a_bound_rank_is_started_on_its_cpus():
+    rank = RankPlan(0, "alpha", ("a=b", "c"), {"A": "1"}, cpus=(0, 1, 2, 5))
+    plan = LaunchPlan("job", (HostPlan("alpha", "/", (rank,)),), 0, False)
+    assert render_plan(plan).splitlines()[-1] == "cd / && A=1 taskset -c 0-2,5 'a=b' c"

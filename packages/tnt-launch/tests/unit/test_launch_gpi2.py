@@ -9,6 +9,7 @@ import pytest
 from tnt_launch.planning.dry_run import render_plan
 from tnt_launch.planning.gpi2 import MachineFile
 from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import make_plan
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
@@ -22,13 +23,14 @@ def plan_of(size=2, environment=None, folder="/some where", job=JOB, exports=GPI
     spec = LaunchSpec(program=("a.py",), ranks_per_node=size, exports=exports)
     environment = environment or {}
     settings = read_settings(spec, environment)
-    return make_plan(spec, settings, Hardware("alpha", 8), environment, job, "/", folder)
+    host = HostFacts(Hardware("alpha", 8), "/", folder)
+    return make_plan(spec, settings, [host], environment, job)
 
 
 @pytest.mark.parametrize("exports", [(), (("TNT_TRANSPORT", "auto"),), (("TNT_TRANSPORT", "shm"),)])
 def test_other_transports_need_nothing_of_it(exports):
     plan = plan_of(exports=exports, environment={"GASPI_RANK": "9"})
-    assert plan.machine_file is None
+    assert plan.hosts[0].machine_file is None
     assert not [name for name in plan.ranks[0].environment if "GASPI" in name or "GPI2" in name]
 
 
@@ -41,16 +43,16 @@ def test_every_rank_knows_its_place(size):
             "GASPI_RANK": str(rank.rank),
             "GASPI_NRANKS": str(size),
             "GASPI_SOCKET": str(rank.rank),
-            "GASPI_MFILE": f"/some where/tnt-{JOB}-machines",
+            "GASPI_MFILE": f"/some where/tnt-{JOB}-machines-0",
         }
-    assert plan.machine_file == MachineFile(
-        f"/some where/tnt-{JOB}-machines", ("localhost",) * size
+    assert plan.hosts[0].machine_file == MachineFile(
+        f"/some where/tnt-{JOB}-machines-0", ("localhost",) * size
     )
 
 
 def test_the_environment_asks_as_well_as_the_option():
     plan = plan_of(exports=(), environment={"TNT_TRANSPORT": "gpi2"})
-    assert plan.machine_file is not None
+    assert plan.hosts[0].machine_file is not None
 
 
 def test_all_ranks_of_a_job_use_the_same_ports_and_jobs_use_different_ones():
@@ -100,4 +102,4 @@ def test_a_dry_run_shows_how_to_make_the_file(tmp_path):
     text = render_plan(plan_of(folder=str(tmp_path)))
     (command,) = [line for line in text.splitlines() if line.startswith("printf")]
     subprocess.run(["sh", "-c", command], check=True, timeout=30)
-    assert (tmp_path / f"tnt-{JOB}-machines").read_text() == "localhost\nlocalhost\n"
+    assert (tmp_path / f"tnt-{JOB}-machines-0").read_text() == "localhost\nlocalhost\n"

@@ -9,6 +9,7 @@ import pytest
 from tnt_launch.output.report import first_failure
 from tnt_launch.output.router import OutputRouter
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
+from tnt_launch.running.agent import ThisHost
 from tnt_launch.running.ending import (
     EARLIER_S,
     GRACE_S,
@@ -52,7 +53,7 @@ def job(agent):
     ranks = tuple(RankPlan(rank, "alpha", ("a",), {}) for rank in range(3))
     plan = LaunchPlan("job", (HostPlan("alpha", "/", ranks),), 0, False)
     with selectors.PollSelector() as selector, SignalInbox() as inbox:
-        job = Job(plan, JobOutput(OutputRouter(False)), selector, inbox)
+        job = Job(plan, JobOutput(OutputRouter(False)), ThisHost(selector), inbox)
         job._agents = (agent,)
         yield job
 

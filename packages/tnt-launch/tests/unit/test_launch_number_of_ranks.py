@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.number_of_ranks import choose_ranks
+from tnt_launch.planning.hosts import HostSlots
+from tnt_launch.planning.number_of_ranks import choose_ranks, ranks_of_hosts
 
 COUNT = st.integers(min_value=1, max_value=256)
 
@@ -47,3 +48,56 @@ def test_refused_gpus_are_never_used_and_never_warned_about(asked, num_gpus):
 def test_more_gpus_than_ranks_allowed_need_a_number():
     with pytest.raises(LaunchError, match="give -n N"):
         choose_ranks(True, None, 257)
+
+
+def ranks_of(*slots, allow_gpus=True, asked=None, gpus=None):
+    hosts = [HostSlots(name, count) for name, count in zip("abcdefgh", slots, strict=False)]
+    return ranks_of_hosts(hosts, allow_gpus, asked, gpus or [0] * len(slots))
+
+
+@given(asked=st.none() | COUNT, num_gpus=st.integers(0, 256), allow_gpus=st.booleans())
+def test_equal_hosts_without_slots_follow_the_rules_of_one_host(asked, num_gpus, allow_gpus):
+    one = choose_ranks(allow_gpus, asked, num_gpus)
+    job = ranks_of(None, None, allow_gpus=allow_gpus, asked=asked, gpus=[num_gpus] * 2)
+    assert job.per_host == (one.per_node,) * 2
+    assert job.uses_gpus == (one.gpus_per_node > 0)
+    assert bool(job.warnings) == bool(one.warning)
+    assert bool(job.notes) == bool(one.note)
+
+
+@pytest.mark.parametrize(
+    ("slots", "asked", "gpus", "per_host", "uses_gpus"),
+    [
+        ((2, 2), None, (0, 0), (2, 2), False),
+        ((4, 2), 2, (0, 0), (2, 2), False),
+        ((None, 2), 2, (0, 0), (2, 2), False),
+        ((None, 3), None, (0, 0), (1, 3), False),
+        ((None, None), None, (4, 4), (4, 4), True),
+        ((2, None), None, (4, 2), (2, 2), True),
+        ((None, None), 2, (4, 2), (2, 2), True),
+        ((None, None), 2, (4, 1), (2, 2), False),
+        ((None, None), None, (2, 0), (2, 1), False),
+    ],
+)
+def test_a_number_wins_over_slots_and_slots_over_gpus(slots, asked, gpus, per_host, uses_gpus):
+    job = ranks_of(*slots, asked=asked, gpus=gpus)
+    assert (job.per_host, job.uses_gpus) == (per_host, uses_gpus)
+
+
+def test_a_host_with_fewer_slots_than_ranks_asked_for_is_named():
+    with pytest.raises(LaunchError, match=r"-n 3 .* the 2 slots of the host 'b'"):
+        ranks_of(3, 2, None, asked=3)
+
+
+def test_unequal_hosts_get_a_warning_of_what_it_costs():
+    (warning,) = ranks_of(4, 2).warnings
+    assert "between 2 and 4 ranks" in warning
+    assert "cannot be hierarchical" in warning
+    assert not ranks_of(2, 2).warnings
+
+
+def test_hosts_with_too_few_gpus_are_named_and_none_is_used():
+    job = ranks_of(*[None] * 6, asked=2, gpus=[2, 1, 0, 1, 1, 1])
+    assert not job.uses_gpus
+    assert "b (1 for 2), c (0 for 2), d (1 for 2), e (1 for 2) and 1 more" in job.warnings[0]
+    assert not ranks_of(None, None, allow_gpus=False, gpus=[2, 0]).warnings

@@ -3,7 +3,9 @@
 import pytest
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.planning.cpus import Cpu
 from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import make_job_id, make_plan
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
@@ -12,13 +14,13 @@ from tnt_launch.planning.variables import ALL_NAMES
 JOB = "0123456789abcdef"
 
 
-def plan_of(*, environment=None, cores=8, gpus=0, program=("a.py", "x y"), **settings):
+def plan_of(*, environment=None, cores=8, gpus=0, cpus=(), program=("a.py", "x y"), **settings):
     spec = LaunchSpec(program=program, **settings)
     environment = environment or {}
-    hardware = Hardware("alpha", cores, tuple(str(index) for index in range(gpus)))
-    return make_plan(
-        spec, read_settings(spec, environment), hardware, environment, JOB, "/work dir"
-    )
+    names = tuple(str(index) for index in range(gpus))
+    hardware = Hardware("alpha", cores, names, cpus, has_numactl=True)
+    host = HostFacts(hardware, "/work dir")
+    return make_plan(spec, read_settings(spec, environment), [host], environment, JOB)
 
 
 def variables_of(**settings):
@@ -260,3 +262,34 @@ def test_no_gpu_is_a_note_of_the_plan_and_an_unknown_variable_a_warning():
     assert plan.notes == ("no GPU found: 2 ranks run on CPUs",)
     (warning,) = plan.warnings
     assert warning.startswith("TNT_TIMEOUT is not a variable of Tarantella")
+
+
+TWO_NODES = tuple(Cpu(number, number, number // 4, number // 4) for number in range(8))
+
+
+def test_ranks_are_bound_and_get_the_threads_of_what_they_are_bound_to():
+    plan = plan_of(ranks_per_node=4, bind_to="numa", cpus=TWO_NODES)
+    assert [rank.cpus for rank in plan.ranks] == [(0, 1, 2, 3)] * 2 + [(4, 5, 6, 7)] * 2
+    assert {rank.environment["TNT_NUM_THREADS"] for rank in plan.ranks} == {"2"}
+    assert plan_of(ranks_per_node=2, bind_to="none", cpus=TWO_NODES).ranks[1].cpus == ()
+    own = {"TNT_NUM_THREADS": "7"}
+    found = variables_of(ranks_per_node=2, bind_to="core", cpus=TWO_NODES, environment=own)
+    assert found["OMP_NUM_THREADS"] == "7"
+
+
+def test_a_pinned_rank_is_started_by_numactl():
+    plan = plan_of(
+        ranks_per_node=1, pin_to_socket=True, cpus=TWO_NODES, interpreter=("py",), program=("a",)
+    )
+    assert plan.ranks[0].argv == ("numactl", "--cpunodebind=0", "--preferred=0", "py", "a")
+    assert plan.ranks[0].cpus == ()
+    assert "stay idle" in plan.warnings[0]
+
+
+def test_a_line_tells_where_a_rank_is_kept():
+    bound = plan_of(ranks_per_node=2, bind_to="numa", cpus=TWO_NODES, gpus=2)
+    assert bound.ranks[1].binding() == ("rank 1 on alpha: cpus 4-7 (NUMA node 1), 4 threads, GPU 1")
+    alone = plan_of(ranks_per_node=1, cpus=TWO_NODES[:1], bind_to="core").ranks[0].binding()
+    assert alone == "rank 0 on alpha: cpus 0 (NUMA node 0), 1 thread, no GPU"
+    free = plan_of(ranks_per_node=1).ranks[0].binding()
+    assert free == "rank 0 on alpha: not bound, TensorFlow's number of threads, no GPU"

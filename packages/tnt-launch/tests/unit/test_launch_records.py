@@ -29,13 +29,13 @@ def test_a_record_is_there_for_as_long_as_the_job_and_for_this_user_alone(folder
         opened = open_folder(str(folder))
         assert opened.records() == [RECORD]
         opened.close()
-    assert os.listdir(folder) == []
+    assert not folder.exists()
 
 
 def test_an_error_of_the_job_stays_what_it_is_and_removes_the_record(folder):
     with pytest.raises(OSError, match="of the job"), recorded(RECORD):
         raise OSError("of the job")
-    assert os.listdir(folder) == []
+    assert not folder.exists()
 
 
 def test_without_a_private_runtime_folder_records_are_in_the_temporary_one(folder, monkeypatch):

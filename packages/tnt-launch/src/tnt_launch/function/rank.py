@@ -26,7 +26,9 @@ def main(path: str) -> None:
             folder.write_result(rank, None)
         raise
     except BaseException as error:
-        folder.write_error(rank, _describe(error))
+        described = _describe(error)
+        folder.write_error(rank, described)
+        sys.stderr.write(described.traceback)  # by which the launcher knows what the end means
         sys.exit(1)
 
 

@@ -34,6 +34,7 @@ class RankEnd:
         was_stopped: Whether it was stopped (SIGSTOP) when the launcher ended it.
         stdout: Its last lines on stdout, as far as they were kept.
         stderr: Its last lines on stderr.
+        why_lost: Why nothing can be known of it any more; empty if it has ended.
         position: Where it was in its training, such as `in epoch 3, step 120`, if it is known.
     """
 
@@ -47,6 +48,7 @@ class RankEnd:
     was_stopped: bool = False
     stdout: str = ""
     stderr: str = ""
+    why_lost: str = ""
     position: str = ""
 
     @property
@@ -128,7 +130,7 @@ def report_failure(
     blamed = "failed first" if not cause.only_lost_a_peer else "was the first to report a lost peer"
     traceback = last_traceback(cause.stderr)
     exception = exception_line(traceback)
-    what = [exit_text(cause.exit_code)]
+    what = [cause.why_lost or exit_text(cause.exit_code)]
     if exception:
         what += [user_line(traceback, working_directory, script), exception]
     if cause.position:
@@ -149,7 +151,8 @@ def report_failure(
 
 
 def _name(end: RankEnd) -> str:
-    return f"rank {end.rank} on {end.host} (pid {end.pid})"
+    pid = f" (pid {end.pid})" if end.pid else ""
+    return f"rank {end.rank} on {end.host}{pid}"
 
 
 def _line(end: RankEnd) -> str:
@@ -162,6 +165,8 @@ def _line(end: RankEnd) -> str:
         return f"{start}{state}, ended by tarantella"
     if end.exit_code == 0:
         return f"{start}left with exit code 0"
+    if end.why_lost:
+        return f"{start}{end.why_lost}"
     last = error or _last_lines(end.stderr, 1)
     return f"{start}{exit_text(end.exit_code)}" + (f": {last}" if last else "")
 

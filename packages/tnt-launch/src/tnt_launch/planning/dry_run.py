@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from tnt_launch.planning.cpus import format_cpu_list
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
 
 
@@ -14,11 +15,11 @@ def render_plan(plan: LaunchPlan) -> str:
     belong to one job: to run it by hand, start all of them at the same time.
     """
     lines = [f"# tarantella plan: {plan.summary()}", f"# job {plan.job_id}"]
-    if plan.machine_file is not None:
-        hosts = " ".join(shlex.quote(host) for host in plan.machine_file.hosts)
-        lines.append("# machine file of GPI-2, removed when the job has ended")
-        lines.append(f"printf '%s\\n' {hosts} > {shlex.quote(plan.machine_file.path)}")
     for host in plan.hosts:
+        if host.machine_file is not None:
+            machines = " ".join(shlex.quote(name) for name in host.machine_file.hosts)
+            lines.append("# machine file of GPI-2, removed when the job has ended")
+            lines.append(f"printf '%s\\n' {machines} > {shlex.quote(host.machine_file.path)}")
         for rank in host.ranks:
             lines.append(f"# rank {rank.rank} on {rank.host}")
             lines.append(render_rank(host, rank))
@@ -28,6 +29,8 @@ def render_plan(plan: LaunchPlan) -> str:
 def render_rank(host: HostPlan, rank: RankPlan) -> str:
     """Write one rank as a shell command: change the folder, set variables, run. Pure."""
     words = [f"{name}={shlex.quote(value)}" for name, value in rank.environment.items()]
+    if rank.cpus:
+        words += ["taskset", "-c", format_cpu_list(rank.cpus)]
     words += [_quoted(word) for word in rank.argv]
     return f"cd {shlex.quote(host.working_directory)} && " + " ".join(words)
 

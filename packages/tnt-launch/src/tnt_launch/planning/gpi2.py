@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.variables import TRANSPORT
 
@@ -25,20 +26,41 @@ class MachineFile:
     hosts: tuple[str, ...]
 
 
-def is_needed(settings: Settings) -> bool:
-    """Return whether the ranks of one host are to talk through GPI-2. Pure."""
-    return settings.get(TRANSPORT) == "gpi2"
+def machines_of(
+    settings: Settings, hosts: Sequence[HostFacts], ranks_of_hosts: Sequence[int]
+) -> tuple[str, ...]:
+    """Return the host of every rank, by rank, or nothing if no rank may talk through GPI-2. Pure.
 
-
-def plan_machine_file(folder: str, job_id: str, hosts: Sequence[str]) -> MachineFile:
-    """Choose name and content of the file. Pure.
+    Between several hosts the ranks themselves decide, by the libraries that they find.
 
     Args:
-        folder: Absolute path of a folder for temporary files.
-        job_id: Name of the job; makes the name of the file its own.
-        hosts: The host of every rank, by rank.
+        settings: What the user set.
+        hosts: The hosts of the job.
+        ranks_of_hosts: The number of ranks of each.
     """
-    return MachineFile(os.path.join(folder, f"tnt-{job_id}-machines"), tuple(hosts))
+    is_wanted = settings.get(TRANSPORT) == "gpi2"
+    if len(hosts) == 1:
+        return ("localhost",) * ranks_of_hosts[0] if is_wanted else ()
+    if not is_wanted and settings.get(TRANSPORT) not in (None, "auto"):
+        return ()
+    pairs = zip(hosts, ranks_of_hosts, strict=True)
+    return tuple(host.address for host, count in pairs for _ in range(count))
+
+
+def plan_machine_file(
+    folder: str, job_id: str, node_rank: int, machines: Sequence[str]
+) -> MachineFile | None:
+    """Choose name and content of a host's file, `None` if none is needed. Pure.
+
+    Args:
+        folder: Absolute path of a folder for temporary files, which hosts may share.
+        job_id: Name of the job; makes the name of the file its own.
+        node_rank: Number of the host; so does this.
+        machines: From `machines_of`.
+    """
+    if not machines:
+        return None
+    return MachineFile(os.path.join(folder, f"tnt-{job_id}-machines-{node_rank}"), tuple(machines))
 
 
 def gaspi_variables(file: MachineFile, rank: int, job_id: str) -> dict[str, str]:

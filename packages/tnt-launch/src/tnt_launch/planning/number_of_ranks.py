@@ -1,11 +1,12 @@
-"""How many ranks a host gets, and on which kind of device they run."""
+"""How many ranks each host gets, and on which kind of device they run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.spec import MAX_RANKS_PER_NODE
+from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots
 
 
 @dataclass(frozen=True)
@@ -63,3 +64,91 @@ def choose_ranks(allow_gpus: bool, asked: int | None, num_gpus: int) -> RankChoi
         warning=f"only {num_gpus} GPU{'s' * (num_gpus > 1)} found for {per_node} ranks: all ranks "
         f"run on CPUs. Give --no-gpu if this is what you want.",
     )
+
+
+@dataclass(frozen=True)
+class JobRanks:
+    """The outcome of `ranks_of_hosts`.
+
+    Attributes:
+        per_host: Ranks on each host, in the order of the hosts, each at least 1.
+        uses_gpus: Whether every rank has a GPU; if not, all run on CPUs.
+        warnings: What the user should know.
+        notes: What may interest the user.
+    """
+
+    per_host: tuple[int, ...]
+    uses_gpus: bool
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def ranks_of_hosts(
+    hosts: Sequence[HostSlots], allow_gpus: bool, asked: int | None, num_gpus: Sequence[int]
+) -> JobRanks:
+    """Decide how many ranks run on each of several hosts, by the rules of `choose_ranks`. Pure.
+
+    A number that was asked for is that of every host; without it a host gets as many ranks as it
+    has slots, and one that states none gets one rank for each GPU, or one. All ranks of a job run
+    on the same kind of device: if one host has fewer GPUs than ranks, all run on CPUs.
+
+    Args:
+        hosts: The hosts, at least one.
+        allow_gpus: Whether GPUs may be used.
+        asked: Ranks per host that the user asked for, or `None`.
+        num_gpus: GPUs that a process on each host would see.
+
+    Raises:
+        LaunchError: If a host has fewer slots than ranks asked for, or more GPUs than it may have
+            ranks.
+    """
+    _check_slots(hosts, asked)
+    choices = [
+        choose_ranks(allow_gpus, asked if asked is not None else host.slots, count)
+        for host, count in zip(hosts, num_gpus, strict=True)
+    ]
+    per_host = tuple(choice.per_node for choice in choices)
+    short = [
+        f"{host.name} ({count} for {choice.per_node})"
+        for host, choice, count in zip(hosts, choices, num_gpus, strict=True)
+        if choice.gpus_per_node == 0
+    ]
+    of_gpus = ""
+    if allow_gpus and short and any(num_gpus):
+        of_gpus = (
+            f"fewer GPUs than ranks on {_listed(short)}: all ranks run on CPUs. Give --no-gpu if "
+            f"this is what you want."
+        )
+    note = "no GPU found: all ranks run on CPUs" if allow_gpus and not any(num_gpus) else ""
+    return JobRanks(
+        per_host,
+        not short,
+        tuple(filter(None, [of_gpus, _uneven(per_host)])),
+        tuple(filter(None, [note])),
+    )
+
+
+def _check_slots(hosts: Sequence[HostSlots], asked: int | None) -> None:
+    for host in hosts:
+        if asked is not None and host.slots is not None and host.slots < asked:
+            raise LaunchError(
+                f"-n {asked} asks for more ranks than the {host.slots} slots of the host "
+                f"{host.name!r}. Give a smaller -n, or none for as many ranks as slots."
+            )
+
+
+def _uneven(per_host: Sequence[int]) -> str:
+    """Tell what hosts with unequal numbers of ranks mean, see "Algorithms" in the docs."""
+    fewest, most = min(per_host), max(per_host)
+    if fewest == most:
+        return ""
+    return (
+        f"the hosts have between {fewest} and {most} ranks, so sums of gradients cannot be "
+        f"hierarchical, in shared memory of each host first: all ranks exchange messages, which is "
+        f"slower. Give every host the same number of ranks, with -n or slots."
+    )
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -6,22 +6,29 @@ import argparse
 import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NoReturn, TypeVar
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.exports import parse_export, read_env_file
+from tnt_launch.planning.hosts import HostSlots, merge_hosts, parse_host_list, read_hostfile
+from tnt_launch.planning.spec import BINDINGS, SSH, LaunchSpec, Meeting
 from tnt_launch.planning.variables import (
     FUSION_THRESHOLD_KB,
     LOG_LEVEL,
     LOG_LEVELS,
     PROBE,
     PROBES,
+    RENDEZVOUS,
     TIMEOUT_S,
     WIRE_DTYPE,
     WIRE_DTYPES,
-    Variable,
+    Kind,
+    Word,
 )
+
+SUBCOMMANDS = ("doctor", "verify")
+"""First words that are no scripts; a script of that name is written as `./doctor` or behind --."""
 
 _USAGE = "tarantella [options] [--] SCRIPT [arguments of the script]"
 
@@ -62,6 +69,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     _add_rank_options(parser.add_argument_group("ranks and devices"))
+    _add_host_options(parser.add_argument_group("hosts"))
+    _add_binding_options(parser.add_argument_group("cores of the ranks"))
     _add_output_options(parser.add_argument_group("messages and output"))
     _add_environment_options(parser.add_argument_group("environment of the ranks"))
     _add_tuning_options(parser.add_argument_group("communication"))
@@ -100,11 +109,84 @@ def _add_rank_options(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def _add_host_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--hostfile",
+        metavar="PATH",
+        help="file with a host on each line, with slots=N or :N for at most N ranks "
+        "(default: this host)",
+    )
+    group.add_argument(
+        "-H",
+        "--host",
+        dest="host_lists",
+        metavar="a:2,b:2",
+        action="append",
+        default=[],
+        help="hosts in the place of a file; may be repeated",
+    )
+    group.add_argument(
+        "--ssh",
+        metavar="COMMAND",
+        help="command that runs a command on a host, may hold options (default: ssh)",
+    )
+    group.add_argument(
+        "--nnodes",
+        dest="num_nodes",
+        metavar="N",
+        type=_number,
+        help="number of hosts, on each of which tarantella is started by hand, without ssh",
+    )
+    group.add_argument(
+        "--node-rank",
+        metavar="K",
+        type=_number,
+        help="with --nnodes: number of this host, from 0; node 0 shows the output",
+    )
+    group.add_argument(
+        "--rendezvous",
+        metavar="HOST:PORT",
+        type=_reader(RENDEZVOUS.kind),
+        help="with --nnodes: where node 0 listens for the others, the same on all hosts",
+    )
+    group.add_argument(
+        "--interface",
+        metavar="NAME",
+        help="network interface, its address or its network, through which hosts exchange data "
+        "(default: that by which they are reached)",
+    )
+
+
+def _add_binding_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--bind-to",
+        metavar=_one_of(BINDINGS),
+        type=_reader(Word(BINDINGS)),
+        help="keep each rank on cores of its own, or on those of a NUMA node or socket "
+        "(default: numa for CPU ranks that divide evenly among several nodes, else none)",
+    )
+    group.add_argument(
+        "--pin-to-socket",
+        action="store_true",
+        help="keep each rank on the cores of a NUMA node of its own, by numactl",
+    )
+    group.add_argument(
+        "--pin-memory-to-socket",
+        action="store_true",
+        help="give each rank the memory of that node alone, by numactl",
+    )
+    group.add_argument(
+        "--report-bindings",
+        action="store_true",
+        help="one line for each rank: host, cores, threads, GPU",
+    )
+
+
 def _add_output_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--log-level",
         metavar=_one_of(LOG_LEVELS),
-        type=_reader(LOG_LEVEL),
+        type=_reader(LOG_LEVEL.kind),
         help="level of the messages of tarantella (default: WARNING)",
     )
     group.add_argument(
@@ -135,7 +217,17 @@ def _add_environment_options(group: argparse._ArgumentGroup) -> None:
         nargs="+",
         action="append",
         default=[],
-        help="set variables in every rank, exactly as given; may be repeated",
+        help="set variables in every rank, exactly as given; NAME alone copies the variable of "
+        "this process; may be repeated",
+    )
+    group.add_argument(
+        "--env-file",
+        dest="env_files",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="file with KEY=VALUE or NAME on each line, read as docker does; -x wins; may be "
+        "repeated",
     )
     group.add_argument(
         "--python-interpreter",
@@ -150,21 +242,21 @@ def _add_tuning_options(group: argparse._ArgumentGroup) -> None:
         "--fusion-threshold",
         dest="fusion_threshold_kb",
         metavar="KB",
-        type=_reader(FUSION_THRESHOLD_KB),
+        type=_reader(FUSION_THRESHOLD_KB.kind),
         help="gradients are fused into buckets of at least this size; unit kB = 1024 bytes; "
         "0 turns fusion off; auto: measured (default: 32)",
     )
     group.add_argument(
         "--wire-dtype",
         metavar=_one_of(WIRE_DTYPES),
-        type=_reader(WIRE_DTYPE),
+        type=_reader(WIRE_DTYPE.kind),
         help="what float32 gradients are rounded to while they travel (default: none)",
     )
     group.add_argument(
         "--timeout",
         dest="timeout_s",
         metavar="SECONDS",
-        type=_reader(TIMEOUT_S),
+        type=_reader(TIMEOUT_S.kind),
         help="longest wait of a collective operation (default: 600)",
     )
 
@@ -173,7 +265,7 @@ def _add_exactness_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--probe",
         metavar=_one_of(PROBES),
-        type=_reader(PROBE),
+        type=_reader(PROBE.kind),
         help="what is done with a model whose results would not be the serial ones "
         "(default: error)",
     )
@@ -182,12 +274,20 @@ def _add_exactness_options(group: argparse._ArgumentGroup) -> None:
 def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
     """Parse options up to the script; everything behind `--` is left alone. Pure.
 
+    Returns:
+        The options. `subcommand` is one of `SUBCOMMANDS` or empty; its arguments are in `program`.
+
     Raises:
         LaunchError: If the command line cannot be understood.
     """
     has_separator = "--" in arguments
     position = arguments.index("--") if has_separator else len(arguments)
     options = parser.parse_args(arguments[:position])
+    options.subcommand = ""
+    if options.program and options.program[0] in SUBCOMMANDS:
+        options.subcommand = options.program[0]
+        options.program = [*options.program[1:], *arguments[position:]]
+        return options
     if has_separator and options.program:
         parser.error(f"the script comes behind --, but {options.program[0]!r} stands before it")
     if not has_separator:
@@ -205,8 +305,12 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> ar
     return options
 
 
-def make_spec(options: argparse.Namespace) -> LaunchSpec:
-    """Turn parsed options into a spec. Pure.
+def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> LaunchSpec:
+    """Turn parsed options into a spec; reads the files that they name. Local.
+
+    Args:
+        options: From `parse_arguments`.
+        environment: The launcher's own variables, some of which the options may copy.
 
     Raises:
         LaunchError: If an option's value is malformed or out of range.
@@ -217,33 +321,56 @@ def make_spec(options: argparse.Namespace) -> LaunchSpec:
             f"-n, --n-per-node, --devices-per-node and --npernode mean the same. Give one of them. "
             f"Received: {sorted(counts)}."
         )
+    hosts, remarks = merge_hosts(_hosts(options.hostfile, options.host_lists))
     return LaunchSpec(
         program=tuple(options.program),
-        interpreter=_interpreter(options.python_interpreter),
+        interpreter=(sys.executable,)
+        if options.python_interpreter is None
+        else _command("--python-interpreter", options.python_interpreter),
         ranks_per_node=counts.pop() if counts else None,
         allow_gpus=not options.no_gpu,
         log_level=options.log_level,
         log_on_all_devices=options.log_on_all_devices,
         output_on_all_devices=options.output_on_all_devices,
-        exports=tuple(_export(item) for items in options.exports for item in items),
+        exports=tuple(
+            [entry for path in options.env_files for entry in read_env_file(path, environment)]
+            + [parse_export(item, environment) for items in options.exports for item in items]
+        ),
         fusion_threshold_kb=options.fusion_threshold_kb,
         wire_dtype=options.wire_dtype,
         probe=options.probe,
         timeout_s=options.timeout_s,
+        hosts=hosts,
+        ssh=SSH if options.ssh is None else _command("--ssh", options.ssh),
+        interface=options.interface,
+        meeting=_meeting(options),
+        bind_to=options.bind_to,
+        pin_to_socket=options.pin_to_socket,
+        pin_memory_to_socket=options.pin_memory_to_socket,
+        report_bindings=options.report_bindings,
+        remarks=remarks,
         output_dir=options.output_dir,
     )
+
+
+def _hosts(hostfile: str | None, host_lists: list[str]) -> list[HostSlots]:
+    if hostfile is not None and host_lists:
+        raise LaunchError("--hostfile and -H both name the hosts. Give one of them.")
+    if hostfile is not None:
+        return list(read_hostfile(hostfile))
+    return [host for text in host_lists for host in parse_host_list(text)]
 
 
 def _one_of(words: tuple[str, ...]) -> str:
     return "{" + ",".join(words) + "}"
 
 
-def _reader(variable: Variable[_T]) -> Callable[[str], _T]:
-    """Return the function by which argparse reads an option that means the same as `variable`."""
+def _reader(kind: Kind[_T]) -> Callable[[str], _T]:
+    """Return the function by which argparse reads values of a kind."""
 
     def read(text: str) -> _T:
         try:
-            return variable.kind.read(text)
+            return kind.read(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"{error}. Received: {text!r}") from None
 
@@ -256,22 +383,21 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _interpreter(command: str | None) -> tuple[str, ...]:
-    if command is None:
-        return (sys.executable,)
-    try:
-        return tuple(shlex.split(command))
-    except ValueError as error:
+def _meeting(options: argparse.Namespace) -> Meeting | None:
+    given = (options.num_nodes, options.node_rank, options.rendezvous)
+    if given == (None, None, None):
+        return None
+    if None in given:
         raise LaunchError(
-            f"--python-interpreter is not a command: {error}. Received: {command!r}."
-        ) from None
-
-
-def _export(item: str) -> tuple[str, str]:
-    name, equals, value = item.partition("=")
-    if not equals:
-        raise LaunchError(
-            f"-x needs KEY=VALUE, several separated by spaces, values with spaces in quotes. "
-            f"Received: {item!r}. If that is the script, write -- before it."
+            "--nnodes, --node-rank and --rendezvous belong together, such as --nnodes 2 "
+            "--node-rank 0 --rendezvous alpha:29400."
         )
-    return name, value
+    host, _, port = options.rendezvous.rpartition(":")
+    return Meeting(options.num_nodes, options.node_rank, host.strip("[]"), int(port))
+
+
+def _command(option: str, text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise LaunchError(f"{option} is not a command: {error}. Received: {text!r}.") from None

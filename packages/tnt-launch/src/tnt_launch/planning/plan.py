@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tnt_launch.planning import gpi2, ucx
+from tnt_launch.planning.binding import HostBinding, bind
 from tnt_launch.planning.gpi2 import MachineFile
-from tnt_launch.planning.hardware import Hardware
-from tnt_launch.planning.number_of_ranks import choose_ranks
+from tnt_launch.planning.host_facts import HostFacts
+from tnt_launch.planning.number_of_ranks import JobRanks, choose_ranks, ranks_of_hosts
 from tnt_launch.planning.rank_environment import RankPlace, rank_environment
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.tensorflow_environment import tensorflow_log_level
-from tnt_launch.planning.variables import OUTPUT_ON_ALL_DEVICES
+from tnt_launch.planning.variables import NUM_THREADS, OUTPUT_ON_ALL_DEVICES
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,24 @@ class RankPlan:
         host: Name of the host it runs on.
         argv: Program and arguments, passed on without a shell.
         environment: Variables set on top of those of the process that starts the rank.
+        cpus: CPUs that the rank is kept on, ascending; empty for all that this process may use.
+        place: What it is kept on, in words.
     """
 
     rank: int
     host: str
     argv: tuple[str, ...]
     environment: Mapping[str, str]
+    cpus: tuple[int, ...] = ()
+    place: str = ""
+
+    def binding(self) -> str:
+        """Say in one line where the rank is kept, with how many threads, on which GPU."""
+        threads = self.environment.get(NUM_THREADS.name, "TensorFlow's number of")
+        gpu = self.environment.get("CUDA_VISIBLE_DEVICES", "-1")
+        device = "no GPU" if gpu == "-1" else f"GPU {gpu}"
+        noun = "thread" if threads == "1" else "threads"
+        return f"rank {self.rank} on {self.host}: {self.place}, {threads} {noun}, {device}"
 
 
 @dataclass(frozen=True)
@@ -42,11 +55,28 @@ class HostPlan:
         host: Name of the host.
         working_directory: Absolute path in which the ranks start.
         ranks: The ranks of this host, ascending.
+        machine_file: What GPI-2 reads there, if the ranks may talk through it.
+        node_rank: Number of the host in the job.
     """
 
     host: str
     working_directory: str
     ranks: tuple[RankPlan, ...]
+    machine_file: MachineFile | None = None
+    node_rank: int = 0
+
+
+@dataclass(frozen=True)
+class JobName:
+    """What a job is called.
+
+    Attributes:
+        job_id: Random; part of the names of its files in shared memory.
+        script: What its ranks run, for people.
+    """
+
+    job_id: str
+    script: str
 
 
 @dataclass(frozen=True)
@@ -63,7 +93,6 @@ class LaunchPlan:
         tensorflow_log_level: Lines that TensorFlow logs below this level are not shown.
         warnings: What the user should know before the start.
         notes: What may interest the user before the start.
-        machine_file: What GPI-2 reads, if the ranks talk through it.
     """
 
     job_id: str
@@ -72,10 +101,14 @@ class LaunchPlan:
     shows_all_output: bool
     tensorflow_log_level: int = 0
     warnings: tuple[str, ...] = ()
-    machine_file: MachineFile | None = None
     notes: tuple[str, ...] = ()
     script: str = ""
     output_dir: str = ""
+
+    @property
+    def name(self) -> JobName:
+        """What the job is called."""
+        return JobName(self.job_id, self.script)
 
     @property
     def ranks(self) -> tuple[RankPlan, ...]:
@@ -95,67 +128,115 @@ class LaunchPlan:
 def make_plan(
     spec: LaunchSpec,
     settings: Settings,
-    hardware: Hardware,
+    hosts: Sequence[HostFacts],
     environment: Mapping[str, str],
     job_id: str,
-    working_directory: str,
-    temporary_directory: str = "/tmp",
     job_secret: str = "",
 ) -> LaunchPlan:
-    """Turn a spec into the plan of a job on one host. Pure.
+    """Turn a spec into the plan of a job. Pure.
 
     Args:
         spec: What the user asked for.
         settings: From `read_settings`.
-        hardware: What the host has.
+        hosts: The hosts of the job, in the order of their ranks.
         environment: The environment that the ranks inherit.
         job_id: From `make_job_id`.
-        working_directory: Absolute path in which the ranks start.
-        temporary_directory: Absolute path for a file that the job may need.
         job_secret: From `make_job_secret`, for ranks that talk through UCX.
 
     Raises:
-        LaunchError: If the host has more GPUs than it may have ranks.
+        LaunchError: If a host has more GPUs than it may have ranks, or cannot keep them where the
+            spec says.
     """
-    choice = choose_ranks(spec.allow_gpus, spec.ranks_per_node, len(hardware.gpus))
-    argv = (*spec.interpreter, *spec.program)
-    size = choice.per_node
-    machine_file = None
-    if gpi2.is_needed(settings):
-        machine_file = gpi2.plan_machine_file(temporary_directory, job_id, ["localhost"] * size)
-    rendezvous: dict[str, str] = {}
-    if ucx.is_needed(settings):
-        rendezvous = ucx.rendezvous_variables("127.0.0.1", job_id, job_secret)
-    ranks = tuple(
-        RankPlan(
-            rank,
-            hardware.host,
-            argv,
-            rank_environment(
-                RankPlace(rank, size, rank, size, node_rank=0, num_nodes=1),
-                job_id,
-                hardware.gpus[: choice.gpus_per_node],
-                hardware.num_cores,
-                settings,
-                environment,
-                machine_file,
-                rendezvous,
-            ),
-        )
-        for rank in range(size)
+    ranks = _choose_ranks(spec, hosts)
+    job = _Job(
+        spec,
+        settings,
+        environment,
+        job_id,
+        size=sum(ranks.per_host),
+        num_nodes=len(hosts),
+        uses_gpus=ranks.uses_gpus,
+        machines=gpi2.machines_of(settings, hosts, ranks.per_host),
+        rendezvous=ucx.rendezvous_of(settings, hosts, job_id, job_secret),
     )
+    bindings = [
+        bind(spec, host.hardware, local_size, ranks.uses_gpus)
+        for host, local_size in zip(hosts, ranks.per_host, strict=True)
+    ]
+    plans: list[HostPlan] = []
+    for host, binding in zip(hosts, bindings, strict=True):
+        first_rank = sum(len(plan.ranks) for plan in plans)
+        plans.append(_plan_host(job, host, binding, len(plans), first_rank))
     return LaunchPlan(
         job_id=job_id,
-        hosts=(HostPlan(hardware.host, working_directory, ranks),),
-        gpus_per_node=choice.gpus_per_node,
+        hosts=tuple(plans),
+        gpus_per_node=min(ranks.per_host) if ranks.uses_gpus else 0,
         shows_all_output=settings.get(OUTPUT_ON_ALL_DEVICES) or False,
         tensorflow_log_level=tensorflow_log_level(settings, environment),
-        warnings=(*settings.warnings, *filter(None, [choice.warning])),
-        machine_file=machine_file,
-        notes=tuple(filter(None, [choice.note])),
+        warnings=(
+            *settings.warnings,
+            *ranks.warnings,
+            *(binding.warning for binding in bindings if binding.warning),
+        ),
+        notes=ranks.notes,
         script=spec.script,
-        output_dir=os.path.join(working_directory, spec.output_dir) if spec.output_dir else "",
+        output_dir=os.path.join(hosts[0].working_directory, spec.output_dir)
+        if spec.output_dir
+        else "",
     )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What the plans of all hosts have in common."""
+
+    spec: LaunchSpec
+    settings: Settings
+    environment: Mapping[str, str]
+    job_id: str
+    size: int
+    num_nodes: int
+    uses_gpus: bool
+    machines: tuple[str, ...]
+    rendezvous: Mapping[str, str]
+
+
+def _choose_ranks(spec: LaunchSpec, hosts: Sequence[HostFacts]) -> JobRanks:
+    num_gpus = [len(host.hardware.gpus) for host in hosts]
+    if spec.hosts:
+        return ranks_of_hosts(spec.hosts, spec.allow_gpus, spec.ranks_per_node, num_gpus)
+    choice = choose_ranks(spec.allow_gpus, spec.ranks_per_node, num_gpus[0])
+    return JobRanks(
+        (choice.per_node,),
+        choice.gpus_per_node > 0,
+        tuple(filter(None, [choice.warning])),
+        tuple(filter(None, [choice.note])),
+    )
+
+
+def _plan_host(
+    job: _Job, host: HostFacts, binding: HostBinding, node_rank: int, first_rank: int
+) -> HostPlan:
+    local_size = len(binding.ranks)
+    interpreter = job.spec.interpreter if host.interpreter is None else host.interpreter
+    file = gpi2.plan_machine_file(host.temporary_directory, job.job_id, node_rank, job.machines)
+    ranks = []
+    for local_rank, bound in enumerate(binding.ranks):
+        rank = first_rank + local_rank
+        place = RankPlace(rank, job.size, local_rank, local_size, node_rank, job.num_nodes)
+        variables = rank_environment(
+            place,
+            job.job_id,
+            host.hardware.gpus[:local_size] if job.uses_gpus else (),
+            bound.threads,
+            job.settings,
+            job.environment,
+            file,
+            job.rendezvous,
+        )
+        argv = (*bound.prefix, *interpreter, *job.spec.program)
+        ranks.append(RankPlan(rank, host.hardware.host, argv, variables, bound.cpus, bound.place))
+    return HostPlan(host.hardware.host, host.working_directory, tuple(ranks), file, node_rank)
 
 
 def make_job_id() -> str:

@@ -33,7 +33,7 @@ def rank_environment(
     place: RankPlace,
     job_id: str,
     gpus: tuple[str, ...],
-    num_cores: int,
+    fair_threads: int | None,
     settings: Settings,
     inherited: Mapping[str, str],
     machine_file: MachineFile | None = None,
@@ -45,7 +45,7 @@ def rank_environment(
         place: Where the rank stands.
         job_id: Random name of the job, of letters and digits; names its shared memory.
         gpus: GPUs in use on the host, one for each local rank; empty for ranks on CPUs.
-        num_cores: Cores of the host, shared evenly by its ranks.
+        fair_threads: Threads that have a core each, `None` for TensorFlow's own choice.
         settings: What the user set.
         inherited: The environment in which the ranks are started.
         machine_file: What GPI-2 reads, if the ranks talk through it.
@@ -61,7 +61,7 @@ def rank_environment(
         "TNT_NUM_NODES": str(place.num_nodes),
         "TNT_JOB_ID": job_id,
     }
-    threads = num_threads(settings, inherited, num_cores, place.local_size)
+    threads = num_threads(settings, inherited, fair_threads)
     if threads is not None:
         variables[NUM_THREADS.name] = NUM_THREADS.kind.write(threads)
     defaults = {

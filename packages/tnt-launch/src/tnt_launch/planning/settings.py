@@ -12,6 +12,7 @@ from tnt_launch.planning.variables import (
     ALL_NAMES,
     FUSION_THRESHOLD,
     FUSION_THRESHOLD_KB,
+    INTERFACE,
     LOG_LEVEL,
     LOG_ON_ALL_DEVICES,
     NAMES_OF_TUTORIALS,
@@ -92,6 +93,7 @@ def _from_options(spec: LaunchSpec, has_alias: bool) -> dict[str, object]:
         WIRE_DTYPE: spec.wire_dtype,
         PROBE: spec.probe,
         TIMEOUT_S: spec.timeout_s,
+        INTERFACE: spec.interface,
     }
     return {variable.name: value for variable, value in options.items() if value is not None}
 

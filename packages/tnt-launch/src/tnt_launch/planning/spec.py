@@ -7,10 +7,51 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots
 from tnt_launch.planning.variables import JOB_VARIABLES, LOG_LEVELS, PROBES, WIRE_DTYPES
 
-MAX_RANKS_PER_NODE = 256
+SSH = (
+    "ssh",
+    "-T",  # no terminal: what comes back must be unchanged
+    "-x",
+    "-oBatchMode=yes",  # there is nobody who could answer a question
+    "-oConnectTimeout=15",
+    "-oClearAllForwardings=yes",
+)
+"""The user's own ssh, with the settings of the user's `~/.ssh/config`."""
+
+BINDINGS = ("core", "numa", "socket", "none")
 _INTERPRETER_OPTIONS = ("-m", "-c")
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where the launchers of several hosts meet that were started by hand.
+
+    Attributes:
+        num_nodes: Number of hosts.
+        node_rank: Number of this one.
+        host: Name or address of the host of node 0.
+        port: Where node 0 listens.
+
+    Raises:
+        LaunchError: On construction, if a value is out of its range.
+    """
+
+    num_nodes: int
+    node_rank: int
+    host: str
+    port: int
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.num_nodes < 1:
+            raise LaunchError(f"--nnodes must be at least 1. Received: {self.num_nodes}.")
+        if not 0 <= self.node_rank < self.num_nodes:
+            raise LaunchError(
+                f"--node-rank must be between 0 and {self.num_nodes - 1}, as --nnodes is "
+                f"{self.num_nodes}. Received: {self.node_rank}."
+            )
 
 
 @dataclass(frozen=True)
@@ -31,6 +72,15 @@ class LaunchSpec:
         wire_dtype: One of `WIRE_DTYPES`: what float32 gradients are rounded to while they travel.
         probe: One of `PROBES`: what is done with results that would not be the serial ones.
         timeout_s: Longest wait of a collective operation, in seconds.
+        hosts: Where ranks run, each host once; empty for this host alone.
+        bind_to: One of `BINDINGS`: which cores a rank is kept on.
+        pin_to_socket: Whether numactl keeps each rank on the cores of a NUMA node of its own.
+        pin_memory_to_socket: Whether numactl gives each rank the memory of that node alone.
+        report_bindings: Whether a line for each rank says where it is kept.
+        remarks: What a DEBUG message may tell about the options.
+        ssh: Command that runs a command on a host.
+        interface: Name of the network interface of the data, or its address, or its network.
+        meeting: Where launchers that were started by hand meet; `None` if there is one alone.
         output_dir: Path of a folder that gets the output of each rank.
 
     Raises:
@@ -49,6 +99,15 @@ class LaunchSpec:
     wire_dtype: str | None = None
     probe: str | None = None
     timeout_s: float | None = None
+    hosts: tuple[HostSlots, ...] = ()
+    bind_to: str | None = None
+    pin_to_socket: bool = False
+    pin_memory_to_socket: bool = False
+    report_bindings: bool = False
+    remarks: tuple[str, ...] = ()
+    ssh: tuple[str, ...] = SSH
+    interface: str | None = None
+    meeting: Meeting | None = None
     output_dir: str | None = None
 
     @property
@@ -80,8 +139,14 @@ class LaunchSpec:
             )
         if self.output_dir == "":
             raise LaunchError("--output-dir needs the path of a folder. Received: ''.")
-        for name, _ in self.exports:
-            _check_export(name)
+        for name, value in self.exports:
+            _check_export(name, value)
+        _check_binding(self)
+        if self.hosts and self.meeting is not None:
+            raise LaunchError(
+                "--hostfile and -H start the ranks of all hosts from here, --nnodes needs a "
+                "launcher on each host. Give one of them."
+            )
 
 
 def _check_number_of_ranks(count: int) -> None:
@@ -92,14 +157,30 @@ def _check_number_of_ranks(count: int) -> None:
         )
 
 
-def _check_export(name: str) -> None:
+def _check_export(name: str, value: str) -> None:
     if not (name.isascii() and name.isidentifier()):
         raise LaunchError(
-            f"-x needs variable names of letters, digits and underscores. Received: {name!r}."
+            f"names of variables for the ranks (-x, --env-file) consist of letters, digits and "
+            f"underscores. Received: {name!r}."
         )
     if name in JOB_VARIABLES:
         raise LaunchError(
-            f"-x cannot set {name}: the launcher gives it a value of its own in every rank."
+            f"{name} cannot be set (-x, --env-file): the launcher gives it a value of its own in "
+            f"every rank."
+        )
+    if "\0" in value:
+        raise LaunchError(f"the value of {name} has a zero byte, which no variable can hold.")
+
+
+def _check_binding(spec: LaunchSpec) -> None:
+    if spec.bind_to is None:
+        return
+    if spec.bind_to not in BINDINGS:
+        raise LaunchError(f"--bind-to must be one of {', '.join(BINDINGS)}.")
+    if spec.pin_to_socket or spec.pin_memory_to_socket:
+        raise LaunchError(
+            "--bind-to and --pin-to-socket or --pin-memory-to-socket choose the cores of a rank in "
+            "different ways. Give one of them."
         )
 
 

@@ -18,20 +18,14 @@ _NO_GPU = "-1"
 _LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 
 
-def num_threads(
-    settings: Settings, inherited: Mapping[str, str], num_cores: int, local_size: int
-) -> int | None:
+def num_threads(settings: Settings, inherited: Mapping[str, str], fair: int | None) -> int | None:
     """Choose the threads of a rank; `None` leaves the choice to TensorFlow. Pure.
-
-    Several ranks with a thread per core each would take turns on the cores, so these are shared
-    evenly. One rank alone keeps what TensorFlow chooses.
 
     Args:
         settings: The user's own number wins.
         inherited: The environment in which the ranks are started; a number of threads that the user
             has set there for TensorFlow itself comes second.
-        num_cores: Cores of the host.
-        local_size: Ranks on the host.
+        fair: What is chosen if the user has set nothing; see `Binding.threads`.
     """
     stated = settings.get(NUM_THREADS)
     if stated is not None:
@@ -39,7 +33,7 @@ def num_threads(
     of_tensorflow = inherited.get(_THREADS_OF_AN_OPERATION)
     if of_tensorflow is not None:
         return int(of_tensorflow) or None if of_tensorflow.isdecimal() else None
-    return max(1, num_cores // local_size) if local_size > 1 else None
+    return fair
 
 
 def thread_variables(threads: int | None) -> dict[str, str]:

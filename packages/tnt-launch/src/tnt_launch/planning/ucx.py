@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
+from tnt_launch.planning.host_facts import LOOPBACK, HostFacts
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.variables import TRANSPORT
 
 FIRST_PORT, LAST_PORT = 20000, 32768  # below those that the kernel gives to clients
 
 
-def is_needed(settings: Settings) -> bool:
-    """Return whether the ranks of one host are to talk through UCX. Pure."""
-    return settings.get(TRANSPORT) == "ucx"
-
-
-def rendezvous_variables(host: str, job_id: str, secret: str) -> dict[str, str]:
+def rendezvous_of(
+    settings: Settings, hosts: Sequence[HostFacts], job_id: str, secret: str
+) -> dict[str, str]:
     """Choose the variables by which the ranks of a job find and trust each other. Pure.
 
+    There are none if no rank may talk through UCX. Between several hosts the ranks themselves
+    decide, by the libraries that they find.
+
     Args:
-        host: Name or address of the host of rank 0.
+        settings: What the user set.
+        hosts: The hosts of the job; rank 0 runs on the first.
         job_id: 16 hexadecimal digits; they choose the port, so that jobs on a host do not meet.
         secret: From `make_job_secret`.
     """
+    choice = settings.get(TRANSPORT)
+    if choice != "ucx" and not (len(hosts) > 1 and choice in (None, "auto")):
+        return {}
+    address = hosts[0].address if len(hosts) > 1 else LOOPBACK
+    host = f"[{address}]" if ":" in address else address
     port = FIRST_PORT + int(job_id, 16) % (LAST_PORT - FIRST_PORT)
     return {"TNT_RENDEZVOUS": f"{host}:{port}", "TNT_JOB_SECRET": secret}
 

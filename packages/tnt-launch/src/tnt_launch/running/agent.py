@@ -16,12 +16,19 @@ from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER
 from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
-from tnt_launch.planning.plan import HostPlan, RankPlan
+from tnt_launch.planning.cpus import format_cpu_list
+from tnt_launch.planning.plan import HostPlan, JobName, LaunchPlan, RankPlan
 from tnt_launch.running.guardian import Guardian
-from tnt_launch.running.limits import advice_for
+from tnt_launch.running.limits import advice_for, limits_told
+from tnt_launch.running.machine_file import machine_file_written
 from tnt_launch.running.processes import state_of
 from tnt_launch.running.progress import Progress, ProgressBoard
-from tnt_launch.running.shared_memory import note_end_of_rank
+from tnt_launch.running.records import make_record, recorded
+from tnt_launch.running.shared_memory import (
+    note_end_of_rank,
+    remove_end_notes,
+    remove_files_of_job,
+)
 from tnt_launch.running.strays import Strays
 
 PR_SET_PDEATHSIG = 1
@@ -38,8 +45,14 @@ class Listener(Protocol):
     def on_progress(self, rank: int, progress: Progress) -> None:
         """Take note of where `rank` was when it ended; comes before its exit, if it is known."""
 
-    def on_exit(self, rank: int, exit_code: int) -> None:
-        """Take note that `rank` ended; negative codes are signals. All its output came before."""
+    def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
+        """Take note that `rank` ended; all its output came before.
+
+        Args:
+            rank: The rank.
+            exit_code: Negative for a signal.
+            why_lost: Why nothing can be known of it any more, if it has not told its end.
+        """
 
 
 class Agent(Protocol):
@@ -66,8 +79,68 @@ class Agent(Protocol):
     def pids(self) -> dict[int, int]:
         """Return the process ids of all ranks that were started."""
 
+    def end(self) -> None:
+        """Kill whatever is left; only the end of that may be awaited later."""
+
     def close(self) -> None:
-        """Kill whatever is left and release everything."""
+        """Release everything, after `end`."""
+
+
+class Hosts(Protocol):
+    """Where the ranks of a job run.
+
+    Attributes:
+        selector: Tells when something of the job is ready; data of its keys are functions to call.
+    """
+
+    selector: selectors.BaseSelector
+
+    def agents(self, plan: LaunchPlan, listener: Listener, is_rank_0_direct: bool) -> list[Agent]:
+        """Return the agents of the hosts of `plan`, which have not started anything yet.
+
+        Args:
+            plan: The job.
+            listener: Receives what happens.
+            is_rank_0_direct: Whether rank 0 writes to this process's stdout itself, if it runs on
+                this host.
+
+        Raises:
+            LaunchError: If a limit of this host is too low.
+        """
+
+    def tick(self, now: float) -> float | None:
+        """Do what is due, and return when to call again, on the clock of `time.monotonic`."""
+
+    def announce_stop(self, is_stopped: bool) -> None:
+        """Tell other hosts that this process is about to be stopped, or goes on."""
+
+    def wait_for_end(self) -> None:
+        """Wait until other hosts have ended what their agents were told to end."""
+
+
+class ThisHost:
+    """All ranks run on the host of this process; see `Hosts`."""
+
+    def __init__(self, selector: selectors.BaseSelector) -> None:
+        """Use a selector, which its owner closes."""
+        self.selector = selector
+
+    def agents(self, plan: LaunchPlan, listener: Listener, is_rank_0_direct: bool) -> list[Agent]:
+        """Return one agent for each entry of the plan; see `Hosts`."""
+        return [
+            LocalAgent(host, self.selector, listener, is_rank_0_direct, plan.name)
+            for host in plan.hosts
+        ]
+
+    def tick(self, now: float) -> float | None:
+        """Return `None`: nothing is ever due."""
+        return None
+
+    def announce_stop(self, is_stopped: bool) -> None:
+        """Do nothing: there are no other hosts."""
+
+    def wait_for_end(self) -> None:
+        """Return at once: there are no other hosts."""
 
 
 @dataclass
@@ -90,25 +163,35 @@ class LocalAgent:
         plan: HostPlan,
         selector: selectors.BaseSelector,
         listener: Listener,
-        guardian: Guardian,
         is_rank_0_direct: bool,
-        job_id: str,
+        job: JobName,
     ) -> None:
-        """Prepare to start the ranks of `plan`.
+        """Prepare to start the ranks of `plan`. Call it while this process has one thread.
 
         Args:
             plan: What to start.
             selector: Gets the descriptors of the ranks; their data is a function to be called when
                 they are ready.
             listener: Receives what happens.
-            guardian: Ends the ranks' process groups if this process dies.
             is_rank_0_direct: Whether rank 0 writes to this process's stdout itself.
-            job_id: Name of the job, part of the names of its files in shared memory.
+            job: What the job is called.
+
+        Raises:
+            LaunchError: If a limit of this host is too low.
         """
         self._plan, self._selector, self._listener = plan, selector, listener
-        self._guardian, self._is_rank_0_direct = guardian, is_rank_0_direct
-        self._job_id = job_id
+        self._is_rank_0_direct, self._job_id = is_rank_0_direct, job.job_id
         self._processes: list[_Process] = []
+        with limits_told(), contextlib.ExitStack() as stack:
+            stack.enter_context(machine_file_written(plan.machine_file))
+            files = [] if plan.machine_file is None else [plan.machine_file.path]
+            record = make_record(
+                job.job_id, job.script, plan.working_directory, tuple(files), plan.node_rank
+            )
+            files += filter(None, [stack.enter_context(recorded(record))])
+            self._guardian = Guardian(job.job_id, files)
+            stack.callback(self._guardian.close)
+            self._resources = stack.pop_all()
         self._strays = Strays(lambda: self.pids().values())
         self._is_reading = True
         self._board = ProgressBoard(len(plan.ranks))
@@ -119,9 +202,9 @@ class LocalAgent:
         Raises:
             LaunchError: If the operating system refuses; ranks already started are still there.
         """
-        end_with_launcher = _child_setup()
+        set_up = _child_setup()
         for rank in self._plan.ranks:
-            self._processes.append(self._spawn(rank, end_with_launcher))
+            self._processes.append(self._spawn(rank, set_up))
 
     def reap(self) -> None:
         """Look for ranks that have ended and tell the listener, after their last output."""
@@ -166,9 +249,12 @@ class LocalAgent:
         """Return the process ids of all ranks that were started."""
         return {process.plan.rank: process.popen.pid for process in self._processes}
 
-    def close(self) -> None:
-        """Kill all ranks and whatever they or ended ranks left behind; reap the ranks."""
+    def end(self) -> None:
+        """Kill all ranks and whatever they or ended ranks left behind."""
         self.send_signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Wait for all ranks, after `end`, and remove what they left behind."""
         self._strays.close()
         self._board.close()
         for process in self._processes:
@@ -178,6 +264,10 @@ class LocalAgent:
             self._read_the_rest(process)
             for stream in list(process.streams):
                 self._close_stream(process, stream)
+        remove_end_notes(self._job_id)
+        for path in remove_files_of_job(self._job_id):
+            LOGGER.info("removed shared memory that was left behind: %s", path)
+        self._resources.close()
 
     def _note_end(self, rank: int, exit_code: int) -> None:
         try:
@@ -190,7 +280,7 @@ class LocalAgent:
                 error,
             )
 
-    def _spawn(self, rank: RankPlan, in_child: Callable[[], None]) -> _Process:
+    def _spawn(self, rank: RankPlan, set_up: Callable[[RankPlan], None]) -> _Process:
         is_first = rank.rank == 0
         try:
             popen = subprocess.Popen(
@@ -203,10 +293,10 @@ class LocalAgent:
                 bufsize=0,
                 start_new_session=True,
                 pass_fds=self._board.descriptors,
-                preexec_fn=in_child,  # safe: the launcher has one thread only
+                preexec_fn=lambda: set_up(rank),  # safe: the launcher has one thread only
             )
         except (OSError, subprocess.SubprocessError) as error:
-            advice = advice_for(error) or f"Check that {rank.argv[0]!r} can be executed."
+            advice = advice_for(error) or _advice(rank)
             raise LaunchError(
                 f"rank {rank.rank} cannot be started on {rank.host}: {error}. {advice}"
             ) from error
@@ -257,17 +347,27 @@ class LocalAgent:
         process.streams.pop(stream).close()
 
 
-def _child_setup() -> Callable[[], None]:
-    """Return what a new process does before its program: ask to be killed with the launcher."""
+def _advice(rank: RankPlan) -> str:
+    online = f", and that its CPUs {format_cpu_list(rank.cpus)} are online" if rank.cpus else ""
+    return f"Check that {rank.argv[0]!r} can be executed{online}."
+
+
+def _child_setup() -> Callable[[RankPlan], None]:
+    """Return what a new process does before its program.
+
+    It asks to be killed with the launcher, and keeps itself on the CPUs of its rank.
+    """
     prctl = ctypes.CDLL(None).prctl  # looked up here, since the new process should do little
     launcher = os.getpid()
 
-    def end_with_launcher() -> None:
+    def set_up(rank: RankPlan) -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != launcher:
             os._exit(1)
+        if rank.cpus:
+            os.sched_setaffinity(0, rank.cpus)
 
-    return end_with_launcher
+    return set_up
 
 
 def _exit_code_without_reaping(pid: int) -> int | None:

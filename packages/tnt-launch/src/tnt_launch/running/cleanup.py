@@ -112,7 +112,7 @@ def _remove_files(folder: RecordFolder, record: JobRecord, *, is_dry_run: bool) 
         paths = [*files_of_job(record.job_id), *filter(_is_own_file, map(Path, record.files))]
     else:
         paths = [*remove_files_of_job(record.job_id), *_unlinked(map(Path, record.files))]
-        folder.remove(record.job_id)
+        folder.remove(record)
     for path in paths:
         _say(f"  {path} {'would be ' if is_dry_run else ''}removed")
 

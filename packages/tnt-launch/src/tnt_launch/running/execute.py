@@ -10,14 +10,10 @@ from dataclasses import dataclass
 from tnt_launch.log import HANDLER, LOGGER, write_to_stderr
 from tnt_launch.output.report import RankEnd, first_failure, report_failure, shell_exit_code
 from tnt_launch.planning.plan import LaunchPlan
-from tnt_launch.running.agent import LocalAgent
-from tnt_launch.running.guardian import Guardian
+from tnt_launch.running.agent import Hosts, ThisHost
 from tnt_launch.running.job import Job
 from tnt_launch.running.limits import limits_told
-from tnt_launch.running.machine_file import machine_file_written
-from tnt_launch.running.records import make_record, recorded
 from tnt_launch.running.routed_output import routed_output
-from tnt_launch.running.shared_memory import remove_end_notes, remove_files_of_job
 from tnt_launch.running.signals import SignalInbox
 
 
@@ -57,11 +53,8 @@ class JobEnd:
         return ""
 
 
-def execute(plan: LaunchPlan) -> int:
+def execute(plan: LaunchPlan, hosts: Hosts | None = None) -> int:
     """Run a job, wait for its end, report on stderr; see `run_job`.
-
-    Args:
-        plan: The plan; every host must be this one.
 
     Returns:
         The exit code for the shell: 0, that of the rank that failed first, or 128 + N if the
@@ -70,16 +63,17 @@ def execute(plan: LaunchPlan) -> int:
     Raises:
         LaunchError: If the ranks cannot be started.
     """
-    end = run_job(plan)
+    end = run_job(plan, hosts)
     write_to_stderr(end.report(plan).encode(errors="backslashreplace"))
     return end.exit_code
 
 
-def run_job(plan: LaunchPlan) -> JobEnd:
+def run_job(plan: LaunchPlan, hosts: Hosts | None = None) -> JobEnd:
     """Run a job and wait for its end. Call it in the main thread of a process with one thread.
 
     Args:
-        plan: The plan; every host must be this one.
+        plan: The plan.
+        hosts: Where it runs; on this host by default.
 
     Raises:
         LaunchError: If the ranks cannot be started.
@@ -87,34 +81,21 @@ def run_job(plan: LaunchPlan) -> JobEnd:
     LOGGER.info("%s, job %s", plan.summary(), plan.job_id)
     with contextlib.ExitStack() as stack:
         with limits_told():
-            stack.enter_context(machine_file_written(plan.machine_file))
-            files = [] if plan.machine_file is None else [plan.machine_file.path]
-            record = make_record(
-                plan.job_id, plan.script, plan.hosts[0].working_directory, tuple(files)
-            )
-            files += filter(None, [stack.enter_context(recorded(record))])
-            guardian = Guardian(plan.job_id, files)
-            stack.callback(guardian.close)
-            selector = stack.enter_context(selectors.PollSelector())
+            if hosts is None:
+                hosts = ThisHost(stack.enter_context(selectors.PollSelector()))
             inbox = stack.enter_context(SignalInbox())
             output = stack.enter_context(routed_output(plan))
-            job = Job(plan, output, selector, inbox)
-            agents = [
-                LocalAgent(
-                    host, selector, job, guardian, output.router.is_rank_0_direct, plan.job_id
-                )
-                for host in plan.hosts
-            ]
+            job = Job(plan, output, hosts, inbox)
         HANDLER.write_line = job.write_message
         stack.callback(setattr, HANDLER, "write_line", write_to_stderr)
+        agents = hosts.agents(plan, job, output.router.is_rank_0_direct)
         try:
             job.run(agents)
         finally:
             for agent in agents:
+                agent.end()
+            hosts.wait_for_end()
+            for agent in agents:
                 agent.close()
-            remove_end_notes(plan.job_id)
             job.drain()
-        left_behind = remove_files_of_job(plan.job_id)
-    for path in left_behind:
-        LOGGER.info("removed shared memory that was left behind: %s", path)
     return JobEnd(tuple(job.ends), job.interrupted_by)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import selectors
 import signal
 import time
@@ -12,7 +13,7 @@ from tnt_launch.output.files import Stream
 from tnt_launch.output.report import RankEnd, exit_text
 from tnt_launch.output.sink import Sink
 from tnt_launch.planning.plan import LaunchPlan
-from tnt_launch.running.agent import Agent
+from tnt_launch.running.agent import Agent, Hosts
 from tnt_launch.running.ending import Survivor, time_of_end
 from tnt_launch.running.progress import Progress
 from tnt_launch.running.routed_output import JobOutput
@@ -40,15 +41,16 @@ class Job:
         self,
         plan: LaunchPlan,
         output: JobOutput,
-        selector: selectors.BaseSelector,
+        hosts: Hosts,
         inbox: SignalInbox,
     ) -> None:
         """Watch the ranks of `plan`; `run` starts them."""
         self.ends: list[RankEnd] = []
         self.interrupted_by: int | None = None
-        self._hosts = {rank.rank: rank.host for rank in plan.ranks}
+        self._host_names = {rank.rank: rank.host for rank in plan.ranks}
         self._router, self._terminal = output.router, output.terminal
-        self._selector, self._inbox = selector, inbox
+        self._hosts, self._inbox = hosts, inbox
+        self._selector = hosts.selector
         self._agents: Sequence[Agent] = ()
         self._due_signals: list[tuple[float, int]] = []  # when to send which signal, in order
         self._signalled: dict[int, bool] = {}  # ranks that got a signal -> were they stopped
@@ -58,7 +60,7 @@ class Job:
         self._reads_terminal = False
         self._has_given_up = False
         self._written: set[Sink] = set()
-        selector.register(inbox, selectors.EVENT_READ, self._take_signals)
+        hosts.selector.register(inbox, selectors.EVENT_READ, self._take_signals)
 
     def run(self, agents: Sequence[Agent]) -> None:
         """Start the ranks and return when all have ended.
@@ -69,7 +71,7 @@ class Job:
         self._agents = agents
         for agent in agents:
             agent.start()
-        while len(self.ends) < len(self._hosts):
+        while len(self.ends) < len(self._host_names):
             self._handle_next_events()
 
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
@@ -80,13 +82,13 @@ class Job:
         """Note where a rank was when it ended."""
         self._progress[rank] = progress
 
-    def on_exit(self, rank: int, exit_code: int) -> None:
+    def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
         """Record the end of a rank; the first failure starts the end of the job."""
         pids = {rank: pid for agent in self._agents for rank, pid in agent.pids().items()}
         end = RankEnd(
             rank,
-            self._hosts[rank],
-            pids[rank],
+            self._host_names[rank],
+            pids.get(rank, 0),
             exit_code,
             time.monotonic(),
             told_s=self._router.traceback_since(rank),
@@ -94,6 +96,7 @@ class Job:
             was_stopped=self._signalled.get(rank, False),
             stdout=self._router.last_hidden_output(rank),
             stderr=self._router.last_errors(rank),
+            why_lost=why_lost,
             position=_position(self._progress.get(rank)),
         )
         self.ends.append(end)
@@ -137,7 +140,8 @@ class Job:
         now = time.monotonic()
         wake_up = self._router.tick(now)
         self.send_due_signals(now)
-        wake_ups = (wake_up, self._look_s, *(at for at, _ in self._due_signals[:1]))
+        due = [at for at, _ in self._due_signals[:1]]
+        wake_ups = (wake_up, self._look_s, self._hosts.tick(now), *due)
         times = [at for at in wake_ups if at is not None]
         self._set_reading(not self._router.is_full)
         self._watch_sinks()
@@ -171,8 +175,16 @@ class Job:
         for number in self._inbox.take():
             if number in ENDING:
                 self.interrupt(number)
+            elif number == signal.SIGTSTP:
+                self._stop()
         for agent in self._agents:
             agent.reap()
+
+    def _stop(self) -> None:
+        """Stop this process, as Ctrl-Z wants; the ranks go on."""
+        self._hosts.announce_stop(True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._hosts.announce_stop(False)
 
     def interrupt(self, number: int) -> None:
         """Begin to end the job because the launcher got a signal; a second one kills."""

@@ -45,19 +45,22 @@ def name_of(pid: int) -> str:
 
 def children_of(parent: int) -> list[int]:
     """Return the children of a process, also those that have ended and were not waited for."""
-    return [pid for pid in all_pids() if parent_of(pid) == parent]
+    tasks = PROC / str(parent) / "task"
+    try:
+        lists = [(tasks / task / "children").read_text() for task in os.listdir(tasks)]
+    except OSError:  # it has ended, or the kernel does not keep such lists
+        return [pid for pid in all_pids() if parent_of(pid) == parent]
+    return [int(pid) for pid in " ".join(lists).split()]
 
 
 def descendants_of(ancestor: int) -> dict[int, int]:
     """Return all that descend from a process, each with the child of it that is its ancestor."""
-    parents = {pid: parent_of(pid) for pid in all_pids()}
-    tops: dict[int, int] = {}
-    for pid in parents:
-        top = pid
-        while (parent := parents.get(top, 0)) not in (ancestor, 0):
-            top = parent
-        if parent == ancestor:
-            tops[pid] = top
+    tops = {child: child for child in children_of(ancestor)}
+    found = list(tops)
+    for pid in found:  # which grows meanwhile
+        below = children_of(pid)
+        tops.update(dict.fromkeys(below, tops[pid]))
+        found += below
     return tops
 
 

@@ -15,6 +15,7 @@ from tnt_launch.log import LOGGER
 from tnt_launch.running.processes import PROC, start_of, state_of
 
 _SUFFIX = ".json"
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class JobRecord:
         script: Script or program of the ranks.
         working_directory: In which they started.
         files: What else the launcher removes when the job ends.
+        node_rank: Number of the host in the job: hosts may share the folder of records.
     """
 
     job_id: str
@@ -44,6 +46,12 @@ class JobRecord:
     script: str
     working_directory: str
     files: tuple[str, ...] = ()
+    node_rank: int = 0
+
+    @property
+    def name(self) -> str:
+        """What its file is called, without the suffix."""
+        return f"{self.job_id}-{self.node_rank}"
 
     @property
     def is_of_this_host(self) -> bool:
@@ -74,16 +82,16 @@ class RecordFolder:
         Raises:
             OSError: If that is not possible.
         """
-        part = f".{record.job_id}.part"
+        part = f".{record.name}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with open(os.open(part, flags, 0o600, dir_fd=self._fd), "w", encoding="utf-8") as file:
             json.dump(asdict(record), file)
-        os.rename(part, record.job_id + _SUFFIX, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        os.rename(part, record.name + _SUFFIX, src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
-    def remove(self, job_id: str) -> None:
+    def remove(self, record: JobRecord) -> None:
         """Remove a record; one that is gone is no error."""
         with contextlib.suppress(OSError):
-            os.unlink(job_id + _SUFFIX, dir_fd=self._fd)
+            os.unlink(record.name + _SUFFIX, dir_fd=self._fd)
 
     def records(self) -> list[JobRecord]:
         """Return all that can be read, in the order of their names."""
@@ -95,15 +103,15 @@ class RecordFolder:
         """Close the folder."""
         os.close(self._fd)
 
-    def _read(self, job_id: str) -> JobRecord | None:
+    def _read(self, name: str) -> JobRecord | None:
         try:
-            fd = os.open(job_id + _SUFFIX, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._fd)
+            fd = os.open(name + _SUFFIX, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._fd)
             with open(fd, encoding="utf-8") as file:
                 fields = json.load(file)
             record = JobRecord(**fields | {"files": tuple(fields["files"])})
         except (OSError, ValueError, TypeError, KeyError):  # it is gone, or that of another version
             return None
-        return record if record.job_id == job_id and job_id.isalnum() else None
+        return record if record.name == name and record.job_id.isalnum() else None
 
 
 def candidates() -> list[str]:
@@ -140,7 +148,11 @@ def open_folder(path: str, *, creates: bool = False) -> RecordFolder | None:
 
 
 def make_record(
-    job_id: str, script: str, working_directory: str, files: tuple[str, ...] = ()
+    job_id: str,
+    script: str,
+    working_directory: str,
+    files: tuple[str, ...] = (),
+    node_rank: int = 0,
 ) -> JobRecord:
     """Describe a job of which this process is the launcher; arguments as in `JobRecord`."""
     pid = os.getpid()
@@ -155,6 +167,7 @@ def make_record(
         script,
         working_directory,
         files,
+        node_rank,
     )
 
 
@@ -165,26 +178,32 @@ def recorded(record: JobRecord) -> Iterator[str]:
     Yields:
         The path of the record, empty if there is none.
     """
-    opened = (open_folder(path, creates=True) for path in candidates())
-    folder = next((one for one in opened if one is not None), None)
+    folder = _written(record)
     try:
-        yield _written(record, folder)
+        yield "" if folder is None else os.path.join(folder.path, record.name + _SUFFIX)
     finally:
         if folder is not None:
-            folder.remove(record.job_id)
+            folder.remove(record)
             folder.close()
+            with contextlib.suppress(OSError):  # not empty
+                os.rmdir(folder.path)
 
 
-def _written(record: JobRecord, folder: RecordFolder | None) -> str:
-    try:
-        if folder is not None:
+def _written(record: JobRecord) -> RecordFolder | None:
+    """Write a record into the first folder that is this user's alone."""
+    reason: object = f"none of {', '.join(candidates())} is a folder of this user alone"
+    for path in candidates() * _ATTEMPTS:
+        folder = open_folder(path, creates=True)
+        if folder is None:
+            continue
+        try:
             folder.write(record)
-            return os.path.join(folder.path, record.job_id + _SUFFIX)
-        reason: object = f"none of {', '.join(candidates())} is a folder of this user alone"
-    except OSError as error:
-        reason = error
+            return folder
+        except OSError as error:  # another job may have removed the folder as empty
+            folder.close()
+            reason = error
     LOGGER.info("the job has no record, by which `--cleanup` would find it: %s", reason)
-    return ""
+    return None
 
 
 def _is_private(path: str) -> bool:

@@ -10,7 +10,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class SignalInbox:
-    """Collect SIGCHLD and the signals that ask the launcher to end; a context manager.
+    """Collect SIGCHLD and the signals that ask to end or to stop; a context manager.
 
     Signals that were ignored when the launcher started, as SIGHUP is under nohup, stay ignored.
     Only for the main thread.
@@ -38,7 +38,7 @@ class SignalInbox:
     def __enter__(self) -> SignalInbox:
         """Start collecting."""
         self._old_wakeup_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-        for number in (signal.SIGCHLD, *ENDING):
+        for number in (signal.SIGCHLD, signal.SIGTSTP, *ENDING):
             if number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN:
                 self._old[number] = signal.signal(number, _note)
         return self

@@ -1,0 +1,195 @@
+"""The agents that this process has started on other hosts, and those that are below them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tnt_launch.hosts.channel import Channel
+from tnt_launch.hosts.frames import Frame
+from tnt_launch.hosts.ssh import failure_text
+
+_LEAVING_S = 2.0
+"""Time that ssh has to end after its agent."""
+
+_ENDED_S = 0.3
+"""Time between the end of the output of ssh and its own."""
+
+_MAX_ERRORS = 1 << 14
+
+
+@dataclass
+class _Child:
+    """An agent one step down the tree, and the process that brings its channel, if there is one."""
+
+    node: int
+    channel: Channel | None = None
+    process: subprocess.Popen[bytes] | None = None
+    errors: bytearray = field(default_factory=bytearray)
+
+
+class Children:
+    """Start agents, send them frames, take theirs. Not thread-safe.
+
+    Frames for a host that is no child itself go to the child that was assigned to it.
+    """
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        on_frame: Callable[[Frame], None],
+        on_lost: Callable[[int, str], None],
+        interpreter: str = "",
+    ) -> None:
+        """Begin without a child.
+
+        Args:
+            selector: Gets the descriptors; data of its keys are functions to call.
+            on_frame: Called with each frame from a host.
+            on_lost: Called with a host that is lost, and why: once for the child, and once for
+                each host that was assigned to it.
+            interpreter: Python of the agents, for messages.
+        """
+        self._selector, self._on_frame, self._on_lost = selector, on_frame, on_lost
+        self._interpreter = interpreter
+        self._children: dict[int, _Child] = {}
+        self._routes: dict[int, int] = {}
+
+    def start(self, node: int, argv: Sequence[str]) -> None:
+        """Start the agent of a host by a command whose stdin and stdout become its channel."""
+        child = _Child(node)
+        try:
+            # A session of its own: the Ctrl-C of a terminal must reach the ranks through us.
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._on_lost(node, f"{argv[0]}: {error.strerror}")
+            return
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        child.process = process
+        self._watch_errors(child, process.stderr.fileno())
+        self._children[node] = child
+        self._routes[node] = node
+        child.channel = Channel(
+            self._selector,
+            os.dup(process.stdout.fileno()),
+            os.dup(process.stdin.fileno()),
+            self._on_frame,
+            lambda why: self._lose(child, why),
+        )
+        process.stdin.close()
+        process.stdout.close()
+
+    def adopt(self, node: int, channel: Channel) -> None:
+        """Take over the channel of an agent that has come by itself."""
+        child = self._children[node] = _Child(node, channel)
+        self._routes[node] = node
+        channel.hand_over(self._on_frame, lambda why: self._lose(child, why))
+
+    def assign(self, node: int, child: int) -> None:
+        """Send frames for `node` to `child`."""
+        self._routes[node] = child
+
+    def forget(self, node: int) -> None:
+        """Send `node` no frames any more."""
+        self._routes.pop(node, None)
+
+    def send(self, frame: Frame) -> None:
+        """Send a frame to the host that it is for, if it is not lost."""
+        child = self._children.get(self._routes.get(frame.node, -1))
+        if child is not None and child.channel is not None:
+            child.channel.send(frame)
+
+    def set_reading(self, is_reading: bool) -> None:
+        """Stop or go on taking frames of all children."""
+        for child in self._children.values():
+            if child.channel is not None:
+                child.channel.set_reading(is_reading)
+
+    def announce_stop(self, is_stopped: bool) -> None:
+        """Tell all children that this process is about to be stopped, or goes on."""
+        for child in self._children.values():
+            if child.channel is not None:
+                child.channel.announce_stop(is_stopped)
+
+    def tick(self, now: float) -> float | None:
+        """Look for silent children; return when to call again, on the clock of `now`."""
+        channels = [child.channel for child in self._children.values()]
+        times = [channel.tick(now) for channel in channels if channel is not None]
+        return min((time for time in times if time is not None), default=None)
+
+    def close(self) -> None:
+        """Close all channels, upon which the agents end, and wait for the processes of ssh."""
+        for child in self._children.values():
+            if child.channel is not None:
+                child.channel.close()
+        for child in self._children.values():
+            _end(child)
+            self._forget_errors(child)
+
+    def _lose(self, child: _Child, why: str) -> None:
+        exit_code = _wait(child)
+        if child.process is not None:
+            self._read_errors(child)
+            told = failure_text(exit_code, child.errors.decode(errors="replace"), self._interpreter)
+            why = told or why
+        nodes = [node for node, via in self._routes.items() if via == child.node]
+        for node in nodes:
+            del self._routes[node]
+            self._on_lost(node, why if node == child.node else f"the connection through it: {why}")
+
+    def _watch_errors(self, child: _Child, fd: int) -> None:
+        os.set_blocking(fd, False)
+        self._selector.register(fd, selectors.EVENT_READ, lambda: self._read_errors(child))
+
+    def _read_errors(self, child: _Child) -> None:
+        assert child.process is not None
+        assert child.process.stderr is not None
+        if child.process.stderr.closed:
+            return
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(child.process.stderr.fileno(), 1 << 12):
+                child.errors += data
+                del child.errors[:-_MAX_ERRORS]
+            self._forget_errors(child)
+
+    def _forget_errors(self, child: _Child) -> None:
+        if child.process is None or child.process.stderr is None or child.process.stderr.closed:
+            return
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(child.process.stderr.fileno())
+        child.process.stderr.close()
+
+
+def _wait(child: _Child) -> int | None:
+    if child.process is None:
+        return None
+    try:
+        return child.process.wait(_ENDED_S)
+    except subprocess.TimeoutExpired:
+        child.process.kill()  # a silent one; what runs on the host ends by itself
+        return None
+
+
+def _end(child: _Child) -> None:
+    if child.process is None:
+        return
+    try:
+        child.process.wait(_LEAVING_S)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.process.pid, signal.SIGKILL)
+        child.process.wait()

@@ -1,0 +1,198 @@
+"""The hosts of a job as its launcher sees them: connected first, then with an agent each."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeVar
+
+from tnt_launch.errors import LaunchError
+from tnt_launch.hosts.children import Children
+from tnt_launch.hosts.frames import Frame
+from tnt_launch.hosts.host_report import HostReport, inspect
+from tnt_launch.hosts.remote_agent import RemoteAgent
+from tnt_launch.hosts.version import own_version
+from tnt_launch.log import LOGGER
+from tnt_launch.planning.plan import LaunchPlan
+from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.variables import GPUS_PER_NODE, LOG_LEVEL
+from tnt_launch.running.agent import Agent, Listener, LocalAgent
+
+END_S = 5.0
+"""Time that all hosts have to end what is left of a job."""
+
+
+_Cluster = TypeVar("_Cluster", bound="Cluster")
+
+
+@dataclass
+class ClusterHost:
+    """A host of the job.
+
+    Attributes:
+        name: For people, and for ssh.
+        is_here: Whether it is the host of this process.
+        report: What it is like, once that is known.
+    """
+
+    name: str
+    is_here: bool = False
+    report: HostReport | None = None
+
+
+class Cluster(ABC):
+    """The hosts of one job; a context manager and a `Hosts`. Not thread-safe.
+
+    Attributes:
+        selector: See `Hosts`.
+        hosts: The hosts, by number.
+        shares_secret: Whether all hosts know the job's secret without being told.
+    """
+
+    shares_secret = False
+
+    def __init__(self, spec: LaunchSpec, settings: Settings, interpreter: str) -> None:
+        """Prepare to reach hosts; nothing is started.
+
+        Args:
+            spec: What the user asked for.
+            settings: From `settings_and_log`.
+            interpreter: Python of the agents, for messages.
+        """
+        self.selector: selectors.BaseSelector = selectors.PollSelector()
+        self.hosts: list[ClusterHost] = []
+        self._spec, self._settings = spec, settings
+        self._children = Children(self.selector, self._take, self._lose, interpreter)
+        self._errors: dict[int, str] = {}
+        self._agents: dict[int, RemoteAgent] = {}
+
+    def __enter__(self: _Cluster) -> _Cluster:
+        """Return this."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End all agents, and what they may have left."""
+        self._children.close()
+        self.selector.close()
+
+    def connect(self) -> list[HostReport]:
+        """Reach all hosts and return what they are like, in their order.
+
+        Raises:
+            LaunchError: If hosts cannot be reached, or are not as the job needs them; names all.
+        """
+        end = time.monotonic() + self._reach()
+        while missing := self._missing():
+            if time.monotonic() > end:
+                self._errors.update(dict.fromkeys(missing, "it did not answer in time"))
+            else:
+                self._wait(end)
+        if self._errors:
+            errors = sorted(self._errors.items())
+            texts = [f"host {self.hosts[node].name}: {why}" for node, why in errors]
+            raise LaunchError("; ".join(texts))
+        return [host.report for host in self.hosts if host.report is not None]
+
+    def agents(self, plan: LaunchPlan, listener: Listener, is_rank_0_direct: bool) -> list[Agent]:
+        """Return an agent for each host of `plan`; see `Hosts`."""
+        agents: list[Agent] = []
+        for node, host_plan in enumerate(plan.hosts):
+            if self.hosts[node].is_here:
+                is_direct = is_rank_0_direct and node == 0
+                local = LocalAgent(host_plan, self.selector, listener, is_direct, plan.name)
+                agents.append(local)
+            else:
+                self._agents[node] = RemoteAgent(
+                    node, host_plan, listener, plan.name, self._children.send, self.shares_secret
+                )
+                agents.append(self._agents[node])
+        return agents
+
+    def tick(self, now: float) -> float | None:
+        """Look for silent hosts; see `Hosts`."""
+        return self._children.tick(now)
+
+    def announce_stop(self, is_stopped: bool) -> None:
+        """Tell all hosts that this process is about to be stopped, or goes on; see `Hosts`."""
+        self._children.announce_stop(is_stopped)
+
+    def wait_for_end(self) -> None:
+        """Wait until nothing of the job is left on any host; see `Hosts`."""
+        end = time.monotonic() + END_S
+        while late := [n for n, agent in self._agents.items() if not agent.has_ended]:
+            if time.monotonic() > end:
+                names = ", ".join(self.hosts[node].name for node in late)
+                LOGGER.warning("it is not known whether all ranks have ended on: %s", names)
+                return
+            self._wait(end)
+
+    @abstractmethod
+    def _reach(self) -> float:
+        """Begin to reach all hosts; return how many seconds they have to tell about themselves."""
+
+    def _lose_unseen(self, node: int, why: str) -> None:
+        """Deal with the loss of a host that has no agent yet."""
+        self._errors[node] = why
+
+    def _hello(self) -> dict[str, Any]:
+        """Return what an agent is asked, for all ways to reach it."""
+        return {
+            "exports": dict(self._settings.exports),
+            "num_gpus": self._settings.get(GPUS_PER_NODE),
+            "allow_gpus": self._spec.allow_gpus,
+            "log_level": self._settings.get(LOG_LEVEL) or "WARNING",
+        }
+
+    def _inspect_here(self) -> HostReport:
+        return inspect(self._settings, os.environ, self._spec.allow_gpus)
+
+    def _missing(self) -> list[int]:
+        return [
+            node
+            for node, host in enumerate(self.hosts)
+            if host.report is None and node not in self._errors
+        ]
+
+    def _wait(self, end: float) -> None:
+        due = self.tick(time.monotonic())
+        until = min(end, due) if due is not None else end
+        for key, _ in self.selector.select(max(until - time.monotonic(), 0)):
+            key.data()
+
+    def _take(self, frame: Frame) -> None:
+        node = frame.node
+        if frame.kind == "lost":
+            self._children.forget(node)
+            self._lose(node, frame.fields["why"])
+        elif node in self._agents:
+            self._agents[node].take(frame)
+        elif frame.kind == "report":
+            self._take_report(node, frame.fields["version"], frame.fields["report"])
+        elif frame.kind == "refused":
+            self._errors[node] = frame.fields["why"]
+
+    def _take_report(self, node: int, version: str, report: Mapping[str, Any]) -> None:
+        if version != own_version():
+            self._errors[node] = (
+                f"it has tarantella {version or '(not installed)'}, this host has "
+                f"{own_version() or '(not installed)'}. Install the same version on all hosts."
+            )
+            return
+        self.hosts[node].report = HostReport.from_json(report)
+
+    def _lose(self, node: int, why: str) -> None:
+        if node not in self._agents:
+            self._lose_unseen(node, why)
+        elif not self._agents[node].has_ended:
+            self._agents[node].lose(why)

@@ -1,0 +1,128 @@
+"""What the two ends of a channel exchange: messages with a kind, fields, and bytes."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+PREAMBLE = b"\ntarantella channel 1\n"
+"""Comes before the first frame: a login shell may have printed something."""
+
+MAX_NOISE = 1 << 16
+MAX_SIZE = 1 << 26
+"""Largest header and largest body of a frame, in bytes."""
+
+_SIZES = struct.Struct("!II")
+
+
+class FrameError(Exception):
+    """The bytes are not those of frames, or not from who they should be from."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One message.
+
+    Attributes:
+        kind: What it is about, such as `"output"`.
+        node: Number of the host that it is for, or that it comes from.
+        fields: Values that JSON knows, by name.
+        body: Bytes, such as what a rank wrote.
+    """
+
+    kind: str
+    node: int = 0
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    body: bytes = b""
+
+
+class Seal(Protocol):
+    """Proves to the other end where a frame comes from, and that none is missing."""
+
+    size: int
+
+    def sign(self, data: bytes) -> bytes:
+        """Return the proof for the next frame that is sent, of `size` bytes."""
+
+    def verify(self, data: bytes, proof: bytes) -> bool:
+        """Return whether `proof` is that of the next frame that comes."""
+
+
+def encode(frame: Frame, seal: Seal | None = None) -> bytes:
+    """Return the bytes of a frame. Texts may hold bytes that are no UTF-8, as Python knows them."""
+    header = json.dumps([frame.kind, frame.node, frame.fields], separators=(",", ":")).encode()
+    data = _SIZES.pack(len(header), len(frame.body)) + header + frame.body
+    return data if seal is None else data + seal.sign(data)
+
+
+class FrameReader:
+    """Cuts what comes through a channel into frames.
+
+    Attributes:
+        seal: Checks the frames from now on, if set.
+        max_size: Longest header and body that are accepted, in bytes.
+        noise: What came before the preamble.
+    """
+
+    def __init__(self, max_size: int = MAX_SIZE) -> None:
+        """Begin with the preamble."""
+        self.seal: Seal | None = None
+        self.max_size = max_size
+        self.noise = b""
+        self._data = bytearray()
+        self._has_begun = False
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Add bytes and yield the frames that are complete now.
+
+        Raises:
+            FrameError: If they are none.
+        """
+        self._data += data
+        if not self._has_begun and not self._skip_preamble():
+            return
+        while True:
+            frame = self._next()
+            if frame is None:
+                return
+            yield frame
+
+    def _skip_preamble(self) -> bool:
+        noise, found, rest = bytes(self._data).partition(PREAMBLE)
+        if not found:
+            if len(noise) > MAX_NOISE:
+                raise FrameError("what comes through the connection is not from tarantella")
+            self.noise = noise
+            return False
+        self.noise, self._data, self._has_begun = noise, bytearray(rest), True
+        return True
+
+    def _next(self) -> Frame | None:
+        if len(self._data) < _SIZES.size:
+            return None
+        header_size, body_size = _SIZES.unpack_from(self._data)
+        if max(header_size, body_size) > self.max_size:
+            raise FrameError("a message is too large")
+        body_at = _SIZES.size + header_size
+        end = body_at + body_size
+        proof_size = 0 if self.seal is None else self.seal.size
+        if len(self._data) < end + proof_size:
+            return None
+        data, proof = bytes(self._data[:end]), bytes(self._data[end : end + proof_size])
+        del self._data[: end + proof_size]
+        if self.seal is not None and not self.seal.verify(data, proof):
+            raise FrameError("a message is not from who it should be from")
+        return _decode(data[_SIZES.size : body_at], data[body_at:])
+
+
+def _decode(header: bytes, body: bytes) -> Frame:
+    try:
+        kind, node, fields = json.loads(header)
+    except (ValueError, TypeError) as error:
+        raise FrameError("a message is malformed") from error
+    if not (isinstance(kind, str) and isinstance(node, int) and isinstance(fields, dict)):
+        raise FrameError("a message is malformed")
+    return Frame(kind, node, fields, body)

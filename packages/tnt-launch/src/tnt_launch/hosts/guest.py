@@ -1,0 +1,132 @@
+"""A launcher that was started by hand and serves the one on node 0."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import time
+
+from tnt_launch.errors import LaunchError
+from tnt_launch.hosts.channel import Channel
+from tnt_launch.hosts.frames import Frame
+from tnt_launch.hosts.handshake import Guest
+from tnt_launch.hosts.host_agent import HostAgent, OwnWay
+from tnt_launch.hosts.met_cluster import MEET_S
+from tnt_launch.hosts.version import own_version
+from tnt_launch.log import LOGGER, write_to_stderr
+from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.spec import LaunchSpec, Meeting
+from tnt_launch.planning.variables import JOB_SECRET, TIMEOUT_S
+from tnt_launch.running.signals import SignalInbox
+
+RETRY_S = 0.5
+CONNECT_S = 5.0
+
+
+class GuestAgent(HostAgent):
+    """A `HostAgent` that has come by itself: both ends first prove that they know the secret.
+
+    Attributes:
+        is_trusted: Whether they have.
+    """
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        inbox: SignalInbox,
+        own: OwnWay,
+        secret: bytes,
+        join: Frame,
+    ) -> None:
+        """Prepare to join; see `HostAgent`.
+
+        Args:
+            selector: Gets the descriptors.
+            inbox: Gets the signals.
+            own: What was said on this host.
+            secret: What both ends know.
+            join: What node 0 has to know.
+        """
+        super().__init__(selector, inbox, own)
+        self.is_trusted = False
+        self._secret, self._join = secret, join
+
+    def _greet(self, parent: Channel) -> None:
+        guest = Guest(parent, self._secret, self._stop)
+
+        def take(frame: Frame) -> None:
+            if guest.take(frame):
+                self.is_trusted = True
+                parent.hand_over(self._take, self._stop)
+                parent.send(self._join)
+
+        parent.hand_over(take, self._stop)
+
+
+def join_job(spec: LaunchSpec, settings: Settings, meeting: Meeting, secret: str) -> int:
+    """Serve node 0 until the job has ended, and return its exit code.
+
+    Args:
+        spec: What the user asked for on this host.
+        settings: From `settings_and_log`.
+        meeting: Where the launchers meet, and which of them this is.
+        secret: What they all know.
+
+    Raises:
+        LaunchError: If node 0 does not answer, or refuses this launcher.
+    """
+    with _connect(meeting, settings.get(TIMEOUT_S) or MEET_S) as connection:
+        peer, own = connection.getpeername()[0], connection.getsockname()[0]
+        fds = os.dup(connection.fileno()), os.dup(connection.fileno())
+    os.environ[JOB_SECRET.name] = secret  # for the ranks; node 0 does not send it
+    with selectors.PollSelector() as selector, SignalInbox() as inbox:
+        way = OwnWay(spec.interpreter, own, peer)
+        agent = GuestAgent(selector, inbox, way, secret.encode(), _join(spec, meeting))
+        agent.serve(*fds)
+    at = f"node 0 at {meeting.host}:{meeting.port}"
+    if not agent.is_trusted:
+        raise LaunchError(
+            f"{at} has another secret, or is none of tarantella ({agent.why}). Without a home that "
+            f"the hosts share, set TNT_JOB_SECRET to the same on all of them."
+        )
+    if agent.exit_code == 2:
+        raise LaunchError(f"{at}: {agent.why}")
+    if agent.why:
+        write_to_stderr(f"tarantella: {at}: {agent.why}\n".encode(errors="backslashreplace"))
+    return agent.exit_code
+
+
+def _connect(meeting: Meeting, limit_s: float) -> socket.socket:
+    """Connect as soon as node 0 listens."""
+    end = time.monotonic() + limit_s
+    is_told = False
+    while True:
+        try:
+            return socket.create_connection((meeting.host, meeting.port), CONNECT_S)
+        except OSError as error:
+            reason = error.strerror or str(error)
+        where = f"node 0 at {meeting.host}:{meeting.port}"
+        if time.monotonic() > end:
+            raise LaunchError(
+                f"{where} did not answer within {limit_s:g} s: {reason}. Is it started, with the "
+                f"same --rendezvous?"
+            )
+        if not is_told:
+            LOGGER.info("waiting for %s: %s", where, reason)
+            is_told = True
+        time.sleep(RETRY_S)
+
+
+def _join(spec: LaunchSpec, meeting: Meeting) -> Frame:
+    return Frame(
+        "join",
+        meeting.node_rank,
+        {
+            "host": os.uname().nodename,
+            "slots": spec.ranks_per_node,
+            "num_nodes": meeting.num_nodes,
+            "version": own_version(),
+            "program": list(spec.program),
+        },
+    )

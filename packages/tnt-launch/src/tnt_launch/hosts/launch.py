@@ -1,0 +1,108 @@
+"""A job on several hosts: reach them, plan it by what they are like, run it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tnt_launch.hosts.carried_environment import carried_environment
+from tnt_launch.hosts.guest import join_job
+from tnt_launch.hosts.host_report import HostReport, inspect
+from tnt_launch.hosts.met_cluster import MetCluster
+from tnt_launch.hosts.ssh_cluster import SshCluster
+from tnt_launch.hosts.user_secret import user_secret
+from tnt_launch.planning.addresses import choose_addresses
+from tnt_launch.planning.host_facts import HostFacts
+from tnt_launch.planning.on_this_host import settings_and_log, tell_remarks
+from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
+from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.spec import LaunchSpec, Meeting, check_program
+from tnt_launch.planning.ucx import make_job_secret
+from tnt_launch.planning.variables import INTERFACE
+from tnt_launch.running.execute import execute
+
+
+def launch_on_hosts(spec: LaunchSpec) -> int:
+    """Run a job on the hosts of `spec`, and return the exit code for the shell.
+
+    Raises:
+        LaunchError: If a host cannot be reached, or the job cannot be planned or started.
+    """
+    settings = settings_and_log(spec)
+    with SshCluster(spec, settings) as cluster:
+        reports = cluster.connect()
+        return execute(_plan(spec, settings, reports, make_job_secret()), cluster)
+
+
+def launch_by_hand(spec: LaunchSpec, meeting: Meeting) -> int:
+    """Run this host's part of a job whose launchers were started by hand.
+
+    Args:
+        spec: What the user asked for on this host.
+        meeting: Where the launchers meet.
+
+    Returns:
+        The exit code for the shell, that of the job on all hosts.
+
+    Raises:
+        LaunchError: If the launchers do not meet, or the job cannot be planned or started.
+    """
+    settings = settings_and_log(spec)
+    secret = user_secret(settings)
+    if meeting.node_rank > 0:
+        return join_job(spec, settings, meeting, secret)
+    check_program(spec)
+    with MetCluster(spec, settings, meeting, secret) as cluster:
+        reports = cluster.connect()
+        spec = replace(spec, hosts=tuple(cluster.slots), ranks_per_node=None, meeting=None)
+        exit_code = execute(_plan(spec, settings, reports, secret), cluster)
+        cluster.leave(exit_code, "the job has failed, see there" if exit_code else "")
+        return exit_code
+
+
+def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:
+    """Plan a job on the hosts of `spec` as if they were all like this one, whatever they are.
+
+    Raises:
+        LaunchError: If the job cannot be planned as asked for.
+    """
+    settings = settings_and_log(spec)
+    here = inspect(settings, os.environ, spec.allow_gpus)
+    facts = [
+        HostFacts(
+            replace(here.hardware, host=host.name),
+            here.working_directory,
+            here.temporary_directory,
+            host.host,
+        )
+        for host in spec.hosts
+    ]
+    plan = make_plan(
+        spec, settings, facts, carried_environment(os.environ), make_job_id(), make_job_secret()
+    )
+    tell_remarks(spec, plan)
+    return plan
+
+
+def _plan(
+    spec: LaunchSpec, settings: Settings, reports: Sequence[HostReport], secret: str
+) -> LaunchPlan:
+    """Plan a job by what its hosts tell, and log what the plan remarks."""
+    names = [host.name for host in spec.hosts]
+    addresses = choose_addresses(
+        names, [report.addresses for report in reports], settings.get(INTERFACE) or ""
+    )
+    facts = [
+        HostFacts(
+            replace(report.hardware, host=name),
+            report.working_directory,
+            report.temporary_directory,
+            address,
+            report.interpreter,
+        )
+        for name, report, address in zip(names, reports, addresses, strict=True)
+    ]
+    plan = make_plan(spec, settings, facts, carried_environment(os.environ), make_job_id(), secret)
+    tell_remarks(spec, plan)
+    return plan

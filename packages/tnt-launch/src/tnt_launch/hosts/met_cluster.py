@@ -1,0 +1,235 @@
+"""Hosts whose launchers have been started by hand, and that meet at one address."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any
+
+from tnt_launch.errors import LaunchError
+from tnt_launch.hosts.channel import Channel
+from tnt_launch.hosts.cluster import Cluster, ClusterHost
+from tnt_launch.hosts.frames import Frame
+from tnt_launch.hosts.handshake import Host
+from tnt_launch.hosts.listening import listen
+from tnt_launch.hosts.version import own_version
+from tnt_launch.log import LOGGER
+from tnt_launch.planning.hosts import HostSlots
+from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.spec import LaunchSpec, Meeting
+from tnt_launch.planning.variables import INTERFACE, TIMEOUT_S
+
+MEET_S = 600.0
+"""Time that all launchers have to come, unless the user says another."""
+
+TELL_S = 30.0
+"""Time after which the user is told who has not come."""
+
+STRANGER_S = 10.0
+"""Time that whoever connects has to prove that it knows the secret."""
+
+MAX_STRANGERS = 64
+MAX_STRANGER_FRAME = 4096
+
+MAX_TRUSTED_FRAME = 1 << 22
+
+_REPORT_S = 60.0
+_ADVICE = (
+    "Start one launcher for each --node-rank, with the same --nnodes, --rendezvous and secret; "
+    "look at their output and at firewalls."
+)
+
+
+@dataclass
+class _Stranger:
+    """A connection of which nothing is known yet."""
+
+    channel: Channel
+    address: str
+    since: float
+    handshake: Host | None = None
+    is_trusted: bool = False
+
+
+class MetCluster(Cluster):
+    """Node 0 and the launchers that connect to it; see `Cluster`.
+
+    Attributes:
+        slots: The hosts as they have been found, in order.
+    """
+
+    shares_secret = True
+
+    def __init__(self, spec: LaunchSpec, settings: Settings, meeting: Meeting, secret: str) -> None:
+        """Listen at the meeting's address.
+
+        Args:
+            spec: What the user asked for on this host.
+            settings: From `settings_and_log`.
+            meeting: Where the launchers meet; this one is node 0.
+            secret: What they all know.
+
+        Raises:
+            LaunchError: If this host cannot listen there.
+        """
+        super().__init__(spec, settings, sys.executable)
+        self._meeting, self._secret = meeting, secret.encode()
+        name = os.uname().nodename
+        self.hosts = [ClusterHost(name, node == 0) for node in range(meeting.num_nodes)]
+        for node, host in enumerate(self.hosts[1:], start=1):
+            host.name = f"of node {node}"
+        self.slots = [HostSlots(name, spec.ranks_per_node)] * meeting.num_nodes
+        self._strangers: list[_Stranger] = []
+        self._come = {0}
+        self._num_refused = 0
+        self._listener = listen(meeting, settings.get(INTERFACE) or "")
+        self.selector.register(self._listener, selectors.EVENT_READ, self._accept)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let all launchers end."""
+        if isinstance(error, LaunchError):
+            self.leave(2, str(error))
+        self._stop_listening()
+        super().__exit__(kind, error, trace)
+
+    def leave(self, exit_code: int, why: str = "") -> None:
+        """Tell the other launchers how the job has ended."""
+        for node in self._come - {0}:
+            self._children.send(Frame("leave", node, {"exit_code": exit_code, "why": why}))
+
+    def _reach(self) -> float:
+        own = self._inspect_here()
+        reached_at = self._listener.getsockname()[0]
+        self.hosts[0].report = replace(own, addresses=replace(own.addresses, reached_at=reached_at))
+        limit_s = self._settings.get(TIMEOUT_S) or MEET_S
+        begin = time.monotonic()
+        is_told = False
+        while len(self._come) < self._meeting.num_nodes:
+            waited_s = time.monotonic() - begin
+            if waited_s > limit_s:
+                raise LaunchError(f"{self._who_is_missing()} within {limit_s:g} s. {_ADVICE}")
+            if waited_s > TELL_S and not is_told:
+                LOGGER.warning("%s for %d s. %s", self._who_is_missing(), waited_s, _ADVICE)
+                is_told = True
+            self._wait(time.monotonic() + 0.5)
+            self._drop_silent_strangers()
+        self._stop_listening()
+        return _REPORT_S
+
+    def _hello(self) -> dict[str, Any]:
+        return {
+            **super()._hello(),
+            "environment": None,
+            "working_directory": None,
+            "program": list(self._spec.program),
+            "interpreter": None,
+        }
+
+    def _who_is_missing(self) -> str:
+        missing = sorted(set(range(self._meeting.num_nodes)) - self._come)
+        shown = ", ".join(str(node) for node in missing[:8]) + (", ..." if missing[8:] else "")
+        return f"--node-rank {shown} of --nnodes {self._meeting.num_nodes} did not come"
+
+    def _accept(self) -> None:
+        try:
+            connection, address = self._listener.accept()
+        except OSError:  # gone again, or too many open files: others are served meanwhile
+            return
+        with connection:
+            read_fd, write_fd = os.dup(connection.fileno()), os.dup(connection.fileno())
+
+        def refuse(why: str) -> None:
+            self._refuse(stranger, why)
+
+        stranger = _Stranger(
+            Channel(
+                self.selector,
+                read_fd,
+                write_fd,
+                lambda frame: self._hear(stranger, frame),
+                refuse,
+            ),
+            str(address[0]),
+            time.monotonic(),
+        )
+        stranger.channel.reader.max_size = MAX_STRANGER_FRAME
+        stranger.handshake = Host(stranger.channel, self._secret, refuse)
+        self._strangers.append(stranger)
+        if len(self._strangers) > MAX_STRANGERS:
+            self._refuse(self._strangers[0], "too many connections say nothing")
+
+    def _hear(self, stranger: _Stranger, frame: Frame) -> None:
+        if stranger.is_trusted:
+            self._let_in(stranger, frame)
+        elif stranger.handshake is not None and stranger.handshake.take(frame):
+            stranger.is_trusted = True
+            stranger.channel.reader.max_size = MAX_TRUSTED_FRAME
+
+    def _let_in(self, stranger: _Stranger, frame: Frame) -> None:
+        node, why = frame.node, self._why_not(frame)
+        if why:
+            stranger.channel.send(Frame("leave", node, {"exit_code": 2, "why": why}))
+            stranger.channel.flush(1.0)
+            self._refuse(stranger, why)
+            return
+        self._strangers.remove(stranger)
+        self._come.add(node)
+        self.hosts[node].name = frame.fields["host"]
+        self.slots[node] = HostSlots(frame.fields["host"], frame.fields["slots"])
+        self._children.adopt(node, stranger.channel)
+        self._children.send(Frame("hello", node, self._hello()))
+
+    def _why_not(self, frame: Frame) -> str:
+        fields: Mapping[str, Any] = frame.fields
+        if frame.kind != "join":
+            return "it does not join"
+        if fields["version"] != own_version():
+            return (
+                f"node {frame.node} has tarantella {fields['version'] or '(not installed)'}, "
+                f"node 0 has {own_version() or '(not installed)'}. Install the same version on "
+                f"all hosts."
+            )
+        if fields["num_nodes"] != self._meeting.num_nodes:
+            return (
+                f"node {frame.node} says --nnodes {fields['num_nodes']}, node 0 says "
+                f"{self._meeting.num_nodes}"
+            )
+        if not 0 < frame.node < self._meeting.num_nodes:
+            return f"--node-rank {frame.node} is none of --nnodes {self._meeting.num_nodes}"
+        if tuple(fields["program"]) != self._spec.program:
+            return f"node {frame.node} is to run {fields['program']}, node 0 {self._spec.program}"
+        if frame.node in self._come:
+            return f"--node-rank {frame.node} has been given to two launchers"
+        return ""
+
+    def _refuse(self, stranger: _Stranger, why: str) -> None:
+        stranger.channel.close()
+        if stranger in self._strangers:
+            self._strangers.remove(stranger)
+            self._num_refused += 1
+            if self._num_refused <= 5:
+                LOGGER.warning("a connection from %s was refused: %s", stranger.address, why)
+
+    def _drop_silent_strangers(self) -> None:
+        now = time.monotonic()
+        for stranger in tuple(self._strangers):
+            if now - stranger.since > STRANGER_S:
+                self._refuse(stranger, f"it has said nothing useful for {STRANGER_S:g} s")
+
+    def _stop_listening(self) -> None:
+        for stranger in tuple(self._strangers):
+            stranger.channel.close()
+        self._strangers.clear()
+        if self._listener.fileno() >= 0:
+            self.selector.unregister(self._listener)
+            self._listener.close()

@@ -1,0 +1,126 @@
+"""The ranks of another host, as the launcher sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+from tnt_launch.errors import LaunchError
+from tnt_launch.hosts.frames import Frame
+from tnt_launch.hosts.host_plan_json import host_plan_to_json
+from tnt_launch.log import HANDLER
+from tnt_launch.planning.plan import HostPlan, JobName
+from tnt_launch.running.agent import Listener
+from tnt_launch.running.progress import Progress
+
+LOST = 255
+"""Exit code of a rank whose host is lost; ssh gives the same when it loses a connection."""
+
+
+class RemoteAgent:
+    """The ranks of one host, through the frames of its `HostAgent`; see `Agent`. Not thread-safe.
+
+    Attributes:
+        has_ended: Whether its host has nothing of the job any more, or is lost.
+    """
+
+    def __init__(
+        self,
+        node: int,
+        plan: HostPlan,
+        listener: Listener,
+        job: JobName,
+        send: Callable[[Frame], None],
+        is_secret_known: bool,
+    ) -> None:
+        """Prepare to start the ranks of `plan`.
+
+        Args:
+            node: Number of the host.
+            plan: What to start.
+            listener: Receives what happens.
+            job: What the job is called.
+            send: Sends a frame to a host.
+            is_secret_known: Whether the host has the job's secret, which then is not sent.
+        """
+        self.has_ended = False
+        self._node, self._plan, self._listener = node, plan, listener
+        self._job, self._send = job, send
+        self._is_secret_known = is_secret_known
+        self._pids: dict[int, int] = {}
+        self._running = {rank.rank: False for rank in plan.ranks}
+        self._is_reading = True
+
+    def start(self) -> None:
+        """Have all ranks started; that it fails is raised by `take`."""
+        self._tell(
+            "start",
+            plan=host_plan_to_json(self._plan, self._is_secret_known),
+            job=asdict(self._job),
+        )
+
+    def reap(self) -> None:
+        """Do nothing: the host tells of ends."""
+
+    def send_signal(self, number: int) -> None:
+        """Have a signal sent to every rank that runs, and to all that they started."""
+        self._tell("signal", number=int(number))
+
+    def set_reading(self, is_reading: bool) -> None:
+        """Stop or go on taking what the ranks write."""
+        if is_reading != self._is_reading:
+            self._is_reading = is_reading
+            self._tell("read", is_reading=is_reading)
+
+    def running(self) -> dict[int, bool]:
+        """Return the ranks that have not ended, and whether each was stopped when last seen."""
+        return dict(self._running)
+
+    def pids(self) -> dict[int, int]:
+        """Return the process ids of all ranks that were started."""
+        return dict(self._pids)
+
+    def end(self) -> None:
+        """Have everything killed that is left; returns at once."""
+        self._tell("end")
+
+    def close(self) -> None:
+        """Release nothing: the channel is that of the cluster."""
+
+    def take(self, frame: Frame) -> None:
+        """Deal with a frame of the host.
+
+        Raises:
+            LaunchError: If the ranks cannot be started there.
+        """
+        fields = frame.fields
+        if frame.kind == "output":
+            self._listener.on_output(fields["rank"], fields["stream"], frame.body)
+        elif frame.kind == "progress":
+            self._listener.on_progress(fields["rank"], Progress(*fields["progress"]))
+        elif frame.kind == "exit":
+            self._note_end(fields["rank"], fields["exit_code"])
+        elif frame.kind == "started":
+            self._pids = {int(rank): int(pid) for rank, pid in fields["pids"]}
+        elif frame.kind == "states":
+            self._running = {int(rank): bool(stopped) for rank, stopped in fields["running"]}
+        elif frame.kind == "message":
+            HANDLER.write_line(frame.body)
+        elif frame.kind == "failed":
+            raise LaunchError(f"host {self._plan.host}: {fields['why']}")
+        elif frame.kind == "ended":
+            self.has_ended = True
+
+    def lose(self, why: str) -> None:
+        """Count all ranks of the host as lost."""
+        self.has_ended = True
+        for rank in tuple(self._running):
+            self._running.pop(rank)
+            self._listener.on_exit(rank, LOST, f"host {self._plan.host} is lost: {why}")
+
+    def _note_end(self, rank: int, exit_code: int) -> None:
+        self._running.pop(rank, None)
+        self._listener.on_exit(rank, exit_code)
+
+    def _tell(self, kind: str, **fields: object) -> None:
+        self._send(Frame(kind, self._node, fields))

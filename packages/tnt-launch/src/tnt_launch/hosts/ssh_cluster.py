@@ -1,0 +1,73 @@
+"""Hosts that are reached by ssh."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from tnt_launch.hosts.carried_environment import carried_environment
+from tnt_launch.hosts.cluster import Cluster, ClusterHost
+from tnt_launch.hosts.frames import Frame
+from tnt_launch.hosts.local_names import is_this_host
+from tnt_launch.hosts.ssh import agent_command, ssh_command
+from tnt_launch.hosts.tree import Branch, branches
+from tnt_launch.log import LOGGER
+from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.spec import LaunchSpec
+
+CONNECT_S = 60.0
+"""Time that all hosts have to be reached and to tell about themselves."""
+
+
+class SshCluster(Cluster):
+    """The hosts that a user has named; see `Cluster`."""
+
+    def __init__(self, spec: LaunchSpec, settings: Settings) -> None:
+        """Prepare to reach the hosts of `spec`; nothing is started."""
+        super().__init__(spec, settings, sys.executable)
+        self.hosts = [ClusterHost(host.name, is_this_host(host.name)) for host in spec.hosts]
+        self._via: dict[int, int] = {}  # by whose agent a host is reached, if not from here
+        self._command = agent_command(sys.executable, os.environ)
+
+    def _reach(self) -> float:
+        for branch in branches([n for n, host in enumerate(self.hosts) if not host.is_here]):
+            self._start(branch)
+        for host in self.hosts:
+            if host.is_here:
+                host.report = self._inspect_here()
+        return CONNECT_S
+
+    def _lose_unseen(self, node: int, why: str) -> None:
+        if self.hosts[node].report is not None or node not in self._via:
+            super()._lose_unseen(node, why)
+            return
+        # Keys and settings of ssh may be on this host alone.
+        name, via = self.hosts[node].name, self.hosts[self._via.pop(node)].name
+        LOGGER.warning("host %s is reached directly, as it is not from %s: %s", name, via, why)
+        self._start_child(node)
+
+    def _hello(self) -> dict[str, Any]:
+        return {
+            **super()._hello(),
+            "environment": carried_environment(os.environ),
+            "working_directory": os.getcwd(),
+            "program": list(self._spec.program),
+            "interpreter": list(self._spec.interpreter),
+        }
+
+    def _start(self, branch: Branch) -> None:
+        self._start_child(branch.head)
+        if branch.below:
+            hosts = [[node, self.hosts[node].name] for node in branch.below]
+            fields = {"hosts": hosts, "ssh": list(self._spec.ssh), "command": self._command}
+            self._children.send(Frame("connect", branch.head, fields))
+        for node in branch.below:
+            self._via[node] = branch.head
+            self._children.assign(node, branch.head)
+            self._children.send(Frame("hello", node, self._hello()))
+
+    def _start_child(self, node: int) -> None:
+        name = self.hosts[node].name
+        self._children.start(node, ssh_command(self._spec.ssh, name, self._command))
+        self._children.send(Frame("hello", node, self._hello()))

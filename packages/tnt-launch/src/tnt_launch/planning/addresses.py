@@ -1,0 +1,103 @@
+"""At which IP address the other hosts of a job reach a host."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tnt_launch.errors import LaunchError
+from tnt_launch.planning.host_facts import LOOPBACK
+
+
+@dataclass(frozen=True)
+class OwnAddress:
+    """An IP address of a host.
+
+    Attributes:
+        interface: Name of the network interface that has it.
+        address: The address.
+    """
+
+    interface: str
+    address: str
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only the host itself reaches it."""
+        return ipaddress.ip_address(self.address).is_loopback
+
+
+@dataclass(frozen=True)
+class HostAddresses:
+    """What is known of the addresses of a host.
+
+    Attributes:
+        own: Those that it has.
+        reached_at: That at which the launcher has reached it, empty if that is not known.
+        reached_from: That from which the launcher has reached it, empty if that is not known.
+    """
+
+    own: tuple[OwnAddress, ...]
+    reached_at: str = ""
+    reached_from: str = ""
+
+
+def choose_addresses(
+    names: Sequence[str], hosts: Sequence[HostAddresses], interface: str = ""
+) -> list[str]:
+    """Choose the address of every host at which the others reach it. Pure.
+
+    On the interface that the user gives; else the address by which the launcher has reached the
+    host; the launcher's own host by what the others have seen of it; else the first address that is
+    not loopback. Hosts that have the same addresses are one: loopback.
+
+    Args:
+        names: Names of the hosts, for errors.
+        hosts: What is known of their addresses.
+        interface: Name of a network interface, an address, or a network such as `10.0.0.0/8`.
+
+    Raises:
+        LaunchError: If a host has no such address.
+    """
+    if interface:
+        return [
+            _on_interface(name, host, interface) for name, host in zip(names, hosts, strict=True)
+        ]
+    if all(set(host.own) == set(hosts[0].own) for host in hosts):
+        return [LOOPBACK] * len(hosts)
+    seen = [host.reached_from for host in hosts if host.reached_from]
+    return [_reachable(name, host, seen) for name, host in zip(names, hosts, strict=True)]
+
+
+def _reachable(name: str, host: HostAddresses, seen: Sequence[str]) -> str:
+    outside = [own.address for own in host.own if not own.is_loopback]
+    if host.reached_at in outside:
+        return host.reached_at
+    for address in seen if not host.reached_at else ():
+        if address in outside:
+            return address
+    if not outside:
+        raise LaunchError(
+            f"host {name} has no address at which other hosts could reach it. Check its network, "
+            f"or name an interface with --interface."
+        )
+    return outside[0]
+
+
+def _on_interface(name: str, host: HostAddresses, interface: str) -> str:
+    for own in host.own:
+        if interface in (own.interface, own.address) or _is_in(own.address, interface):
+            return own.address
+    has = ", ".join(f"{own.interface} {own.address}" for own in host.own if not own.is_loopback)
+    raise LaunchError(
+        f"--interface {interface}: host {name} has no such network interface, address or network. "
+        f"It has: {has or 'none'}."
+    )
+
+
+def _is_in(address: str, network: str) -> bool:
+    try:
+        return ipaddress.ip_address(address) in ipaddress.ip_network(network, strict=False)
+    except ValueError:
+        return False

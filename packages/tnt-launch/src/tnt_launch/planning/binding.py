@@ -1,0 +1,176 @@
+"""Which CPUs and which memory each rank of a host is kept on, and how many threads that gives it.
+
+By default ranks on CPUs are kept on NUMA nodes where a host has several, all with equally many
+cores, and the ranks divide evenly among them: memory of another node is slow, and every node gets
+the same work. Nothing narrower is a default, and nothing at all on a host with one node: two jobs
+on a host know nothing of each other and would take the same cores, while others stay idle. For the
+same reason a container with a quota of CPU time, which shares its cores with others, keeps them
+all. Ranks on GPUs are not kept anywhere either, as nothing is known here of which node is near to a
+GPU.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tnt_launch.errors import LaunchError
+from tnt_launch.planning.cpus import Cpu, format_cpu_list
+from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.spec import LaunchSpec
+
+_PINNING = "--pin-to-socket and --pin-memory-to-socket"
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What a rank is kept on.
+
+    Attributes:
+        place: In words, for `--report-bindings`.
+        cpus: CPUs that the launcher itself keeps it on, ascending; empty for all.
+        prefix: Words in front of its command, which keep it somewhere instead.
+        threads: Threads that have a core each; `None` leaves the number to TensorFlow.
+    """
+
+    place: str = "not bound"
+    cpus: tuple[int, ...] = ()
+    prefix: tuple[str, ...] = ()
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class HostBinding:
+    """What the ranks of a host are kept on.
+
+    Attributes:
+        ranks: One entry for each local rank.
+        warning: What the user should know, or an empty string.
+    """
+
+    ranks: tuple[Binding, ...]
+    warning: str = ""
+
+
+def bind(spec: LaunchSpec, hardware: Hardware, local_size: int, uses_gpus: bool) -> HostBinding:
+    """Choose what each rank of a host is kept on. Pure.
+
+    Args:
+        spec: What the user asked for.
+        hardware: What the host has.
+        local_size: Ranks on it.
+        uses_gpus: Whether they run on GPUs.
+
+    Raises:
+        LaunchError: If the host has too few cores or NUMA nodes, or no numactl.
+    """
+    share = max(1, hardware.num_cores // local_size)
+    if spec.pin_to_socket or spec.pin_memory_to_socket:
+        return _pin(spec, hardware, local_size, share)
+    choice = spec.bind_to or _default(hardware, local_size, uses_gpus)
+    if choice == "none":
+        return HostBinding((_unbound(local_size, share),) * local_size)
+    if choice == "core":
+        sets = _blocks_of_cores(hardware, local_size)
+    else:
+        groups = _grouped(hardware.cpus, by_node=choice == "numa")
+        sets = [groups[rank * len(groups) // local_size] for rank in range(local_size)]
+    threads = min(share, *_cores_of_each(sets))
+    return HostBinding(
+        tuple(
+            Binding(_place(cpus), tuple(cpu.number for cpu in cpus), threads=threads)
+            for cpus in sets
+        )
+    )
+
+
+def _default(hardware: Hardware, local_size: int, uses_gpus: bool) -> str:
+    nodes = _grouped(hardware.cpus, by_node=True)
+    has_quota = hardware.num_cores < len(hardware.cpus)
+    if uses_gpus or has_quota or len(nodes) < 2 or local_size % len(nodes) != 0:
+        return "none"
+    return "numa" if len({len(_cores(node)) for node in nodes}) == 1 else "none"
+
+
+def _unbound(local_size: int, share: int) -> Binding:
+    # Several ranks with a thread per core each would take turns on the cores. One rank alone
+    # keeps what TensorFlow chooses.
+    return Binding(threads=share if local_size > 1 else None)
+
+
+def _blocks_of_cores(hardware: Hardware, local_size: int) -> list[tuple[Cpu, ...]]:
+    """Divide the physical cores in blocks, which stay on one node where that is possible."""
+    cores: dict[int, list[Cpu]] = {}
+    for cpu in sorted(hardware.cpus, key=lambda cpu: (cpu.node, cpu.package, cpu.core)):
+        cores.setdefault(cpu.core, []).append(cpu)
+    if local_size > len(cores):
+        raise LaunchError(
+            f"--bind-to core needs a physical core for each rank, but {hardware.host} has "
+            f"{len(cores)} for {local_size} ranks. Give -n {len(cores)} or less, or --bind-to numa."
+        )
+    ordered = list(cores.values())
+    begins = [rank * len(ordered) // local_size for rank in range(local_size + 1)]
+    return [
+        tuple(sorted(cpu for core in ordered[begins[rank] : begins[rank + 1]] for cpu in core))
+        for rank in range(local_size)
+    ]
+
+
+def _pin(spec: LaunchSpec, hardware: Hardware, local_size: int, share: int) -> HostBinding:
+    """Give local rank r the NUMA node r, as numactl does it."""
+    nodes = _grouped(hardware.cpus, by_node=True)
+    if not hardware.has_numactl:
+        raise LaunchError(
+            f"{_PINNING} need the program numactl, which {hardware.host} has not. Install the "
+            f"package numactl there, or give --bind-to numa, which needs none."
+        )
+    if local_size > len(nodes):
+        raise LaunchError(
+            f"{_PINNING} give each rank a NUMA node of its own, but {hardware.host} has "
+            f"{len(nodes)} for {local_size} ranks. Give -n {len(nodes)} or less, or --bind-to numa."
+        )
+    unbound = _unbound(local_size, share)
+    bindings = []
+    for cpus in nodes[:local_size]:
+        node = cpus[0].node
+        memory = f"--membind={node}" if spec.pin_memory_to_socket else f"--preferred={node}"
+        binding = replace(unbound, place=f"memory of NUMA node {node}", prefix=("numactl", memory))
+        if spec.pin_to_socket:
+            binding = Binding(
+                _place(cpus),
+                prefix=("numactl", f"--cpunodebind={node}", memory),
+                threads=min(share, len(_cores(cpus))),
+            )
+        bindings.append(binding)
+    idle = len(nodes) - local_size
+    warning = (
+        f"{hardware.host} has {len(nodes)} NUMA nodes, of which {idle} stay idle: {_PINNING} give "
+        f"each rank one. Give -n {len(nodes)} to use all."
+    )
+    return HostBinding(tuple(bindings), warning if idle else "")
+
+
+def _grouped(cpus: Iterable[Cpu], by_node: bool) -> list[tuple[Cpu, ...]]:
+    """Return the CPUs of each NUMA node, or of each package, in the order of their numbers."""
+    groups: dict[int, list[Cpu]] = {}
+    for cpu in cpus:
+        groups.setdefault(cpu.node if by_node else cpu.package, []).append(cpu)
+    return [tuple(sorted(groups[key])) for key in sorted(groups)]
+
+
+def _cores(cpus: Iterable[Cpu]) -> set[int]:
+    return {cpu.core for cpu in cpus}
+
+
+def _cores_of_each(sets: Sequence[tuple[Cpu, ...]]) -> list[int]:
+    """Return the physical cores for each rank; ranks with the same CPUs share them."""
+    sharing = Counter(sets)
+    return [max(1, len(_cores(cpus)) // sharing[cpus]) for cpus in sets]
+
+
+def _place(cpus: Sequence[Cpu]) -> str:
+    nodes = {cpu.node for cpu in cpus}
+    noun = "NUMA node" if len(nodes) == 1 else "NUMA nodes"
+    numbers = format_cpu_list([cpu.number for cpu in cpus])
+    return f"cpus {numbers} ({noun} {format_cpu_list(nodes)})"

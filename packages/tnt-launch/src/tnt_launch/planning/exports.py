@@ -1,0 +1,78 @@
+"""Variables for the ranks, from `-x` and from files of `--env-file`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tnt_launch.errors import LaunchError
+
+
+def parse_export(item: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Read one item of `-x`: `KEY=VALUE`, or `NAME` to copy a variable. Pure.
+
+    Args:
+        item: The item.
+        environment: The launcher's own variables.
+
+    Raises:
+        LaunchError: If the variable to be copied is not set.
+    """
+    name, equals, value = item.partition("=")
+    if equals:
+        return name, value
+    if name not in environment:
+        raise LaunchError(
+            f"-x needs KEY=VALUE, or the NAME of a variable that is set here, several separated by "
+            f"spaces, values with spaces in quotes. Received: {item!r}. If that is the script, "
+            f"write -- before it."
+        )
+    return name, environment[name]
+
+
+def read_env_file(path: str, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Read a file of variables; see `parse_env_file`. Local.
+
+    Raises:
+        LaunchError: If it cannot be read or is malformed.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            text = file.read()
+    except UnicodeDecodeError:
+        raise LaunchError(f"--env-file {path!r} is no text in UTF-8.") from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise LaunchError(f"--env-file {path!r} cannot be read: {reason}.") from None
+    return tuple(parse_env_file(text, path, environment))
+
+
+def parse_env_file(
+    text: str, path: str, environment: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Read lines of `KEY=VALUE` exactly as docker reads an `--env-file`. Pure.
+
+    Quotes belong to the value, and so do blanks behind it and `#`. Empty lines and lines that begin
+    with `#` say nothing. A `NAME` alone copies the launcher's variable if it is set.
+
+    Args:
+        text: Content of the file.
+        path: Its name, for errors.
+        environment: The launcher's own variables.
+
+    Raises:
+        LaunchError: If a line has no name, or blanks in it.
+    """
+    for number, line in enumerate(text.split("\n"), start=1):
+        entry = line.removesuffix("\r").lstrip()
+        if not entry or entry.startswith("#"):
+            continue
+        name, equals, value = entry.partition("=")
+        if not name or len(name.split()) != 1 or name != name.strip():
+            raise LaunchError(
+                f"line {number} of --env-file {path!r} is malformed: it needs KEY=VALUE, without "
+                f"blanks around KEY. Received: {entry!r}."
+            )
+        if equals:
+            yield name, value
+        elif name in environment:
+            yield name, environment[name]

@@ -1,0 +1,180 @@
+"""The hosts of a job, from a host file or from `-H`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tnt_launch.errors import LaunchError
+
+MAX_RANKS_PER_NODE = 256
+
+_FORMS = "NAME, NAME slots=N or NAME:N, where NAME may be user@name, node[01-16,20] or [IPv6]"
+_SLOTS = re.compile(r"(?P<name>\S+?)(?:\s+slots\s*=\s*|:)(?P<slots>[+-]?[0-9]{1,18})")
+_COMMAS_BETWEEN_HOSTS = re.compile(r",(?![^\[\]]*\])")
+# Not with a dash in front, which ssh would take for an option.
+_USER = r"[^\W-][\w.\\+$-]*"
+_NAME = re.compile(rf"(?:{_USER}@)?[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_ADDRESS = "[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9_.-]+)?"
+_IPV6 = re.compile(rf"(?P<user>(?:{_USER}@)?)(?:(?P<bare>{_ADDRESS})|\[(?P<quoted>{_ADDRESS})\])")
+
+
+@dataclass(frozen=True)
+class HostSlots:
+    """A host on which ranks are to run.
+
+    Attributes:
+        name: As ssh takes it: a name or address, IPv6 without brackets, with `user@` if given.
+        slots: The most ranks on it, `None` if nothing was said.
+    """
+
+    name: str
+    slots: int | None = None
+
+    @property
+    def user(self) -> str:
+        """The user to log in as, empty if none was given."""
+        return self.name.rpartition("@")[0]
+
+    @property
+    def host(self) -> str:
+        """The name or address alone."""
+        return self.name.rpartition("@")[2]
+
+
+def read_hostfile(path: str) -> tuple[HostSlots, ...]:
+    """Read a host file; see `parse_hostfile`. Local.
+
+    Raises:
+        LaunchError: If it cannot be read, is malformed or names no host.
+    """
+    try:
+        with open(path, encoding="utf-8-sig") as file:  # may be a pipe, as of `<(command)`
+            text = file.read()
+    except IsADirectoryError:
+        raise LaunchError(f"the host file {path!r} is a directory. Name a file.") from None
+    except UnicodeDecodeError:
+        raise LaunchError(f"the host file {path!r} is no text in UTF-8.") from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise LaunchError(f"the host file {path!r} cannot be read: {reason}.") from None
+    return parse_hostfile(text, path)
+
+
+def parse_hostfile(text: str, path: str) -> tuple[HostSlots, ...]:
+    """Read the lines of a host file, in their order, hosts named twice included. Pure.
+
+    A line is a host, with `slots=N` or `:N` behind it if wanted; `#` begins a comment.
+    `node[01-16,20]` stands for 17 hosts, each with these slots.
+
+    Args:
+        text: Content of the file.
+        path: Its name, for errors.
+
+    Raises:
+        LaunchError: If a line is malformed, or there is no host.
+    """
+    found: list[HostSlots] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        item = line.partition("#")[0].strip()
+        if item:
+            found += _parse_item(item, f"line {number} of the host file {path!r}")
+    if not found:
+        raise LaunchError(f"the host file {path!r} names no host. Write one on each line: {_FORMS}")
+    return tuple(found)
+
+
+def parse_host_list(text: str) -> tuple[HostSlots, ...]:
+    """Read a list as `-H` takes it, `a:2,b:2`. Pure.
+
+    Raises:
+        LaunchError: If an entry is malformed.
+    """
+    found: list[HostSlots] = []
+    for item in _COMMAS_BETWEEN_HOSTS.split(text):
+        found += _parse_item(item.strip(), f"-H {text!r}")
+    return tuple(found)
+
+
+def merge_hosts(entries: Iterable[HostSlots]) -> tuple[tuple[HostSlots, ...], tuple[str, ...]]:
+    """Let every host appear once, where it was first named. Pure.
+
+    Slots of a host that is named again are added up, as mpirun does; an entry without slots then
+    says nothing new.
+
+    Returns:
+        The hosts, and what a DEBUG message may tell.
+
+    Raises:
+        LaunchError: If a host gets too many slots, or is named with two users.
+    """
+    merged: dict[str, HostSlots] = {}
+    remarks: list[str] = []
+    for entry in entries:
+        key = entry.host.lower()
+        known = merged.setdefault(key, entry)
+        if known is entry:
+            continue
+        if entry.user != known.user:
+            raise LaunchError(
+                f"the host {entry.host!r} is named as {known.name!r} and as {entry.name!r}. Write "
+                f"it in one way."
+            )
+        if entry.slots is None:
+            remarks.append(f"the host {entry.name!r} is named again: ignored")
+            continue
+        total = (known.slots or 0) + entry.slots
+        _check_slots(total, f"the slots of {entry.name!r}, named several times,")
+        merged[key] = HostSlots(known.name, total)
+    return tuple(merged.values()), tuple(remarks)
+
+
+def _parse_item(item: str, where: str) -> Iterator[HostSlots]:
+    found = None if _read_ipv6(item) else _SLOTS.fullmatch(item)
+    name, slots = (item, None) if found is None else (found["name"], int(found["slots"]))
+    names = _expand(name)
+    if not names:
+        raise LaunchError(f"{where} is malformed: {item!r} is none of {_FORMS}.")
+    if slots is not None:
+        _check_slots(slots, f"{where}: the slots of {name!r}")
+    for host in names:
+        yield HostSlots(host, slots)
+
+
+def _check_slots(slots: int, what: str) -> None:
+    if not 1 <= slots <= MAX_RANKS_PER_NODE:
+        raise LaunchError(f"{what} must be between 1 and {MAX_RANKS_PER_NODE}. Received: {slots}.")
+
+
+def _expand(name: str) -> list[str]:
+    """Return the hosts for which a name stands, none if it is malformed."""
+    address = _read_ipv6(name)
+    if address:
+        return [address]
+    if "[" not in name:
+        return [name] if _NAME.fullmatch(name) else []
+    import hostlist  # rarely needed
+
+    if _COMMAS_BETWEEN_HOSTS.search(name):
+        return []
+    try:
+        names: list[str] = hostlist.expand_hostlist(name, allow_duplicates=True)
+    except hostlist.BadHostlist:
+        return []
+    return names if all(map(_NAME.fullmatch, names)) else []
+
+
+def _read_ipv6(text: str) -> str:
+    """Return an IPv6 address without its brackets, with `user@` if given; empty if it is none."""
+    found = _IPV6.fullmatch(text)
+    if found is None:
+        return ""
+    import ipaddress  # rarely needed
+
+    address: str = found["bare"] or found["quoted"]
+    try:
+        ipaddress.IPv6Address(address)
+    except ValueError:
+        return ""
+    return f"{found['user']}{address}"
