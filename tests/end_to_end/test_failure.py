@@ -15,10 +15,11 @@ from collections.abc import Iterator
 import pytest
 
 SCRIPT = pathlib.Path(__file__).parent / "scripts" / "train_without_end.py"
+ROOT = pathlib.Path(__file__).parents[2]
 LEAVING_SCRIPT = SCRIPT.with_name("leave_before_joining.py")
 LAUNCHER = [sys.executable, "-m", "tnt_launch", "--no-gpu"]
 START_DEADLINE_S = 120
-END_DEADLINE_S = 30  # the launcher takes 3 s; a machine may be slow
+END_DEADLINE_S = 30  # the launcher takes a second; a machine may be slow
 
 
 def listen_to_ctrl_c() -> None:
@@ -97,6 +98,35 @@ def test_killed_rank_ends_the_job_and_is_named(
     assert f"pid {pids[victim]}" in messages
     assert not any(is_alive(pid) for pid in pids)
     assert shared_memory(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("point", "victim"),
+    [
+        pytest.param("import", 1, marks=pytest.mark.thorough),
+        ("tracing", 1),
+        pytest.param("save", 0, marks=pytest.mark.thorough),
+    ],
+)
+def test_a_rank_may_be_killed_wherever_it_is(
+    point: str, victim: int, tmp_path: pathlib.Path
+) -> None:
+    """While it imports TensorFlow, traces its step, or writes the model that others wait for."""
+    done = subprocess.run(
+        [*LAUNCHER, "-n", "2", "--", "-m", "benchmarks.startup.rank", "tnt", tmp_path, point],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=START_DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 128 + signal.SIGKILL, done.stderr
+    first = rf"^tarantella: rank {victim} on \S+ \(pid \d+\) failed first.*: killed by SIGKILL$"
+    assert re.search(first, done.stderr, re.MULTILINE)
+    pids = [int(pid) for pid in re.findall(r"\(pid (\d+)\)", done.stderr)]
+    assert len(set(pids)) == 2
+    assert not any(is_alive(pid) for pid in pids)
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])

@@ -2,6 +2,7 @@
 
 import shlex
 import subprocess
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
@@ -61,3 +62,9 @@ def test_a_bound_rank_is_started_on_its_cpus():
     rank = RankPlan(0, "alpha", ("a=b", "c"), {"A": "1"}, cpus=(0, 1, 2, 5))
     plan = LaunchPlan("job", (HostPlan("alpha", "/", (rank,)),), 0, False)
     assert render_plan(plan).splitlines()[-1] == "cd / && A=1 taskset -c 0-2,5 'a=b' c"
+
+
+def test_a_folder_for_output_is_told_in_one_line_of_comment():
+    plan = replace(plan_of("/", ["a"], {}), output_dir="/logs\nof mine")
+    told = "# all output of each rank is also written to files in '/logs\\nof mine'"
+    assert told in render_plan(plan).splitlines()

@@ -154,3 +154,19 @@ def test_the_report_says_where_in_the_training_a_rank_was():
     cause = end(1, -signal.SIGKILL, position="in epoch 3, step 120")
     first = report_failure(cause, [cause]).splitlines()[0]
     assert first.endswith("(pid 1001) failed first, in epoch 3, step 120: killed by SIGKILL")
+
+
+def test_many_ranks_that_ended_alike_are_one_line():
+    def lost(rank):
+        text = HEAD + f"tnt_comm.PeerLostError: rank {rank}: lost rank 12\n"
+        return end(rank, -signal.SIGTERM, stderr=text, told_s=1.0, was_ended=True)
+
+    cause = end(12, -signal.SIGKILL)
+    others = [lost(rank) for rank in range(10)] + [end(11, 3), end(10)]
+    report = report_failure(cause, [cause, *others]).splitlines()
+    assert report[report.index("--- other ranks:") + 1 : -2] == [
+        "ranks 0-9 (10 ranks), the first of them: ended by tarantella after "
+        "tnt_comm.PeerLostError: rank 0: lost rank 12",
+        "rank 10 on alpha (pid 1010): left with exit code 0",
+        "rank 11 on alpha (pid 1011): exit code 3",
+    ]

@@ -7,9 +7,12 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tnt_launch.output.labels import ranges
 from tnt_launch.output.traceback_text import exception_line, last_traceback, user_line
 
 STDERR_LINES = 30
+
+_LISTED_RANKS = 8
 
 _LOST_PEER = re.compile(r"\bPeerLostError\b")
 # What tnt-keras raises on the others when a rank has failed.
@@ -144,7 +147,7 @@ def report_failure(
     others = sorted((end for end in ends if end is not cause), key=lambda end: end.rank)
     if others:
         parts.append("--- other ranks:")
-        parts += [_line(end) for end in others]
+        parts += _lines(others)
     if others or (exception and _last_lines(errors, 1) != exception):
         parts.append(f"--- the cause:\n{exception or _line(cause)}")
     return "\n".join(parts) + "\n"
@@ -155,20 +158,42 @@ def _name(end: RankEnd) -> str:
     return f"rank {end.rank} on {end.host}{pid}"
 
 
+def _lines(ends: Sequence[RankEnd]) -> list[str]:
+    """Return a line for each rank; of many, one for all that have ended alike."""
+    if len(ends) <= _LISTED_RANKS:
+        return [_line(end) for end in ends]
+    groups: dict[str, list[RankEnd]] = {}
+    for end in ends:
+        alike = re.sub(rf"\brank {end.rank}\b", "rank", _state(end))
+        groups.setdefault(alike, []).append(end)
+    return [
+        _line(group[0]) if len(group) == 1 else _shared_line(group) for group in groups.values()
+    ]
+
+
+def _shared_line(ends: Sequence[RankEnd]) -> str:
+    numbers = ranges([end.rank for end in ends])
+    return f"ranks {numbers} ({len(ends)} ranks), the first of them: {_state(ends[0])}"
+
+
 def _line(end: RankEnd) -> str:
-    start = f"{_name(end)}: "
+    return f"{_name(end)}: {_state(end)}"
+
+
+def _state(end: RankEnd) -> str:
+    """Say how a rank ended that is not the cause."""
     error = exception_line(last_traceback(end.stderr))
     if end.was_ended:
         if error and end.told_s is not None:
-            return f"{start}ended by tarantella after {error}"
+            return f"ended by tarantella after {error}"
         state = "was stopped (SIGSTOP)" if end.was_stopped else "was still running"
-        return f"{start}{state}, ended by tarantella"
+        return f"{state}, ended by tarantella"
     if end.exit_code == 0:
-        return f"{start}left with exit code 0"
+        return "left with exit code 0"
     if end.why_lost:
-        return f"{start}{end.why_lost}"
+        return end.why_lost
     last = error or _last_lines(end.stderr, 1)
-    return f"{start}{exit_text(end.exit_code)}" + (f": {last}" if last else "")
+    return exit_text(end.exit_code) + (f": {last}" if last else "")
 
 
 def _last_lines(text: str, count: int) -> str:

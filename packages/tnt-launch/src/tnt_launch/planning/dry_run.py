@@ -15,6 +15,8 @@ def render_plan(plan: LaunchPlan) -> str:
     belong to one job: to run it by hand, start all of them at the same time.
     """
     lines = [f"# tarantella plan: {plan.summary()}", f"# job {plan.job_id}"]
+    if plan.output_dir:
+        lines.append(f"# all output of each rank is also written to files in {plan.output_dir!r}")
     for host in plan.hosts:
         if host.machine_file is not None:
             machines = " ".join(shlex.quote(name) for name in host.machine_file.hosts)
