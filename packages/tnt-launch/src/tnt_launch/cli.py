@@ -41,6 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _launch(make_spec(options, os.environ), options.dry_run)
     except KeyboardInterrupt:  # before the ranks started; later the job deals with signals
         return 128 + signal.SIGINT
+    except BrokenPipeError:  # who reads what we print, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except LaunchError as error:
         sys.stderr.write(f"tarantella: error: {error}\n")
         return EXIT_USAGE

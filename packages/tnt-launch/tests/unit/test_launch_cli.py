@@ -1,6 +1,7 @@
 """A command line becomes a spec, or an error that says what to do."""
 
 import errno
+import signal
 import subprocess
 import sys
 
@@ -318,3 +319,17 @@ def test_help_shows_every_option_and_loads_nothing_that_is_slow():
     assert done.stdout.splitlines()[-1] == "loaded []"
     for option in ("-n N", "--no-gpus", "--npernode", "-x KEY=VALUE", "--dry-run", "examples:"):
         assert option in done.stdout
+
+
+def test_a_reader_that_has_seen_enough_gets_no_traceback(tmp_path):
+    (tmp_path / "train.py").touch()
+    command = f"{sys.executable} -m tnt_launch -n 200 --no-gpu --dry-run -- train.py"
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | head -c 1; exit ${{PIPESTATUS[0]}}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGPIPE, "#", "")
