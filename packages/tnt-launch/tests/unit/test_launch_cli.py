@@ -323,7 +323,7 @@ def test_help_shows_every_option_and_loads_nothing_that_is_slow():
 
 def test_a_reader_that_has_seen_enough_gets_no_traceback(tmp_path):
     (tmp_path / "train.py").touch()
-    command = f"{sys.executable} -m tnt_launch -n 200 --no-gpu --dry-run -- train.py"
+    command = f"{sys.executable} -m tnt_launch -n 256 --no-gpu --dry-run -- train.py"
     done = subprocess.run(
         ["bash", "-c", f"{command} | head -c 1; exit ${{PIPESTATUS[0]}}"],
         cwd=tmp_path,
