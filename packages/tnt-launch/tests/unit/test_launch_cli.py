@@ -1,6 +1,7 @@
 """A command line becomes a spec, or an error that says what to do."""
 
 import errno
+import os
 import signal
 import subprocess
 import sys
@@ -323,13 +324,15 @@ def test_help_shows_every_option_and_loads_nothing_that_is_slow():
 
 def test_a_reader_that_has_seen_enough_gets_no_traceback(tmp_path):
     (tmp_path / "train.py").touch()
-    command = f"{sys.executable} -m tnt_launch -n 256 --no-gpu --dry-run -- train.py"
+    read_end, write_end = os.pipe()
+    os.close(read_end)
     done = subprocess.run(
-        ["bash", "-c", f"{command} | head -c 1; exit ${{PIPESTATUS[0]}}"],
+        [sys.executable, "-m", "tnt_launch", "--no-gpu", "--dry-run", "--", "train.py"],
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
+        stdout=write_end,
+        stderr=subprocess.PIPE,
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGPIPE, "#", "")
+    os.close(write_end)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
