@@ -1,5 +1,6 @@
 """Launchers that are started by hand on each host, without ssh."""
 
+import shutil
 import signal
 import socket
 import subprocess
@@ -205,3 +206,21 @@ def test_what_cannot_be_meant_is_refused(launch, options, why):
     assert exit_code == 2
     assert why in err
     assert len(err.splitlines()) == 1
+
+
+def listeners(pid):
+    """The addresses at which a process listens."""
+    shown = subprocess.run(
+        ["ss", "-Hltnp"], capture_output=True, text=True, timeout=30, check=True
+    ).stdout
+    return [line.split()[3] for line in shown.splitlines() if f"pid={pid}," in line]
+
+
+@pytest.mark.skipif(shutil.which("ss") is None, reason="there is no ss: install iproute2")
+def test_node_0_listens_at_one_address_and_only_until_all_have_come(start, port):
+    first = start(0, WAITING)
+    wait_until(lambda: listeners(first.process.pid) == [f"127.0.0.1:{port}"])
+    second = start(1, WAITING)
+    first.pids(2)
+    assert listeners(first.process.pid) == []
+    assert listeners(second.process.pid) == []
