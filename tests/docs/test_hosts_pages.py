@@ -1,4 +1,4 @@
-"""The commands of the pages on several hosts, as they stand there, on hosts without anything else."""
+"""The commands of the pages on several hosts, as they stand there, on hosts with nothing else."""
 
 import os
 import re
