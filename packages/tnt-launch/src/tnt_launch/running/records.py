@@ -218,11 +218,15 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _boot() -> str:
-    return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    with contextlib.suppress(OSError):  # `/proc` may show less in a container
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    return ""
 
 
 def _namespace() -> str:
-    return os.readlink(PROC / "self/ns/pid")
+    with contextlib.suppress(OSError):
+        return os.readlink(PROC / "self/ns/pid")
+    return ""
 
 
 def _user() -> str:
