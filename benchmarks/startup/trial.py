@@ -69,7 +69,7 @@ def _run(
         commands = [
             subprocess.Popen(
                 [*launcher.command, launcher.kind, str(folder), point],
-                env=environment | {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONDONTWRITEBYTECODE": "1"},
+                env=environment | {"TF_CPP_MIN_LOG_LEVEL": "3"},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

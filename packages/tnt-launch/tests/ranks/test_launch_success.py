@@ -127,9 +127,9 @@ def test_bytes_of_rank_0_pass_unchanged(launch, tmp_path):
 
 
 def test_a_file_grows_while_rank_0_writes(launch, tmp_path):
-    script = 'print("early"); announce(1, "written"); wait_for("go")'
+    script = 'print("early"); announce(1, f"written-{rank}"); wait_for("go")'
     job = launch(["-n", "2"], script)
-    job.pid("written")
+    job.pid("written-0")
     assert job.process.stdout.readline() == b"early\n"
     (tmp_path / "go").touch()
     assert job.end()[0] == 0
