@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -31,7 +32,7 @@ struct Violations {
 };
 
 /// A segment of which nothing can be read but the own part. Checks what the
-/// one who uses it must keep to.
+/// one who uses it must keep to, and keeps here what may stay here.
 class PutOnlySegment final : public Segment {
  public:
   PutOnlySegment(std::unique_ptr<Segment> inner, const SegmentRequest& request, bool is_late,
@@ -42,6 +43,7 @@ class PutOnlySegment final : public Segment {
         only_senders_(request.senders == Senders::one ? num_notifications_ : 0, -1),
         doorbell_(doorbell),
         violations_(violations),
+        kept_(request.members.size()),
         room_(request.members.size(), 0),
         sent_(request.members.size() * request.num_notifications, 0),
         random_(static_cast<unsigned>(inner_->rank()) + 1) {
@@ -70,14 +72,26 @@ class PutOnlySegment final : public Segment {
     if (to + num_bytes > num_bytes_ || from + num_bytes > num_bytes_) {
       ++violations_.num_out_of_bounds;
     }
-    if (late_) {
-      late_->put(member, to, from, num_bytes);
-    } else {
-      inner_->put(member, to, from, num_bytes);
-    }
+    const std::lock_guard lock(kept_mutex_);
+    kept_[static_cast<std::size_t>(member)].emplace_back([=, this] {
+      if (late_) {
+        late_->put(member, to, from, num_bytes);
+      } else {
+        inner_->put(member, to, from, num_bytes);
+      }
+    });
   }
 
   void notify(int member, NotificationId id, std::uint64_t value) override {
+    notify_later(member, id, value);
+    send_kept(member);
+  }
+
+  void flush() override {
+    for (int member = 0; member < size(); ++member) send_kept(member);
+  }
+
+  void notify_later(int member, NotificationId id, std::uint64_t value) override {
     take_room(member);
     if (id >= num_notifications_) ++violations_.num_out_of_bounds;
     {
@@ -86,11 +100,14 @@ class PutOnlySegment final : public Segment {
       if (value <= last) ++violations_.num_not_growing;
       last = value;
     }
-    if (late_) {
-      late_->notify(member, id, value);
-    } else {
-      inner_->notify(member, id, value);
-    }
+    const std::lock_guard lock(kept_mutex_);
+    kept_[static_cast<std::size_t>(member)].emplace_back([=, this] {
+      if (late_) {
+        late_->notify(member, id, value);
+      } else {
+        inner_->notify(member, id, value);
+      }
+    });
   }
 
   std::uint64_t poll(int sender, NotificationId id) const override {
@@ -104,6 +121,13 @@ class PutOnlySegment final : public Segment {
   }
 
  private:
+  void send_kept(int member) {
+    const std::lock_guard lock(kept_mutex_);
+    auto& kept = kept_[static_cast<std::size_t>(member)];
+    for (const auto& send : kept) send();
+    kept.clear();
+  }
+
   void take_room(int member) {
     const std::lock_guard lock(mutex_);
     std::size_t& room = room_[static_cast<std::size_t>(member)];
@@ -120,6 +144,8 @@ class PutOnlySegment final : public Segment {
   mutable std::vector<int> only_senders_;  // of the notifications of Senders::one; -1: not known
   Doorbell& doorbell_;
   Violations& violations_;
+  std::mutex kept_mutex_;
+  std::vector<std::vector<std::function<void()>>> kept_;  // per member
   mutable std::mutex mutex_;
   std::vector<std::size_t> room_;    // granted, per member
   std::vector<std::uint64_t> sent_;  // newest value, per member and notification

@@ -18,6 +18,7 @@
 
 #include "captured_stderr.hpp"
 #include "errors.hpp"
+#include "free_port.hpp"
 #include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
@@ -25,27 +26,9 @@ namespace {
 
 using tests::CapturedStderr;
 using tests::error_of;
+using tests::FreePort;
 
 constexpr double kTimeoutS = 60;
-
-// A port of this host that was free a moment ago.
-class FreePort {
- public:
-  FreePort() : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    const int is_on = 1;
-    ::setsockopt(descriptor_, SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ::bind(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-    number = own_address_of(descriptor_).port();
-    ::close(descriptor_);
-  }
-  int number;
-
- private:
-  int descriptor_;
-};
 
 BootstrapPlace place_of(int rank, int size, int port) {
   return {.rank = rank,

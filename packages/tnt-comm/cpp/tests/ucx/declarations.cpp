@@ -73,6 +73,7 @@ SAME_FIELD(ours::RequestParameters, user_data, ucp_request_param_t, user_data);
 SAME_VALUE(ours::RequestParameters::kHasCallback, UCP_OP_ATTR_FIELD_CALLBACK);
 SAME_VALUE(ours::RequestParameters::kHasUserData, UCP_OP_ATTR_FIELD_USER_DATA);
 SAME_VALUE(ours::RequestParameters::kHasFlags, UCP_OP_ATTR_FIELD_FLAGS);
+SAME_VALUE(ours::RequestParameters::kCompletesFast, UCP_OP_ATTR_FLAG_FAST_CMPL);
 SAME_VALUE(ours::RequestParameters::kEager, UCP_AM_SEND_FLAG_EAGER);
 SAME_VALUE(ours::RequestParameters::kForceClose, UCP_EP_CLOSE_FLAG_FORCE);
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <thread>
+#include <vector>
 
 #include "tnt/comm/base/error.hpp"
 
@@ -32,6 +34,26 @@ TEST(Completion, AllWaitersWakeUp) {
   completion.complete();
   completion.complete();
   for (auto& waiter : waiters) waiter.join();
+}
+
+// Two threads that wait for each other, each about to sleep when the other one completes.
+TEST(Completion, NoWakeUpIsLost) {
+  constexpr std::uint32_t kRounds = 20'000;
+  Completion ping;
+  Completion pong;
+  const Deadline deadline(60);
+  std::thread other([&] {
+    for (std::uint32_t round = 1; round <= kRounds; ++round) {
+      ASSERT_TRUE(ping.wait_until(round, deadline.end()));
+      pong.complete();
+    }
+  });
+  for (std::uint32_t round = 1; round <= kRounds; ++round) {
+    ping.complete();
+    if (!pong.wait_until(round, deadline.end())) break;
+  }
+  other.join();
+  EXPECT_TRUE(pong.has_reached(kRounds));
 }
 
 TEST(Completion, AnErrorEndsAllLaterWaitsButNotEarlierResults) {

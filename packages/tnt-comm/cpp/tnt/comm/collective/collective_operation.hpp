@@ -28,11 +28,16 @@ class CollectiveOperation : public Operation {
     completion_.complete();
   }
   void fail(const Error& error) override {
+    release_arrays();
     probe_.end(false);
     completion_.fail(error);
   }
 
   const Completion& completion() const { return completion_; }
+
+  /// Nothing touches the caller's arrays any more, neither advance(), which the group is too
+  /// broken for, nor messages that are still to come. While the engine is paused only.
+  virtual void release_arrays() {}
 
   /// Whose operation it is if not the group's own, such as "Gatherer 'rows'".
   /// Before it is submitted.

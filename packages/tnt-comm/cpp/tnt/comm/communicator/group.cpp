@@ -62,8 +62,7 @@ RowId Group::add_row(const std::string& title) const {
 
 std::shared_ptr<Request> Group::start(CallStream& stream, const Descriptor& descriptor,
                                       CallArrays arrays, Driver driver, const CallLabel& label) {
-  bytes_in_memory(descriptor.count, size_of(descriptor.dtype),
-                  text("An array of ", name_of(descriptor.kind)));
+  bytes_in_memory(descriptor.count, size_of(descriptor.dtype), "An array");
   auto gathered = arrays.gathered;
   auto operation = stream.collectives->make(descriptor, std::move(arrays));
   abort_state_->require_intact();

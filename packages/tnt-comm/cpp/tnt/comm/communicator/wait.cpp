@@ -125,7 +125,9 @@ void wait_for(Group& group, CollectiveOperation& operation, std::uint32_t count,
     // cannot fail it. One that is there does nothing any more once the group is
     // broken, except that an advance() may be under way at this moment.
     if (abort_state.is_broken()) {
-      engine.while_paused([] {});
+      engine.while_paused([&] {
+        if (!completion.has_reached(count)) operation.release_arrays();
+      });
       if (!completion.has_reached(count)) abort_state.rethrow_if_broken();
     }
     stall.look();

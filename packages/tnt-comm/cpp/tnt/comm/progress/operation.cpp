@@ -24,7 +24,9 @@ bool Completion::wait_until(std::uint32_t count, Clock::time_point end) const {
     if ((word & kFailed) != 0 || is_at_least(word, count)) return true;
     const auto left = end - Clock::now();
     if (left <= Clock::duration::zero()) return false;
+    num_sleepers_.fetch_add(1);
     futex_wait(word_, word, left);
+    num_sleepers_.fetch_sub(1);
   }
 }
 
@@ -36,17 +38,22 @@ void Completion::rethrow_unless_completed(std::uint32_t count) const {
 void Completion::complete() {
   // A plain addition would carry into the error bit after 2^31 steps.
   std::uint32_t word = word_.load(std::memory_order_relaxed);
-  while (!word_.compare_exchange_weak(word, (word & kFailed) | ((word + 1) & ~kFailed),
-                                      std::memory_order_release, std::memory_order_relaxed)) {
+  while (!word_.compare_exchange_weak(word, (word & kFailed) | ((word + 1) & ~kFailed))) {
   }
-  futex_wake_all(word_);
+  wake();
 }
 
 void Completion::fail(const Error& error) {
   if ((word_.load(std::memory_order_acquire) & kFailed) != 0) return;
   error_ = error;
-  word_.fetch_or(kFailed, std::memory_order_release);
-  futex_wake_all(word_);
+  word_.fetch_or(kFailed);
+  wake();
+}
+
+// Mostly nobody sleeps: who waits helps first. Who is counted too late for this look finds the new
+// word.
+void Completion::wake() {
+  if (num_sleepers_.load() != 0) futex_wake_all(word_);
 }
 
 }  // namespace tnt::comm

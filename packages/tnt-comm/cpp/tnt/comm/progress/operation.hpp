@@ -69,8 +69,11 @@ class Completion {
  private:
   static constexpr std::uint32_t kFailed = 1U << 31;
 
-  std::atomic<std::uint32_t> word_{0};  // count, and kFailed
-  std::optional<Error> error_;          // written once, before kFailed is set
+  void wake();
+
+  std::atomic<std::uint32_t> word_{0};                  // count, and kFailed
+  mutable std::atomic<std::uint32_t> num_sleepers_{0};  // or about to sleep
+  std::optional<Error> error_;                          // written once, before kFailed is set
 };
 
 /// Operations that must run one after the other, in the order of submission:

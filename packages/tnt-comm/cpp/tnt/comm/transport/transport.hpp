@@ -64,8 +64,16 @@ class Segment {
   /// Starts writing `num_bytes` from `from` in this rank's part to `to` in the
   /// part of `member`. The source must stay as it is until
   /// something that `member` did with the data is known. An aligned word of 8
-  /// bytes arrives as a whole.
+  /// bytes arrives as a whole. May stay here until the next notification to the member, or flush().
   virtual void put(int member, std::size_t to, std::size_t from, std::size_t num_bytes) = 0;
+
+  /// From now on, what others put there, all of it between `to` and `to + num_bytes`, goes to
+  /// `target` and not into this rank's part, until end_redirect() of the same place, after which
+  /// nothing touches the target any more. False if this segment cannot do that.
+  virtual bool redirect(std::size_t /*to*/, std::size_t /*num_bytes*/, std::byte* /*target*/) {
+    return false;
+  }
+  virtual void end_redirect(std::size_t /*to*/) {}
 
   /// Whether `num_messages` puts and notifications to `member` would be taken
   /// at once. A transport with queues says no while one is full; an operation
@@ -74,6 +82,14 @@ class Segment {
 
   /// Sets the counter `id` of this sender at `member` and wakes that rank.
   virtual void notify(int member, NotificationId id, std::uint64_t value) = 0;
+
+  /// The same for one that more messages to that member may follow at once: it may stay here, and
+  /// what was put before with it, until the next message to the member or flush().
+  virtual void notify_later(int member, NotificationId id, std::uint64_t value) {
+    notify(member, id, value);
+  }
+  /// Sends what has stayed here.
+  virtual void flush() {}
 
   /// The newest value that `sender` set for this rank. Never blocks.
   virtual std::uint64_t poll(int sender, NotificationId id) const = 0;

@@ -68,14 +68,13 @@ void BlockReduction::cut(std::size_t num_bytes, std::size_t block_bytes) {
   num_blocks = std::max<std::size_t>(1, (num_bytes + block_bytes - 1) / block_bytes);
 }
 
-void BlockReduction::copy_to(std::byte* slot, std::uint64_t index) const {
-  const Range bytes = block(index);
-  if (bytes.size() > 0) std::memcpy(slot, in_ + bytes.begin, bytes.size());
+void BlockReduction::copy_to(std::byte* slot, std::uint64_t index, const Range& bytes) const {
+  if (bytes.size() > 0) std::memcpy(slot + bytes.begin, in(index) + bytes.begin, bytes.size());
 }
 
-void BlockReduction::copy_from(const std::byte* slot, std::uint64_t index) const {
-  const Range bytes = block(index);
-  if (bytes.size() > 0) std::memcpy(out_ + bytes.begin, slot, bytes.size());
+void BlockReduction::copy_from(const std::byte* slot, std::uint64_t index,
+                               const Range& bytes) const {
+  if (bytes.size() > 0) std::memcpy(out(index) + bytes.begin, slot + bytes.begin, bytes.size());
 }
 
 void BlockReduction::exchange_copied(std::size_t num_bytes, std::size_t last_bytes) {
@@ -106,6 +105,15 @@ std::vector<Range> BlockReduction::exchange_in_place(std::size_t num_bytes) {
   return blocks;
 }
 
+Range BlockReduction::own_part(std::uint64_t index) const {
+  const Schedule& schedule = schedule_of(index);
+  if (in_ == nullptr || schedule.rounds.empty()) return {};
+  const Round& first = schedule.rounds.front();
+  if (std::ranges::count(first.operands, first.target) == 0) return {};
+  const std::size_t begin = first.target - exchanges_[exchange_of(index)].input;
+  return {begin, begin + first.num_bytes};
+}
+
 RmaAllreduce::RmaAllreduce(const RmaPipeline& pipeline, const Descriptor& descriptor,
                            const MessagePattern& pattern, const CallArrays& arrays)
     : BlockReduction(pipeline, pattern, descriptor.dtype, descriptor.op, arrays) {
@@ -119,6 +127,56 @@ RmaAllreduce::RmaAllreduce(const RmaPipeline& pipeline, const MessagePattern& pa
     : BlockReduction(pipeline, pattern, dtype, ReduceOp::sum, {}) {
   exchange_in_place(count * size_of(dtype));
   takes_turns = false;
+}
+
+void RmaAllreduce::copy_in(std::uint64_t index) {
+  const Range own = own_part(index);
+  copy_to(input(index), index, {0, own.begin});
+  copy_to(input(index), index, {own.end, block(index).size()});
+}
+
+const std::byte* RmaAllreduce::own_operand(std::uint64_t index) const {
+  const Range own = own_part(index);
+  return own.size() == 0 ? nullptr : in(index) + own.begin;
+}
+
+// In the last round of a split exchange comes what was sent in the first one, summed: all but the
+// own part. A rank sends it only when it has what this rank sends first, so it cannot come before.
+Progress RmaAllreduce::prepare(std::uint64_t index) {
+  is_redirected_[index % is_redirected_.size()] = has_matched_ && redirect(index);
+  return Progress::done;
+}
+
+std::size_t RmaAllreduce::place_of_result(std::uint64_t index) const {
+  return stream().slot_offset(pipeline().base() + index) + schedule_of(index).result;
+}
+
+bool RmaAllreduce::redirect(std::uint64_t index) {
+  const Range own = own_part(index);
+  if (own.size() == 0) return false;
+  const std::size_t to = place_of_result(index);
+  Segment& segment = *stream().segment;
+  return segment.redirect(to, own.begin, out(index)) &&
+         segment.redirect(to + own.end, block(index).size() - own.end, out(index) + own.end);
+}
+
+void RmaAllreduce::end_redirect(std::uint64_t index) {
+  const std::size_t to = place_of_result(index);
+  stream().segment->end_redirect(to);
+  stream().segment->end_redirect(to + own_part(index).end);
+}
+
+void RmaAllreduce::copy_out(std::uint64_t index) {
+  if (!is_redirected_[index % is_redirected_.size()]) return copy_from(result(index), index);
+  end_redirect(index);
+  copy_from(result(index), index, own_part(index));
+}
+
+void RmaAllreduce::release_arrays() {
+  if (!has_matched_) return;
+  for (std::uint64_t index = pipeline().num_finished(); index < pipeline().num_sent(); ++index) {
+    if (is_redirected_[index % is_redirected_.size()]) end_redirect(index);
+  }
 }
 
 }  // namespace tnt::comm

@@ -39,9 +39,15 @@ class BlockReduction : public RmaWork {
   /// The private arrays are cut into blocks.
   void cut(std::size_t num_bytes, std::size_t block_bytes);
   Range block(std::uint64_t index) const { return block_of(index, block_bytes_, num_bytes_); }
-  /// Copies a block of them; nothing if there are none.
-  void copy_to(std::byte* slot, std::uint64_t index) const;
-  void copy_from(const std::byte* slot, std::uint64_t index) const;
+  /// Copies a block of them, or some bytes of it; nothing if there are none.
+  void copy_to(std::byte* slot, std::uint64_t index) const {
+    copy_to(slot, index, {0, block(index).size()});
+  }
+  void copy_to(std::byte* slot, std::uint64_t index, const Range& bytes) const;
+  void copy_from(const std::byte* slot, std::uint64_t index) const {
+    copy_from(slot, index, {0, block(index).size()});
+  }
+  void copy_from(const std::byte* slot, std::uint64_t index, const Range& bytes) const;
 
   /// The blocks come through slots of their own: so long are all but the last, and the last.
   void exchange_copied(std::size_t num_bytes, std::size_t last_bytes);
@@ -55,6 +61,11 @@ class BlockReduction : public RmaWork {
   const std::byte* result(std::uint64_t index) const {
     return slot(index) + schedule_of(index).result;
   }
+  /// Bytes of a block that are not sent but summed by this rank, and their sums sent; of whole
+  /// exchanges there are none.
+  Range own_part(std::uint64_t index) const;
+  const std::byte* in(std::uint64_t index) const { return in_ + block(index).begin; }
+  std::byte* out(std::uint64_t index) const { return out_ + block(index).begin; }
 
  private:
   struct BlockExchange {
@@ -81,9 +92,10 @@ class BlockReduction : public RmaWork {
 /// Allreduce among ranks that can only put into each other's memory.
 ///
 /// *Private arrays*: each block, as long as the slots allow, is copied into the
-/// work area, exchanged (see LevelScheme for rounds and bytes) and copied
-/// out. With one block under way at a time a long array alternates between the
-/// network and the reduction; with several, a block is on the network while
+/// work area, as far as it is sent, exchanged (see LevelScheme for rounds and bytes) and copied
+/// out. Of split exchanges, others' sums go straight to the array where the segment can do that,
+/// once all are known to make the same call. With one block under way at a time a long array
+/// alternates between the network and the reduction; with several, a block is on the network while
 /// another one is reduced and a third one waits for the slowest rank, which is
 /// the `pipelined` variant. Blocks: ceil(bytes / longest block).
 ///
@@ -98,8 +110,20 @@ class RmaAllreduce final : public BlockReduction {
   RmaAllreduce(const RmaPipeline& pipeline, const MessagePattern& pattern, DType dtype,
                std::size_t count);
 
-  void copy_in(std::uint64_t index) override { copy_to(input(index), index); }
-  void copy_out(std::uint64_t index) override { copy_from(result(index), index); }
+  void on_match() override { has_matched_ = true; }
+  void copy_in(std::uint64_t index) override;
+  Progress prepare(std::uint64_t index) override;
+  const std::byte* own_operand(std::uint64_t index) const override;
+  void copy_out(std::uint64_t index) override;
+  void release_arrays() override;
+
+ private:
+  std::size_t place_of_result(std::uint64_t index) const;  // in the segment
+  bool redirect(std::uint64_t index);
+  void end_redirect(std::uint64_t index);
+
+  bool has_matched_ = false;
+  std::vector<bool> is_redirected_ = std::vector<bool>(stream().layout.depth);  // blocks under way
 };
 
 }  // namespace tnt::comm

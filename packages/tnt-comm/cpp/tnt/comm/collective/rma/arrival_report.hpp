@@ -53,9 +53,10 @@ class ArrivalReport {
     word(segment_->rank()).store(call_ + 1, std::memory_order_relaxed);
     for (; num_told_ < size - 1; ++num_told_) {
       const int member = (segment_->rank() + 1 + num_told_) % size;
-      if (!segment_->has_room(member, 1)) return;
+      if (!segment_->has_room(member, 1)) break;
       segment_->put(member, own, own, sizeof(std::uint64_t));
     }
+    segment_->flush();
   }
 
   /// Whether the member is known to have made the call that this rank makes.

@@ -95,7 +95,8 @@ bool FingerprintCheck::advance_rounds() {
     if (!is_sent_) {
       if (!segment_->has_room(partner(distance()), kMostMessages)) return has_moved;
       send();
-      is_sent_ = has_moved = true;
+      is_sent_ = true;
+      return true;  // to look for others' messages first would hold up this one
     }
     if (!has_arrived()) return has_moved;
     receive();
@@ -113,7 +114,7 @@ void FingerprintCheck::send() {
   std::memcpy(segment_->local() + source, &record, sizeof record);
   segment_->put(to, record_offset(round_, true), source, sizeof record);
   if (shares_counts_) send_counts(to);
-  segment_->notify(to, id_ + kTableNotifications + round_, num_calls_);
+  segment_->notify_later(to, id_ + kTableNotifications + round_, num_calls_);
 }
 
 // Before round k a rank knows the 2^k counts up to its own. The last round's

@@ -42,6 +42,9 @@ class FingerprintCheck {
   /// the call's.
   bool advance(const CallNote& note);
 
+  /// Sends what advance() has left to go with other messages through the segment.
+  void flush() { segment_->flush(); }
+
   /// All have made the call, and the same one.
   bool is_reached() const { return have_all_called() && is_uniform_; }
 

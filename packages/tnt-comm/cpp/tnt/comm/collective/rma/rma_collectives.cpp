@@ -37,18 +37,18 @@ class RmaCall final : public CollectiveOperation {
         descriptor_(descriptor),
         work_(pipeline_, descriptor, std::forward<Arguments>(arguments)...) {}
 
+  void release_arrays() override { work_.release_arrays(); }
+
  protected:
   Progress do_advance() override {
-    if (!has_begun_) begin();
-    bool has_moved = advance_check();
-    has_moved |= pipeline_.advance(work_, has_matched_);
-    if (has_matched_ && pipeline_.is_done(work_)) {
-      pipeline_.end();
-      return Progress::done;
+    try {
+      const Progress progress = advance_both();
+      check().flush();
+      return progress;
+    } catch (...) {
+      check().flush();  // from this rank the others hear that the calls differ
+      throw;
     }
-    if (has_moved) return Progress::advanced;
-    check().arrival_report().answer_if_waiting();
-    return Progress::pending;
   }
   std::string describe() const override { return describe_call(descriptor_); }
   std::vector<int> missing() const override {
@@ -71,6 +71,19 @@ class RmaCall final : public CollectiveOperation {
     has_begun_ = true;
     pipeline_.begin();
     check().begin(descriptor_);
+  }
+  // The check's message goes with the first one of the data.
+  Progress advance_both() {
+    if (!has_begun_) begin();
+    bool has_moved = advance_check();
+    has_moved |= pipeline_.advance(work_, has_matched_);
+    if (has_matched_ && pipeline_.is_done(work_)) {
+      pipeline_.end();
+      return Progress::done;
+    }
+    if (has_moved) return Progress::advanced;
+    check().arrival_report().answer_if_waiting();
+    return Progress::pending;
   }
   bool advance_check() {
     if (has_matched_) return false;

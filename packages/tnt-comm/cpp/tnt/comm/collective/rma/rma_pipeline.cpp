@@ -29,8 +29,10 @@ RmaLayout stream_layout(int num_members, std::size_t work_bytes) {
   return layout;
 }
 
-void ScheduleRun::begin(const Schedule& schedule, std::size_t slot, std::uint64_t value) {
+void ScheduleRun::begin(const Schedule& schedule, std::size_t slot, std::uint64_t value,
+                        const std::byte* own) {
   schedule_ = &schedule;
+  own_ = own;
   slot_ = slot;
   value_ = value;
   round_ = num_sent_rounds_ = num_sent_ = num_received_ = num_combined_ = 0;
@@ -89,7 +91,10 @@ void ScheduleRun::combine(const Round& round, const Combiner& combiner) {
   constexpr std::size_t kBytesPerTurn = 256 * 1024;
   const std::size_t length = std::min(round.num_bytes - num_combined_, kBytesPerTurn);
   std::byte* const begin = segment_->local() + slot_ + num_combined_;
-  for (std::size_t i = 0; i < round.operands.size(); ++i) operands_[i] = begin + round.operands[i];
+  for (std::size_t i = 0; i < round.operands.size(); ++i) {
+    const bool is_own = own_ != nullptr && round_ == 0 && round.operands[i] == round.target;
+    operands_[i] = is_own ? own_ + num_combined_ : begin + round.operands[i];
+  }
   combiner.reducer->reduce(begin + round.target, operands_.data(), round.operands.size(),
                            length / combiner.element_bytes);
   num_combined_ += length;
@@ -147,8 +152,8 @@ bool RmaPipeline::try_send(RmaWork& work) {
   const Progress progress = work.prepare(sent_);
   if (progress != Progress::done) return progress == Progress::advanced;
   const std::uint64_t block = base_ + sent_;
-  runs_[sent_ % runs_.size()].begin(work.schedule_of(sent_), stream_->slot_offset(block),
-                                    block + 1);
+  runs_[sent_ % runs_.size()].begin(work.schedule_of(sent_), stream_->slot_offset(block), block + 1,
+                                    work.own_operand(sent_));
   ++sent_;
   return true;
 }

@@ -84,8 +84,10 @@ class ScheduleRun {
   ScheduleRun(Segment& segment, NotificationId first_id) : segment_(&segment), id_(first_id) {}
 
   /// `value` is what this run's notifications carry. The schedule must live
-  /// until the run is done.
-  void begin(const Schedule& schedule, std::size_t slot, std::uint64_t value);
+  /// until the run is done. `own`: what the sum of the first round takes the place of, if that is
+  /// not in the slot.
+  void begin(const Schedule& schedule, std::size_t slot, std::uint64_t value,
+             const std::byte* own = nullptr);
 
   /// Does what can be done now, but no more than one long combination; true if
   /// that was anything. Sends no round from `sendable_rounds` on.
@@ -117,6 +119,7 @@ class ScheduleRun {
   Segment* segment_;
   NotificationId id_;
   const Schedule* schedule_ = nullptr;
+  const std::byte* own_ = nullptr;
   std::size_t slot_ = 0;
   std::uint64_t value_ = 0;
   std::size_t round_ = 0;
@@ -207,11 +210,16 @@ class RmaWork {
   /// Must stay as it is until the block is finished.
   virtual const Schedule& schedule_of(std::uint64_t index) const = 0;
   virtual Combiner combiner() { return {}; }
+  /// See ScheduleRun::begin().
+  virtual const std::byte* own_operand(std::uint64_t /*index*/) const { return nullptr; }
   /// Called when the exchange is over, until it is `done`.
   virtual Progress distribute(std::uint64_t /*index*/) { return Progress::done; }
   /// Whether everything is there that copy_out() reads.
   virtual bool is_complete(std::uint64_t /*index*/) { return true; }
   virtual void copy_out(std::uint64_t /*index*/) {}
+
+  /// See CollectiveOperation.
+  virtual void release_arrays() {}
 
   /// Appends group members whose data is waited for.
   virtual void append_missing(std::vector<int>& members) const {

@@ -89,6 +89,21 @@ class RmaDevice {
   virtual void notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
                       int queue) = 0;
 
+  /// The same, but it may wait for the next request to that rank, or for flush().
+  virtual void notify_later(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
+                            int queue) {
+    notify(rank, to_segment, slot, value, queue);
+  }
+  /// Posts what waits for other requests. So does drain().
+  virtual void flush(int /*queue*/) {}
+
+  /// See Segment. A write that lies in the range as a whole goes to the target.
+  virtual bool redirect(SegmentId /*segment*/, std::size_t /*to*/, std::size_t /*num_bytes*/,
+                        std::byte* /*target*/) {
+    return false;
+  }
+  virtual void end_redirect(SegmentId /*segment*/, std::size_t /*to*/) {}
+
   /// The value of a slot of an own segment, which becomes 0; 0 if there was none.
   virtual std::uint32_t take_notification(SegmentId segment, std::size_t slot) = 0;
 

@@ -74,6 +74,11 @@ class RmaSegment final : public Segment {
     }
   }
 
+  bool redirect(std::size_t to, std::size_t num_bytes, std::byte* target) override {
+    return core_->device().redirect(part_.own_id, to, num_bytes, target);
+  }
+  void end_redirect(std::size_t to) override { core_->device().end_redirect(part_.own_id, to); }
+
   bool has_room(int member, std::size_t num_messages) override {
     // Messages to a rank that is gone take no room.
     return member == rank_ || !core_->peers().is_reachable(world_rank(member)) ||
@@ -81,15 +86,12 @@ class RmaSegment final : public Segment {
   }
 
   void notify(int member, NotificationId id, std::uint64_t value) override {
-    if (member == rank_) {
-      newest_[slot(rank_, id)].store(value, std::memory_order_release);
-      return;
-    }
-    wait_for_room(member);
-    if (!core_->peers().is_reachable(world_rank(member))) return;
-    core_->device().notify(world_rank(member), part_.ids[static_cast<std::size_t>(member)],
-                           slot(rank_, id), word_of_counter(value), queue());
+    notify_by(&RmaDevice::notify, member, id, value);
   }
+  void notify_later(int member, NotificationId id, std::uint64_t value) override {
+    notify_by(&RmaDevice::notify_later, member, id, value);
+  }
+  void flush() override { core_->device().flush(queue_.load(std::memory_order_relaxed)); }
 
   std::uint64_t poll(int sender, NotificationId id) const override {
     const std::size_t index = slot(sender, id);
@@ -110,6 +112,18 @@ class RmaSegment final : public Segment {
 
  private:
   using Counter = std::atomic<std::uint64_t>;
+  using Notify = void (RmaDevice::*)(int, SegmentId, std::size_t, std::uint32_t, int);
+
+  void notify_by(Notify function, int member, NotificationId id, std::uint64_t value) {
+    if (member == rank_) {
+      newest_[slot(rank_, id)].store(value, std::memory_order_release);
+      return;
+    }
+    wait_for_room(member);
+    if (!core_->peers().is_reachable(world_rank(member))) return;
+    (core_->device().*function)(world_rank(member), part_.ids[static_cast<std::size_t>(member)],
+                                slot(rank_, id), word_of_counter(value), queue());
+  }
 
   int world_rank(int member) const { return request_.members[static_cast<std::size_t>(member)]; }
 

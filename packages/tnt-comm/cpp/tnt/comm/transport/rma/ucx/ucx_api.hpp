@@ -118,8 +118,9 @@ struct RequestParameters {
   static constexpr std::uint32_t kHasCallback = 1U << 1;
   static constexpr std::uint32_t kHasUserData = 1U << 2;
   static constexpr std::uint32_t kHasFlags = 1U << 4;
-  static constexpr std::uint32_t kEager = 1U << 1;       ///< of an active message
-  static constexpr std::uint32_t kForceClose = 1U << 0;  ///< of an endpoint
+  static constexpr std::uint32_t kCompletesFast = 1U << 17;  ///< copies what is short
+  static constexpr std::uint32_t kEager = 1U << 1;           ///< of an active message
+  static constexpr std::uint32_t kForceClose = 1U << 0;      ///< of an endpoint
 
   std::uint32_t mask;
   std::uint32_t flags;

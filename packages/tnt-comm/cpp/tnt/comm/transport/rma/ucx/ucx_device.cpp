@@ -24,6 +24,7 @@ constexpr std::int64_t kAttendedNs = 500'000;  // since somebody has looked for 
 constexpr int kMostLooks = 16;                 // each takes as much as one receive buffer holds
 constexpr std::uint64_t kMostAhead = std::uint64_t{1} << 20;
 constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kMostDataInRow = 64;
 
 // What a rank tells the others: version, host and address, with lengths of the first two.
 std::string record_of(const std::string& version, const std::string& host,
@@ -64,9 +65,16 @@ struct UcxDevice::Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
+  struct Redirection {
+    std::size_t begin;
+    std::size_t end;
+    std::byte* target;
+  };
+
   std::size_t num_bytes;
   std::byte* data;
   std::atomic<std::uint32_t>* notifications;  // zeroed pages, used as they are touched
+  std::vector<Redirection> redirections;      // few; under incoming_mutex_
 };
 
 UcxDevice::UcxDevice(UcxLibrary library, BootstrapPlace place, const Deadline& deadline)
@@ -77,14 +85,13 @@ UcxDevice::UcxDevice(UcxLibrary library, BootstrapPlace place, const Deadline& d
       outgoing_(static_cast<std::size_t>(size_)),
       worker_(std::make_unique<UcxWorker>(std::move(library), rank_, size_,
                                           bootstrap_->interface().name)) {
-  static_assert(std::is_trivially_copyable_v<Header> && sizeof(Header) == 40);
-  worker_->set_handlers(
-      [this](std::string_view header, std::string_view data) { take(header, data); },
-      [this](int rank) {
-        const std::lock_guard lock(failed_mutex_);
-        failed_.push_back(rank);
-        has_new_failure_.store(true);
-      });
+  static_assert(std::is_trivially_copyable_v<Part> && sizeof(Part) == 40);
+  worker_->set_handlers([this](std::string_view row, std::string_view data) { take(row, data); },
+                        [this](int rank) {
+                          const std::lock_guard lock(failed_mutex_);
+                          failed_.push_back(rank);
+                          has_new_failure_.store(true);
+                        });
   const std::string own = record_of(worker_->library().version,
                                     bootstrap_->interface().address.host(), worker_->address());
   connect_all(bootstrap_->exchange(own));
@@ -117,7 +124,8 @@ void UcxDevice::connect_all(const std::vector<std::string>& records) {
 
 // So that all connections are there, in both directions, before anything needs them.
 void UcxDevice::greet_all(const Deadline& deadline) {
-  const Header greeting = header_of(Kind::greeting);
+  Row greeting;
+  greeting.append(part_of(Kind::greeting), {});
   for (int distance = 1; distance < size_; ++distance) {
     post((rank_ + distance) % size_, greeting, {}, 0);
   }
@@ -172,69 +180,126 @@ void UcxDevice::introduce_to_all(SegmentId /*segment*/) {
   keep_new_sockets_from_children(sockets_before_);
 }
 
-UcxDevice::Header UcxDevice::header_of(Kind kind) const {
-  Header header;
-  header.kind = kind;
-  header.sender = static_cast<std::uint32_t>(rank_);
-  return header;
+UcxDevice::Part UcxDevice::part_of(Kind kind) const {
+  Part part;
+  part.kind = kind;
+  part.sender = static_cast<std::uint32_t>(rank_);
+  return part;
 }
 
 void UcxDevice::write(const RmaWrite& request, int queue) {
   const Memory& memory = *segments_[request.from_segment].load(std::memory_order_acquire);
   const auto* data = reinterpret_cast<const char*>(memory.data + request.from);
   const std::lock_guard lock(outgoing_mutex_);
-  Outgoing& outgoing = outgoing_[static_cast<std::size_t>(request.rank)];
+  Outgoing& outgoing = outgoing_to(request.rank, queue);
   for (std::size_t done = 0; done < request.num_bytes; done += outgoing.last_data.size()) {
-    send_last_piece(request.rank, outgoing);
-    outgoing.last = header_of(Kind::piece);
-    outgoing.last.to_segment = request.to_segment;
-    outgoing.last.offset = request.to + done;
-    outgoing.last.number = outgoing.num_notifications;
+    let_last_wait(request.rank, outgoing);
+    begin_last(outgoing, Kind::piece);
+    outgoing.last->to_segment = request.to_segment;
+    outgoing.last->offset = request.to + done;
+    outgoing.last->number = outgoing.num_notifications;
     outgoing.last_data = {data + done, std::min(request.num_bytes - done, UcxWorker::kMostBytes)};
-    outgoing.queue = queue;
     ++outgoing.num_pieces;
-    num_queued_[static_cast<std::size_t>(queue)].fetch_add(1);
-    num_last_pieces_[static_cast<std::size_t>(queue)].fetch_add(1);
   }
-}
-
-void UcxDevice::send_last_piece(int rank, Outgoing& outgoing) {
-  if (!outgoing.last_data.empty()) post_with_last_piece(rank, outgoing, outgoing.last);
-}
-
-void UcxDevice::post_with_last_piece(int rank, Outgoing& outgoing, const Header& header) {
-  const auto queue = static_cast<std::size_t>(outgoing.queue);
-  post(rank, header, std::exchange(outgoing.last_data, {}), outgoing.queue);
-  num_last_pieces_[queue].fetch_sub(1);
-  num_queued_[queue].fetch_sub(1);  // it counts as a message now
 }
 
 void UcxDevice::notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
                        int queue) {
   const std::lock_guard lock(outgoing_mutex_);
-  Outgoing& outgoing = outgoing_[static_cast<std::size_t>(rank)];
-  if (outgoing.queue != queue) send_last_piece(rank, outgoing);
-  const bool has_piece = !outgoing.last_data.empty();
-  Header header = has_piece ? outgoing.last : header_of(Kind::notification);
-  header.kind = Kind::notification;
-  header.segment = to_segment;
-  header.slot = static_cast<std::uint32_t>(slot);
-  header.value = value;
-  header.number = outgoing.num_notifications++;
-  header.num_pieces = std::exchange(outgoing.num_pieces, 0);
-  if (has_piece) {
-    post_with_last_piece(rank, outgoing, header);
-  } else {
-    post(rank, header, {}, queue);
+  Outgoing& outgoing = outgoing_to(rank, queue);
+  add_notification(outgoing, to_segment, slot, value);
+  post_waiting(rank, outgoing);
+}
+
+void UcxDevice::notify_later(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
+                             int queue) {
+  const std::lock_guard lock(outgoing_mutex_);
+  Outgoing& outgoing = outgoing_to(rank, queue);
+  add_notification(outgoing, to_segment, slot, value);
+  let_last_wait(rank, outgoing);
+}
+
+void UcxDevice::flush(int queue) {
+  if (num_waiting_[static_cast<std::size_t>(queue)].load() == 0) return;
+  const std::lock_guard lock(outgoing_mutex_);
+  for (int rank = 0; rank < size_; ++rank) {
+    Outgoing& outgoing = outgoing_[static_cast<std::size_t>(rank)];
+    if (outgoing.queue == queue) post_waiting(rank, outgoing);
   }
 }
 
-void UcxDevice::post(int rank, const Header& header, std::string_view data, int queue) {
+// What waits for another queue goes first.
+UcxDevice::Outgoing& UcxDevice::outgoing_to(int rank, int queue) {
+  Outgoing& outgoing = outgoing_[static_cast<std::size_t>(rank)];
+  if (outgoing.queue != queue) post_waiting(rank, outgoing);
+  outgoing.queue = queue;
+  return outgoing;
+}
+
+void UcxDevice::begin_last(Outgoing& outgoing, Kind kind) {
+  outgoing.last = part_of(kind);
+  ++outgoing.num_waiting;
+  num_queued_[static_cast<std::size_t>(outgoing.queue)].fetch_add(1);
+  num_waiting_[static_cast<std::size_t>(outgoing.queue)].fetch_add(1);
+}
+
+// Behind the last piece if there is one that has none.
+void UcxDevice::add_notification(Outgoing& outgoing, SegmentId to_segment, std::size_t slot,
+                                 std::uint32_t value) {
+  if (!outgoing.last) begin_last(outgoing, Kind::notification);
+  Part& part = *outgoing.last;
+  part.kind = Kind::notification;
+  part.segment = to_segment;
+  part.slot = static_cast<std::uint32_t>(slot);
+  part.value = value;
+  part.number = outgoing.num_notifications++;
+  part.num_pieces = std::exchange(outgoing.num_pieces, 0);
+}
+
+// In the row, if it has room for it and for one that is to follow; else all is sent.
+void UcxDevice::let_last_wait(int rank, Outgoing& outgoing) {
+  if (!outgoing.last) return;
+  Row& row = outgoing.row;
+  const std::string_view data = outgoing.last_data;
+  if (data.size() > kMostDataInRow ||
+      row.size + 2 * sizeof(Part) + data.size() > row.bytes.size()) {
+    return post_waiting(rank, outgoing);
+  }
+  row.append(*std::exchange(outgoing.last, std::nullopt), std::exchange(outgoing.last_data, {}));
+}
+
+void UcxDevice::Row::append(const Part& part, std::string_view data) {
+  Part& copy = *::new (bytes.data() + size) Part(part);
+  copy.data_bytes = static_cast<std::uint8_t>(data.size());
+  size += sizeof copy;
+  std::memcpy(bytes.data() + size, data.data(), data.size());
+  size += data.size();
+}
+
+void UcxDevice::post_waiting(int rank, Outgoing& outgoing) {
+  const std::size_t num_waiting = std::exchange(outgoing.num_waiting, 0);
+  if (num_waiting == 0) return;
+  if (outgoing.last) outgoing.row.append(*std::exchange(outgoing.last, std::nullopt), {});
+  post(rank, outgoing.row, std::exchange(outgoing.last_data, {}), outgoing.queue);
+  outgoing.row.size = 0;
+  // They count as a message now.
+  num_waiting_[static_cast<std::size_t>(outgoing.queue)].fetch_sub(num_waiting);
+  num_queued_[static_cast<std::size_t>(outgoing.queue)].fetch_sub(num_waiting);
+}
+
+struct UcxDevice::Posted {
+  UcxDevice* device;
+  void (*free_request)(void*);  // the worker may be about to end
+  int queue;
+  Row row;
+};
+
+void UcxDevice::post(int rank, const Row& row, std::string_view data, int queue) {
   const auto free_request = worker_->library().functions.request_free;
-  auto* posted = new Posted{this, free_request, queue, header};
+  auto* posted = new Posted{this, free_request, queue, row};
   num_queued_[static_cast<std::size_t>(queue)].fetch_add(1);
   UcxWorker::Message message;
-  message.header = {reinterpret_cast<const char*>(&posted->header), sizeof(Header)};
+  message.header = posted->row.view();
   message.data = data;
   message.user_data = posted;
   message.on_sent = [](void* request, ucx::Status /*status*/, void* user_data) {
@@ -245,49 +310,79 @@ void UcxDevice::post(int rank, const Header& header, std::string_view data, int 
   worker_->send(rank, message);
 }
 
-void UcxDevice::take(std::string_view header_bytes, std::string_view data) {
-  Header header;
-  if (header_bytes.size() != sizeof header) return;
-  std::memcpy(&header, header_bytes.data(), sizeof header);
-  if (header.sender >= static_cast<std::uint32_t>(size_)) return;
+void UcxDevice::take(std::string_view row, std::string_view data) {
   const std::lock_guard lock(incoming_mutex_);
-  Incoming& incoming = incoming_[header.sender];
-  if (header.number - incoming.num_delivered > kMostAhead) return;  // of no rank of the job
-  if (header.kind == Kind::greeting) incoming.has_greeted = true;
-  if (!data.empty()) {
-    put_down(header, data);
-    ++incoming.num_pieces[header.number];
+  while (row.size() >= sizeof(Part)) {
+    Part part;
+    std::memcpy(&part, row.data(), sizeof part);
+    row.remove_prefix(sizeof part);
+    if (part.data_bytes > row.size()) return;
+    take(part, row.empty() ? data : row.substr(0, part.data_bytes));
+    row.remove_prefix(part.data_bytes);
   }
-  if (header.kind == Kind::notification) incoming.held.emplace(header.number, header);
+}
+
+void UcxDevice::take(const Part& part, std::string_view data) {
+  if (part.sender >= static_cast<std::uint32_t>(size_)) return;
+  Incoming& incoming = incoming_[part.sender];
+  if (part.number - incoming.num_delivered > kMostAhead) return;  // of no rank of the job
+  if (part.kind == Kind::greeting) incoming.has_greeted = true;
+  if (!data.empty()) {
+    put_down(part, data);
+    ++incoming.num_pieces[part.number];
+  }
+  if (part.kind == Kind::notification) incoming.held.emplace(part.number, part);
   deliver(incoming);
 }
 
-// A segment that is not there any more is one that its members have given up.
-void UcxDevice::put_down(const Header& header, std::string_view data) {
-  if (header.to_segment >= segments_.size()) return;
-  const Memory* memory = segments_[header.to_segment].load(std::memory_order_acquire);
-  if (memory == nullptr || header.offset > memory->num_bytes ||
-      data.size() > memory->num_bytes - header.offset) {
-    return;
+void UcxDevice::put_down(const Part& part, std::string_view data) {
+  if (std::byte* place = place_of(part, data.size())) std::memcpy(place, data.data(), data.size());
+}
+
+// Null for a segment that is not there any more: its members have given it up.
+std::byte* UcxDevice::place_of(const Part& part, std::size_t num_bytes) const {
+  if (part.to_segment >= segments_.size()) return nullptr;
+  const Memory* memory = segments_[part.to_segment].load(std::memory_order_acquire);
+  if (memory == nullptr || part.offset > memory->num_bytes ||
+      num_bytes > memory->num_bytes - part.offset) {
+    return nullptr;
   }
-  std::memcpy(memory->data + header.offset, data.data(), data.size());
+  for (const auto& [begin, end, target] : memory->redirections) {
+    if (part.offset >= begin && part.offset + num_bytes <= end) {
+      return target + (part.offset - begin);
+    }
+  }
+  return memory->data + part.offset;
+}
+
+bool UcxDevice::redirect(SegmentId segment, std::size_t to, std::size_t num_bytes,
+                         std::byte* target) {
+  const std::lock_guard lock(incoming_mutex_);
+  segments_[segment].load()->redirections.push_back({to, to + num_bytes, target});
+  return true;
+}
+
+void UcxDevice::end_redirect(SegmentId segment, std::size_t to) {
+  const std::lock_guard lock(incoming_mutex_);
+  std::erase_if(segments_[segment].load()->redirections,
+                [&](const Memory::Redirection& each) { return each.begin == to; });
 }
 
 // The notifications that are next, as far as all that was sent before them is there.
 void UcxDevice::deliver(Incoming& incoming) {
   for (auto next = incoming.held.begin(); next != incoming.held.end();
        next = incoming.held.erase(next)) {
-    const Header& header = next->second;
-    if (header.number != incoming.num_delivered) return;
-    const auto pieces = incoming.num_pieces.find(header.number);
+    const Part& part = next->second;
+    if (part.number != incoming.num_delivered) return;
+    const auto pieces = incoming.num_pieces.find(part.number);
     const std::uint64_t num_pieces = pieces == incoming.num_pieces.end() ? 0 : pieces->second;
-    if (num_pieces != header.num_pieces) return;
+    if (num_pieces != part.num_pieces) return;
     if (pieces != incoming.num_pieces.end()) incoming.num_pieces.erase(pieces);
     ++incoming.num_delivered;
-    if (header.segment >= segments_.size() || header.slot >= kNumNotifications) continue;
-    const Memory* memory = segments_[header.segment].load(std::memory_order_acquire);
+    if (part.segment >= segments_.size() || part.slot >= kNumNotifications) continue;
+    const Memory* memory = segments_[part.segment].load(std::memory_order_acquire);
     if (memory == nullptr) continue;
-    memory->notifications[header.slot].store(header.value, std::memory_order_release);
+    memory->notifications[part.slot].store(part.value, std::memory_order_release);
   }
 }
 
@@ -313,13 +408,7 @@ std::size_t UcxDevice::num_queued(int queue) const {
 }
 
 QueueState UcxDevice::drain(int queue) {
-  if (num_last_pieces_[static_cast<std::size_t>(queue)].load() > 0) {
-    const std::lock_guard lock(outgoing_mutex_);
-    for (int rank = 0; rank < size_; ++rank) {
-      Outgoing& outgoing = outgoing_[static_cast<std::size_t>(rank)];
-      if (outgoing.queue == queue) send_last_piece(rank, outgoing);
-    }
-  }
+  flush(queue);
   worker_->try_progress();
   // The queues stay usable: which rank has failed is known, and no other one is concerned.
   if (queue == 0 && has_new_failure_.exchange(false)) return QueueState::failed;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -25,7 +26,9 @@ namespace tnt::comm {
 /// several rails, and not in all versions. So notifications from one rank to another are numbered;
 /// a piece has the number of the next one, which says how many pieces that are, and is held back
 /// until these and the notification before it are there. Nothing else has to be ordered. The last
-/// piece of a write waits for the notification behind it, and goes in the same message.
+/// piece of a write waits for the notification behind it, and goes in the same message. A
+/// notification that may be late waits for the next message in turn, with its piece if that is
+/// short: messages cost a rank more than what is in them.
 ///
 /// UCX takes any number of messages. queue_capacity() bounds what is on its way, as far as the
 /// callers ask.
@@ -47,6 +50,12 @@ class UcxDevice final : public RmaDevice {
   void write(const RmaWrite& request, int queue) override;
   void notify(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
               int queue) override;
+  void notify_later(int rank, SegmentId to_segment, std::size_t slot, std::uint32_t value,
+                    int queue) override;
+  void flush(int queue) override;
+  bool redirect(SegmentId segment, std::size_t to, std::size_t num_bytes,
+                std::byte* target) override;
+  void end_redirect(SegmentId segment, std::size_t to) override;
   std::uint32_t take_notification(SegmentId segment, std::size_t slot) override;
   std::size_t num_notifications() const override { return kNumNotifications; }
   int num_queues() const override { return kNumQueues; }
@@ -63,26 +72,31 @@ class UcxDevice final : public RmaDevice {
 
   enum class Kind : std::uint8_t { greeting, piece, notification };
 
-  /// Of a message, whose data, if there is any, is a piece. Trivially copyable: it travels as is.
-  struct Header {
+  /// A piece, if there is data, and behind it a notification, if it is of that kind. A message is a
+  /// row of them. Trivially copyable: it travels as is.
+  struct Part {
     Kind kind = Kind::greeting;
-    SegmentId to_segment = 0;  ///< of the piece
-    SegmentId segment = 0;     ///< of the notification
-    std::uint8_t unused = 0;
+    SegmentId to_segment = 0;     ///< of the piece
+    SegmentId segment = 0;        ///< of the notification
+    std::uint8_t data_bytes = 0;  ///< that follow in the row; data of the last part may go apart
     std::uint32_t sender = 0;
     std::uint64_t number = 0;  ///< of the notification, or of the next one
     std::uint64_t offset = 0;  ///< of the piece
     std::uint32_t slot = 0;    ///< of the notification
     std::uint32_t value = 0;
-    std::uint64_t num_pieces = 0;  ///< since the notification before, that of this message included
+    std::uint64_t num_pieces = 0;  ///< since the notification before, that of this part included
   };
 
-  struct Posted {
-    UcxDevice* device;
-    void (*free_request)(void*);  // the worker may be about to end
-    int queue;
-    Header header;
+  struct Row {
+    void append(const Part& part, std::string_view data);
+    std::string_view view() const { return {bytes.data(), size}; }
+
+    std::array<char, 512> bytes;
+    std::size_t size = 0;
   };
+
+  /// A message that UCX has got.
+  struct Posted;
 
   /// A segment of this rank.
   struct Memory;
@@ -91,9 +105,12 @@ class UcxDevice final : public RmaDevice {
   struct Outgoing {
     std::uint64_t num_notifications = 0;
     std::uint64_t num_pieces = 0;  ///< since the last one
-    Header last;                   ///< piece, which has not been sent yet
-    std::string_view last_data;    ///< empty: there is none
-    int queue = 0;                 ///< of the last piece
+    // What has not been sent yet: a row, and behind it one more part.
+    Row row;
+    std::optional<Part> last;
+    std::string_view last_data;
+    std::size_t num_waiting = 0;  ///< parts
+    int queue = 0;                ///< theirs
   };
 
   /// What comes from another rank.
@@ -101,18 +118,24 @@ class UcxDevice final : public RmaDevice {
     bool has_greeted = false;
     std::uint64_t num_delivered = 0;                    ///< notifications
     std::map<std::uint64_t, std::uint64_t> num_pieces;  ///< by number of the next notification
-    std::map<std::uint64_t, Header> held;               ///< notifications that came too early
+    std::map<std::uint64_t, Part> held;                 ///< notifications that came too early
   };
 
   void connect_all(const std::vector<std::string>& records);
   void greet_all(const Deadline& deadline);
   std::string missing_greetings();
-  Header header_of(Kind kind) const;
-  void send_last_piece(int rank, Outgoing& outgoing);
-  void post_with_last_piece(int rank, Outgoing& outgoing, const Header& header);
-  void post(int rank, const Header& header, std::string_view data, int queue);
-  void take(std::string_view header, std::string_view data);
-  void put_down(const Header& header, std::string_view data);
+  Part part_of(Kind kind) const;
+  Outgoing& outgoing_to(int rank, int queue);
+  void begin_last(Outgoing& outgoing, Kind kind);
+  void add_notification(Outgoing& outgoing, SegmentId to_segment, std::size_t slot,
+                        std::uint32_t value);
+  void let_last_wait(int rank, Outgoing& outgoing);
+  void post_waiting(int rank, Outgoing& outgoing);
+  void post(int rank, const Row& row, std::string_view data, int queue);
+  void take(std::string_view row, std::string_view data);
+  void take(const Part& part, std::string_view data);
+  void put_down(const Part& part, std::string_view data);
+  std::byte* place_of(const Part& part, std::size_t num_bytes) const;
   void deliver(Incoming& incoming);
   void look_after_worker();
 
@@ -127,7 +150,7 @@ class UcxDevice final : public RmaDevice {
   std::mutex outgoing_mutex_;
   std::vector<Outgoing> outgoing_;
   std::array<std::atomic<std::size_t>, kNumQueues> num_queued_{};
-  std::array<std::atomic<std::size_t>, kNumQueues> num_last_pieces_{};  // of them
+  std::array<std::atomic<std::size_t>, kNumQueues> num_waiting_{};  // of them, in Outgoing
   mutable std::mutex failed_mutex_;
   std::vector<int> failed_;
   std::atomic<bool> has_new_failure_{false};

@@ -130,7 +130,7 @@ void UcxWorker::connect(int rank, const std::string& address) {
 void UcxWorker::send(int rank, const Message& message) {
   ucx::RequestParameters parameters{};
   parameters.mask = ucx::RequestParameters::kHasCallback | ucx::RequestParameters::kHasUserData |
-                    ucx::RequestParameters::kHasFlags;
+                    ucx::RequestParameters::kHasFlags | ucx::RequestParameters::kCompletesFast;
   parameters.flags = ucx::RequestParameters::kEager;
   parameters.on_sent = message.on_sent;
   parameters.user_data = message.user_data;
