@@ -278,9 +278,9 @@ def test_cleanup_ends_on_all_hosts_what_lost_its_launcher(start, cluster):
     job = start("alpha:1,beta:1", WAITING)
     [job.pid(f"stray-{rank}") for rank in range(2)]
     agents = [host.pids("host_agent") for host in cluster.hosts[:2]]
-    for pids in agents:  # the guardian among them
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # none acts on the death of another
+        for pid in [pid for pids in agents for pid in pids]:  # guardians among them
+            os.kill(pid, number)
     job.end()
     assert cluster.hosts[0].pids("sleep 1000") != []
     command = [sys.executable, "-m", "tnt_launch", "--ssh", cluster.ssh, "-H", "alpha,beta,nowhere"]
@@ -297,3 +297,65 @@ def test_cleanup_ends_on_all_hosts_what_lost_its_launcher(start, cluster):
     assert "beta: job " in done.stdout
     assert "nowhere: ssh: Could not resolve hostname nowhere" in done.stdout
     assert_nothing_is_left(cluster.hosts)
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["sleep 8", 'cd "{folder}"'],
+    ids=["a slow login", "own modules in the folder of the login"],
+)
+def test_a_login_may_be_slow_and_may_lead_to_a_folder_with_modules(
+    start, cluster, tmp_path, before
+):
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in ("random", "secrets", "hmac", "psutil"):
+        (home / f"{name}.py").write_text("raise SystemExit('my own')")
+    ssh = tmp_path / "ssh"
+    there = before.format(folder=home)
+    ssh.write_text(f"#!/bin/sh\nhost=$1; shift\nexec {cluster.ssh} $host '{there};' \"$@\"\n")
+    ssh.chmod(0o755)
+    assert start("alpha,beta", "print(rank)", ssh=str(ssh)).end() == (0, "0\n", "")
+
+
+def test_by_hand_a_cable_that_is_cut_ends_both_sides(tmp_path_factory, tmp_path):
+    (tmp_path / "script.py").write_text(PROLOGUE + "wait_for('never')")
+    with ssh_cluster(["eta", "theta"], tmp_path_factory.mktemp("hand")) as own:
+        launchers = []
+        try:
+            for node, host in enumerate(own.hosts):
+                meeting = ["--nnodes", "2", "--node-rank", str(node), "--no-gpu", "-n", "1"]
+                where = ["--rendezvous", f"{own.hosts[0].address}:29400", "--", "script.py"]
+                command = [
+                    "ip",
+                    "netns",
+                    "exec",
+                    host.namespace,
+                    sys.executable,
+                    "-m",
+                    "tnt_launch",
+                ]
+                launchers.append(
+                    Launched(
+                        subprocess.Popen(
+                            [*command, *meeting, *where],
+                            cwd=tmp_path,
+                            env=environment() | {"TNT_JOB_SECRET": "0123456789abcdef"},
+                            stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE,
+                        ),
+                        tmp_path,
+                    )
+                )
+            launchers[0].pids(2)
+            own.hosts[1].cut()
+            (code_0, _, err_0), (code_1, _, err_1) = [one.end() for one in launchers]
+        finally:
+            for one in launchers:
+                one.process.kill()
+                one.process.communicate()
+        assert (code_0, code_1) == (255, 255)
+        assert "is lost: nothing was heard of it for 6 s" in err_0
+        assert "nothing was heard of it for 6 s" in err_1
+        assert_nothing_is_left(own.hosts)

@@ -183,3 +183,29 @@ def test_the_whole_end_takes_less_than_five_seconds():
     assert TOLD_GRACE_S + TERMINATE_S < 5
     assert EARLIER_S + TERMINATE_S < 5
     assert 2 * TERMINATE_S < 5
+
+
+class HostsThatAreLost:
+    """Hosts of which only the passing of time tells that they are gone."""
+
+    def __init__(self, selector):
+        self.selector = selector
+        self.job = None
+
+    def tick(self, now):
+        for rank in range(3):
+            self.job.on_exit(rank, 255, "host beta is lost")
+
+    def announce_stop(self, is_stopped):
+        pass
+
+
+def test_a_job_ends_with_the_last_host_that_falls_silent(agent):
+    ranks = tuple(RankPlan(rank, "beta", ("a",), {}) for rank in range(3))
+    plan = LaunchPlan("job", (HostPlan("beta", "/", ranks),), 0, False)
+    agent.start = lambda: None
+    with selectors.PollSelector() as selector, SignalInbox() as inbox:
+        hosts = HostsThatAreLost(selector)
+        hosts.job = Job(plan, JobOutput(OutputRouter(False)), hosts, inbox)
+        hosts.job.run([agent])
+    assert [end.why_lost for end in hosts.job.ends] == ["host beta is lost"] * 3

@@ -42,6 +42,8 @@ class Channel:
         write_fd: int,
         on_frame: Callable[[Frame], None],
         on_end: Callable[[str], None],
+        *,
+        waits_for_begin: bool = False,
     ) -> None:
         """Take two descriptors over, which may not be the same, and begin to read.
 
@@ -52,6 +54,8 @@ class Channel:
             on_frame: Called with each frame.
             on_end: Called once, with the reason, when the other end has closed the connection, is
                 silent, or sends what it should not; not after `close`.
+            waits_for_begin: Whether the other end may be silent as long as it has sent nothing yet,
+                since it is being started.
         """
         self.has_ended = False
         self.reader = FrameReader()
@@ -62,6 +66,7 @@ class Channel:
         self._is_writing = self._is_reading = self._is_other_stopped = False
         now = time.monotonic()
         self._heard_at, self._beat_at, self._ticked_at = now, now, now
+        self._has_begun = not waits_for_begin
         for fd in (read_fd, write_fd):
             os.set_blocking(fd, False)
         self.set_reading(True)
@@ -116,7 +121,7 @@ class Channel:
         if now - self._ticked_at > 2 * BEAT_S:  # this process was stopped, and heard nothing
             self._heard_at += now - self._ticked_at
         self._ticked_at = now
-        is_missed = self._is_reading and not self._is_other_stopped
+        is_missed = self._is_reading and self._has_begun and not self._is_other_stopped
         if is_missed and now - self._heard_at > SILENCE_S:
             self._end(f"nothing was heard of it for {SILENCE_S:g} s")
             return None
@@ -153,6 +158,7 @@ class Channel:
             self._end("the connection has ended")
             return
         self._heard_at = time.monotonic()
+        self._has_begun = True
         try:
             for frame in self.reader.feed(data):
                 if frame.kind == "stop":

@@ -89,6 +89,7 @@ class Children:
             os.dup(process.stdin.fileno()),
             self._on_frame,
             lambda why: self._lose(child, why),
+            waits_for_begin=True,
         )
         process.stdin.close()
         process.stdout.close()

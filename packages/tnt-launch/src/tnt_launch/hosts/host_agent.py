@@ -119,12 +119,15 @@ class HostAgent:
         getattr(self, f"_do_{frame.kind}")(**frame.fields)
 
     def _do_hello(self, **fields: Any) -> None:
+        assert self._parent is not None
+        self._parent.announce_stop(True)  # a look at GPUs may take its time
         try:
             report = _prepare(own=self._own, **fields)
         except (LaunchError, OSError) as error:
             self._tell("refused", why=str(error))
         else:
             self._tell("report", report=report, version=own_version())
+        self._parent.announce_stop(False)
 
     def _do_connect(self, hosts: list[list[Any]], ssh: list[str], command: str) -> None:
         for node, name in hosts:

@@ -52,7 +52,9 @@ def _own_address(host: str, interface: str) -> str:
     for address in addresses:
         if address in mine:
             return address
+    others = [address for address in dict.fromkeys(addresses) if address != host]
+    meaning = f" ({', '.join(others)})" if others else ""
     raise LaunchError(
-        f"--rendezvous: {host} is {', '.join(dict.fromkeys(addresses))}, which is no address of "
-        f"this host, where --node-rank 0 runs. Name this host, or give --interface."
+        f"--rendezvous: {host}{meaning} is no address of this host, where --node-rank 0 runs. Name "
+        f"this host, or give --interface."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 
@@ -13,9 +14,10 @@ _NOT_FOUND, _NOT_EXECUTABLE, _SSH_FAILED = 127, 126, 255
 def remote_command(
     interpreter: str, environment: Mapping[str, str], module: str, *arguments: str
 ) -> str:
-    """Return the command line by which a host's login shell runs a module, quoted. Pure.
+    """Return the command line by which a host's login shell runs a module, quoted.
 
-    Nothing secret may be in it, as all users of a host can see it.
+    Nothing secret may be in it, as all users of a host can see it. Python would import the user's
+    own modules from the folder in which it is started, so that is not the user's home.
 
     Args:
         interpreter: Absolute path of the Python that has tnt-launch.
@@ -24,9 +26,11 @@ def remote_command(
         arguments: Its arguments.
     """
     words = ["exec"]
-    if environment.get("PYTHONPATH"):
-        words += ["env", f"PYTHONPATH={environment['PYTHONPATH']}"]
-    return shlex.join([*words, interpreter, "-m", module, *arguments])
+    folders = environment.get("PYTHONPATH")
+    if folders:
+        path = os.pathsep.join(map(os.path.abspath, filter(None, folders.split(os.pathsep))))
+        words += ["env", f"PYTHONPATH={path}"]
+    return "cd / && " + shlex.join([*words, interpreter, "-m", module, *arguments])
 
 
 def ssh_command(ssh: Sequence[str], name: str, command: str) -> list[str]:

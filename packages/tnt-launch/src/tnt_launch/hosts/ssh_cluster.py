@@ -31,11 +31,11 @@ class SshCluster(Cluster):
         self._command = remote_command(sys.executable, os.environ, AGENT)
 
     def _reach(self) -> float:
-        for branch in branches([n for n, host in enumerate(self.hosts) if not host.is_here]):
-            self._start(branch)
-        for host in self.hosts:
+        for host in self.hosts:  # first, since it may take its time, in which nobody hears of us
             if host.is_here:
                 host.report = self._inspect_here()
+        for branch in branches([n for n, host in enumerate(self.hosts) if not host.is_here]):
+            self._start(branch)
         return CONNECT_S
 
     def _lose_unseen(self, node: int, why: str) -> None:

@@ -6,6 +6,7 @@ import shlex
 
 from tnt_launch.planning.cpus import format_cpu_list
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
+from tnt_launch.planning.variables import JOB_SECRET
 
 
 def render_plan(plan: LaunchPlan) -> str:
@@ -17,6 +18,8 @@ def render_plan(plan: LaunchPlan) -> str:
     lines = [f"# tarantella plan: {plan.summary()}", f"# job {plan.job_id}"]
     if plan.output_dir:
         lines.append(f"# all output of each rank is also written to files in {plan.output_dir!r}")
+    if any(JOB_SECRET.name in rank.environment for rank in plan.ranks):
+        lines.append("# TNT_JOB_SECRET is not shown: 16 or more characters, the same for all ranks")
     for host in plan.hosts:
         if host.machine_file is not None:
             machines = " ".join(shlex.quote(name) for name in host.machine_file.hosts)
@@ -30,11 +33,16 @@ def render_plan(plan: LaunchPlan) -> str:
 
 def render_rank(host: HostPlan, rank: RankPlan) -> str:
     """Write one rank as a shell command: change the folder, set variables, run. Pure."""
-    words = [f"{name}={shlex.quote(value)}" for name, value in rank.environment.items()]
+    words = [f"{name}={_value(name, value)}" for name, value in rank.environment.items()]
     if rank.cpus:
         words += ["taskset", "-c", format_cpu_list(rank.cpus)]
     words += [_quoted(word) for word in rank.argv]
     return f"cd {shlex.quote(host.working_directory)} && " + " ".join(words)
+
+
+def _value(name: str, value: str) -> str:
+    # A plan may be shown to others.
+    return '"$TNT_JOB_SECRET"' if name == JOB_SECRET.name else shlex.quote(value)
 
 
 def _quoted(word: str) -> str:

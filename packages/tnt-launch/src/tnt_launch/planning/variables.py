@@ -196,6 +196,10 @@ class HostAndPort:
         return value
 
 
+_SECRET = "TNT_JOB_SECRET"
+"""Its value is in no message."""
+
+
 @dataclass(frozen=True)
 class Variable(Generic[_T]):
     """A variable that a user may set.
@@ -219,8 +223,9 @@ class Variable(Generic[_T]):
         try:
             return self.kind.read(text)
         except ValueError as error:
+            received = "" if self.name == _SECRET else f" Received: {text!r}."
             raise LaunchError(
-                f"the variable {self.name} is malformed: {error}. Received: {text!r}. "
+                f"the variable {self.name} is malformed: {error}.{received} "
                 f"Correct it or remove it from the environment."
             ) from None
 
@@ -252,7 +257,7 @@ GPI2_LIBRARY = Variable("TNT_GPI2_LIBRARY", Path(may_be_blank=True), (_COMM,))
 GPI2_PORT = Variable("TNT_GPI2_PORT", Integer(1024, 64511), (_COMM,))  # the first of 1024
 UCX_LIBRARY = Variable("TNT_UCX_LIBRARY", Path(may_be_blank=True), (_COMM,))
 RENDEZVOUS = Variable("TNT_RENDEZVOUS", HostAndPort(), (_COMM,))
-JOB_SECRET = Variable("TNT_JOB_SECRET", Text(16), (_COMM,))
+JOB_SECRET = Variable(_SECRET, Text(16), (_COMM,))
 INTERFACE = Variable("TNT_INTERFACE", Text(), (_COMM,))
 FUSION_THRESHOLD_KB = Variable("TNT_FUSION_THRESHOLD_KB", IntegerOrAuto(0), (_KERAS,))
 FUSION_THRESHOLD = Variable("TNT_FUSION_THRESHOLD", IntegerOrAuto(0), (_KERAS,))

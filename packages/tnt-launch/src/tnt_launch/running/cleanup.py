@@ -47,7 +47,8 @@ def clean_up(script: str | None, *, is_forced: bool, is_dry_run: bool) -> int:
     for folder, record in jobs:
         has_ended &= _clean_up_job(folder, record, is_forced=is_forced, is_dry_run=is_dry_run)
     if not jobs:
-        _say("no jobs of yours are recorded on this host")
+        which = "no jobs of yours are" if script is None else f"no job of yours with {script} is"
+        _say(f"{which} recorded on this host")
     for folder in folders:
         folder.close()
     return 0 if has_ended else 1

@@ -71,8 +71,12 @@ class Job:
         self._agents = agents
         for agent in agents:
             agent.start()
-        while len(self.ends) < len(self._host_names):
+        while not self._has_ended:
             self._handle_next_events()
+
+    @property
+    def _has_ended(self) -> bool:
+        return len(self.ends) == len(self._host_names)
 
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
         """Pass on what a rank wrote."""
@@ -138,10 +142,12 @@ class Job:
     def _handle_next_events(self) -> None:
         """Wait for the next events and deal with them."""
         now = time.monotonic()
-        wake_up = self._router.tick(now)
+        wake_ups = [self._hosts.tick(now)]  # first, since it may tell of ends
+        if self._has_ended:
+            return
+        wake_ups.append(self._router.tick(now))
         self.send_due_signals(now)
-        due = [at for at, _ in self._due_signals[:1]]
-        wake_ups = (wake_up, self._look_s, self._hosts.tick(now), *due)
+        wake_ups += [self._look_s, *(at for at, _ in self._due_signals[:1])]
         times = [at for at in wake_ups if at is not None]
         self._set_reading(not self._router.is_full)
         self._watch_sinks()
