@@ -121,7 +121,10 @@ def test_jobs_of_other_scripts_are_not_touched(scene):
     left = scene()
     left.kill_launcher_and_guardian()
     done = left.clean_up(script="other.py")
-    assert (done.returncode, done.stdout) == (0, "no jobs of yours are recorded on this host\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "no job of yours with other.py is recorded on this host\n",
+    )
     assert all(map(is_alive, left.children))
 
 

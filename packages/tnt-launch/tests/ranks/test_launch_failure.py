@@ -4,10 +4,13 @@ import os
 import re
 import resource
 import signal
+import time
 from pathlib import Path
 
 import pytest
 from launched import ENDED_WITHIN_S, is_alive, wait_until
+
+from tnt_launch.running.guardian import LOOK_S
 
 WAIT = "\ntime.sleep(1000)\n"
 LOST = (
@@ -377,6 +380,25 @@ def test_notes_of_ended_ranks_do_not_outlive_the_job(launch, number):
 def test_nothing_survives_a_launcher_that_is_killed(launch, child):
     job = launch(["-n", "2"], child + WAIT)
     pids = job.pids(2) + [job.pid(f"child-{rank}") for rank in range(2)]
+    job.process.kill()
+    job.process.wait()
+    assert_gone(pids)
+
+
+DAEMON = """
+import subprocess
+code = "import os; open('pid-daemon.part', 'w').write(str(os.getpid())); "
+code += "os.rename('pid-daemon.part', 'pid-daemon'); __import__('time').sleep(1000)"
+subprocess.run(["sh", "-c", 'setsid env -i "$0" -c "$1" & :', sys.executable, code])
+time.sleep(1000)
+"""
+
+
+def test_a_daemon_that_hides_its_origin_ends_with_a_killed_launcher(launch):
+    """It is no child of a rank any more, and has none of its variables."""
+    job = launch(["-n", "1"], DAEMON)
+    pids = [*job.pids(1), job.pid("pid-daemon")]
+    time.sleep(3 * LOOK_S)  # nobody can see when the guardian has looked
     job.process.kill()
     job.process.wait()
     assert_gone(pids)

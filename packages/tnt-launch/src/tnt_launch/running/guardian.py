@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 
-from tnt_launch.running.processes import has_variable, signal_all
+from tnt_launch.running.processes import (
+    children_of,
+    descendants_of,
+    has_variable,
+    signal_all,
+    start_of,
+)
 from tnt_launch.running.shared_memory import remove_files_of_job
+
+LOOK_S = 1.0
+"""Time between two looks at what descends from the launcher."""
 
 LIMIT_S = 2.0
 """Time that killed processes have to end."""
@@ -30,11 +40,12 @@ class Guardian:
             files: Paths of other files to be removed.
         """
         read_end, self._write_end = os.pipe()
+        others = children_of(os.getpid())
         self._pid = os.fork()
         if self._pid == 0:
             try:
                 os.close(self._write_end)
-                _guard(read_end, job_id, files)
+                _guard(read_end, job_id, files, others)
             finally:
                 os._exit(0)
         os.close(read_end)
@@ -59,7 +70,7 @@ class Guardian:
             os.write(self._write_end, line)
 
 
-def _guard(read_end: int, job_id: str, files: Sequence[str]) -> None:
+def _guard(read_end: int, job_id: str, files: Sequence[str], others: Sequence[int]) -> None:
     # A session of its own, and no reaction to signals: what ends the launcher must not end the
     # guardian.
     os.setsid()
@@ -71,26 +82,53 @@ def _guard(read_end: int, job_id: str, files: Sequence[str]) -> None:
         os.dup2(null, fd)
     os.closerange(3, read_end)
     os.closerange(read_end + 1, 1 << 16)
-    groups: set[int] = set()
-    with open(read_end, "rb") as lines:
-        for line in lines:
-            (groups.add if line.startswith(b"+") else groups.discard)(int(line[1:]))
+    groups, seen = _watch(read_end, {*others, os.getpid()})
     for group in groups:
         with contextlib.suppress(OSError):
             os.killpg(group, signal.SIGKILL)
     if groups:  # the launcher has not ended them
-        _end_all_of_job(job_id)
+        _end_all_of_job(job_id, seen)
     remove_files_of_job(job_id)
     for path in files:
         with contextlib.suppress(OSError):
             os.unlink(path)
 
 
-def _end_all_of_job(job_id: str) -> None:
-    # With the launcher and the ranks it is gone who descends from them, but not the variables that
-    # they had from them.
+def _watch(read_end: int, others: Container[int]) -> tuple[set[int], dict[int, int]]:
+    """Take note of process groups, and of all that descends from the launcher, until it ends.
+
+    Args:
+        read_end: Where the launcher tells of groups.
+        others: Children of the launcher that have nothing to do with the job.
+
+    Returns:
+        The groups, and the start of every process that was seen last, by its number.
+    """
+    launcher = os.getppid()
+    groups: set[int] = set()
+    seen: dict[int, int] = {}
+    rest = b""
+    while True:
+        if not select.select([read_end], [], [], LOOK_S)[0]:
+            tops = descendants_of(launcher)
+            seen = {pid: start_of(pid) for pid, top in tops.items() if top not in others}
+            continue
+        data = os.read(read_end, 4096)
+        if not data:
+            return groups, seen
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            (groups.add if line.startswith(b"+") else groups.discard)(int(line[1:]))
+
+
+def _end_all_of_job(job_id: str, seen: Mapping[int, int]) -> None:
+    # With the launcher and the ranks it is gone who descends from them, but not who was seen to,
+    # nor the variables that processes had from them.
+    def is_of_job(pid: int) -> bool:
+        return seen.get(pid) == start_of(pid) or has_variable(pid, "TNT_JOB_ID", job_id)
+
     end = time.monotonic() + LIMIT_S
-    while signal_all(signal.SIGKILL, lambda pid: has_variable(pid, "TNT_JOB_ID", job_id)):
+    while signal_all(signal.SIGKILL, is_of_job):
         if time.monotonic() > end:
             break
         time.sleep(0.01)
