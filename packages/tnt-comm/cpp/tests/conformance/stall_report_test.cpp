@@ -94,6 +94,7 @@ class StallReport : public ::testing::TestWithParam<NamedJob> {
     ASSERT_EQ(reports.size(), 1U) << ::testing::PrintToString(reports);
     const std::string& report = reports.front();
     EXPECT_NE(report.find("for rank 1 (host"), std::string::npos) << report;
+    EXPECT_EQ(report.find("; rank "), std::string::npos) << report;  // others have said they came
     EXPECT_NE(report.find("has not called it yet"), std::string::npos) << report;
     EXPECT_NE(report.find(kNoErrorYet), std::string::npos) << report;
     EXPECT_NE(report.find(kIfThisLasts), std::string::npos) << report;
