@@ -100,8 +100,12 @@ def _show(plan: LaunchPlan) -> int:
 def _clean_up(options: argparse.Namespace) -> int:
     from tnt_launch.running.cleanup import clean_up
 
-    script = make_spec(options, os.environ).script if options.program else None
-    hosts, ssh = hosts_of(options)
+    script = None
+    if options.program:
+        spec = make_spec(options, os.environ)
+        script, hosts, ssh = spec.script, spec.hosts, spec.ssh
+    else:
+        hosts, ssh = hosts_of(options)
     if not hosts:
         return clean_up(script, is_forced=options.force, is_dry_run=options.dry_run)
     from tnt_launch.hosts.cleanup import clean_up_hosts

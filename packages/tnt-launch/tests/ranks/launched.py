@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -46,6 +47,21 @@ class Launched:
         """Wait for the end; returns exit code, stdout and stderr as text."""
         out, err = self.process.communicate(timeout=within_s)
         return self.process.returncode, (out or b"").decode(), (err or b"").decode()
+
+
+def spawn(command, folder, variables=None):
+    """Start a command in a folder, with pipes, where the launcher can be imported."""
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment() | (variables or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Tests in the background of a shell ignore Ctrl-C, under nohup SIGHUP; the launcher must
+        # not, here.
+        preexec_fn=listen_to_signals,
+    )
 
 
 def wait_until(condition, limit_s=LIMIT_S):

@@ -11,9 +11,8 @@ from launched import (
     ENDED_WITHIN_S,
     PROLOGUE,
     Launched,
-    environment,
     is_alive,
-    listen_to_signals,
+    spawn,
     wait_until,
 )
 
@@ -40,14 +39,10 @@ def start(port, tmp_path):
         command = [sys.executable, "-m", "tnt_launch", "--nnodes", str(num_nodes), "--no-gpu"]
         meeting = ["--node-rank", str(node), "--rendezvous", f"127.0.0.1:{port}"]
         variables = {"TNT_JOB_SECRET": secret} if secret else {}
-        process = subprocess.Popen(
+        process = spawn(
             [*command, *meeting, *options, "--", program],
-            cwd=tmp_path,
-            env=environment() | {"XDG_CONFIG_HOME": str(tmp_path / "home")} | variables,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            preexec_fn=listen_to_signals,
+            tmp_path,
+            {"XDG_CONFIG_HOME": str(tmp_path / "home")} | variables,
         )
         started.append(process)
         return Launched(process, tmp_path)

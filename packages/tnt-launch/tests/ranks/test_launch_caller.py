@@ -78,6 +78,19 @@ def test_an_interrupt_ends_all_ranks_and_is_raised_here(caller, tmp_path, has_gr
     assert_nothing_is_left(pids, tmp_path)
 
 
+def run(folder, code, *arguments):
+    """Run a caller that needs nobody else, with its temporary files in a folder."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=environment() | {"TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        preexec_fn=listen_to_signals,
+        check=False,
+    )
+
+
 WHILE_WRITING = """
 import os, signal, sys, time
 from tnt_launch.function.launch import launch
@@ -99,15 +112,7 @@ except KeyboardInterrupt:
 
 
 def test_an_interrupt_loses_no_output_that_is_being_written(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", WHILE_WRITING],
-        env=environment() | {"TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        preexec_fn=listen_to_signals,
-        check=False,
-    )
+    done = run(tmp_path, WHILE_WRITING)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "what was said\nthe caller goes on\n"
     wait_until(lambda: list(tmp_path.iterdir()) == [], limit_s=ENDED_WITHIN_S)
@@ -127,15 +132,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("after_s", [0.02, 0.05, 0.1, 0.15])
 def test_an_interrupt_while_the_launcher_starts_shows_no_traceback_of_it(tmp_path, after_s):
-    done = subprocess.run(
-        [sys.executable, "-c", EARLY, str(after_s)],
-        env=environment() | {"TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        preexec_fn=listen_to_signals,
-        check=False,
-    )
+    done = run(tmp_path, EARLY, str(after_s))
     assert (done.returncode, done.stdout, done.stderr) == (0, "the caller goes on\n", "")
     wait_until(lambda: list(tmp_path.iterdir()) == [], limit_s=ENDED_WITHIN_S)
 

@@ -13,7 +13,7 @@ from launched import (
     PROLOGUE,
     Launched,
     environment,
-    listen_to_signals,
+    spawn,
     wait_until,
 )
 from ssh_hosts import ssh_cluster
@@ -41,14 +41,8 @@ def start(cluster, tmp_path):
     def start_on(hosts, script, *options, arguments=(), env=None, ssh=None, cluster=usual):
         (tmp_path / "script.py").write_text(PROLOGUE + script)
         command = [sys.executable, "-m", "tnt_launch", "--ssh", ssh or cluster.ssh, "-H", hosts]
-        process = subprocess.Popen(
-            [*cluster.prefix, *command, *options, "--", "script.py", *arguments],
-            cwd=tmp_path,
-            env=environment() | (env or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            preexec_fn=listen_to_signals,
+        process = spawn(
+            [*cluster.prefix, *command, *options, "--", "script.py", *arguments], tmp_path, env
         )
         started.append(process)
         return Launched(process, tmp_path)
@@ -335,19 +329,9 @@ def test_by_hand_a_cable_that_is_cut_ends_both_sides(tmp_path_factory, tmp_path)
                     "-m",
                     "tnt_launch",
                 ]
-                launchers.append(
-                    Launched(
-                        subprocess.Popen(
-                            [*command, *meeting, *where],
-                            cwd=tmp_path,
-                            env=environment() | {"TNT_JOB_SECRET": "0123456789abcdef"},
-                            stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE,
-                        ),
-                        tmp_path,
-                    )
-                )
+                secret = {"TNT_JOB_SECRET": "0123456789abcdef"}
+                process = spawn([*command, *meeting, *where], tmp_path, secret)
+                launchers.append(Launched(process, tmp_path))
             launchers[0].pids(2)
             own.hosts[1].cut()
             (code_0, _, err_0), (code_1, _, err_1) = [one.end() for one in launchers]

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tnt_launch.number_ranges import format_ranges
 from tnt_launch.planning import cpus
-from tnt_launch.planning.cpus import Cpu, describe_cpus, format_cpu_list, parse_cpu_list
+from tnt_launch.planning.cpus import Cpu, describe_cpus, parse_cpu_list
 
 
 def put_cpu(root, number, siblings, package="0\n"):
@@ -60,7 +61,7 @@ def test_lists_of_cpus_are_read_as_the_kernel_writes_them(text, numbers):
 
 @given(st.sets(st.integers(0, 300)))
 def test_a_list_of_cpus_that_is_written_can_be_read(numbers):
-    assert parse_cpu_list(format_cpu_list(numbers)) == tuple(sorted(numbers))
+    assert parse_cpu_list(format_ranges(numbers)) == tuple(sorted(numbers))
 
 
 @pytest.mark.parametrize(

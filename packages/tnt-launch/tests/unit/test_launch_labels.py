@@ -5,7 +5,8 @@ import pty
 
 import pytest
 
-from tnt_launch.output.labels import Labels, is_coloured, ranges
+from tnt_launch.number_ranges import format_ranges
+from tnt_launch.output.labels import Labels, is_coloured
 
 ONE = dict.fromkeys(range(9), "alpha")
 TWO = {rank: "alpha" if rank < 4 else "beta" for rank in range(9)}
@@ -35,7 +36,7 @@ def test_on_a_terminal_each_rank_has_a_colour():
 
 
 def test_ranges_of_one_and_two():
-    assert ranges([0, 1, 3]) == "0-1,3"
+    assert format_ranges([0, 1, 3]) == "0-1,3"
 
 
 @pytest.mark.parametrize(

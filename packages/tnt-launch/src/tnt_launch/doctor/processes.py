@@ -12,7 +12,7 @@ from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
 from tnt_launch.output.stream import Tail
 from tnt_launch.planning.plan import LaunchPlan
-from tnt_launch.running.agent import Agent, Hosts
+from tnt_launch.running.agent import Agent, Hosts, end_together
 from tnt_launch.running.progress import Progress
 from tnt_launch.running.signals import ENDING, SignalInbox
 
@@ -64,11 +64,7 @@ class Processes:
             except LaunchError as error:
                 self._end_all(str(error))
             finally:
-                for agent in self._agents:
-                    agent.end()
-                self._hosts.wait_for_end()
-                for agent in self._agents:
-                    agent.close()
+                end_together(self._agents, self._hosts)
                 selector.unregister(inbox)
         self._end_all(f"it did not end within {limit_s:g} s")
 

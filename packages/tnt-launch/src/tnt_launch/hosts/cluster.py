@@ -8,6 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from tnt_launch.hosts.children import Children
 from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.host_report import HostReport, inspect
 from tnt_launch.hosts.remote_agent import RemoteAgent
-from tnt_launch.hosts.version import own_version
+from tnt_launch.hosts.version import version_difference
 from tnt_launch.log import HANDLER, LOGGER
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.planning.settings import Settings
@@ -178,6 +179,13 @@ class Cluster(ABC):
             "log_level": self._settings.get(LOG_LEVEL) or "WARNING",
         }
 
+    @cached_property
+    def _greeting(self) -> dict[str, Any]:
+        return self._hello()  # the same for all hosts
+
+    def _greet(self, node: int) -> None:
+        self._children.send(Frame("hello", node, self._greeting))
+
     def _inspect_here(self) -> HostReport:
         return inspect(self._settings, os.environ, self._spec.allow_gpus)
 
@@ -212,13 +220,11 @@ class Cluster(ABC):
             self._clocks[node] = frame.fields["time"] - between
 
     def _take_report(self, node: int, version: str, report: Mapping[str, Any]) -> None:
-        if version != own_version():
-            self._errors[node] = (
-                f"it has tarantella {version or '(not installed)'}, this host has "
-                f"{own_version() or '(not installed)'}. Install the same version on all hosts."
-            )
-            return
-        self.hosts[node].report = HostReport.from_json(report)
+        difference = version_difference("it", version, "this host")
+        if difference:
+            self._errors[node] = difference
+        else:
+            self.hosts[node].report = HostReport.from_json(report)
 
     def _lose(self, node: int, why: str) -> None:
         if node not in self._agents:

@@ -65,20 +65,8 @@ def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:
     if spec.meeting is not None:
         spec = replace(spec, hosts=_hosts_that_meet(spec.meeting), meeting=None)
     here = inspect(settings, os.environ, spec.allow_gpus)
-    facts = [
-        HostFacts(
-            replace(here.hardware, host=host.name),
-            here.working_directory,
-            here.temporary_directory,
-            host.host,
-        )
-        for host in spec.hosts
-    ]
-    plan = make_plan(
-        spec, settings, facts, carried_environment(os.environ), make_job_id(), make_job_secret()
-    )
-    tell_remarks(spec, plan)
-    return plan
+    addresses = [host.host for host in spec.hosts]
+    return _plan(spec, settings, [here] * len(addresses), addresses, make_job_secret())
 
 
 def _hosts_that_meet(meeting: Meeting) -> tuple[HostSlots, ...]:
@@ -100,19 +88,30 @@ def plan_on_hosts(
     Raises:
         LaunchError: If the job cannot be planned as asked for.
     """
-    names = [host.name for host in spec.hosts]
     addresses = choose_addresses(
-        names, [report.addresses for report in reports], settings.get(INTERFACE) or ""
+        [host.name for host in spec.hosts],
+        [report.addresses for report in reports],
+        settings.get(INTERFACE) or "",
     )
+    return _plan(spec, settings, reports, addresses, secret)
+
+
+def _plan(
+    spec: LaunchSpec,
+    settings: Settings,
+    reports: Sequence[HostReport],
+    addresses: Sequence[str],
+    secret: str,
+) -> LaunchPlan:
     facts = [
         HostFacts(
-            replace(report.hardware, host=name),
+            replace(report.hardware, host=host.name),
             report.working_directory,
             report.temporary_directory,
             address,
             report.interpreter,
         )
-        for name, report, address in zip(names, reports, addresses, strict=True)
+        for host, report, address in zip(spec.hosts, reports, addresses, strict=True)
     ]
     plan = make_plan(spec, settings, facts, carried_environment(os.environ), make_job_id(), secret)
     tell_remarks(spec, plan)

@@ -17,7 +17,7 @@ from tnt_launch.hosts.cluster import Cluster, ClusterHost
 from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.handshake import Host
 from tnt_launch.hosts.listening import listen
-from tnt_launch.hosts.version import own_version
+from tnt_launch.hosts.version import version_difference
 from tnt_launch.log import LOGGER
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.settings import Settings
@@ -187,18 +187,15 @@ class MetCluster(Cluster):
         self.hosts[node].name = frame.fields["host"]
         self.slots[node] = HostSlots(frame.fields["host"], frame.fields["slots"])
         self._children.adopt(node, stranger.channel)
-        self._children.send(Frame("hello", node, self._hello()))
+        self._greet(node)
 
     def _why_not(self, frame: Frame) -> str:
         fields: Mapping[str, Any] = frame.fields
         if frame.kind != "join":
             return "it does not join"
-        if fields["version"] != own_version():
-            return (
-                f"node {frame.node} has tarantella {fields['version'] or '(not installed)'}, "
-                f"node 0 has {own_version() or '(not installed)'}. Install the same version on "
-                f"all hosts."
-            )
+        difference = version_difference(f"node {frame.node}", fields["version"], "node 0")
+        if difference:
+            return difference
         if fields["num_nodes"] != self._meeting.num_nodes:
             return (
                 f"node {frame.node} says --nnodes {fields['num_nodes']}, node 0 says "

@@ -65,9 +65,9 @@ class SshCluster(Cluster):
         for node in branch.below:
             self._via[node] = branch.head
             self._children.assign(node, branch.head)
-            self._children.send(Frame("hello", node, self._hello()))
+            self._greet(node)
 
     def _start_child(self, node: int) -> None:
         name = self.hosts[node].name
         self._children.start(node, ssh_command(self._spec.ssh, name, self._command))
-        self._children.send(Frame("hello", node, self._hello()))
+        self._greet(node)

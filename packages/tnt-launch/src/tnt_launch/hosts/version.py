@@ -11,3 +11,20 @@ def own_version() -> str:
         return metadata.version("tnt-launch")
     except metadata.PackageNotFoundError:
         return ""
+
+
+def version_difference(who: str, version: str, here: str) -> str:
+    """Say that two hosts have different versions, nothing if they have the same.
+
+    Args:
+        who: The other host, as the subject of a sentence.
+        version: Its version, from `own_version`.
+        here: This host, likewise.
+    """
+    own = own_version()
+    if version == own:
+        return ""
+    return (
+        f"{who} has tarantella {version or '(not installed)'}, {here} has "
+        f"{own or '(not installed)'}. Install the same version on all hosts."
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from tnt_launch.number_ranges import format_ranges
+
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)  # all but red, black and white
 LISTED = 3
 """Ranks that are listed one by one; more are written as ranges."""
@@ -30,23 +32,12 @@ class Labels:
             ranks: One or more, ascending.
         """
         hosts = {self._hosts[rank] for rank in ranks if rank in self._hosts}
-        numbers = ",".join(map(str, ranks)) if len(ranks) <= LISTED else ranges(ranks)
+        numbers = ",".join(map(str, ranks)) if len(ranks) <= LISTED else format_ranges(ranks)
         # Ranks of several hosts are told by their numbers alone.
         label = f"[{numbers}{'@' + hosts.pop() if len(hosts) == 1 else ''}]"
         if self._is_coloured and len(ranks) == 1:
             label = f"\x1b[{_COLOURS[ranks[0] % len(_COLOURS)]}m{label}\x1b[0m"
         return f"{label} ".encode()
-
-
-def ranges(ranks: Sequence[int]) -> str:
-    """Write ascending numbers as ranges, such as `1-7,9`. Pure."""
-    parts: list[list[int]] = []
-    for rank in ranks:
-        if parts and rank == parts[-1][-1] + 1:
-            parts[-1][1:] = [rank]
-        else:
-            parts.append([rank])
-    return ",".join("-".join(map(str, part)) for part in parts)
 
 
 def is_coloured(fd: int, environment: Mapping[str, str]) -> bool:

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tnt_launch.output.labels import ranges
+from tnt_launch.number_ranges import format_ranges
 from tnt_launch.output.traceback_text import exception_line, last_traceback, user_line
 
 STDERR_LINES = 30
@@ -172,7 +172,7 @@ def _lines(ends: Sequence[RankEnd]) -> list[str]:
 
 
 def _shared_line(ends: Sequence[RankEnd]) -> str:
-    numbers = ranges([end.rank for end in ends])
+    numbers = format_ranges([end.rank for end in ends])
     return f"ranks {numbers} ({len(ends)} ranks), the first of them: {_state(ends[0])}"
 
 

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.cpus import Cpu, format_cpu_list
+from tnt_launch.number_ranges import format_ranges
+from tnt_launch.planning.cpus import Cpu
 from tnt_launch.planning.hardware import Hardware
 from tnt_launch.planning.spec import LaunchSpec
 
@@ -172,5 +173,5 @@ def _cores_of_each(sets: Sequence[tuple[Cpu, ...]]) -> list[int]:
 def _place(cpus: Sequence[Cpu]) -> str:
     nodes = {cpu.node for cpu in cpus}
     noun = "NUMA node" if len(nodes) == 1 else "NUMA nodes"
-    numbers = format_cpu_list([cpu.number for cpu in cpus])
-    return f"cpus {numbers} ({noun} {format_cpu_list(nodes)})"
+    numbers = format_ranges([cpu.number for cpu in cpus])
+    return f"cpus {numbers} ({noun} {format_ranges(nodes)})"

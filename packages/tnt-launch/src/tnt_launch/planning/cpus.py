@@ -83,17 +83,6 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def format_cpu_list(numbers: Collection[int]) -> str:
-    """Write numbers as the kernel and `taskset -c` read them, `0-3,8`. Pure."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
-
-
 def _cgroup_quota() -> float | None:
     """Return the lowest CPU quota, in cores, of the control groups around this process."""
     quotas = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from tnt_launch.planning.cpus import format_cpu_list
+from tnt_launch.number_ranges import format_ranges
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
 from tnt_launch.planning.variables import JOB_SECRET
 
@@ -35,7 +35,7 @@ def render_rank(host: HostPlan, rank: RankPlan) -> str:
     """Write one rank as a shell command: change the folder, set variables, run. Pure."""
     words = [f"{name}={_value(name, value)}" for name, value in rank.environment.items()]
     if rank.cpus:
-        words += ["taskset", "-c", format_cpu_list(rank.cpus)]
+        words += ["taskset", "-c", format_ranges(rank.cpus)]
     words += [_quoted(word) for word in rank.argv]
     return f"cd {shlex.quote(host.working_directory)} && " + " ".join(words)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.planning.user_file import read_user_file
 
 
 def parse_export(item: str, environment: Mapping[str, str]) -> tuple[str, str]:
@@ -35,14 +36,7 @@ def read_env_file(path: str, environment: Mapping[str, str]) -> tuple[tuple[str,
     Raises:
         LaunchError: If it cannot be read or is malformed.
     """
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            text = file.read()
-    except UnicodeDecodeError:
-        raise LaunchError(f"--env-file {path!r} is no text in UTF-8.") from None
-    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise LaunchError(f"--env-file {path!r} cannot be read: {reason}.") from None
+    text = read_user_file(path, f"--env-file {path!r}", newline="")
     return tuple(parse_env_file(text, path, environment))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.planning.user_file import read_user_file
 
 MAX_RANKS_PER_NODE = 256
 
@@ -49,16 +51,9 @@ def read_hostfile(path: str) -> tuple[HostSlots, ...]:
     Raises:
         LaunchError: If it cannot be read, is malformed or names no host.
     """
-    try:
-        with open(path, encoding="utf-8-sig") as file:  # may be a pipe, as of `<(command)`
-            text = file.read()
-    except IsADirectoryError:
-        raise LaunchError(f"the host file {path!r} is a directory. Name a file.") from None
-    except UnicodeDecodeError:
-        raise LaunchError(f"the host file {path!r} is no text in UTF-8.") from None
-    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise LaunchError(f"the host file {path!r} cannot be read: {reason}.") from None
+    if os.path.isdir(path):
+        raise LaunchError(f"the host file {path!r} is a directory. Name a file.")
+    text = read_user_file(path, f"the host file {path!r}")
     return parse_hostfile(text, path)
 
 

@@ -8,15 +8,15 @@ import os
 import selectors
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER
+from tnt_launch.number_ranges import format_ranges
 from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
-from tnt_launch.planning.cpus import format_cpu_list
 from tnt_launch.planning.plan import HostPlan, JobName, LaunchPlan, RankPlan
 from tnt_launch.running.guardian import Guardian
 from tnt_launch.running.limits import advice_for, limits_told
@@ -116,6 +116,15 @@ class Hosts(Protocol):
 
     def wait_for_end(self) -> None:
         """Wait until other hosts have ended what their agents were told to end."""
+
+
+def end_together(agents: Sequence[Agent], hosts: Hosts) -> None:
+    """Kill whatever is left on all hosts, wait for that, and release everything."""
+    for agent in agents:
+        agent.end()
+    hosts.wait_for_end()
+    for agent in agents:
+        agent.close()
 
 
 class ThisHost:
@@ -348,7 +357,7 @@ class LocalAgent:
 
 
 def _advice(rank: RankPlan) -> str:
-    online = f", and that its CPUs {format_cpu_list(rank.cpus)} are online" if rank.cpus else ""
+    online = f", and that its CPUs {format_ranges(rank.cpus)} are online" if rank.cpus else ""
     return f"Check that {rank.argv[0]!r} can be executed{online}."
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tnt_launch.log import HANDLER, LOGGER, write_to_stderr
 from tnt_launch.output.report import RankEnd, first_failure, report_failure, shell_exit_code
 from tnt_launch.planning.plan import LaunchPlan
-from tnt_launch.running.agent import Hosts, ThisHost
+from tnt_launch.running.agent import Hosts, ThisHost, end_together
 from tnt_launch.running.job import Job
 from tnt_launch.running.limits import limits_told
 from tnt_launch.running.routed_output import routed_output
@@ -92,10 +92,6 @@ def run_job(plan: LaunchPlan, hosts: Hosts | None = None) -> JobEnd:
         try:
             job.run(agents)
         finally:
-            for agent in agents:
-                agent.end()
-            hosts.wait_for_end()
-            for agent in agents:
-                agent.close()
+            end_together(agents, hosts)
             job.drain()
     return JobEnd(tuple(job.ends), job.interrupted_by)
