@@ -12,7 +12,8 @@ import pytest
 
 import tnt_keras.process.environment as keras_environment
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.options import make_parser, make_spec, parse_arguments
+from tnt_launch.planning.options import make_spec, parse_arguments
+from tnt_launch.planning.parser import make_parser
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.variables import (
     FUSION_THRESHOLD_KB,

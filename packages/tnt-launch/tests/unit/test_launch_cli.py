@@ -12,7 +12,8 @@ from tnt_launch.cli import main
 from tnt_launch.errors import LaunchError
 from tnt_launch.function.launch import launch
 from tnt_launch.planning.hosts import HostSlots
-from tnt_launch.planning.options import make_parser, make_spec, parse_arguments
+from tnt_launch.planning.options import make_spec, parse_arguments
+from tnt_launch.planning.parser import make_parser
 
 HEAVY_MODULES = (
     *("tensorflow", "numpy", "logging", "subprocess", "ctypes", "importlib.metadata"),

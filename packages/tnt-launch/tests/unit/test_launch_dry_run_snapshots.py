@@ -7,7 +7,8 @@ import pytest
 from tnt_launch.planning.dry_run import render_plan
 from tnt_launch.planning.hardware import Hardware
 from tnt_launch.planning.host_facts import HostFacts
-from tnt_launch.planning.options import make_parser, make_spec, parse_arguments
+from tnt_launch.planning.options import make_spec, parse_arguments
+from tnt_launch.planning.parser import make_parser
 from tnt_launch.planning.plan import make_plan
 from tnt_launch.planning.settings import read_settings
 

@@ -5,13 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from tnt_launch.planning.options import (
-    Parser,
-    add_host_options,
-    add_number_of_ranks,
-    hosts_of,
-    read_number_of_ranks,
-)
+from tnt_launch.planning.options import hosts_of, read_number_of_ranks
+from tnt_launch.planning.parser import Parser, add_host_options, add_number_of_ranks
 from tnt_launch.planning.spec import LaunchSpec
 
 
