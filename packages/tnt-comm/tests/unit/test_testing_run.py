@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -38,10 +39,16 @@ def raise_on_rank_1():
     return "fine"
 
 
-def raise_on_rank_0_and_a_little_later_on_rank_1():
+def raise_on_rank_0_and_on_rank_1_once_rank_0_is_gone(pid_file):
     if rank_of_environment() == 1:
-        time.sleep(0.3)
+        while not pid_file.exists():
+            time.sleep(0.01)
+        end_of_rank_0 = os.pidfd_open(int(pid_file.read_text()))
+        select.select([end_of_rank_0], [], [])
         raise ConnectionError("lost rank 0")
+    being_written = pid_file.with_suffix(".new")
+    being_written.write_text(str(os.getpid()))
+    being_written.rename(pid_file)
     raise LookupError("the cause")
 
 
@@ -183,9 +190,11 @@ def test_an_exception_is_shown_with_its_traceback_and_output():
     assert caught.value.reports[1].exit_code == 1
 
 
-def test_an_error_of_another_rank_within_the_grace_is_kept_and_shown_second():
+def test_an_error_of_another_rank_within_the_grace_is_kept_and_shown_second(tmp_path):
     with pytest.raises(RanksFailed) as caught:
-        run_ranks(raise_on_rank_0_and_a_little_later_on_rank_1, 2, grace_s=60)  # on a slow machine
+        run_ranks(
+            raise_on_rank_0_and_on_rank_1_once_rank_0_is_gone, 2, tmp_path / "pid", grace_s=60
+        )
     text = str(caught.value)
     assert [r.outcome for r in caught.value.reports] == ["raised", "raised"]
     assert text.index("LookupError: the cause") < text.index("ConnectionError: lost rank 0")
