@@ -20,7 +20,7 @@ using tests::run_job;
 const std::vector<std::string> kAlgorithms = {"one_shot", "two_shot", "recursive_doubling",
                                               "halving_doubling", "pipelined"};
 
-std::vector<NamedJob> all_jobs() {
+std::vector<NamedJob> matrix_jobs() {
   std::vector<NamedJob> jobs;
   for (int size = 1; size <= 8; ++size) {
     jobs.push_back(tests::shared_memory(size));
@@ -131,7 +131,7 @@ TEST_P(AllreduceMatrix, WorksManyTimesOverWithSeveralInFlight) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, AllreduceMatrix, ::testing::ValuesIn(all_jobs()),
+INSTANTIATE_TEST_SUITE_P(Networks, AllreduceMatrix, ::testing::ValuesIn(matrix_jobs()),
                          tests::name_of_job);
 
 class LargeAllreduce : public ::testing::TestWithParam<NamedJob> {};

@@ -18,12 +18,12 @@ using tests::run_job;
 using tests::sum_of;
 using tests::values_of;
 
-class Collectives : public ::testing::TestWithParam<NamedJob> {
+class CollectiveCalls : public ::testing::TestWithParam<NamedJob> {
  protected:
   static int size() { return GetParam().job.size; }
 };
 
-TEST_P(Collectives, BroadcastGivesEverybodyTheRootsArray) {
+TEST_P(CollectiveCalls, BroadcastGivesEverybodyTheRootsArray) {
   run_job(GetParam().job, [&](Runtime& runtime) {
     for (int root = 0; root < size(); ++root) {
       for (const std::size_t count : {0, 1, 150001}) {
@@ -38,7 +38,7 @@ TEST_P(Collectives, BroadcastGivesEverybodyTheRootsArray) {
   });
 }
 
-TEST_P(Collectives, ReduceScatterGivesEachRankItsPart) {
+TEST_P(CollectiveCalls, ReduceScatterGivesEachRankItsPart) {
   constexpr std::size_t kCount = 100003;
   const auto n = static_cast<std::size_t>(size());
   const auto sum = sum_of(size(), kCount);
@@ -54,7 +54,7 @@ TEST_P(Collectives, ReduceScatterGivesEachRankItsPart) {
   });
 }
 
-TEST_P(Collectives, BlocksThatNoMemoryHoldsAreRefused) {
+TEST_P(CollectiveCalls, BlocksThatNoMemoryHoldsAreRefused) {
   run_job(GetParam().job, [&](Runtime& runtime) {
     // Whose bytes, as a number of 64 bits, are none.
     constexpr std::size_t kCount = std::size_t{1} << 62;
@@ -80,7 +80,7 @@ std::vector<float> array_of(int rank, const Range& elements) {
   return result;
 }
 
-TEST_P(Collectives, AlltoallGivesEachRankItsPartOfAllArraysInTheirOrder) {
+TEST_P(CollectiveCalls, AlltoallGivesEachRankItsPartOfAllArraysInTheirOrder) {
   run_job(GetParam().job, [&](Runtime& runtime) {
     const int rank = runtime.environment().rank;
     for (const std::size_t num_rows : kRowCounts) {
@@ -101,7 +101,7 @@ TEST_P(Collectives, AlltoallGivesEachRankItsPartOfAllArraysInTheirOrder) {
   });
 }
 
-TEST_P(Collectives, ScatterGivesEachRankItsPartOfTheRootsArray) {
+TEST_P(CollectiveCalls, ScatterGivesEachRankItsPartOfTheRootsArray) {
   run_job(GetParam().job, [&](Runtime& runtime) {
     const int rank = runtime.environment().rank;
     for (int root = 0; root < size(); ++root) {
@@ -121,7 +121,7 @@ TEST_P(Collectives, ScatterGivesEachRankItsPartOfTheRootsArray) {
   });
 }
 
-TEST_P(Collectives, GatherGivesTheRootAloneTheArraysOfAll) {
+TEST_P(CollectiveCalls, GatherGivesTheRootAloneTheArraysOfAll) {
   run_job(GetParam().job, [&](Runtime& runtime) {
     const int rank = runtime.environment().rank;
     const auto count_of = [](int of) { return static_cast<std::size_t>(of % 3) * 90001; };
@@ -145,7 +145,7 @@ TEST_P(Collectives, GatherGivesTheRootAloneTheArraysOfAll) {
   });
 }
 
-TEST_P(Collectives, DifferentRootsAreAMismatchThatNamesThem) {
+TEST_P(CollectiveCalls, DifferentRootsAreAMismatchThatNamesThem) {
   if (size() < 2) return;
   run_job(GetParam().job, [&](Runtime& runtime) {
     const int rank = runtime.environment().rank;
@@ -163,7 +163,7 @@ TEST_P(Collectives, DifferentRootsAreAMismatchThatNamesThem) {
   });
 }
 
-TEST_P(Collectives, GathererKeepsUnequalBlocksApartStepAfterStep) {
+TEST_P(CollectiveCalls, GathererKeepsUnequalBlocksApartStepAfterStep) {
   run_job(GetParam().job, [&](Runtime& runtime) {
     Gatherer gatherer(runtime.world(), "rows");
     for (int step = 0; step < 10; ++step) {
@@ -187,7 +187,7 @@ TEST_P(Collectives, GathererKeepsUnequalBlocksApartStepAfterStep) {
   });
 }
 
-TEST_P(Collectives, AGroupOfTheOddRanksWorksBesideTheWorld) {
+TEST_P(CollectiveCalls, AGroupOfTheOddRanksWorksBesideTheWorld) {
   if (size() < 3) return;  // there is no second odd rank
   run_job(GetParam().job, [&](Runtime& runtime) {
     const int rank = runtime.environment().rank;
@@ -203,7 +203,7 @@ TEST_P(Collectives, AGroupOfTheOddRanksWorksBesideTheWorld) {
   });
 }
 
-std::vector<NamedJob> all_jobs() {
+std::vector<NamedJob> jobs_for_collectives() {
   std::vector<NamedJob> jobs;
   for (const int size : {1, 2, 3, 4, 7}) jobs.push_back(tests::shared_memory(size));
   for (const int size : {1, 2, 3, 4, 6, 7}) jobs.push_back(tests::put_only(size));
@@ -213,7 +213,7 @@ std::vector<NamedJob> all_jobs() {
   return jobs;
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Collectives, ::testing::ValuesIn(all_jobs()),
+INSTANTIATE_TEST_SUITE_P(Networks, CollectiveCalls, ::testing::ValuesIn(jobs_for_collectives()),
                          tests::name_of_job);
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "errors.hpp"
 #include "networks.hpp"
+#include "objects.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm {
@@ -22,6 +23,7 @@ using tests::error_of;
 using tests::Job;
 using tests::NamedJob;
 using tests::run_job;
+using tests::sum_of_ones;
 
 constexpr double kSoonS = 0.2;
 constexpr auto kLongerThanSoon = std::chrono::milliseconds(500);
@@ -34,12 +36,6 @@ std::shared_ptr<Group> create(Runtime& runtime, std::vector<int> ranks, std::str
 
 void call_barrier(Group& group, std::string_view caller = "") {
   group.start_barrier(Group::Driver::caller, {"", caller})->wait(0);
-}
-
-float sum_of_ones(Group& group) {
-  float value = 1;
-  group.start_allreduce(&value, &value, 1, DType::float32, ReduceOp::sum)->wait(0);
-  return value;
 }
 
 std::vector<int> all_but_rank_1(Runtime& runtime) {

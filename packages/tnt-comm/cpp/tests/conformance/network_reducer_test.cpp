@@ -31,7 +31,7 @@ const std::vector<Tensor> kTensors = {
     {DType::float32, 5000}, {DType::float16, 40009}, {DType::float32, 300007},
     {DType::int32, 33},     {DType::float32, 2}};
 
-FusionPlan plan_with(std::size_t threshold_bytes) {
+FusionPlan network_plan(std::size_t threshold_bytes) {
   std::vector<TensorSpec> specs;
   for (const Tensor& tensor : kTensors) {
     specs.push_back({text("t", specs.size()), tensor.dtype, tensor.count});
@@ -51,7 +51,7 @@ TEST_P(NetworkReducer, SumsFollowTheTreeInAnyOrderOfStarts) {
   }
   for (const std::size_t threshold : {0, 32768, 1 << 30}) {
     run_job(GetParam().job, [&](Runtime& runtime) {
-      GradientReducer reducer(runtime.world(), plan_with(threshold), "g");
+      GradientReducer reducer(runtime.world(), network_plan(threshold), "g");
       const int rank = runtime.environment().rank;
       std::vector<std::vector<std::byte>> inputs;
       for (const Tensor& tensor : kTensors) {
@@ -79,7 +79,7 @@ TEST_P(NetworkReducer, SumsFollowTheTreeInAnyOrderOfStarts) {
 
 TEST_P(NetworkReducer, ABucketThatIsLateHoldsUpNoOther) {
   run_job(GetParam().job, [&](Runtime& runtime) {
-    GradientReducer reducer(runtime.world(), plan_with(0), "g");
+    GradientReducer reducer(runtime.world(), network_plan(0), "g");
     const int rank = runtime.environment().rank;
     const auto start = [&](std::size_t i) {
       reducer.start(i, input_of(kTensors[i].dtype, rank, kTensors[i].count).data(), 1.0);
@@ -110,7 +110,7 @@ TEST_P(NetworkReducer, StepsMayDifferInTheirInputs) {
   });
 }
 
-std::vector<NamedJob> all_jobs() {
+std::vector<NamedJob> network_jobs() {
   std::vector<NamedJob> jobs = {tests::shared_memory(3)};
   for (const int size : {1, 2, 3, 4, 6}) jobs.push_back(tests::put_only(size));
   for (const int size : {2, 3, 4}) jobs.push_back(tests::late(tests::put_only(size)));
@@ -124,7 +124,7 @@ std::vector<NamedJob> all_jobs() {
   return jobs;
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, NetworkReducer, ::testing::ValuesIn(all_jobs()),
+INSTANTIATE_TEST_SUITE_P(Networks, NetworkReducer, ::testing::ValuesIn(network_jobs()),
                          tests::name_of_job);
 
 /// More buckets than there would be notifications if each needed some from every rank.

@@ -27,7 +27,7 @@ using tests::FakeUcx;
 using tests::sum_of;
 using tests::values_of;
 
-constexpr double kTimeoutS = 60;
+constexpr double kAllreduceTimeoutS = 60;
 
 /// Ranks as threads over a UCX of this process.
 void run_ranks(int size, const std::function<void(Runtime&)>& function) {
@@ -42,7 +42,7 @@ void run_ranks(int size, const std::function<void(Runtime&)>& function) {
       environment.size = environment.num_nodes = size;
       environment.local_size = 1;
       environment.job_id = job_id;
-      environment.timeout_s = kTimeoutS;
+      environment.timeout_s = kAllreduceTimeoutS;
       BootstrapPlace place{.rank = rank,
                            .size = size,
                            .rendezvous = {"127.0.0.1", port.number},
@@ -50,7 +50,7 @@ void run_ranks(int size, const std::function<void(Runtime&)>& function) {
                            .job_id = job_id,
                            .secret = "nobody else knows this",
                            .stall_report_s = 30};
-      const Deadline deadline(kTimeoutS);
+      const Deadline deadline(kAllreduceTimeoutS);
       auto device = std::make_unique<UcxDevice>(FakeUcx::library(), std::move(place), deadline);
       Runtime runtime(environment,
                       std::make_unique<RmaTransport>(std::move(device), environment, deadline));
@@ -97,7 +97,7 @@ TEST(AllreduceOverUcxThatFails, LeavesTheArrayToItsCaller) {
   FakeUcx fake;
   std::atomic<int> num_failed{0};
   std::atomic<bool> is_checked{false};
-  const Deadline deadline(kTimeoutS);
+  const Deadline deadline(kAllreduceTimeoutS);
   run_ranks(2, [&](Runtime& runtime) {
     const int rank = runtime.environment().rank;
     std::vector<float> data(kCount, 1);

@@ -28,7 +28,7 @@ using tests::CapturedStderr;
 using tests::error_of;
 using tests::FreePort;
 
-constexpr double kTimeoutS = 60;
+constexpr double kBootstrapTimeoutS = 60;
 
 BootstrapPlace place_of(int rank, int size, int port) {
   return {.rank = rank,
@@ -46,7 +46,7 @@ using Body = std::function<void(Bootstrap&)>;
 std::vector<std::optional<Error>> run(
     int size, const Body& body,
     const std::function<void(BootstrapPlace&)>& adjust = [](BootstrapPlace&) {},
-    double timeout_s = kTimeoutS) {
+    double timeout_s = kBootstrapTimeoutS) {
   const FreePort port;
   std::vector<std::optional<Error>> errors(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
@@ -110,7 +110,8 @@ TEST(Bootstrap, RecordsAreInTheOrderOfRanks) {
   std::vector<std::thread> threads;
   for (int rank = 2; rank >= 0; --rank) {
     threads.emplace_back([&, rank] {
-      const auto bootstrap = start_bootstrap(place_of(rank, 3, port.number), Deadline(kTimeoutS));
+      const auto bootstrap =
+          start_bootstrap(place_of(rank, 3, port.number), Deadline(kBootstrapTimeoutS));
       EXPECT_EQ(bootstrap->exchange(text("of ", rank)),
                 (std::vector<std::string>{"of 0", "of 1", "of 2"}));
     });
@@ -193,10 +194,11 @@ TEST(Bootstrap, OfTwoProcessesWithOneRankIsRefusedToTheSecond) {
       bootstrap->barrier();
     });
   });
-  const auto right = start_bootstrap(place_of(1, 2, port.number), Deadline(kTimeoutS));
+  const auto right = start_bootstrap(place_of(1, 2, port.number), Deadline(kBootstrapTimeoutS));
   right->barrier();
-  const Error error = error_of(
-      [&] { start_bootstrap(place_of(1, 2, port.number), Deadline(kTimeoutS))->barrier(); });
+  const Error error = error_of([&] {
+    start_bootstrap(place_of(1, 2, port.number), Deadline(kBootstrapTimeoutS))->barrier();
+  });
   EXPECT_NE(std::string(error.what()).find("comes twice"), std::string::npos) << error.what();
   first.join();
 }
@@ -205,7 +207,8 @@ TEST(Bootstrap, OfTwoProcessesWithOneRankIsRefusedToTheSecond) {
 TEST(Bootstrap, IsNotHeldUpByStrangers) {
   const FreePort port;
   std::thread hub([&] {
-    const auto bootstrap = start_bootstrap(place_of(0, 2, port.number), Deadline(kTimeoutS));
+    const auto bootstrap =
+        start_bootstrap(place_of(0, 2, port.number), Deadline(kBootstrapTimeoutS));
     EXPECT_EQ(bootstrap->exchange("0"), (std::vector<std::string>{"0", "1"}));
   });
   const SocketAddress address = addresses_of("127.0.0.1")[0].with_port(port.number);
@@ -222,7 +225,7 @@ TEST(Bootstrap, IsNotHeldUpByStrangers) {
     }
     strangers.push_back(descriptor);
   }
-  const auto bootstrap = start_bootstrap(place_of(1, 2, port.number), Deadline(kTimeoutS));
+  const auto bootstrap = start_bootstrap(place_of(1, 2, port.number), Deadline(kBootstrapTimeoutS));
   EXPECT_EQ(bootstrap->exchange("1"), (std::vector<std::string>{"0", "1"}));
   hub.join();
   for (const int stranger : strangers) ::close(stranger);
@@ -245,11 +248,12 @@ TEST(Bootstrap, IsNotHeldUpByAStrangerWhoFloodsIt) {
     }
   });
   std::thread hub([&] {
-    const auto bootstrap = start_bootstrap(place_of(0, 2, port.number), Deadline(kTimeoutS));
+    const auto bootstrap =
+        start_bootstrap(place_of(0, 2, port.number), Deadline(kBootstrapTimeoutS));
     EXPECT_EQ(bootstrap->exchange("0"), (std::vector<std::string>{"0", "1"}));
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the flood goes first
-  const auto bootstrap = start_bootstrap(place_of(1, 2, port.number), Deadline(kTimeoutS));
+  const auto bootstrap = start_bootstrap(place_of(1, 2, port.number), Deadline(kBootstrapTimeoutS));
   EXPECT_EQ(bootstrap->exchange("1"), (std::vector<std::string>{"0", "1"}));
   hub.join();
   is_over.store(true);
@@ -264,7 +268,7 @@ TEST(Bootstrap, ListensAtTheRendezvousAlsoIfTheDataGoAnotherWay) {
     ranks.emplace_back([&, rank] {
       BootstrapPlace place = place_of(rank, 2, port.number);
       if (rank == 0) place.interface = "::1/128";
-      const auto bootstrap = start_bootstrap(place, Deadline(kTimeoutS));
+      const auto bootstrap = start_bootstrap(place, Deadline(kBootstrapTimeoutS));
       bootstrap->barrier();
       EXPECT_EQ(bootstrap->interface().address.host(), rank == 0 ? "::1" : "127.0.0.1");
     });

@@ -16,7 +16,7 @@
 namespace tnt::comm {
 namespace {
 
-constexpr double kTimeoutS = 60;
+constexpr double kDeviceTimeoutS = 60;
 constexpr SegmentId kSegment = 3;
 constexpr std::size_t kSegmentBytes = 1 << 20;
 constexpr int kQueue = 1;
@@ -45,7 +45,7 @@ class UcxDevices : public ::testing::Test {
                          .secret = "nobody else knows this",
                          .stall_report_s = 30};
     return std::make_unique<UcxDevice>(tests::FakeUcx::library(), std::move(place),
-                                       Deadline(kTimeoutS));
+                                       Deadline(kDeviceTimeoutS));
   }
 
   UcxDevice& sender() { return *devices_[0]; }
@@ -71,7 +71,7 @@ class UcxDevices : public ::testing::Test {
 
   bool is_notified(std::size_t slot) { return devices_[1]->take_notification(kSegment, slot) != 0; }
   void await(std::size_t slot) {
-    const Deadline deadline(kTimeoutS);
+    const Deadline deadline(kDeviceTimeoutS);
     while (!is_notified(slot)) ASSERT_FALSE(deadline.is_over());
   }
   bool has(std::size_t offset, std::size_t num_bytes, int value) const {
