@@ -47,10 +47,18 @@ def batches(shape: Sequence[int], batch_size: int, num_batches: int) -> Any:
     return samples.repeat(batch_size * num_batches).batch(batch_size)
 
 
-def time_steps(model: keras.Model, data: Any) -> list[StepTime]:
-    """Train on all batches of `data`. Collective for a distributed model."""
+def time_steps(
+    model: keras.Model, data: Any, beside: Sequence[keras.callbacks.Callback] = ()
+) -> list[StepTime]:
+    """Train on all batches of `data`. Collective for a distributed model.
+
+    Args:
+        model: Compiled.
+        data: Batches.
+        beside: Begins and ends within each step, and counts as part of it.
+    """
     clock = StepClock()
-    model.fit(data, verbose=0, callbacks=[clock])
+    model.fit(data, verbose=0, callbacks=[*beside, clock])
     return clock.steps
 
 

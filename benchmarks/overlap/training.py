@@ -11,12 +11,15 @@ import numpy as np
 
 import tnt_comm
 from benchmarks.keras_models import CNN_SHAPE, CNN_WIDTHS, vgg
+from benchmarks.overlap.plain_sockets import BesideSteps, PlainTransfer
 from benchmarks.training_steps import batches, distributed, time_steps, versions
 
 WIDTHS: dict[str, Sequence[Sequence[int]]] = {
     "cnn": CNN_WIDTHS,
     "tiny": ((8,), (16,)),  # for tests
 }
+
+TIMES = ("compute", "communicate", "together", "transfer", "beside")  # of README.md
 
 
 def build_model(name: str) -> keras.Model:
@@ -70,17 +73,17 @@ def time_calls(call: Callable[[], None], num_calls: int) -> list[float]:
 def measure(
     threshold_kb: int, name: str, batch_size: int, num_rounds: int, num_steps: int
 ) -> dict[str, Any]:
-    """Measure the three in turn. Collective.
+    """Measure all in turn. Collective.
 
     Args:
         threshold_kb: The fusion threshold that the distributed model was told by the environment.
         name: Of the network.
         batch_size: Samples of each rank.
-        num_rounds: How often all three are measured.
+        num_rounds: How often all are measured.
         num_steps: Of each in a round.
 
     Returns:
-        For each of the three, rounds of seconds.
+        For each of the five, rounds of seconds.
     """
     plain = compiled(build_model(name))
     trained = compiled(distributed(build_model(name)))
@@ -89,7 +92,10 @@ def measure(
     time_steps(trained, batches(CNN_SHAPE, global_size, 2))
     exchange = make_exchange(trained, 1024 * threshold_kb)
     time_calls(exchange, 1)
-    rounds: dict[str, list[list[float]]] = {"compute": [], "communicate": [], "together": []}
+    transfer = PlainTransfer(
+        sum(variable.value.numpy().nbytes for variable in plain.trainable_variables)
+    )
+    rounds: dict[str, list[list[float]]] = {name: [] for name in TIMES}
     for _ in range(num_rounds):
         tnt_comm.barrier()
         steps = time_steps(plain, batches(CNN_SHAPE, batch_size, num_steps))
@@ -97,5 +103,9 @@ def measure(
         rounds["communicate"].append(slowest(time_calls(exchange, num_steps)))
         steps = time_steps(trained, batches(CNN_SHAPE, global_size, num_steps))
         rounds["together"].append(slowest([step.wall_s for step in steps]))
+        rounds["transfer"].append(slowest(time_calls(transfer, num_steps)))
+        data = batches(CNN_SHAPE, batch_size, num_steps)
+        steps = time_steps(plain, data, beside=[BesideSteps(transfer)])
+        rounds["beside"].append(slowest([step.wall_s for step in steps]))
     num_parameters = int(plain.count_params())
     return {"versions": versions(), "parameters": num_parameters, "rounds": rounds}

@@ -88,11 +88,10 @@ class Job:
 
     def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
         """Record the end of a rank; the first failure starts the end of the job."""
-        pids = {rank: pid for agent in self._agents for rank, pid in agent.pids().items()}
         end = RankEnd(
             rank,
             self._host_names[rank],
-            pids.get(rank, 0),
+            self._pid_of(rank),
             exit_code,
             time.monotonic(),
             told_s=self._router.traceback_since(rank),
@@ -109,6 +108,10 @@ class Job:
         if end.has_failed and not self._is_ending:
             self._begin_to_end()
             self._look_s = end.time_s
+
+    def _pid_of(self, rank: int) -> int:
+        pids = (agent.pids().get(rank) for agent in self._agents)
+        return next((pid for pid in pids if pid is not None), 0)
 
     def write_message(self, line: bytes) -> None:
         """Show a line of the launcher between the lines of the ranks."""

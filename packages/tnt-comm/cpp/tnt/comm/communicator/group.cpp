@@ -21,7 +21,7 @@ Descriptor descriptor_of(CollectiveKind kind, std::size_t count, DType dtype,
 
 Descriptor allreduce_descriptor(std::size_t count, DType dtype, ReduceOp op,
                                 AllreduceAlgorithm algorithm, const CallLabel& label) {
-  bytes_in_memory(count, size_of(dtype), "An allreduce");  // what follows may multiply
+  bytes_in_memory(count, size_of(dtype), "allreduce");  // what follows may multiply
   Descriptor descriptor = descriptor_of(CollectiveKind::allreduce, count, dtype, label);
   descriptor.op = op;
   descriptor.algorithm = algorithm;
@@ -31,7 +31,7 @@ Descriptor allreduce_descriptor(std::size_t count, DType dtype, ReduceOp op,
 // Of a collective that cuts an array into parts.
 Descriptor rows_descriptor(CollectiveKind kind, const Group::Rows& rows, DType dtype,
                            const CallLabel& label) {
-  const std::size_t count = bytes_in_memory(rows.count, rows.num_elements, "An array");
+  const std::size_t count = bytes_in_memory(rows.count, rows.num_elements, name_of(kind));
   Descriptor descriptor = descriptor_of(kind, count, dtype, label);
   if (descriptor.shape == 0 && rows.num_elements != 1) {
     const std::array lengths = {static_cast<std::ptrdiff_t>(rows.count),
@@ -62,7 +62,7 @@ RowId Group::add_row(const std::string& title) const {
 
 std::shared_ptr<Request> Group::start(CallStream& stream, const Descriptor& descriptor,
                                       CallArrays arrays, Driver driver, const CallLabel& label) {
-  bytes_in_memory(descriptor.count, size_of(descriptor.dtype), "An array");
+  bytes_in_memory(descriptor.count, size_of(descriptor.dtype), name_of(descriptor.kind));
   auto gathered = arrays.gathered;
   auto operation = stream.collectives->make(descriptor, std::move(arrays));
   abort_state_->require_intact();
