@@ -9,7 +9,9 @@ target_include_directories(tnt_comm_options INTERFACE
   ${PROJECT_SOURCE_DIR}/cpp ${PROJECT_SOURCE_DIR}/include)
 if(TNT_COMM_SANITIZER)
   target_compile_options(tnt_comm_options INTERFACE
-    -fsanitize=${TNT_COMM_SANITIZER} -fno-omit-frame-pointer -g)
+    -fsanitize=${TNT_COMM_SANITIZER} -fno-omit-frame-pointer -g
+    # What sanitizers add hides from g++ that a variable is set.
+    -Wno-maybe-uninitialized)
   target_link_options(tnt_comm_options INTERFACE -fsanitize=${TNT_COMM_SANITIZER})
 endif()
 
