@@ -10,7 +10,7 @@ import test_gradient_reducer
 from engines import ENGINES, PLACEMENTS, hosts_of, variables_for
 
 import tnt_comm
-from tnt_comm.testing import RankPool
+from tnt_comm.testing import RankPool, observe_ranks
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -44,6 +44,11 @@ def identity() -> tuple[int, ...]:
     )
 
 
+def make_groups_again_and_again() -> None:
+    for _ in range(3):
+        tnt_comm.Group(range(tnt_comm.get_size())).barrier()
+
+
 @pytest.fixture(scope="module", params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> dict[str, str]:
     return dict(request.param)
@@ -68,3 +73,17 @@ def test_every_rank_knows_who_it_is(pool: RankPool) -> None:
 def test_collectives_work(pool: RankPool, what: str) -> None:
     check, arguments = CHECKS[what]
     pool.run(check, *arguments)
+
+
+def test_hosts_of_unequal_size_are_told_of_once(engine: dict[str, str]) -> None:
+    placement = "2+1 on one address"
+    with hosts_of(placement) as hosts:
+        reports = observe_ranks(
+            make_groups_again_and_again,
+            3,
+            env=variables_for(placement, engine),
+            hosts=hosts,
+            timeout_s=100,
+        )
+    assert [report.outcome for report in reports] == ["returned"] * 3
+    assert reports[0].output.count("sends the data of every rank over the network") == 1

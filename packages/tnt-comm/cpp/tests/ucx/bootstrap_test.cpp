@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include "errors.hpp"
 #include "free_port.hpp"
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/transport/rma/open_files.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -231,6 +233,43 @@ TEST(Bootstrap, IsNotHeldUpByStrangers) {
   for (const int stranger : strangers) ::close(stranger);
 }
 
+// In a process of its own, which has few descriptors.
+pid_t start_rank_zero_with_few_files(int port, int num_files) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = open_descriptors().size() + static_cast<rlim_t>(num_files);
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  const auto bootstrap = start_bootstrap(place_of(0, 2, port), Deadline(kBootstrapTimeoutS));
+  ::_exit(bootstrap->exchange("0").size() == 2 ? 0 : 1);
+}
+
+TEST(Bootstrap, IsNotHeldUpByStrangersWhoTakeAllDescriptors) {
+  constexpr double kShorterThanTheyMayStayS = 8;
+  const FreePort port;
+  const CapturedStderr captured;
+  const pid_t hub = start_rank_zero_with_few_files(port.number, 20);
+  const SocketAddress address = addresses_of("127.0.0.1")[0].with_port(port.number);
+  std::vector<int> strangers;
+  while (strangers.size() < 100) {
+    const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::connect(descriptor, address.get(), address.num_bytes()) == 0) {
+      strangers.push_back(descriptor);
+    } else {
+      ::close(descriptor);
+    }
+  }
+  const auto bootstrap =
+      start_bootstrap(place_of(1, 2, port.number), Deadline(kShorterThanTheyMayStayS));
+  EXPECT_EQ(bootstrap->exchange("1"), (std::vector<std::string>{"0", "1"}));
+  int status = -1;
+  EXPECT_EQ(::waitpid(hub, &status, 0), hub);
+  EXPECT_EQ(status, 0);
+  for (const int stranger : strangers) ::close(stranger);
+  EXPECT_NE(captured.text().find("has no descriptors left"), std::string::npos) << captured.text();
+}
+
 // More than is read at once, without a pause.
 TEST(Bootstrap, IsNotHeldUpByAStrangerWhoFloodsIt) {
   const FreePort port;
@@ -281,6 +320,18 @@ TEST(Bootstrap, OfAJobOnSeveralHostsDoesNotListenWhereOnlyItsOwnHostReachesIt) {
   place.has_other_hosts = true;
   const Error error = error_of([&] { start_bootstrap(place, Deadline(1)); });
   EXPECT_NE(std::string(error.what()).find("which other hosts cannot reach"), std::string::npos);
+}
+
+TEST(Bootstrap, OfIpv6IsShownAsItIsWritten) {
+  const FreePort port;
+  BootstrapPlace place = place_of(1, 2, port.number);
+  place.rendezvous.host = "fe80::1";
+  const Error error = error_of([&] { start_bootstrap(place, Deadline(0.1)); });
+  const std::string what = error.what();
+  EXPECT_NE(what.find(text("TNT_RENDEZVOUS='[fe80::1]:", port.number, "'")), std::string::npos)
+      << what;
+  if (what.find("unreachable") != std::string::npos) GTEST_SKIP() << "no IPv6 here";
+  EXPECT_NE(what.find("write which one, as in [fe80::1%eth0]:port"), std::string::npos) << what;
 }
 
 TEST(Bootstrap, OfARankWithoutRankZeroEndsAtTheDeadline) {

@@ -214,7 +214,9 @@ void Group::open(const std::string& name, const std::string& title, CreationWatc
 }
 
 void Group::warn_of_one_level() const {
-  if (topology_ != Topology::put_only || hosts_.objection.empty() || rank() != 0) return;
+  const bool is_first_of_ranks = id_.use == 0;
+  if (topology_ != Topology::put_only || hosts_.objection.empty()) return;
+  if (rank() != 0 || !is_first_of_ranks) return;
   log_warning(abort_state_->world_rank(),
               text("group '", name(), "' sends the data of every rank over the network: ",
                    hosts_.objection, " the ranks of a host would be summed before."));

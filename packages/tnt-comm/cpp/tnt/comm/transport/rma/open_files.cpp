@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <system_error>
 
 #include "tnt/comm/base/error.hpp"
@@ -16,10 +17,15 @@
 namespace tnt::comm {
 namespace {
 
-// Of a process that is forked: written once, before forks can happen that matter.
-OpenSockets& adopted() {
-  static auto* sockets = new OpenSockets();  // children may outlive static objects
-  return *sockets;
+// Sockets that children must not keep. No child is forked while they change.
+struct Adopted {
+  std::mutex mutex;
+  OpenSockets sockets;
+};
+
+Adopted& adopted() {
+  static auto* adopted = new Adopted();  // children may outlive static objects
+  return *adopted;
 }
 
 // No socket, and so no number, if the descriptor is of something else.
@@ -30,9 +36,18 @@ ino_t inode_of_socket(int descriptor) {
 }
 
 void close_in_child() {
-  for (const auto& [descriptor, inode] : adopted()) {
+  for (const auto& [descriptor, inode] : adopted().sockets) {
     if (inode_of_socket(descriptor) == inode) ::close(descriptor);
   }
+  adopted().mutex.unlock();
+}
+
+void close_in_children() {
+  static std::once_flag is_done;
+  std::call_once(is_done, [] {
+    ::pthread_atfork([] { adopted().mutex.lock(); }, [] { adopted().mutex.unlock(); },
+                     close_in_child);
+  });
 }
 
 }  // namespace
@@ -71,12 +86,14 @@ void require_descriptors(const std::string& engine, int rank, int size) {
 }
 
 void keep_new_sockets_from_children(const OpenSockets& sockets_before) {
-  for (const auto& socket : open_sockets()) {
+  close_in_children();
+  const OpenSockets sockets = open_sockets();
+  const std::lock_guard lock(adopted().mutex);
+  for (const auto& socket : sockets) {
     if (sockets_before.contains(socket)) continue;
     ::fcntl(socket.first, F_SETFD, FD_CLOEXEC);
-    adopted().insert(socket);
+    adopted().sockets.insert(socket);
   }
-  ::pthread_atfork(nullptr, nullptr, close_in_child);
 }
 
 }  // namespace tnt::comm

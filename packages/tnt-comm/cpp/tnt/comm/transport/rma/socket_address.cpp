@@ -91,6 +91,12 @@ bool SocketAddress::is_loopback() const {
   return IN6_IS_ADDR_LOOPBACK(&address->sin6_addr);
 }
 
+bool SocketAddress::lacks_interface() const {
+  if (family() != AF_INET6) return false;
+  const auto* address = reinterpret_cast<const sockaddr_in6*>(&storage_);
+  return IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr) && address->sin6_scope_id == 0;
+}
+
 std::string SocketAddress::host() const {
   std::array<char, INET6_ADDRSTRLEN> letters{};
   const void* bytes =

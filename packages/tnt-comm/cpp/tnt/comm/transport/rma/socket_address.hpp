@@ -21,6 +21,8 @@ class SocketAddress {
   socklen_t num_bytes() const { return num_bytes_; }
   int family() const { return storage_.ss_family; }
   bool is_loopback() const;
+  /// Whether it is a link-local one, which each interface may have, without its interface.
+  bool lacks_interface() const;
 
   /// Without the port, such as "10.0.0.1" or "fe80::1".
   std::string host() const;

@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -54,7 +53,7 @@ class Member final : public Bootstrap {
         TcpSocket connection = TcpSocket::connecting_to(address.with_port(place_.rendezvous.port));
         const int error = connection.is_open() ? await_answer(connection.descriptor()) : errno;
         if (error == 0) return connection;
-        reason = std::strerror(error);
+        reason = reason_of(error, address);
       }
       wait_to_try_again(reason);
     }

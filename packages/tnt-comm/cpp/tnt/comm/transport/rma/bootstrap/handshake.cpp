@@ -1,6 +1,8 @@
 #include "tnt/comm/transport/rma/bootstrap/handshake.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "tnt/comm/base/error.hpp"
 
@@ -18,7 +20,18 @@ std::string length_text(std::size_t number) {
 }  // namespace
 
 std::string shown(const HostAndPort& place) {
-  return text("TNT_RENDEZVOUS='", place.host, ":", place.port, "'");
+  const bool is_ipv6 = place.host.find(':') != std::string::npos;
+  return text("TNT_RENDEZVOUS='", is_ipv6 ? "[" : "", place.host, is_ipv6 ? "]:" : ":", place.port,
+              "'");
+}
+
+std::string reason_of(int error, const SocketAddress& address) {
+  if (error == EINVAL && address.lacks_interface()) {
+    return text("the address ", address.host(),
+                " is one of every interface: write which one, as in [", address.host(),
+                "%eth0]:port");
+  }
+  return std::strerror(error);
 }
 
 std::string in_letters(int rank) {

@@ -27,8 +27,11 @@ inline constexpr std::string_view kRefusal{
     "refused\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", kProofBytes};
 inline constexpr int kLookMs = 100;  // a turn of a wait
 
-/// For messages: "TNT_RENDEZVOUS='host:port'".
+/// For messages, as a user would write it: "TNT_RENDEZVOUS='host:port'".
 std::string shown(const HostAndPort& place);
+
+/// Why a socket cannot be had at an address, by its errno.
+std::string reason_of(int error, const SocketAddress& address);
 
 std::string in_letters(int rank);
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <list>
 #include <optional>
 #include <utility>
@@ -20,8 +19,9 @@ namespace tnt::comm {
 namespace {
 
 constexpr std::size_t kMostRecordBytes = 64 * 1024;
-constexpr double kProofTimeS = 10;     // for a connection to prove that it is of the job
-constexpr double kLastWordsTimeS = 1;  // to tell why it fails
+constexpr double kProofTimeS = 10;        // for a connection to prove that it is of the job
+constexpr double kLeastProofTimeS = 0.1;  // also where descriptors are rare
+constexpr double kLastWordsTimeS = 1;     // to tell why it fails
 
 // Names of hosts often mean their loopback address on the host itself. An address that this host
 // does not have may be translated on the way, to that of the interface.
@@ -120,7 +120,8 @@ class Hub final : public Bootstrap {
       return text("rank 0 is on a host without the address of ", shown(place_.rendezvous), " (",
                   address_.host(), "). It must name the host of rank 0.");
     }
-    return text("rank 0 cannot listen at ", shown(place_.rendezvous), ": ", std::strerror(error),
+    return text("rank 0 cannot listen at ", shown(place_.rendezvous), ": ",
+                reason_of(error, address_),
                 error == EADDRINUSE ? ". Does another job use this port?" : ".");
   }
 
@@ -145,13 +146,31 @@ class Hub final : public Bootstrap {
   void accept_some() {
     for (int i = 0; i < kMostAtOnce; ++i) {
       TcpSocket accepted = listener_.accept();
-      if (!accepted.is_open()) return;
+      if (!accepted.is_open()) {
+        if (!has_made_room(errno)) return;
+        continue;
+      }
       accepted.send_without_delay();
       // Those of this job that have just come are among them.
-      if (num_strangers() >= kMostStrangers + ranks_.size()) drop_oldest_stranger();
+      if (num_strangers() >= kMostStrangers + ranks_.size()) guests_.erase(oldest_stranger());
       guests_.emplace_back(std::move(accepted));
       guests_.back().stream.advance();
     }
+  }
+
+  // Whether a stranger has been dropped for the sake of others, where descriptors are used up.
+  bool has_made_room(int error) {
+    if (error != EMFILE && error != ENFILE) return false;
+    const auto oldest = oldest_stranger();
+    if (oldest == guests_.end() || seconds_since(oldest->begin) < kLeastProofTimeS) return false;
+    if (num_dropped_++ == 0) {
+      log_warning(0, text("has no descriptors left for connections to ", shown(place_.rendezvous),
+                          ", and closes the oldest that have not proved that they know this job's"
+                          " secret, the first from ",
+                          oldest->address, ". The limit of open files can be raised (ulimit -n)."));
+    }
+    guests_.erase(oldest);
+    return true;
   }
 
   std::size_t num_strangers() const {
@@ -159,9 +178,9 @@ class Hub final : public Bootstrap {
                                                   [](const Guest& guest) { return !guest.rank; }));
   }
 
-  void drop_oldest_stranger() {
-    guests_.erase(std::find_if(guests_.begin(), guests_.end(),
-                               [](const Guest& guest) { return !guest.rank; }));
+  std::list<Guest>::iterator oldest_stranger() {
+    return std::find_if(guests_.begin(), guests_.end(),
+                        [](const Guest& guest) { return !guest.rank; });
   }
 
   // Looks at the proof of somebody who has connected, when it is there.
@@ -314,6 +333,7 @@ class Hub final : public Bootstrap {
   std::vector<Guest*> ranks_;  // of guests_; null for those that have not come
   std::vector<std::optional<std::string>> records_;
   int num_refused_ = 0;
+  int num_dropped_ = 0;  // for want of descriptors
 };
 
 }  // namespace
