@@ -1,7 +1,9 @@
 #include "tnt/comm/transport/rma/ucx/ucx_library.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -94,6 +96,14 @@ UcxLibrary complete_ucx(const SharedLibrary& found) {
   resolve(library, kUcx, "ucp_cleanup", functions.cleanup);
   resolve(library, kUcx, "ucp_ep_close_nbx", functions.ep_close_nbx);
   resolve(library, kUcx, "ucp_am_send_nbx", functions.am_send_nbx);
+  resolve(library, kUcx, "ucp_mem_map", functions.mem_map);
+  resolve(library, kUcx, "ucp_mem_unmap", functions.mem_unmap);
+  resolve(library, kUcx, "ucp_rkey_pack", functions.rkey_pack);
+  resolve(library, kUcx, "ucp_rkey_buffer_release", functions.rkey_buffer_release);
+  resolve(library, kUcx, "ucp_ep_rkey_unpack", functions.ep_rkey_unpack);
+  resolve(library, kUcx, "ucp_rkey_destroy", functions.rkey_destroy);
+  resolve(library, kUcx, "ucp_put_nbx", functions.put_nbx);
+  resolve(library, kUcx, "ucp_ep_flush_nbx", functions.ep_flush_nbx);
   resolve(library, kUcx, "ucp_request_free", functions.request_free);
   return library;
 }
@@ -114,6 +124,35 @@ std::optional<UcxLibrary> find_ucx_library(const std::string& stated_path) {
   std::string reasons;
   const auto found = find_library(ucx_candidates(stated_path), reasons);
   return found ? std::optional(complete_ucx(*found)) : std::nullopt;
+}
+
+bool has_verbs_devices(const UcxLibrary& library) {
+  ucx::ComponentFunctions functions{};
+  try {  // libucp has them from libuct, unless somebody has linked both into one
+    resolve(library, kUcx, "uct_query_components", functions.query_components);
+    resolve(library, kUcx, "uct_component_query", functions.component_query);
+    resolve(library, kUcx, "uct_release_component_list", functions.release_component_list);
+  } catch (const Error&) {
+    return false;
+  }
+  ucx::Component* components = nullptr;
+  unsigned num_components = 0;
+  if (functions.query_components(&components, &num_components) != ucx::kOk) return false;
+  const bool result = std::any_of(components, components + num_components, [&](auto component) {
+    ucx::ComponentAttributes attributes{};
+    attributes.mask =
+        ucx::ComponentAttributes::kHasName | ucx::ComponentAttributes::kHasNumResources;
+    return functions.component_query(component, &attributes) == ucx::kOk &&
+           std::string_view(attributes.name.data()) == "ib" && attributes.num_resources > 0;
+  });
+  functions.release_component_list(components);
+  return result;
+}
+
+void require_ok(const UcxLibrary& library, int rank, ucx::Status status, const char* what) {
+  if (status == ucx::kOk) return;
+  throw Error(ErrorKind::comm, text("rank ", rank, ": ", what, " of UCX ", library.version,
+                                    " returned ", int{status}, " (", meaning_of_ucx(status), ")."));
 }
 
 std::string meaning_of_ucx(ucx::Status status) {
