@@ -132,6 +132,7 @@ ucx::Status register_memory(ucx::Context, const ucx::MemoryParameters* parameter
 ucx::Status deregister(ucx::Context, ucx::Memory memory) {
   const std::lock_guard lock(mutex);
   if (registered.erase(reinterpret_cast<std::uint64_t>(memory)) == 0) ++current->num_misused;
+  ++current->num_deregistered;
   return ucx::kOk;
 }
 

@@ -29,6 +29,7 @@ struct FakeUcx {
   std::atomic<bool> has_failed{false};
   std::atomic<bool> refuses_registration{false};
   std::atomic<std::size_t> num_registered{0};  ///< segments, in all
+  std::atomic<std::size_t> num_deregistered{0};
   std::atomic<std::size_t> num_puts{0};
   std::atomic<std::size_t> num_flushes{0};
   /// Puts to where no segment is registered by that key any more.

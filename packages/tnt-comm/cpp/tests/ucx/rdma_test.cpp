@@ -191,6 +191,10 @@ TEST_F(UcxRdma, TakesTheNewKeyOfASegmentThatHasTheNumberOfAFormerOne) {
 // Segments of a number that was used before may not find room in the adapter.
 TEST_F(UcxRdma, ForgetsTheKeyOfAFormerSegmentIfThereIsNoNewOne) {
   introduce();
+  write(0, kLong, 1);
+  notify(0);
+  await(0);
+  await_idle();
   for (int rank = 0; rank < 2; ++rank) {
     devices_[rank]->release(kSegment);
     memory_[rank] = devices_[rank]->allocate(kSegment, kSegmentBytes);
@@ -201,7 +205,8 @@ TEST_F(UcxRdma, ForgetsTheKeyOfAFormerSegmentIfThereIsNoNewOne) {
   notify(0);
   await(0);
   EXPECT_TRUE(has(0, kLong, 2));
-  EXPECT_EQ(fake_.num_puts, 0U);
+  EXPECT_EQ(fake_.num_puts, 1U);
+  EXPECT_EQ(fake_.num_keys, 0U);
 }
 
 TEST_F(UcxRdma, RefusesToRedirectWhatArrives) {
@@ -233,6 +238,8 @@ TEST_F(UcxRdma, EndsWithPutsUnderWay) {
   notify(0);
   devices_[0].reset();
   EXPECT_EQ(fake_.num_keys, 0U);
+  EXPECT_EQ(fake_.num_registered, 2U);
+  EXPECT_EQ(fake_.num_deregistered, 1U);
 }
 
 class UcxWithoutRdma : public UcxRdma {

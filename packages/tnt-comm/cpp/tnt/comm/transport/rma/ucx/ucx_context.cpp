@@ -29,6 +29,7 @@ UcxContext::UcxContext(const UcxLibrary& library, const UcxNetwork& network, int
 }
 
 UcxContext::~UcxContext() {
+  for (const ucx::Memory memory : registered_) functions_.mem_unmap(handle_, memory);
   functions_.cleanup(handle_);
 }
 
@@ -39,6 +40,7 @@ std::optional<RegisteredMemory> UcxContext::register_memory(void* address, std::
   parameters.length = num_bytes;
   RegisteredMemory memory;
   if (functions_.mem_map(handle_, &parameters, &memory.handle) != ucx::kOk) return std::nullopt;
+  registered_.insert(memory.handle);
   void* packed = nullptr;
   std::size_t packed_bytes = 0;
   if (functions_.rkey_pack(handle_, memory.handle, &packed, &packed_bytes) != ucx::kOk) {
@@ -51,7 +53,7 @@ std::optional<RegisteredMemory> UcxContext::register_memory(void* address, std::
 }
 
 void UcxContext::deregister(const RegisteredMemory& memory) {
-  functions_.mem_unmap(handle_, memory.handle);
+  if (registered_.erase(memory.handle) != 0) functions_.mem_unmap(handle_, memory.handle);
 }
 
 }  // namespace tnt::comm

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "tnt/comm/transport/rma/ucx/ucx_network.hpp"
@@ -29,11 +30,13 @@ class UcxContext {
 
   /// Nothing if that fails: adapters limit how much memory they take, and so does the kernel.
   std::optional<RegisteredMemory> register_memory(void* address, std::size_t num_bytes);
+  /// Also done at the end, when the worker has ended.
   void deregister(const RegisteredMemory& memory);
 
  private:
   const ucx::Functions& functions_;
   ucx::Context handle_ = nullptr;
+  std::set<ucx::Memory> registered_;
 };
 
 }  // namespace tnt::comm
