@@ -8,6 +8,8 @@ import struct
 from pathlib import Path
 
 import network_namespaces
+import numpy as np
+import pytest
 import test_cluster_failures
 from engines import LOOPBACK, UCX
 from ucx_found import needs_ucx
@@ -109,3 +111,18 @@ def test_a_host_that_vanishes_is_named_also_if_nobody_told_of_hosts() -> None:
     for report, lost in zip(reports, (hosts[1].address, hosts[0].address), strict=True):
         assert report.outcome == "returned", report.full_text()
         assert f"its host {lost} was last heard of" in report.value
+
+
+def sum_with_rdma(uses: tuple[str, ...]) -> bytes:
+    """Bits of a sum over ranks that use RDMA, emulated by UCX, or do not."""
+    rank = int(os.environ["TNT_RANK"])
+    os.environ["TNT_UCX_RDMA"] = uses[rank]
+    data = np.random.default_rng(rank).standard_normal(1_000_003).astype(np.float32)
+    return tnt_comm.allreduce(data).tobytes()
+
+
+@pytest.mark.parametrize("uses", [("on", "on", "on"), ("on", "off", "on")])
+def test_rdma_does_not_change_a_bit(uses: tuple[str, ...]) -> None:
+    env = {**UCX, **LOOPBACK}
+    expected = run_ranks(sum_with_rdma, 3, ("off", "off", "off"), env=env)
+    assert run_ranks(sum_with_rdma, 3, uses, env=env) == expected

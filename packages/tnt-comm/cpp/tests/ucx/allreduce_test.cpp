@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "errors.hpp"
@@ -30,7 +31,7 @@ using tests::values_of;
 constexpr double kAllreduceTimeoutS = 60;
 
 /// Ranks as threads over a UCX of this process.
-void run_ranks(int size, const std::function<void(Runtime&)>& function) {
+void run_ranks(int size, RdmaUse rdma, const std::function<void(Runtime&)>& function) {
   static std::atomic<int> num_jobs{0};
   const tests::FreePort port;
   const std::string job_id = text("ucxsums", ::getpid(), "x", num_jobs.fetch_add(1));
@@ -51,7 +52,8 @@ void run_ranks(int size, const std::function<void(Runtime&)>& function) {
                            .secret = "nobody else knows this",
                            .stall_report_s = 30};
       const Deadline deadline(kAllreduceTimeoutS);
-      auto device = std::make_unique<UcxDevice>(FakeUcx::library(), std::move(place), deadline);
+      auto device =
+          std::make_unique<UcxDevice>(FakeUcx::library(), std::move(place), rdma, deadline);
       Runtime runtime(environment,
                       std::make_unique<RmaTransport>(std::move(device), environment, deadline));
       function(runtime);
@@ -60,7 +62,7 @@ void run_ranks(int size, const std::function<void(Runtime&)>& function) {
   for (std::thread& thread : threads) thread.join();
 }
 
-class AllreduceOverUcx : public ::testing::TestWithParam<int> {
+class AllreduceOverUcx : public ::testing::TestWithParam<std::tuple<int, RdmaUse>> {
  protected:
   FakeUcx fake_;
 };
@@ -68,10 +70,11 @@ class AllreduceOverUcx : public ::testing::TestWithParam<int> {
 // One block, some, and more than are under way at once, whose last one is short; small ones whose
 // messages go together.
 TEST_P(AllreduceOverUcx, HasTheSameBitsInPlaceAndOutOfPlace) {
-  const int size = GetParam();
+  const auto [num_ranks, rdma] = GetParam();
+  const int size = num_ranks;
   for (const std::size_t count : {1UL, 1009UL, 65536UL, 65537UL, 1'000'003UL}) {
     const auto expected = sum_of(size, count);
-    run_ranks(size, [&](Runtime& runtime) {
+    run_ranks(size, rdma, [&](Runtime& runtime) {
       const auto input = values_of(runtime.environment().rank, count);
       for (int round = 0; round < 3; ++round) {
         std::vector<float> out(count);
@@ -89,7 +92,9 @@ TEST_P(AllreduceOverUcx, HasTheSameBitsInPlaceAndOutOfPlace) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, AllreduceOverUcx, ::testing::Values(2, 3, 4, 6));
+INSTANTIATE_TEST_SUITE_P(Ranks, AllreduceOverUcx,
+                         ::testing::Combine(::testing::Values(2, 3, 4, 6),
+                                            ::testing::Values(RdmaUse::off, RdmaUse::on)));
 
 // Others' sums come straight into the array; not when the call has ended by an error.
 TEST(AllreduceOverUcxThatFails, LeavesTheArrayToItsCaller) {
@@ -98,7 +103,7 @@ TEST(AllreduceOverUcxThatFails, LeavesTheArrayToItsCaller) {
   std::atomic<int> num_failed{0};
   std::atomic<bool> is_checked{false};
   const Deadline deadline(kAllreduceTimeoutS);
-  run_ranks(2, [&](Runtime& runtime) {
+  run_ranks(2, RdmaUse::off, [&](Runtime& runtime) {
     const int rank = runtime.environment().rank;
     std::vector<float> data(kCount, 1);
     runtime.world()

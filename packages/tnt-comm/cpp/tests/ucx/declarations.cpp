@@ -2,6 +2,7 @@
 // tests/unit/test_ucx_declarations.py, with the headers of the UCX that is installed.
 
 #include <ucp/api/ucp.h>
+#include <uct/api/uct.h>
 
 #include <cstddef>
 #include <type_traits>
@@ -30,6 +31,7 @@ SAME_FIELD(ours::ContextParameters, features, ucp_params_t, features);
 SAME_FIELD(ours::ContextParameters, num_endpoints, ucp_params_t, estimated_num_eps);
 SAME_VALUE(ours::ContextParameters::kHasFeatures, UCP_PARAM_FIELD_FEATURES);
 SAME_VALUE(ours::ContextParameters::kHasNumEndpoints, UCP_PARAM_FIELD_ESTIMATED_NUM_EPS);
+SAME_VALUE(ours::ContextParameters::kRemoteMemory, UCP_FEATURE_RMA);
 SAME_VALUE(ours::ContextParameters::kWakeup, UCP_FEATURE_WAKEUP);
 SAME_VALUE(ours::ContextParameters::kActiveMessages, UCP_FEATURE_AM);
 
@@ -64,18 +66,34 @@ SAME_VALUE(ours::HandlerParameters::kHasFunction, UCP_AM_HANDLER_PARAM_FIELD_CB)
 SAME_VALUE(ours::HandlerParameters::kHasArgument, UCP_AM_HANDLER_PARAM_FIELD_ARG);
 SAME_VALUE(ours::HandlerParameters::kWholeMessages, UCP_AM_FLAG_WHOLE_MSG);
 
+IS_LARGE_ENOUGH(ours::MemoryParameters, ucp_mem_map_params_t);
+SAME_FIELD(ours::MemoryParameters, mask, ucp_mem_map_params_t, field_mask);
+SAME_FIELD(ours::MemoryParameters, address, ucp_mem_map_params_t, address);
+SAME_FIELD(ours::MemoryParameters, length, ucp_mem_map_params_t, length);
+SAME_VALUE(ours::MemoryParameters::kHasAddress, UCP_MEM_MAP_PARAM_FIELD_ADDRESS);
+SAME_VALUE(ours::MemoryParameters::kHasLength, UCP_MEM_MAP_PARAM_FIELD_LENGTH);
+
 IS_LARGE_ENOUGH(ours::RequestParameters, ucp_request_param_t);
 SAME_FIELD(ours::RequestParameters, mask, ucp_request_param_t, op_attr_mask);
 SAME_FIELD(ours::RequestParameters, flags, ucp_request_param_t, flags);
 SAME_FIELD(ours::RequestParameters, on_sent, ucp_request_param_t, cb);
 SAME_FIELD(ours::RequestParameters, datatype, ucp_request_param_t, datatype);
 SAME_FIELD(ours::RequestParameters, user_data, ucp_request_param_t, user_data);
+SAME_FIELD(ours::RequestParameters, memory, ucp_request_param_t, memh);
 SAME_VALUE(ours::RequestParameters::kHasCallback, UCP_OP_ATTR_FIELD_CALLBACK);
 SAME_VALUE(ours::RequestParameters::kHasUserData, UCP_OP_ATTR_FIELD_USER_DATA);
 SAME_VALUE(ours::RequestParameters::kHasFlags, UCP_OP_ATTR_FIELD_FLAGS);
+SAME_VALUE(ours::RequestParameters::kHasMemory, UCP_OP_ATTR_FIELD_MEMH);
 SAME_VALUE(ours::RequestParameters::kCompletesFast, UCP_OP_ATTR_FLAG_FAST_CMPL);
 SAME_VALUE(ours::RequestParameters::kEager, UCP_AM_SEND_FLAG_EAGER);
 SAME_VALUE(ours::RequestParameters::kForceClose, UCP_EP_CLOSE_FLAG_FORCE);
+
+IS_LARGE_ENOUGH(ours::ComponentAttributes, uct_component_attr_t);
+SAME_FIELD(ours::ComponentAttributes, mask, uct_component_attr_t, field_mask);
+SAME_FIELD(ours::ComponentAttributes, name, uct_component_attr_t, name);
+SAME_FIELD(ours::ComponentAttributes, num_resources, uct_component_attr_t, md_resource_count);
+SAME_VALUE(ours::ComponentAttributes::kHasName, UCT_COMPONENT_ATTR_FIELD_NAME);
+SAME_VALUE(ours::ComponentAttributes::kHasNumResources, UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT);
 
 // Functions take as many arguments of the same sizes.
 template <typename Ours, typename Theirs>
@@ -110,4 +128,19 @@ SAME_FUNCTION(cleanup);
 SAME_FUNCTION(ep_create);
 SAME_FUNCTION(ep_close_nbx);
 SAME_FUNCTION(am_send_nbx);
+SAME_FUNCTION(mem_map);
+SAME_FUNCTION(mem_unmap);
+SAME_FUNCTION(rkey_pack);
+SAME_FUNCTION(rkey_buffer_release);
+SAME_FUNCTION(ep_rkey_unpack);
+SAME_FUNCTION(rkey_destroy);
+SAME_FUNCTION(put_nbx);
+SAME_FUNCTION(ep_flush_nbx);
 SAME_FUNCTION(request_free);
+
+#define SAME_COMPONENT_FUNCTION(NAME) \
+  static_assert(AreAlike<decltype(ours::ComponentFunctions::NAME), decltype(&uct_##NAME)>::value)
+
+SAME_COMPONENT_FUNCTION(query_components);
+SAME_COMPONENT_FUNCTION(component_query);
+SAME_COMPONENT_FUNCTION(release_component_list);

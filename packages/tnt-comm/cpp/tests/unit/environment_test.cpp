@@ -52,7 +52,9 @@ TEST(Environment, MalformedValuesAreErrors) {
                                              {"TNT_TIMEOUT_S", "-1"},
                                              {"TNT_LOG_LEVEL", "loud"},
                                              {"TNT_TIMELINE", ""},
-                                             {"TNT_TRANSPORT", "mpi"}}) {
+                                             {"TNT_TRANSPORT", "mpi"},
+                                             {"TNT_UCX_RDMA", "yes"},
+                                             {"TNT_UCX_RDMA", ""}}) {
     EXPECT_THROW(parse(with(name, value)), UsageError) << name;
   }
   EXPECT_THROW(parse(with("TNT_TIMEOUT_S", "inf")), UsageError);
@@ -89,6 +91,13 @@ TEST(Environment, RanksThatMeetSomewhereNeedNoNameOfTheJob) {
                                          {"TNT_TRANSPORT", "ucx"},
                                          {"TNT_RENDEZVOUS", "alpha:29400"}});
   EXPECT_EQ(environment.job_id, "rendezvous29400");
+}
+
+TEST(Environment, RdmaIsUsedWhereItIsUnlessTheUserDecides) {
+  EXPECT_EQ(parse(kTwoRanks).ucx_rdma, RdmaUse::automatic);
+  EXPECT_EQ(parse(with("TNT_UCX_RDMA", "auto")).ucx_rdma, RdmaUse::automatic);
+  EXPECT_EQ(parse(with("TNT_UCX_RDMA", " On")).ucx_rdma, RdmaUse::on);
+  EXPECT_EQ(parse(with("TNT_UCX_RDMA", "off")).ucx_rdma, RdmaUse::off);
 }
 
 TEST(Environment, WordsMayBeInAnyCase) {

@@ -239,6 +239,7 @@ LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 WIRE_DTYPES = ("none", "bfloat16", "float16")
 PROBES = ("error", "warn", "off")
 TRANSPORTS = ("auto", "shm", "gpi2", "ucx")
+RDMA_USES = ("auto", "on", "off")
 ALGORITHMS = (
     "auto",
     "one_shot",
@@ -256,6 +257,7 @@ ALLREDUCE_ALGORITHM = Variable("TNT_ALLREDUCE_ALGORITHM", Word(ALGORITHMS), (_CO
 GPI2_LIBRARY = Variable("TNT_GPI2_LIBRARY", Path(may_be_blank=True), (_COMM,))
 GPI2_PORT = Variable("TNT_GPI2_PORT", Integer(1024, 64511), (_COMM,))  # the first of 1024
 UCX_LIBRARY = Variable("TNT_UCX_LIBRARY", Path(may_be_blank=True), (_COMM,))
+UCX_RDMA = Variable("TNT_UCX_RDMA", Word(RDMA_USES), (_COMM,))
 RENDEZVOUS = Variable("TNT_RENDEZVOUS", HostAndPort(), (_COMM,))
 JOB_SECRET = Variable(_SECRET, Text(16), (_COMM,))
 INTERFACE = Variable("TNT_INTERFACE", Text(), (_COMM,))
@@ -280,6 +282,7 @@ USER_VARIABLES: tuple[Variable[Any], ...] = (
     GPI2_LIBRARY,
     GPI2_PORT,
     UCX_LIBRARY,
+    UCX_RDMA,
     RENDEZVOUS,
     JOB_SECRET,
     INTERFACE,

@@ -116,6 +116,14 @@ std::string transport(const VariableLookup& lookup) {
   return value;
 }
 
+RdmaUse ucx_rdma(const VariableLookup& lookup) {
+  const std::string value = word(lookup, "TNT_UCX_RDMA", "auto");
+  if (value == "auto") return RdmaUse::automatic;
+  if (value == "on") return RdmaUse::on;
+  if (value == "off") return RdmaUse::off;
+  refuse("TNT_UCX_RDMA", *value_of(lookup, "TNT_UCX_RDMA"), "must be auto, on or off");
+}
+
 std::string timeline(const VariableLookup& lookup) {
   const auto value = value_of(lookup, "TNT_TIMELINE");
   if (value && value->empty()) refuse("TNT_TIMELINE", *value, "must be the path of a file");
@@ -200,6 +208,7 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.gaspi_socket = optional_integer(lookup, "GASPI_SOCKET", kMost);
   result.gaspi_machine_file = lookup("GASPI_MFILE").value_or("");
   result.ucx_library = value_of(lookup, "TNT_UCX_LIBRARY").value_or("");
+  result.ucx_rdma = ucx_rdma(lookup);
   result.rendezvous = rendezvous(lookup);
   result.job_id = job_id(lookup, result);
   result.job_secret = job_secret(lookup);

@@ -15,6 +15,13 @@ struct HostAndPort {
 };
 std::optional<HostAndPort> parse_host_and_port(const std::string& value);
 
+/// Whether data goes over UCX by RDMA.
+enum class RdmaUse {
+  automatic,  ///< where the hardware has it
+  on,         ///< also where UCX has to emulate it
+  off,
+};
+
 /// Everything this library takes from the environment, written by the
 /// launcher. This is the only place that reads it.
 ///
@@ -37,6 +44,7 @@ struct Environment {
   std::string gpi2_library;                  ///< TNT_GPI2_LIBRARY; empty: looked for
   int gpi2_port = 0;        ///< TNT_GPI2_PORT, first of its ports; 0: GPI-2's own choice
   std::string ucx_library;  ///< TNT_UCX_LIBRARY; empty: looked for
+  RdmaUse ucx_rdma = RdmaUse::automatic;  ///< TNT_UCX_RDMA: auto, on or off
   std::optional<HostAndPort> rendezvous;  ///< TNT_RENDEZVOUS, where rank 0 listens
   std::string job_secret;  ///< TNT_JOB_SECRET, by which the ranks of a job know each other
   std::string interface;   ///< TNT_INTERFACE; empty: that of the route to the rendezvous

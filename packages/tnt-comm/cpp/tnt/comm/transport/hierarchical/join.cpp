@@ -84,9 +84,9 @@ StartNetwork prepare_gpi2(GaspiLibrary library, const Environment& environment) 
 
 StartNetwork prepare_ucx(UcxLibrary library, const Environment& environment) {
   const BootstrapPlace place = bootstrap_place(environment);
-  return [=](const Deadline& deadline) {
+  return [=, rdma = environment.ucx_rdma](const Deadline& deadline) {
     require_descriptors("UCX", place.rank, place.size);
-    return std::make_unique<UcxDevice>(library, place, deadline);
+    return std::make_unique<UcxDevice>(library, place, rdma, deadline);
   };
 }
 

@@ -20,6 +20,8 @@ inline constexpr Status kLastError = -100;
 using Context = struct ContextTag*;
 using Worker = struct WorkerTag*;
 using Endpoint = struct EndpointTag*;
+using Memory = struct MemoryTag*;
+using RemoteKey = struct RemoteKeyTag*;
 using Address = struct AddressTag;
 using Config = struct ConfigTag;
 
@@ -38,6 +40,7 @@ inline Status error_of(const void* returned) {
 struct ContextParameters {
   static constexpr std::uint64_t kHasFeatures = 1U << 0;
   static constexpr std::uint64_t kHasNumEndpoints = 1U << 6;
+  static constexpr std::uint64_t kRemoteMemory = 1U << 1;
   static constexpr std::uint64_t kWakeup = 1U << 4;
   static constexpr std::uint64_t kActiveMessages = 1U << 6;
 
@@ -111,6 +114,17 @@ struct HandlerParameters {
   void* argument;
 };
 
+/// ucp_mem_map_params_t
+struct MemoryParameters {
+  static constexpr std::uint64_t kHasAddress = 1U << 0;
+  static constexpr std::uint64_t kHasLength = 1U << 1;
+
+  std::uint64_t mask;
+  void* address;
+  std::size_t length;
+  std::array<std::size_t, 16> later;
+};
+
 using SentHandler = void (*)(void* request, Status status, void* user_data);
 
 /// ucp_request_param_t
@@ -118,6 +132,7 @@ struct RequestParameters {
   static constexpr std::uint32_t kHasCallback = 1U << 1;
   static constexpr std::uint32_t kHasUserData = 1U << 2;
   static constexpr std::uint32_t kHasFlags = 1U << 4;
+  static constexpr std::uint32_t kHasMemory = 1U << 8;
   static constexpr std::uint32_t kCompletesFast = 1U << 17;  ///< copies what is short
   static constexpr std::uint32_t kEager = 1U << 1;           ///< of an active message
   static constexpr std::uint32_t kForceClose = 1U << 0;      ///< of an endpoint
@@ -128,7 +143,11 @@ struct RequestParameters {
   SentHandler on_sent;
   std::uint64_t datatype;
   void* user_data;
-  std::array<std::size_t, 16> later;
+  void* reply_buffer;
+  int memory_type;
+  void* receive_info;
+  Memory memory;
+  std::array<std::size_t, 12> later;
 };
 
 /// The functions, with UCX' names without `ucp_`.
@@ -153,7 +172,39 @@ struct Functions {
   void* (*am_send_nbx)(Endpoint endpoint, unsigned id, const void* header, std::size_t header_bytes,
                        const void* data, std::size_t num_bytes,
                        const RequestParameters* parameters);
+  Status (*mem_map)(Context context, const MemoryParameters* parameters, Memory* memory);
+  Status (*mem_unmap)(Context context, Memory memory);
+  Status (*rkey_pack)(Context context, Memory memory, void** buffer, std::size_t* num_bytes);
+  void (*rkey_buffer_release)(void* buffer);
+  Status (*ep_rkey_unpack)(Endpoint endpoint, const void* buffer, RemoteKey* key);
+  void (*rkey_destroy)(RemoteKey key);
+  void* (*put_nbx)(Endpoint endpoint, const void* data, std::size_t num_bytes,
+                   std::uint64_t remote_address, RemoteKey key,
+                   const RequestParameters* parameters);
+  void* (*ep_flush_nbx)(Endpoint endpoint, const RequestParameters* parameters);
   void (*request_free)(void* request);
+};
+
+// Of UCX' lower layer (uct/api/uct.h): what kinds of networks a library was built for.
+
+using Component = struct ComponentTag*;
+
+/// uct_component_attr_t
+struct ComponentAttributes {
+  static constexpr std::uint64_t kHasName = 1U << 0;
+  static constexpr std::uint64_t kHasNumResources = 1U << 1;
+
+  std::uint64_t mask;
+  std::array<char, 16> name;
+  unsigned num_resources;
+  std::array<std::size_t, 16> later;
+};
+
+/// The functions, with UCX' names without `uct_`.
+struct ComponentFunctions {
+  Status (*query_components)(Component** components, unsigned* num_components);
+  Status (*component_query)(Component component, ComponentAttributes* attributes);
+  void (*release_component_list)(Component* components);
 };
 
 }  // namespace tnt::comm::ucx

@@ -1,7 +1,11 @@
 #include "tnt/comm/transport/rma/ucx/ucx_library.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,11 +33,12 @@ std::string& wheel_folder() {
 class LoadSettings {
  public:
   LoadSettings() {
-    constexpr std::array<std::pair<const char*, const char*>, 6> kSettings = {{
+    constexpr std::array<std::pair<const char*, const char*>, 7> kSettings = {{
         {"UCX_MEM_EVENTS", "n"},            // else it patches the C library, in 400 ms
         {"UCX_HANDLE_ERRORS", "none"},      // else it takes SIGSEGV and others
         {"UCX_DEBUG_SIGNO", "0"},           // else SIGHUP
         {"UCX_LOG_FILE", "stderr"},         // else standard output
+        {"UCX_LOG_LEVEL", "fatal"},         // what fails is told by errors of this library
         {"UCX_WARN_UNUSED_ENV_VARS", "n"},  // some of these are not known to all versions
         {"UCX_MODULES", "^cuda,cma"},       // a job on processors needs no libraries of GPUs
     }};
@@ -73,6 +78,20 @@ std::vector<std::string> ucx_candidates(const std::string& stated_path) {
   return result;
 }
 
+// "UCX_TLS='tcp', UCX_NET_DEVICES='lo'"
+std::string settings_of_user() {
+  constexpr std::string_view kPrefix = "UCX_";
+  std::string result;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view setting(*variable);
+    const std::size_t end = setting.find('=');
+    if (!setting.starts_with(kPrefix) || end == std::string_view::npos) continue;
+    result += text(result.empty() ? "" : ", ", setting.substr(0, end), "='",
+                   setting.substr(end + 1), "'");
+  }
+  return result;
+}
+
 UcxLibrary complete_ucx(const SharedLibrary& found) {
   UcxLibrary library{found, {}, {}, {}};
   ucx::Functions& functions = library.functions;
@@ -94,6 +113,14 @@ UcxLibrary complete_ucx(const SharedLibrary& found) {
   resolve(library, kUcx, "ucp_cleanup", functions.cleanup);
   resolve(library, kUcx, "ucp_ep_close_nbx", functions.ep_close_nbx);
   resolve(library, kUcx, "ucp_am_send_nbx", functions.am_send_nbx);
+  resolve(library, kUcx, "ucp_mem_map", functions.mem_map);
+  resolve(library, kUcx, "ucp_mem_unmap", functions.mem_unmap);
+  resolve(library, kUcx, "ucp_rkey_pack", functions.rkey_pack);
+  resolve(library, kUcx, "ucp_rkey_buffer_release", functions.rkey_buffer_release);
+  resolve(library, kUcx, "ucp_ep_rkey_unpack", functions.ep_rkey_unpack);
+  resolve(library, kUcx, "ucp_rkey_destroy", functions.rkey_destroy);
+  resolve(library, kUcx, "ucp_put_nbx", functions.put_nbx);
+  resolve(library, kUcx, "ucp_ep_flush_nbx", functions.ep_flush_nbx);
   resolve(library, kUcx, "ucp_request_free", functions.request_free);
   return library;
 }
@@ -116,6 +143,40 @@ std::optional<UcxLibrary> find_ucx_library(const std::string& stated_path) {
   return found ? std::optional(complete_ucx(*found)) : std::nullopt;
 }
 
+bool has_verbs_devices(const UcxLibrary& library) {
+  ucx::ComponentFunctions functions{};
+  try {  // libucp has them from libuct, unless somebody has linked both into one
+    resolve(library, kUcx, "uct_query_components", functions.query_components);
+    resolve(library, kUcx, "uct_component_query", functions.component_query);
+    resolve(library, kUcx, "uct_release_component_list", functions.release_component_list);
+  } catch (const Error&) {
+    return false;
+  }
+  ucx::Component* components = nullptr;
+  unsigned num_components = 0;
+  if (functions.query_components(&components, &num_components) != ucx::kOk) return false;
+  const bool result = std::any_of(components, components + num_components, [&](auto component) {
+    ucx::ComponentAttributes attributes{};
+    attributes.mask =
+        ucx::ComponentAttributes::kHasName | ucx::ComponentAttributes::kHasNumResources;
+    return functions.component_query(component, &attributes) == ucx::kOk &&
+           std::string_view(attributes.name.data()) == "ib" && attributes.num_resources > 0;
+  });
+  functions.release_component_list(components);
+  return result;
+}
+
+void require_ok(const UcxLibrary& library, int rank, ucx::Status status, const std::string& what) {
+  if (status == ucx::kOk) return;
+  const std::string settings = settings_of_user();
+  throw Error(
+      ErrorKind::comm,
+      text("rank ", rank, ": ", what, " of UCX ", library.version, " returned ", int{status}, " (",
+           meaning_of_ucx(status), "). ",
+           settings.empty() ? "" : text("The environment sets ", settings, ": is that right? "),
+           "UCX_LOG_LEVEL=error shows what UCX says of it."));
+}
+
 std::string meaning_of_ucx(ucx::Status status) {
   switch (status) {
     case -3:
@@ -123,7 +184,7 @@ std::string meaning_of_ucx(ucx::Status status) {
     case -4:
       return "out of memory";
     case -6:
-      return "cannot be reached";
+      return "cannot be reached; see TNT_INTERFACE";
     case -14:
       return "no such network device; see TNT_INTERFACE";
     case -20:

@@ -30,6 +30,13 @@ UcxLibrary open_ucx_library(const std::string& stated_path);
 /// The same, but nothing if there is none.
 std::optional<UcxLibrary> find_ucx_library(const std::string& stated_path);
 
+/// Whether the library finds adapters for InfiniBand or RoCE; not all are built with them. Names
+/// of such are warned of by the others.
+bool has_verbs_devices(const UcxLibrary& library);
+
+/// CommError unless the function `what` has returned kOk.
+void require_ok(const UcxLibrary& library, int rank, ucx::Status status, const std::string& what);
+
 /// What a status of UCX means, for those that a user can do something about.
 std::string meaning_of_ucx(ucx::Status status);
 
