@@ -41,7 +41,7 @@ struct UcxRow {
     UcxPart& copy = *::new (bytes.data() + size) UcxPart(part);
     copy.data_bytes = static_cast<std::uint8_t>(data.size());
     size += sizeof copy;
-    std::memcpy(bytes.data() + size, data.data(), data.size());
+    if (!data.empty()) std::memcpy(bytes.data() + size, data.data(), data.size());
     size += data.size();
   }
   bool has_room_for(std::size_t num_bytes) const { return size + num_bytes <= bytes.size(); }
