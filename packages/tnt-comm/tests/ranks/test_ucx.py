@@ -126,3 +126,18 @@ def test_rdma_does_not_change_a_bit(uses: tuple[str, ...]) -> None:
     env = {**UCX, **LOOPBACK}
     expected = run_ranks(sum_with_rdma, 3, ("off", "off", "off"), env=env)
     assert run_ranks(sum_with_rdma, 3, uses, env=env) == expected
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ({"TNT_INTERFACE": "lo"}, "cannot be reached; see TNT_INTERFACE"),
+        ({"UCX_TLS": "bogus"}, "The environment sets UCX_TLS='bogus': is that right?"),
+    ],
+)
+def test_what_ucx_cannot_do_is_told_by_our_error_alone(setting: dict[str, str], told: str) -> None:
+    env = {**UCX, "TNT_TIMEOUT_S": "5", **setting}
+    with network_namespaces.cluster((1, 1)) as hosts:
+        reports = observe_ranks(tnt_comm.barrier, 2, env=env, hosts=hosts, grace_s=30)
+    assert any(told in report.error for report in reports), [report.error for report in reports]
+    assert not any("UCX  " in report.output for report in reports)
