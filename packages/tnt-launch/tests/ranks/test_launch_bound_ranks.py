@@ -94,6 +94,18 @@ def test_numactl_keeps_cpus_and_memory_of_a_rank_on_a_node(launch, tmp_path):
     assert f"(NUMA node {node})" in err
 
 
+@pytest.mark.skipif(not allows_numactl(), reason="numactl is not there, or may not bind memory")
+def test_numactl_stays_on_the_cpus_that_were_given_to_the_launcher(launch, tmp_path):
+    only = CPUS[-1].number
+
+    def keep_on_one():
+        listen_to_signals()
+        os.sched_setaffinity(0, {only})
+
+    assert launch(["-n", "1", "--pin-to-socket"], TELL, preexec_fn=keep_on_one).end()[0] == 0
+    assert told(tmp_path, 0)[0] == {only}
+
+
 def test_without_numactl_nothing_is_started(launch, tmp_path):
     only_here = {"PATH": str(tmp_path)}
     exit_code, _, err = launch(["-n", "1", "--pin-to-socket"], TELL, env=only_here).end()

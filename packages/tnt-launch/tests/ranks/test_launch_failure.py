@@ -462,5 +462,33 @@ def test_a_low_limit_of_open_files_is_one_sentence(launch, limit):
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["-H", "localhost:1,127.0.0.1:1"], "'localhost' and '127.0.0.1' are both this host."),
+        (["-H", "localhost:1", "--ssh", " "], "--ssh names no command. Received: ' '."),
+    ],
+)
+def test_hosts_that_cannot_be_meant_are_one_sentence(launch, options, why):
+    exit_code, _, err = launch(options, "").end()
+    assert exit_code == 2
+    assert why in err
+    assert err.count("\n") == 1
+
+
+def test_a_folder_that_was_deleted_is_one_sentence(launch, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+
+    def delete_own_folder():
+        os.chdir(gone)
+        gone.rmdir()
+
+    exit_code, _, err = launch(["-n", "1"], "", preexec_fn=delete_own_folder).end()
+    assert exit_code == 2
+    assert "the folder in which this command was given has been deleted" in err
+    assert err.count("\n") == 1
+
+
 def test_a_job_without_failure_says_nothing(launch):
     assert launch(["-n", "2"], "").end() == (0, "", "")

@@ -68,6 +68,7 @@ import json
 names = "TNT_RANK TNT_SIZE TNT_LOCAL_RANK TNT_LOCAL_SIZE TNT_NODE_RANK TNT_NUM_NODES".split()
 told = {"place": [int(os.environ[name]) for name in names]}
 told |= {"host": os.uname().nodename, "arguments": sys.argv[1:], "folder": os.getcwd()}
+told |= {"pwd": os.environ.get("PWD")}
 told |= {"mine": os.environ.get("MINE"), "given": os.environ.get("GIVEN")}
 told |= {"home": os.environ.get("SSH_CONNECTION", "").split()[2:3]}
 with open(f"told-{rank}", "w") as file:
@@ -94,6 +95,7 @@ def test_ranks_get_their_place_arguments_folder_and_environment(start, cluster, 
         assert (one["mine"], one["given"]) == (env["MINE"], "$x 'y'")
     alpha, beta, _ = [host.address for host in cluster.hosts]
     assert [one["home"] for one in told] == [[alpha], [alpha], [beta], [beta]]
+    assert [one["pwd"] for one in told[2:]] == [str(tmp_path)] * 2  # not that of the login
 
 
 def test_the_master_is_shown_as_it_writes_and_others_are_quiet(start, cluster):
@@ -205,7 +207,7 @@ case "$*" in *" beta "*) exec {ssh} beta {command};; *) exec {ssh} "$@";; esac
         ("exit 3", "host beta: it has ended too early: no message (exit code 3)"),
         (
             "echo a banner; exec sleep 1",
-            "host beta: it has ended too early: no message (exit code 0)",
+            "host beta: it has ended too early: a banner (exit code 0). `ssh HOST true` must work",
         ),
     ],
 )

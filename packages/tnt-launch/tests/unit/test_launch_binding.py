@@ -153,14 +153,14 @@ NUMACTL = {"has_numactl": True}
     [
         (
             ["pin_to_socket"],
-            ["--cpunodebind=1", "--preferred=1"],
+            ["--cpunodebind=1", "--physcpubind=4-7,12-15", "--preferred=1"],
             "cpus 4-7,12-15 (NUMA node 1)",
             4,
         ),
         (["pin_memory_to_socket"], ["--membind=1"], "memory of NUMA node 1", 8),
         (
             ["pin_to_socket", "pin_memory_to_socket"],
-            ["--cpunodebind=1", "--membind=1"],
+            ["--cpunodebind=1", "--physcpubind=4-7,12-15", "--membind=1"],
             "cpus 4-7,12-15 (NUMA node 1)",
             4,
         ),

@@ -281,7 +281,8 @@ def test_a_pinned_rank_is_started_by_numactl():
     plan = plan_of(
         ranks_per_node=1, pin_to_socket=True, cpus=TWO_NODES, interpreter=("py",), program=("a",)
     )
-    assert plan.ranks[0].argv == ("numactl", "--cpunodebind=0", "--preferred=0", "py", "a")
+    numactl = ("numactl", "--cpunodebind=0", "--physcpubind=0-3", "--preferred=0")
+    assert plan.ranks[0].argv == (*numactl, "py", "a")
     assert plan.ranks[0].cpus == ()
     assert "stay idle" in plan.warnings[0]
 

@@ -110,13 +110,27 @@ def test_a_full_pipe_never_blocks_and_loses_nothing(pipe):
     assert received == data
 
 
-def test_a_reader_that_left_costs_the_output_but_no_error(pipe):
+def test_a_reader_that_left_costs_the_output_but_no_error(pipe, caplog):
     reader, writer = pipe
     os.close(reader)
     sink = Sink(writer)
     sink.put(b"nobody listens")
     sink.advance()
     assert sink.num_pending == 0
+    assert caplog.messages == []
+
+
+def test_output_that_cannot_be_written_is_told_once(caplog):
+    full = os.open("/dev/full", os.O_WRONLY)
+    sink = Sink(full)
+    for _ in range(2):
+        sink.put(b"no room")
+        sink.advance()
+    os.close(full)
+    assert sink.num_pending == 0
+    [message] = caplog.messages
+    assert "cannot be written, and what ranks write to it is lost" in message
+    assert "No space left on device" in message
 
 
 def test_two_descriptors_of_one_pipe_are_recognised(pipe):

@@ -33,6 +33,26 @@ def test_the_exception_is_its_first_line_without_notes():
     assert exception_line("") == ""
 
 
+def test_of_a_group_of_exceptions_the_group_itself_is_told():
+    text = (
+        "  + Exception Group Traceback (most recent call last):\n"
+        '  |   File "/work/train.py", line 7, in <module>\n'
+        '  |     raise ExceptionGroup("two things", [ValueError("a"), OSError("b")])\n'
+        "  | ExceptionGroup: two things (2 sub-exceptions)\n"
+        "  +-+---------------- 1 ----------------\n"
+        "    | Traceback (most recent call last):\n"
+        '    |   File "/work/other.py", line 3, in f\n'
+        "    | ValueError: a\n"
+        "    +---------------- 2 ----------------\n"
+        "    | OSError: b\n"
+        "    +------------------------------------\n"
+    )
+    found = last_traceback("before\n" + text)
+    assert found == text.rstrip("\n")
+    assert exception_line(found) == "ExceptionGroup: two things (2 sub-exceptions)"
+    assert line_of(text) == "train.py:7"
+
+
 @pytest.mark.parametrize(
     "file",
     [

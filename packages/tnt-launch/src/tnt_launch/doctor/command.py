@@ -21,6 +21,7 @@ from tnt_launch.planning.on_this_host import settings_and_log
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import INTERFACE
+from tnt_launch.planning.working_folder import working_folder
 from tnt_launch.running.agent import ThisHost
 
 
@@ -51,7 +52,7 @@ def run_doctor(arguments: Sequence[str]) -> int:
 
 
 def _check_this_host(spec: LaunchSpec, settings: Settings, report: Report) -> None:
-    plan = plan_checks(spec, [(os.uname().nodename, os.getcwd())])
+    plan = plan_checks(spec, [(os.uname().nodename, working_folder())])
     with selectors.PollSelector() as selector:
         check_hosts(plan, ThisHost(selector), [_judge(spec, settings)], report)
 

@@ -145,7 +145,10 @@ class Children:
         exit_code = _wait(child)
         if child.process is not None:
             self._read_errors(child)
-            told = failure_text(exit_code, child.errors.decode(errors="replace"), self._interpreter)
+            # A shell that refuses the login may say so on stdout, which is for the agent's frames.
+            noise = b"" if child.channel is None else child.channel.reader.noise
+            output = (child.errors.strip() or noise).decode(errors="replace")
+            told = failure_text(exit_code, output, self._interpreter)
             why = told or why
         nodes = [node for node, via in self._routes.items() if via == child.node]
         for node in nodes:

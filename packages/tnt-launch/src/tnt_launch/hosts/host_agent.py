@@ -230,6 +230,7 @@ def _prepare(
                 f"the working directory {working_directory!r} cannot be entered: "
                 f"{error.strerror}. Start the job in a folder that all hosts have."
             ) from error
+        os.environ["PWD"] = working_directory
     configure_logging(log_level)
     words = own.interpreter if own is not None else tuple(interpreter or ())
     check_program(LaunchSpec(program=tuple(program), interpreter=words))

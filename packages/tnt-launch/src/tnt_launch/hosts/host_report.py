@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from tnt_launch.planning.addresses import HostAddresses, OwnAddress
 from tnt_launch.planning.hardware import Hardware, inspect_host
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.temporary_folder import find_temporary_folder
+from tnt_launch.planning.working_folder import working_folder
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def inspect(settings: Settings, environment: Mapping[str, str], allow_gpus: bool
     return HostReport(
         inspect_host(settings, environment, allow_gpus),
         HostAddresses(own_addresses(), reached_at, reached_from),
-        os.getcwd(),
+        working_folder(),
         find_temporary_folder(),
     )
 

@@ -49,7 +49,8 @@ def failure_text(exit_code: int | None, errors: str, interpreter: str) -> str:
 
     Args:
         exit_code: That of ssh, `None` if it still runs.
-        errors: What ssh, the login shell and the agent have written to stderr.
+        errors: What ssh, the login shell and the agent have written to stderr; if that is nothing,
+            what came in the place of the agent's messages.
         interpreter: The Python that was to run the agent.
     """
     lines = errors.strip().splitlines()
@@ -69,4 +70,7 @@ def failure_text(exit_code: int | None, errors: str, interpreter: str) -> str:
         return f"{told} (`ssh HOST true` must work without a question)"
     if exit_code is None:
         return last
-    return f"it has ended too early: {last or 'no message'} (exit code {exit_code})"
+    return (
+        f"it has ended too early: {last or 'no message'} (exit code {exit_code}). `ssh HOST true` "
+        "must work, without output and without a terminal (RequestTTY, -t)"
+    )

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.carried_environment import carried_environment
 from tnt_launch.hosts.cluster import Cluster, ClusterHost
 from tnt_launch.hosts.frames import Frame
@@ -15,6 +16,7 @@ from tnt_launch.hosts.tree import Branch, branches
 from tnt_launch.log import LOGGER
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.working_folder import working_folder
 
 CONNECT_S = 60.0
 """Time that all hosts have to be reached and to tell about themselves."""
@@ -24,9 +26,19 @@ class SshCluster(Cluster):
     """The hosts that a user has named; see `Cluster`."""
 
     def __init__(self, spec: LaunchSpec, settings: Settings) -> None:
-        """Prepare to reach the hosts of `spec`; nothing is started."""
+        """Prepare to reach the hosts of `spec`; nothing is started.
+
+        Raises:
+            LaunchError: If this host is named in two ways.
+        """
         super().__init__(spec, settings, sys.executable)
         self.hosts = [ClusterHost(host.name, is_this_host(host.name)) for host in spec.hosts]
+        here = [host.name for host in self.hosts if host.is_here]
+        if len(here) > 1:
+            raise LaunchError(
+                f"{here[0]!r} and {here[1]!r} are both this host. Name it once, with all its "
+                f"ranks: {here[0]}:N."
+            )
         self._via: dict[int, int] = {}  # by whose agent a host is reached, if not from here
         self._command = remote_command(sys.executable, os.environ, AGENT)
 
@@ -51,7 +63,7 @@ class SshCluster(Cluster):
         return {
             **super()._hello(),
             "environment": carried_environment(os.environ),
-            "working_directory": os.getcwd(),
+            "working_directory": working_folder(),
             "program": list(self._spec.program),
             "interpreter": list(self._spec.interpreter),
         }

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections import deque
+
+from tnt_launch.log import LOGGER
 
 PIPE_CHUNK = 4096  # what a pipe that is ready takes without blocking (PIPE_BUF)
 FILE_CHUNK = 1 << 16
@@ -26,6 +29,7 @@ class Sink:
         self._parts: deque[bytes] = deque()
         is_file = stat.S_ISREG(os.fstat(fd).st_mode)  # a file takes any amount
         self._chunk = FILE_CHUNK if is_file else PIPE_CHUNK
+        self._has_told = False
 
     def put(self, data: bytes) -> None:
         """Append bytes; they are written by later calls of `advance`."""
@@ -44,14 +48,23 @@ class Sink:
             count = os.write(self.fd, part[: self._chunk])
         except BlockingIOError:
             count = 0
-        except OSError:
-            # The reader has closed its end; that must not end a training.
+        except OSError as error:
+            # That must not end a training.
             self._parts.clear()
             self.num_pending = 0
+            self._tell_of(error)
             return
         self.num_pending -= count
         if count < len(part):
             self._parts.appendleft(part[count:])
+
+    def _tell_of(self, error: OSError) -> None:
+        """Warn once that output is lost, but not where nobody reads it any more, as in `| head`."""
+        if error.errno == errno.EPIPE or self._has_told:
+            return
+        self._has_told = True
+        name = {1: "stdout", 2: "stderr"}.get(self.fd, f"descriptor {self.fd}")
+        LOGGER.warning("%s cannot be written, and what ranks write to it is lost: %s", name, error)
 
 
 class LineMixer:

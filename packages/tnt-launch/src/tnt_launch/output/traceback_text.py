@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 _HEADER = "Traceback (most recent call last):"
+# Of an exception group: its own lines have a margin, those of its members a wider one.
+_GROUP_HEADER, _GROUP_MARGIN = f"  + Exception Group {_HEADER}", "  | "
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 _FRAME = re.compile(r'(?:  )?  File "(?P<file>.*)", line (?P<line>\d+)(, in .*)?')
@@ -36,7 +38,7 @@ def last_traceback(text: str) -> str:
         From the first line of the traceback to the end of `text`; empty if there is none.
     """
     lines = text.splitlines()
-    starts = [index for index, line in enumerate(lines) if line == _HEADER]
+    starts = [index for index, line in enumerate(lines) if line in (_HEADER, _GROUP_HEADER)]
     if not starts:
         return _syntax_error(lines)
     begin = starts.pop()
@@ -89,13 +91,17 @@ def user_line(traceback: str, working_directory: str, script: str) -> str:
 def _parts(traceback: str) -> Iterator[list[str]]:
     """Cut a chain into its tracebacks, the last exception last."""
     part: list[str] = []
-    for line in traceback.splitlines():
+    for line in map(_without_group, traceback.splitlines()):
         if line == _HEADER and part:
             yield part
             part = []
         part.append(line)
     if part:
         yield part
+
+
+def _without_group(line: str) -> str:
+    return _HEADER if line == _GROUP_HEADER else line.removeprefix(_GROUP_MARGIN)
 
 
 def _frames(part: list[str]) -> list[tuple[str, str]]:

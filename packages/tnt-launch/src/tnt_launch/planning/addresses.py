@@ -50,7 +50,8 @@ def choose_addresses(
 
     On the interface that the user gives; else the address by which the launcher has reached the
     host; the launcher's own host by what the others have seen of it; else the first address that is
-    not loopback. Hosts that have the same addresses are one: loopback.
+    not loopback. Names of one host, which all have the same addresses, may have loopback if there
+    is nothing else.
 
     Args:
         names: Names of the hosts, for errors.
@@ -60,11 +61,13 @@ def choose_addresses(
     Raises:
         LaunchError: If a host has no such address.
     """
+    are_one = all(set(host.own) == set(hosts[0].own) for host in hosts)
     if interface:
         return [
-            _on_interface(name, host, interface) for name, host in zip(names, hosts, strict=True)
+            _on_interface(name, host, interface, are_one)
+            for name, host in zip(names, hosts, strict=True)
         ]
-    if all(set(host.own) == set(hosts[0].own) for host in hosts):
+    if are_one and all(own.is_loopback for own in hosts[0].own):
         return [LOOPBACK] * len(hosts)
     seen = [host.reached_from for host in hosts if host.reached_from]
     return [_reachable(name, host, seen) for name, host in zip(names, hosts, strict=True)]
@@ -85,9 +88,14 @@ def _reachable(name: str, host: HostAddresses, seen: Sequence[str]) -> str:
     return outside[0]
 
 
-def _on_interface(name: str, host: HostAddresses, interface: str) -> str:
+def _on_interface(name: str, host: HostAddresses, interface: str, are_one: bool) -> str:
     for own in host.own:
         if interface in (own.interface, own.address) or _is_in(own.address, interface):
+            if own.is_loopback and not are_one:
+                raise LaunchError(
+                    f"--interface {interface}: only the host itself reaches {own.address}. Name an "
+                    f"interface, address or network by which host {name} is reached from others."
+                )
             return own.address
     has = ", ".join(f"{own.interface} {own.address}" for own in host.own if not own.is_loopback)
     raise LaunchError(

@@ -138,9 +138,12 @@ def _pin(spec: LaunchSpec, hardware: Hardware, local_size: int, share: int) -> H
         memory = f"--membind={node}" if spec.pin_memory_to_socket else f"--preferred={node}"
         binding = replace(unbound, place=f"memory of NUMA node {node}", prefix=("numactl", memory))
         if spec.pin_to_socket:
+            # The node alone would widen what this process is limited to, by taskset say.
+            numbers = format_ranges([cpu.number for cpu in cpus])
+            cores = (f"--cpunodebind={node}", f"--physcpubind={numbers}")
             binding = Binding(
                 _place(cpus),
-                prefix=("numactl", f"--cpunodebind={node}", memory),
+                prefix=("numactl", *cores, memory),
                 threads=min(share, len(_cores(cpus))),
             )
         bindings.append(binding)

@@ -13,6 +13,7 @@ from tnt_launch.planning.spec import LaunchSpec, check_program
 from tnt_launch.planning.temporary_folder import find_temporary_folder
 from tnt_launch.planning.ucx import make_job_secret
 from tnt_launch.planning.variables import LOG_LEVEL
+from tnt_launch.planning.working_folder import working_folder
 
 
 def settings_and_log(spec: LaunchSpec) -> Settings:
@@ -54,7 +55,7 @@ def plan_on_this_host(spec: LaunchSpec) -> LaunchPlan:
     check_program(spec)
     settings = settings_and_log(spec)
     hardware = inspect_host(settings, os.environ, spec.allow_gpus)
-    host = HostFacts(hardware, os.getcwd(), find_temporary_folder())
+    host = HostFacts(hardware, working_folder(), find_temporary_folder())
     plan = make_plan(spec, settings, [host], os.environ, make_job_id(), make_job_secret())
     tell_remarks(spec, plan)
     return plan

@@ -121,7 +121,10 @@ def hosts_of(options: argparse.Namespace) -> tuple[tuple[HostSlots, ...], tuple[
 
 
 def _ssh(options: argparse.Namespace) -> tuple[str, ...]:
-    return SSH if options.ssh is None else _command("--ssh", options.ssh)
+    ssh = SSH if options.ssh is None else _command("--ssh", options.ssh)
+    if not ssh:
+        raise LaunchError(f"--ssh names no command. Received: {options.ssh!r}.")
+    return ssh
 
 
 def _hosts(hostfile: str | None, host_lists: list[str]) -> list[HostSlots]:

@@ -9,6 +9,7 @@ from typing import Literal
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots
 from tnt_launch.planning.variables import JOB_VARIABLES, LOG_LEVELS, PROBES, WIRE_DTYPES
+from tnt_launch.planning.working_folder import working_folder
 
 SSH = (
     "ssh",
@@ -205,7 +206,7 @@ def check_program(spec: LaunchSpec) -> None:
         raise LaunchError(f"{script!r} is a directory. Name the script to run.")
     if spec.interpreter and not os.path.isfile(script):
         raise LaunchError(
-            f"the script {script!r} does not exist in {os.getcwd()!r}. "
+            f"the script {script!r} does not exist in {working_folder()!r}. "
             f"Check the name and the current directory."
         )
     if not spec.interpreter and shutil.which(script) is None:
