@@ -19,6 +19,17 @@ from launched import (
 SECRET = "0123456789abcdef0123"
 TELL = "print(rank, os.environ['TNT_SIZE'], os.environ['TNT_NODE_RANK'])"
 WAITING = "wait_for('never')"
+INTERRUPTED_AT_THE_END = """
+import sys
+from tnt_launch import cli
+from tnt_launch.hosts import launch
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+launch.execute = interrupt
+sys.exit(cli.main())
+"""
 
 
 @pytest.fixture
@@ -34,9 +45,13 @@ def start(port, tmp_path):
     started = []
     (tmp_path / "home").mkdir()
 
-    def start_node(node, script, *options, num_nodes=2, secret=SECRET, program="script.py"):
+    usual = ("-m", "tnt_launch")
+
+    def start_node(
+        node, script, *options, num_nodes=2, secret=SECRET, program="script.py", launcher=usual
+    ):
         (tmp_path / program).write_text(PROLOGUE + script)
-        command = [sys.executable, "-m", "tnt_launch", "--nnodes", str(num_nodes), "--no-gpu"]
+        command = [sys.executable, *launcher, "--nnodes", str(num_nodes), "--no-gpu"]
         meeting = ["--node-rank", str(node), "--rendezvous", f"127.0.0.1:{port}"]
         variables = {"TNT_JOB_SECRET": secret} if secret else {}
         process = spawn(
@@ -101,6 +116,12 @@ def test_the_end_of_one_launcher_ends_the_ranks_of_all(start, node, number):
     assert exit_codes[node] == (130 if number == signal.SIGINT else -number)
     assert 0 not in exit_codes
     wait_until(lambda: not any(is_alive(pid) for pid in pids), limit_s=ENDED_WITHIN_S)
+
+
+def test_a_ctrl_c_after_the_ranks_have_ended_is_that_of_all_launchers(start):
+    other = start(1, TELL)
+    start(0, TELL, launcher=("-c", INTERRUPTED_AT_THE_END))
+    assert other.end()[0] == 128 + signal.SIGINT
 
 
 def test_a_launcher_with_another_secret_is_refused_and_delays_nobody(start):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -99,6 +100,8 @@ class MetCluster(Cluster):
         """Let all launchers end."""
         if isinstance(error, LaunchError):
             self.leave(2, str(error))
+        elif isinstance(error, KeyboardInterrupt):  # after that which has ended the job
+            self.leave(128 + signal.SIGINT)
         self._stop_listening()
         super().__exit__(kind, error, trace)
 
