@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import network_namespaces
@@ -112,37 +112,25 @@ def two_hosts(
     """
     if not network_namespaces.are_permitted() or not os.access("/dev/net/tun", os.W_OK):
         pytest.skip(f"{network_namespaces.NOT_PERMITTED}, and /dev/net/tun")
-    names = [f"tnt{os.getpid()}d{i}" for i in range(2)]
-    ends: list[int] = []
-    try:
-        for i, name in enumerate(names):
-            ends.append(_add_host(name, f"10.201.8.{i + 1}"))
+    with ExitStack() as stack:
+        names = stack.enter_context(network_namespaces.namespaces(len(ranks_of_hosts)))
+        hosts, ends = [], []
+        for i, num_ranks in enumerate(ranks_of_hosts):
+            address = f"10.201.8.{i + 1}"
+            ends.append(_add_card(names[i], address))
+            stack.callback(os.close, ends[-1])
+            hosts.append(Host(num_ranks, address, ("ip", "netns", "exec", names[i])))
         cable = Cable((ends[0], ends[1]), disturbance)
-        try:
-            yield (
-                tuple(
-                    Host(num_ranks, f"10.201.8.{i + 1}", ("ip", "netns", "exec", names[i]))
-                    for i, num_ranks in enumerate(ranks_of_hosts)
-                ),
-                cable,
-            )
-        finally:
-            cable.pull()
-    finally:
-        for end in ends:
-            os.close(end)
-        for name in names:
-            subprocess.run(["ip", "netns", "delete", name], capture_output=True, timeout=30)
+        stack.callback(cable.pull)
+        yield tuple(hosts), cable
 
 
-def _add_host(name: str, address: str) -> int:
-    """Make a namespace with a network card, and return the other end of its cable."""
+def _add_card(name: str, address: str) -> int:
+    """Give a namespace a network card, and return the other end of its cable."""
     end = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
     fcntl.ioctl(end, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
     for command in (
-        f"netns add {name}",
         f"link set {name} netns {name} name eth0",
-        f"-n {name} link set lo up",
         f"-n {name} addr add {address}/24 dev eth0",
         f"-n {name} link set eth0 up",
     ):

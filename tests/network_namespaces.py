@@ -40,6 +40,20 @@ def _names(count: int) -> list[str]:
     return [f"tnt{os.getpid()}c{cluster}n{i}" for i in range(count)]
 
 
+@contextmanager
+def namespaces(count: int) -> Iterator[list[str]]:
+    """Make namespaces with loopback alone, which are removed at the end of the block."""
+    names = _names(count)
+    try:
+        for name in names:
+            _run(f"ip netns add {name}")
+            _run(f"ip -n {name} link set lo up")
+        yield names
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, timeout=30)
+
+
 def are_permitted() -> bool:
     """Whether namespaces can be made here; makes one to find out."""
     name = f"tnt{os.getpid()}try"
@@ -61,13 +75,10 @@ def cluster(ranks_of_hosts: Sequence[int]) -> Iterator[tuple[Host, ...]]:
     """
     if not are_permitted():
         pytest.skip(NOT_PERMITTED)
-    names = _names(len(ranks_of_hosts))
     hosts = []
-    try:
+    with namespaces(len(ranks_of_hosts)) as names:
         # A bridge in the first namespace; every host has a cable to it.
         for i, name in enumerate(names):
-            _run(f"ip netns add {name}")
-            _run(f"ip -n {name} link set lo up")
             if i == 0:
                 _run(f"ip -n {name} link add hub type bridge")
                 _run(f"ip -n {name} addr add 10.201.7.1/24 dev hub")
@@ -83,6 +94,3 @@ def cluster(ranks_of_hosts: Sequence[int]) -> Iterator[tuple[Host, ...]]:
             prefix = ("ip", "netns", "exec", names[i])
             hosts.append(Host(num_ranks, f"10.201.7.{i + 1}", prefix))
         yield tuple(hosts)
-    finally:
-        for name in names:
-            subprocess.run(["ip", "netns", "delete", name], capture_output=True, timeout=30)

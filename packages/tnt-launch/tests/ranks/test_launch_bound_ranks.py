@@ -11,6 +11,7 @@ from launched import environment, listen_to_signals
 from tnt_launch.planning.cpus import usable_cpus
 
 CPUS = usable_cpus()
+LAST_CPU = CPUS[-1].number
 CORES = sorted({cpu.core for cpu in CPUS})
 TELL = """
 cpus = ",".join(map(str, sorted(os.sched_getaffinity(0))))
@@ -19,6 +20,12 @@ with open(f"cpus-{rank}", "w") as file:
 """
 
 needs_two_cores = pytest.mark.skipif(len(CORES) < 2, reason="one physical core is usable here")
+
+
+def keep_on_last_cpu():
+    """To be called in the process of a launcher."""
+    listen_to_signals()
+    os.sched_setaffinity(0, {LAST_CPU})
 
 
 def told(folder, rank):
@@ -52,16 +59,12 @@ def test_the_commands_of_a_dry_run_keep_ranks_where_the_launcher_does(launch, tm
 
 
 def test_ranks_stay_on_the_cpus_that_were_given_to_the_launcher(launch, tmp_path):
-    only = CPUS[-1].number
-
-    def keep_on_one():
-        listen_to_signals()
-        os.sched_setaffinity(0, {only})
-
     for options in (["-n", "1", "--bind-to", "core"], ["-n", "2", "--bind-to", "numa"]):
-        assert launch(options, TELL, preexec_fn=keep_on_one).end()[0] == 0
-        assert told(tmp_path, 0) == ({only}, "1")
-    exit_code, _, err = launch(["-n", "2", "--bind-to", "core"], TELL, preexec_fn=keep_on_one).end()
+        assert launch(options, TELL, preexec_fn=keep_on_last_cpu).end()[0] == 0
+        assert told(tmp_path, 0) == ({LAST_CPU}, "1")
+    exit_code, _, err = launch(
+        ["-n", "2", "--bind-to", "core"], TELL, preexec_fn=keep_on_last_cpu
+    ).end()
     assert exit_code == 2
     assert "has 1 for 2 ranks. Give -n 1 or less, or --bind-to numa." in err
 
@@ -96,14 +99,8 @@ def test_numactl_keeps_cpus_and_memory_of_a_rank_on_a_node(launch, tmp_path):
 
 @pytest.mark.skipif(not allows_numactl(), reason="numactl is not there, or may not bind memory")
 def test_numactl_stays_on_the_cpus_that_were_given_to_the_launcher(launch, tmp_path):
-    only = CPUS[-1].number
-
-    def keep_on_one():
-        listen_to_signals()
-        os.sched_setaffinity(0, {only})
-
-    assert launch(["-n", "1", "--pin-to-socket"], TELL, preexec_fn=keep_on_one).end()[0] == 0
-    assert told(tmp_path, 0)[0] == {only}
+    assert launch(["-n", "1", "--pin-to-socket"], TELL, preexec_fn=keep_on_last_cpu).end()[0] == 0
+    assert told(tmp_path, 0)[0] == {LAST_CPU}
 
 
 def test_without_numactl_nothing_is_started(launch, tmp_path):

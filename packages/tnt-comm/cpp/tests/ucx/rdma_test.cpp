@@ -31,6 +31,23 @@ class UcxRdma : public tests::UcxDevicePair {
     }
   }
 
+  /// A write at the begin of the segment, and what tells of it, have arrived.
+  void deliver(std::size_t num_bytes, int value) {
+    write(0, num_bytes, value);
+    notify(0);
+    await(0);
+    EXPECT_TRUE(has(0, num_bytes, value));
+  }
+
+  /// Both ranks have another segment of the same number.
+  void replace_segments() {
+    await_idle();
+    for (int rank = 0; rank < 2; ++rank) {
+      devices_[rank]->release(kSegment);
+      memory_[rank] = devices_[rank]->allocate(kSegment, kSegmentBytes);
+    }
+  }
+
   /// Whether it stays away while messages go on.
   bool stays_away(std::size_t slot) {
     for (int look = 0; look < 1000; ++look) {
@@ -129,16 +146,10 @@ TEST_F(UcxRdma, CountsPutsAndWhatWaitsForThemAsQueued) {
 }
 
 TEST_F(UcxRdma, WritesInPiecesUntilTheKeyIsThere) {
-  write(0, 2 * kLong, 1);
-  notify(0);
-  await(0);
-  EXPECT_TRUE(has(0, 2 * kLong, 1));
+  deliver(2 * kLong, 1);
   EXPECT_EQ(fake_.num_puts, 0U);
   introduce();
-  write(0, 2 * kLong, 2);
-  notify(0);
-  await(0);
-  EXPECT_TRUE(has(0, 2 * kLong, 2));
+  deliver(2 * kLong, 2);
   EXPECT_EQ(fake_.num_puts, 1U);
 }
 
@@ -151,38 +162,23 @@ TEST_F(UcxRdma, HasTheKeyBeforeANotificationThatWasSentBehindIt) {
   fake_.is_held = false;
   const Deadline deadline(kDeviceTimeoutS);
   while (sender().take_notification(kSegment, kOfKeys) == 0) ASSERT_FALSE(deadline.is_over());
-  write(0, kLong, 1);
-  notify(0);
-  await(0);
-  EXPECT_TRUE(has(0, kLong, 1));
+  deliver(kLong, 1);
   EXPECT_EQ(fake_.num_puts, 1U);
 }
 
 TEST_F(UcxRdma, WritesShortDataInPieces) {
   introduce();
-  write(0, kLong - 1, 1);
-  notify(0);
-  await(0);
-  EXPECT_TRUE(has(0, kLong - 1, 1));
+  deliver(kLong - 1, 1);
   EXPECT_EQ(fake_.num_puts, 0U);
   EXPECT_EQ(fake_.num_flushes, 0U);
 }
 
 TEST_F(UcxRdma, TakesTheNewKeyOfASegmentThatHasTheNumberOfAFormerOne) {
   introduce();
-  write(0, kLong, 1);
-  notify(0);
-  await(0);
-  await_idle();
-  for (int rank = 0; rank < 2; ++rank) {
-    devices_[rank]->release(kSegment);
-    memory_[rank] = devices_[rank]->allocate(kSegment, kSegmentBytes);
-  }
+  deliver(kLong, 1);
+  replace_segments();
   introduce();
-  write(0, kLong, 2);
-  notify(0);
-  await(0);
-  EXPECT_TRUE(has(0, kLong, 2));
+  deliver(kLong, 2);
   EXPECT_EQ(fake_.num_puts, 2U);
   EXPECT_EQ(fake_.num_misused, 0U);
   EXPECT_EQ(fake_.num_keys, 1U);
@@ -191,20 +187,11 @@ TEST_F(UcxRdma, TakesTheNewKeyOfASegmentThatHasTheNumberOfAFormerOne) {
 // Segments of a number that was used before may not find room in the adapter.
 TEST_F(UcxRdma, ForgetsTheKeyOfAFormerSegmentIfThereIsNoNewOne) {
   introduce();
-  write(0, kLong, 1);
-  notify(0);
-  await(0);
-  await_idle();
-  for (int rank = 0; rank < 2; ++rank) {
-    devices_[rank]->release(kSegment);
-    memory_[rank] = devices_[rank]->allocate(kSegment, kSegmentBytes);
-  }
+  deliver(kLong, 1);
+  replace_segments();
   fake_.refuses_registration = true;
   introduce();
-  write(0, kLong, 2);
-  notify(0);
-  await(0);
-  EXPECT_TRUE(has(0, kLong, 2));
+  deliver(kLong, 2);
   EXPECT_EQ(fake_.num_puts, 1U);
   EXPECT_EQ(fake_.num_keys, 0U);
 }
@@ -249,10 +236,7 @@ class UcxWithoutRdma : public UcxRdma {
 
 TEST_F(UcxWithoutRdma, NeitherRegistersNorPutsAnything) {
   introduce();
-  write(0, 4 * kLong, 1);
-  notify(0);
-  await(0);
-  EXPECT_TRUE(has(0, 4 * kLong, 1));
+  deliver(4 * kLong, 1);
   EXPECT_EQ(fake_.num_registered, 0U);
   EXPECT_EQ(fake_.num_puts, 0U);
   EXPECT_EQ(fake_.num_flushes, 0U);
@@ -266,10 +250,7 @@ class UcxWithRdmaOnOneSide : public UcxRdma {
 
 TEST_F(UcxWithRdmaOnOneSide, WritesInPieces) {
   introduce();
-  write(0, 4 * kLong, 1);
-  notify(0);
-  await(0);
-  EXPECT_TRUE(has(0, 4 * kLong, 1));
+  deliver(4 * kLong, 1);
   EXPECT_EQ(fake_.num_registered, 0U);
   EXPECT_EQ(fake_.num_puts, 0U);
 }
