@@ -95,7 +95,9 @@ _converted = _GATE.find(
 _Function = type(tf.function(lambda: None))
 _get_function = _GATE.find("tensorflow.python.framework.ops", "Graph", "_get_function")
 _AtomicFunction = _GATE.find(
-    "tensorflow.python.eager.polymorphic_function.atomic_function", "AtomicFunction", "graph"
+    "tensorflow.python.eager.polymorphic_function.atomic_function",
+    "AtomicFunction",
+    "cached_definition",
 )
 
 
@@ -133,7 +135,7 @@ def registered_gradient(result: tf.Tensor) -> Any:
 
 
 def called_function(graph: Any, name: str) -> Any:
-    """Return a function that an operation of a graph calls, with its `graph` and `function_def`. Local.
+    """Return a function that an operation of a graph calls: it has `graph`, `cached_definition`. Local.
 
     Args:
         graph: That of the operation. Functions of the graphs around it are found as well.
