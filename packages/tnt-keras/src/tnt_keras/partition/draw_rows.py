@@ -11,7 +11,6 @@ import functools
 import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import tensorflow as tf
 
@@ -46,7 +45,7 @@ _PHILOX = {tf.random.Algorithm.PHILOX.value, tf.random.Algorithm.AUTO_SELECT.val
 
 def draw_rows(
     op_type: str,
-    inputs: Sequence[Any],
+    inputs: Sequence[tf.Tensor],
     dtype: tf.DType,
     shape: Sequence[int] | tf.Tensor,
     *,
@@ -83,10 +82,10 @@ def draw_rows(
         tf.errors.InvalidArgumentError: When the graph runs, if sizes do not fit together, or as the
             global draw does.
     """
-    global_shape, key, counter, algorithm, *bounds = inputs
     if dtype not in DTYPES_OF_DRAWS.get(op_type, ()):
         return None
-    if tf.get_static_value(algorithm) not in _PHILOX:
+    global_shape, key, counter, algorithm, *bounds = inputs
+    if not _is_philox(algorithm):
         return None
     draw = getattr(op_library(), _OWN_OPERATIONS[op_type])
     dtype_of_unbounded = {} if bounds else {"dtype": dtype}
@@ -96,14 +95,23 @@ def draw_rows(
         counter,
         algorithm,
         *bounds,
-        lead=tf.cast(lead, tf.int64),
-        num_rows=tf.cast(rows, tf.int64),
+        lead=_int64(lead),
+        num_rows=_int64(rows),
         first=first,
         step=step,
         max_threads=_max_threads(),
         **dtype_of_unbounded,
     )
     return tf.reshape(numbers, shape)
+
+
+def _is_philox(algorithm: tf.Tensor) -> bool:
+    value = tf.get_static_value(algorithm)
+    return value is not None and int(value) in _PHILOX
+
+
+def _int64(number: int | tf.Tensor) -> tf.Tensor:
+    return tf.cast(number, tf.int64) if tf.is_tensor(number) else tf.constant(number, tf.int64)
 
 
 @functools.cache
