@@ -28,6 +28,9 @@ KINDS = [
 EVERY_KIND = pytest.mark.parametrize(
     ("op_type", "dtype"), KINDS, ids=lambda value: getattr(value, "name", value)
 )
+pytestmark = pytest.mark.skipif(
+    bool(tf.config.list_physical_devices("GPU")), reason="what GPUs draw is drawn whole"
+)
 WRAPS_SOON = [2**64 - 2, 2**64 - 1]  # a counter that passes 2**128 after two groups
 INTEGERS = "StatelessRandomUniformIntV2"
 
@@ -153,8 +156,8 @@ def test_many_rows_are_drawn_in_several_threads(
     op_type: str, dtype: tf.DType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_max_threads", lambda: 3)
-    draw = Draw(op_type, dtype, before=(3,), num_rows=20_001, after=(7,))
-    assert_lanes_are_cut_from_the_draw(draw, 2)
+    draw = Draw(op_type, dtype, before=(2,), num_rows=20_001, after=(7,))
+    assert_lanes_are_cut_from_the_draw(draw, 2)  # threads begin inside of rows
 
 
 @EVERY_KIND
@@ -169,9 +172,41 @@ def test_counters_pass_their_largest_value_as_those_of_tensorflow_do(
 
 def test_halves_below_the_smallest_normal_one_are_rounded_as_tensorflow_does() -> None:
     draw = Draw("StatelessRandomNormalV2", tf.float16, num_rows=40_000, after=(25,))
-    expected = draw.expected(1, 2).astype(np.float64)
-    assert np.count_nonzero(abs(expected) < 2.0**-14) > 10
-    assert_same_bits(draw.rows(1, 2), draw.expected(1, 2))
+    expected = draw.expected(1, 2)
+    assert np.count_nonzero(abs(expected.astype(np.float64)) < 2.0**-14) > 10
+    assert_same_bits(draw.rows(1, 2), expected)
+
+
+def first_numbers(op_type: str, dtype: tf.DType, counter: int) -> np.ndarray:
+    """Assert that the first numbers of a draw are right; return them."""
+    draw = Draw(op_type, dtype, num_rows=8, key=1, counter=(counter, 0))
+    numbers = draw.expected(0, 1)
+    assert_same_bits(draw.rows(0, 1), numbers)
+    return numbers.ravel()
+
+
+# Such numbers are rare: one in 10**7 or less. The counters were found by trying.
+@pytest.mark.parametrize("counter", [37499267, 48503036])
+def test_a_half_that_is_rounded_up_to_the_smallest_normal_one_is_right(counter: int) -> None:
+    smallest = 2.0**-14
+    exact = abs(first_numbers("StatelessRandomNormalV2", tf.float32, counter))
+    assert np.any((exact < smallest) & (exact > smallest - 2.0**-25))
+    assert smallest in abs(first_numbers("StatelessRandomNormalV2", tf.float16, counter))
+
+
+@pytest.mark.parametrize("counter", [5215901, 13189237])
+def test_a_number_at_the_very_threshold_is_not_taken(counter: int) -> None:
+    assert 2 in abs(first_numbers("StatelessRandomNormalV2", tf.float32, counter))
+    assert 2 not in abs(first_numbers("StatelessTruncatedNormalV2", tf.float32, counter))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "counter"),
+    [(tf.float32, 4194105), (tf.float32, 7670617), (tf.float64, 29480861), (tf.float64, 36614639)],
+)
+def test_the_logarithm_of_a_very_small_fraction_is_right(dtype: tf.DType, counter: int) -> None:
+    assert np.any(first_numbers("StatelessRandomUniformV2", dtype, counter)[::2] < 1e-7)
+    first_numbers("StatelessRandomNormalV2", dtype, counter)
 
 
 @EVERY_KIND
@@ -208,6 +243,14 @@ def test_what_is_not_known_is_left_to_the_caller(
 ) -> None:
     inputs = Draw(op_type, dtype, algorithm=algorithm, bounds=(0, 9)).inputs()
     assert draw_rows(op_type, inputs, dtype, [1], lead=1, rows=1, first=0, step=1) is None
+
+
+def test_what_a_gpu_may_draw_is_left_to_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = [tf.config.LogicalDevice(f"/device:{name}:0", name) for name in ("CPU", "GPU")]
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda: devices)
+    draw = Draw("StatelessRandomUniformV2", tf.float32)
+    inputs = draw.inputs()
+    assert draw_rows(draw.op_type, inputs, draw.dtype, [1], lead=1, rows=1, first=0, step=1) is None
 
 
 def test_an_algorithm_that_is_chosen_when_the_graph_runs_is_left_to_the_caller() -> None:

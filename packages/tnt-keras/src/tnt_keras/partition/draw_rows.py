@@ -2,7 +2,8 @@
 
 TensorFlow's stateless draws depend on key, counter and position alone, so what stands in a row is
 known without the rows before it. That holds for the generator of CPUs (Philox), and for the
-distributions listed here; everything else must be drawn whole and cut.
+distributions listed here; everything else must be drawn whole and cut. So must what is drawn on
+GPUs, whose logarithm and sine round otherwise; they draw fast enough.
 """
 
 from __future__ import annotations
@@ -74,15 +75,15 @@ def draw_rows(
         step: How many lanes there are.
 
     Returns:
-        What `tf.reshape(draw, [lead, rows, -1])[:, first::step]` has, as `shape`; None if the rows
-        cannot be drawn alone: `op_type`, `dtype` or algorithm is none of those known here, or the
-        algorithm is not known when the graph is traced.
+        What `tf.reshape(draw, [lead, rows, -1])[:, first::step]` has, as `shape`. None if the rows
+        cannot be drawn alone: `op_type`, `dtype` or algorithm is none of those known here, the
+        algorithm is not known when the graph is traced, or there are other devices than CPUs.
 
     Raises:
         tf.errors.InvalidArgumentError: When the graph runs, if sizes do not fit together, or as the
             global draw does.
     """
-    if dtype not in DTYPES_OF_DRAWS.get(op_type, ()):
+    if dtype not in DTYPES_OF_DRAWS.get(op_type, ()) or not _only_cpus():
         return None
     global_shape, key, counter, algorithm, *bounds = inputs
     if not _is_philox(algorithm):
@@ -103,6 +104,10 @@ def draw_rows(
         **dtype_of_unbounded,
     )
     return tf.reshape(numbers, shape)
+
+
+def _only_cpus() -> bool:
+    return all(device.device_type == "CPU" for device in tf.config.list_logical_devices())
 
 
 def _is_philox(algorithm: tf.Tensor) -> bool:
