@@ -5,5 +5,6 @@ namespace tnt::keras {
 
 void register_reduce_ops();
 void register_gather_ops();
+void register_draw_ops();
 
 }  // namespace tnt::keras

@@ -32,7 +32,16 @@ typedef enum TF_Code {
   TF_INTERNAL = 13,
   TF_UNAVAILABLE = 14
 } TF_Code;
-typedef enum TF_DataType { TF_INT32 = 3 } TF_DataType;
+typedef enum TF_DataType {
+  TF_FLOAT = 1,
+  TF_DOUBLE = 2,
+  TF_INT32 = 3,
+  TF_INT64 = 9,
+  TF_BFLOAT16 = 14,
+  TF_HALF = 19,
+  TF_UINT32 = 22,
+  TF_UINT64 = 23
+} TF_DataType;
 #endif
 
 /* Status */
@@ -71,6 +80,8 @@ TF_KernelBuilder* TF_NewKernelBuilder(const char* op_name, const char* device_na
                                       void* (*create)(TF_OpKernelConstruction*),
                                       void (*compute)(void*, TF_OpKernelContext*),
                                       void (*destroy)(void*));
+void TF_KernelBuilder_TypeConstraint(TF_KernelBuilder* builder, const char* attribute,
+                                     TF_DataType dtype, TF_Status* status);
 void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder* builder,
                               TF_Status* status);
 void TF_OpKernelConstruction_GetAttrInt64(TF_OpKernelConstruction* context, const char* name,

@@ -11,17 +11,12 @@ one input of every start must not be a constant.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import importlib.resources
-from typing import Any
 
 import tensorflow as tf
 
 import tnt_comm
-
-# Not where the sources are in an editable installation.
-_LIBRARY = importlib.resources.files("tnt_keras") / "libtnt_ops.so"
+from tnt_keras.process.op_library import op_library
 
 
 def start_reduce(
@@ -41,7 +36,7 @@ def start_reduce(
     Returns:
         The token, an int32 scalar, and the tensor that only `finish_reduce` may read.
     """
-    token, pending = _ops().tnt_start_reduce(
+    token, pending = op_library().tnt_start_reduce(
         value, scale, reducer=reducer.handle, tensor_id=tensor_id
     )
     pending.set_shape(value.shape)
@@ -68,7 +63,7 @@ def finish_reduce(
             rank was lost, `DeadlineExceededError` at the deadline, `AbortedError` if ranks called
             different things.
     """
-    token, total = _ops().tnt_finish_reduce(
+    token, total = op_library().tnt_finish_reduce(
         pending, barrier, reducer=reducer.handle, tensor_id=tensor_id
     )
     total.set_shape(pending.shape)
@@ -86,7 +81,7 @@ def start_gather(rows: tf.Tensor, presence: tf.Tensor, gatherer: tnt_comm.Gather
     Returns:
         The token, an int32 scalar.
     """
-    return _ops().tnt_start_gather(rows, presence, gatherer=gatherer.handle)
+    return op_library().tnt_start_gather(rows, presence, gatherer=gatherer.handle)
 
 
 def finish_gather(
@@ -105,7 +100,7 @@ def finish_gather(
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
-    token, all_rows = _ops().tnt_finish_gather(rows, barrier, gatherer=gatherer.handle)
+    token, all_rows = op_library().tnt_finish_gather(rows, barrier, gatherer=gatherer.handle)
     all_rows.set_shape([None, *rows.shape[1:]])
     return token, all_rows
 
@@ -115,32 +110,8 @@ def one() -> tf.Tensor:
     return _one().read_value()
 
 
-def load() -> None:
-    """Load the operations now, as their first use does otherwise. Local.
-
-    Raises:
-        tf.errors.OpError: If TensorFlow cannot load them.
-        ImportError: If they cannot use the tnt-comm that is installed.
-    """
-    _ops()
-
-
 @functools.cache
 def _one() -> tf.Variable:
     """Return a variable that holds 1, which TensorFlow cannot fold into a constant."""
     with tf.init_scope():
         return tf.Variable(1.0, trainable=False, dtype=tf.float64, name="tnt_one")
-
-
-@functools.cache
-def _ops() -> Any:
-    # TensorFlow must be the first to open the library: it wraps the operations that are registered
-    # while it does so, and they are registered when the library is opened for the first time.
-    module = tf.load_op_library(str(_LIBRARY))
-    open_comm_library = ctypes.CDLL(str(_LIBRARY)).tnt_keras_open_comm_library
-    open_comm_library.argtypes = [ctypes.c_char_p]
-    open_comm_library.restype = ctypes.c_char_p
-    error = open_comm_library(tnt_comm.library_path().encode())
-    if error is not None:
-        raise ImportError(f"Cannot use {tnt_comm.library_path()}: {error.decode()}.")
-    return module
