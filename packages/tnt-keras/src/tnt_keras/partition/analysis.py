@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +28,7 @@ from tnt_keras.partition.placement import (
     Rows,
     Shape,
     is_shared,
+    local_size,
 )
 from tnt_keras.partition.plan import Accumulated, Alias, Body, Check, Compute, Count, Known, OnFirst, Step
 from tnt_keras.partition.rules.registry import Decision, Entry, Operation, Output, entry_of
@@ -160,6 +162,11 @@ class _Walk:
                     node, inputs, decision.inputs, tuple(outputs), decision, False, False
                 )
         outputs = with_known(node, inputs, shapes)
+        examples = self._shapes.in_example(node, inputs, [v.shape for v in outputs])
+        outputs = [
+            v if example is None else dataclasses.replace(v, example_shape=example)
+            for v, example in zip(outputs, examples, strict=True)
+        ]
         if node.type == "Const" and outputs[0].constant is None:
             return self._replicated(node, inputs, outputs, False)
         if all(v.constant is not None for v in outputs) and outputs:
@@ -187,8 +194,21 @@ class _Walk:
         if decision is None:
             has_rows = any(isinstance(v.placement, Rows) for v in seen)
             return self._replicated(node, inputs, outputs, has_rows)
-        placed = tuple(v.placed(p) for v, p in zip(outputs, decision.outputs, strict=True))
+        placed = tuple(
+            self._with_rows(v.placed(p)) for v, p in zip(outputs, decision.outputs, strict=True)
+        )
         return Compute(node, inputs, decision.inputs, placed, decision, False, False)
+
+    def _with_rows(self, value: Value) -> Value:
+        """The value with the size of the rows' axis, where the shape function could not tell."""
+        if not isinstance(value.placement, Rows) or value.shape is None:
+            return value
+        axis = value.placement.axis
+        size = local_size(value.placement, self._analysis.num_rows)
+        if value.shape[axis] is not None or size is None:
+            return value
+        shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
+        return dataclasses.replace(value, shape=shape)
 
     def _seen(self, node: Node, i: int, value: Value, entry: Entry | None) -> Value:
         """What a rule sees of an input: operands that must be replicated are."""

@@ -30,10 +30,13 @@ class Input:
     Attributes:
         shape: Of the whole batch; None for a dimension that may be another one in each step.
         placement: `Rows(0)` for what has the batch's rows, `REPLICATED` for what all processes get.
+        batch_shape: Of the batch at hand, if sizes of `shape` are None. Those that are equal in it are
+            taken to be equal in each step in which they meet in one operation.
     """
 
     shape: Shape
     placement: Placement
+    batch_shape: tuple[int, ...] | None = None
 
 
 class PartitionedStep:
@@ -96,8 +99,9 @@ def build(
     begin = time.process_time()
     layout = Layout(lanes, num_rows)
     lane_rows = sorted({lanes.num_rows(v, num_rows) for v in (0, lanes.total - 1)})
-    analysis = Analysis(num_rows, lane_rows, GlobalShapes(), traced.bodies)
-    arguments = [*_given(traced, inputs), *_captured(traced, len(inputs), accumulators)]
+    shapes = GlobalShapes()
+    analysis = Analysis(num_rows, lane_rows, shapes, traced.bodies)
+    arguments = [*_given(traced, inputs, shapes), *_captured(traced, len(inputs), accumulators)]
     flat = traced.flat if decide is None else FlatGraph(traced.graph, decide)
     plan = analysis.body(flat, arguments, is_step=True)
     plan = plan.bringing([_whole(p) for p in plan.outputs])
@@ -139,9 +143,21 @@ def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], Non
     return function
 
 
-def _given(traced: TracedStep, inputs: Sequence[Input]) -> list[Value]:
-    tensors = traced.graph.inputs[: len(inputs)]
-    return [Value(i.placement, i.shape, t.dtype) for i, t in zip(inputs, tensors, strict=True)]
+def _given(traced: TracedStep, inputs: Sequence[Input], shapes: GlobalShapes) -> list[Value]:
+    values = []
+    for place, (given, tensor) in enumerate(zip(inputs, traced.graph.inputs, strict=False)):
+        example = None
+        if given.shape is not None and None in given.shape:
+            example = tuple(
+                shapes.new_size(_place(given, place, axis)) if size is None else size
+                for axis, size in enumerate(given.shape)
+            )
+        values.append(Value(given.placement, given.shape, tensor.dtype, example_shape=example))
+    return values
+
+
+def _place(given: Input, place: int, axis: int) -> object:
+    return (place, axis) if given.batch_shape is None else given.batch_shape[axis]
 
 
 def _captured(

@@ -97,6 +97,8 @@ def _next(variable: Value, result: Value, num_rows: int) -> Value:
         variable.constant if is_kept else None,
         variable.elements if result is variable else None,
         joined(variable.element, result.element),
+        variable.example if result is variable else None,
+        variable.example_shape if variable.example_shape == result.example_shape else None,
     )
 
 
@@ -117,6 +119,8 @@ def _is_same(first: Value, second: Value) -> bool:
         and first.shape == second.shape
         and (first.constant is None) == (second.constant is None)
         and first.elements == second.elements
+        and (first.example is None) == (second.example is None)
+        and first.example_shape == second.example_shape
         and _is_same_element(first.element, second.element)
     )
 
@@ -135,7 +139,7 @@ def _invariant(value: Value, is_kept: bool) -> Value:
     """What is known of a loop's variable before its first turn, that may hold in all of them."""
     if is_kept or isinstance(value.placement, Handle):
         return value
-    return dataclasses.replace(value, constant=None, elements=None)
+    return dataclasses.replace(value, constant=None, elements=None, example=None)
 
 
 def _sources(flat: FlatGraph) -> list[Edge]:

@@ -22,6 +22,7 @@ from tnt_keras.partition.value import Value, constant
 _LARGEST = 1000  # elements; larger values are computed when the step runs
 
 # They give the elements of their first tensor others places, and do nothing to them.
+_LARGE = {"BroadcastTo", "Fill", "LinSpace", "OneHot", "Range", "Tile"}  # for a large size
 _MOVES = {
     "ExpandDims", "GatherV2", "Identity", "Reshape", "Slice", "Squeeze", "StridedSlice", "Unpack",
 }  # fmt: skip
@@ -42,6 +43,8 @@ def fold(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[V
     known = _sizes(node, inputs)
     if known is not None:
         return known
+    if not all(v.constant is not None for v in inputs):
+        return _broadcast_gradient_axes(node, inputs)
     if inputs and all(v.constant is not None for v in inputs) and _is_small(shapes):
         return _computed(node, inputs)
     return None
@@ -52,7 +55,7 @@ def known_elements(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...
     if len(node.dtypes) != 1 or not node.dtypes[0].is_integer:
         return None
     elements: tuple[int | None, ...] | None = None
-    if node.type == "Shape" and inputs[0].shape is not None:
+    if node.type == "Shape":
         elements = inputs[0].shape
     elif node.type == "Pack" and all(v.shape == () for v in inputs):
         elements = tuple((v.known_elements or (None,))[0] for v in inputs)
@@ -63,6 +66,66 @@ def known_elements(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...
     elif node.type in _MOVES and inputs[0].elements is not None:
         elements = _moved(node, inputs)
     return elements if elements and any(e is not None for e in elements) else None
+
+
+def _broadcast_gradient_axes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
+    """The axes along which the gradients of two operands of different shapes are summed.
+
+    Where one operand has size 1 or no such axis, its gradient is summed, whatever size the other has:
+    a sum along an axis of size 1 changes nothing. Sizes that are not known are equal in every step
+    if they are in the example, since the operation itself demands that they are equal or 1.
+    """
+    examples = [v.value_in_example for v in inputs]
+    if node.type != "BroadcastGradientArgs" or any(e is None for e in examples):
+        return None
+    (first, second) = [_with_leading_ones(v, inputs) for v in inputs]
+    axes: tuple[list[int], list[int]] = ([], [])
+    for axis, ((a, a_example), (b, b_example)) in enumerate(zip(first, second, strict=True)):
+        if a_example == b_example:
+            continue
+        if a == 1 or b == 1:
+            axes[0 if a == 1 else 1].append(axis)
+        else:
+            return None
+    return [
+        constant(np.asarray(reduced, dtype.as_numpy_dtype), dtype)
+        for reduced, dtype in zip(axes, node.dtypes, strict=True)
+    ]
+
+
+def _with_leading_ones(
+    shape: Value, shapes: Sequence[Value]
+) -> list[tuple[int | None, int]]:
+    """The sizes in a shape, as far as they are known and in the example, as long as the longest."""
+    rank = max(np.size(v.value_in_example) for v in shapes)
+    example = [int(x) for x in np.ravel(shape.value_in_example)]
+    known = shape.known_elements or (None,) * len(example)
+    sizes = list(zip(known, example, strict=True))
+    return [(1, 1)] * (rank - len(sizes)) + sizes
+
+
+def _in_example(
+    node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]
+) -> list[np.ndarray[Any, Any] | None]:
+    """The values of outputs in the example, for integers that depend on sizes that are not known."""
+    none: list[np.ndarray[Any, Any] | None] = [None] * len(node.dtypes)
+    if not all(dtype.is_integer or dtype.is_bool for dtype in node.dtypes):
+        return none
+    if node.type in ("Shape", "ShapeN", "Size"):
+        return [
+            None if v.example_shape is None else np.asarray(
+                np.prod(v.example_shape) if node.type == "Size" else v.example_shape,
+                dtype.as_numpy_dtype,
+            )
+            for v, dtype in zip(inputs, node.dtypes, strict=True)
+        ]
+    examples = [v.value_in_example for v in inputs]
+    if not examples or any(e is None for e in examples) or node.type in _LARGE or not _is_small(shapes) or not _is_pure(node):
+        return none
+    try:
+        return [*evaluate(node, [e for e in examples if e is not None])]
+    except (tf.errors.OpError, ValueError):  # the example need not be a batch that could occur
+        return none
 
 
 def _const(node: Node) -> list[Value] | None:
@@ -98,13 +161,17 @@ def _is_small(shapes: Sequence[Shape]) -> bool:
 
 
 def _computed(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
-    if is_stateful(node.type) or node.type.startswith("Stateless"):
-        return None
-    if any(a.type in ("func", "list(func)") for a in definition(node.type).attr):
+    if not _is_pure(node):
         return None
     arrays = [np.asarray(v.constant) for v in inputs]
     results = evaluate(node, arrays)
     return [constant(r, dtype) for r, dtype in zip(results, node.dtypes, strict=True)]
+
+
+def _is_pure(node: Node) -> bool:
+    if is_stateful(node.type) or node.type.startswith("Stateless"):
+        return False
+    return not any(a.type in ("func", "list(func)") for a in definition(node.type).attr)
 
 
 def evaluate(node: Node, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
@@ -196,6 +263,8 @@ def with_known(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> 
         array = np.asarray(elements, dtype.as_numpy_dtype)
         return [constant(array.reshape(shape if shape == () else [-1]), dtype)]
     return [
-        Value(REPLICATED, shape, dtype, elements=elements)
-        for shape, dtype in zip(shapes, node.dtypes, strict=True)
+        Value(REPLICATED, shape, dtype, elements=elements, example=example)
+        for shape, dtype, example in zip(
+            shapes, node.dtypes, _in_example(node, inputs, shapes), strict=True
+        )
     ]

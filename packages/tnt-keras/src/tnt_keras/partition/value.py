@@ -38,8 +38,11 @@ class Value:
         dtype: Its dtype.
         constant: The value itself where it is known and small.
         elements: Of integers with at most one axis, where not all are known: those that are, None
-            for others. Sizes of unknown dimensions are never known, nor what was computed of them.
+            for others. What was computed of a size that is not known is not known either.
         element: Of a list: what its elements have in common.
+        example: Of integers that are not all known: their values in an example, in which every size
+            that is not known is a large one of its own.
+        example_shape: The shape in that example; None if it has none there.
     """
 
     placement: Placement
@@ -48,6 +51,18 @@ class Value:
     constant: np.ndarray[Any, Any] | None = None
     elements: tuple[int | None, ...] | None = None
     element: Element | None = None
+    example: np.ndarray[Any, Any] | None = None
+    example_shape: tuple[int, ...] | None = None
+
+    @property
+    def shape_in_example(self) -> Shape:
+        """The shape in the example, or what is known of it."""
+        return self.shape if self.example_shape is None else self.example_shape
+
+    @property
+    def value_in_example(self) -> np.ndarray[Any, Any] | None:
+        """The value in the example, which is the value itself where that is known."""
+        return self.example if self.constant is None else self.constant
 
     @property
     def rank(self) -> int:

@@ -79,7 +79,9 @@ OF_FUNCTIONS: dict[str, list[Example]] = {
         example(VOLUMES, whole(3, 3, 3, 2, 2)),
     ],
     "correlate": [example(NUMBERS, VECTOR), example(NUMBERS, VECTOR, mode="same")],
-    "crop_images": [example(IMAGES, top_cropping=1, left_cropping=1, target_height=4, target_width=4)],
+    "crop_images": [
+        example(IMAGES, top_cropping=1, left_cropping=1, target_height=4, target_width=4)
+    ],
     "ctc_decode": [
         example(MATRICES, LABELS),
         example(MATRICES, LABELS, strategy="beam_search", beam_width=2),
@@ -109,7 +111,10 @@ OF_FUNCTIONS: dict[str, list[Example]] = {
     "fft": [example((MATRICES, MATRICES))],
     "fft2": [example((MATRICES, MATRICES))],
     "fold": [example(rows(12, 49), output_size=8, kernel_size=2)],
-    "fori_loop": [example(0, 3, lambda i, x: 2.0 * x, VECTORS), example(0, COUNT, lambda i, x: x * x, VECTORS)],
+    "fori_loop": [
+        example(0, 3, lambda i, x: 2.0 * x, VECTORS),
+        example(0, COUNT, lambda i, x: x * x, VECTORS),
+    ],
     "gamma": [example((2, SIDE), 0.5), example((2, SIDE), VECTOR)],
     "gcd": [example(whole(2, SIDE, dtype=tf.int32), whole(2, SIDE, dtype=tf.int32))],
     "get_item": [
@@ -149,7 +154,11 @@ OF_FUNCTIONS: dict[str, list[Example]] = {
         example(MATRICES, ((0, 0), (1, 1), (1, 0)), mode="symmetric"),
     ],
     "pad_images": [example(IMAGES, 1, 1, target_height=10, target_width=10)],
-    "percentile": [example(MATRICES, 50.0), example(MATRICES, 50.0, axis=0), example(MATRICES, 50.0, axis=-1)],
+    "percentile": [
+        example(MATRICES, 50.0),
+        example(MATRICES, 50.0, axis=0),
+        example(MATRICES, 50.0, axis=-1),
+    ],
     "perspective_transform": [example(IMAGES, rows(4, 2), rows(4, 2))],
     "quantile": [example(MATRICES, 0.5), example(MATRICES, 0.5, axis=0, method="nearest")],
     "randint": [example((2, SIDE), 0, 10)],

@@ -66,7 +66,7 @@ def is_subclass(base: type) -> Callable[[Any], bool]:
 
 
 def is_call(value: Any) -> bool:
-    """Whether a value of a module is a function, and not one of those that find and save objects."""
+    """Whether a value is a function, and not one that finds or saves objects of its module."""
     return inspect.isfunction(value) and value.__name__ not in ("get", "serialize", "deserialize")
 
 

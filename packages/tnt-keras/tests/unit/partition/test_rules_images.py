@@ -404,6 +404,20 @@ def test_lanes_give_the_whole_result_however_inputs_are_placed(case: Case, data:
     assert_rule(case.make(sizes), inputs, placements, num_rows, lanes, is_ruled=None, rtol=1e-4)
 
 
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_rows_along_an_axis_that_is_as_long_as_the_batch_are_no_batch(case: Case) -> None:
+    sizes = Sizes.all_equal(3)
+    inputs = case.inputs(sizes)
+    for axis in range(1, np.ndim(inputs[case.batches[0]])):
+        placements = [
+            Rows(axis)
+            if i in case.batches and np.ndim(x) > axis and x.shape[axis] == 3
+            else REPLICATED
+            for i, x in enumerate(inputs)
+        ]
+        assert_rule(case.make(sizes), inputs, placements, 3, 2, is_ruled=None, rtol=1e-4)
+
+
 @pytest.mark.parametrize("outer", [1, 2])
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_rows_of_the_batch_stay_where_they_are(case: Case, outer: int) -> None:

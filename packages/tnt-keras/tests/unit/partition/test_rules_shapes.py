@@ -109,6 +109,7 @@ N, D, H = 6, 8, 2
         ((N * H, None, 4), Rows(0, 1, H), (N, H, None, 4), Rows(0)),
         ((None, N, D), Rows(1), (None, N, H, 4), Rows(1)),
         ((None, N, D), Rows(1), (-1, N * D), Rows(1, 1, D)),
+        ((N * H, None), Rows(0, 1, H), (-1, H), Rows(0, 1, None)),
         ((2 * N, None, D), Rows(0, 2), (2, N, None, D), Rows(1)),
         ((2 * N, None, D), Rows(0, 2), (None, D), Rows(0, 2, None)),
     ],
