@@ -13,6 +13,7 @@ names is needed, or by `check_version`: importing this module neither fails nor 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 import weakref
@@ -99,6 +100,10 @@ _AtomicFunction = _GATE.find(
     "AtomicFunction",
     "cached_definition",
 )
+_function_def_to_graph = _GATE.find(
+    "tensorflow.python.framework.function_def_to_graph", "function_def_to_graph"
+)
+_called_functions: weakref.WeakKeyDictionary[Any, CalledFunction] = weakref.WeakKeyDictionary()
 
 
 @functools.cache
@@ -134,8 +139,21 @@ def registered_gradient(result: tf.Tensor) -> Any:
     return function
 
 
-def called_function(graph: Any, name: str) -> Any:
-    """Return a function that an operation of a graph calls: it has `graph`, `cached_definition`. Local.
+@dataclasses.dataclass(frozen=True, slots=True)
+class CalledFunction:
+    """A function that operations of a graph call.
+
+    Attributes:
+        graph: Its body.
+        definition: The same as a protocol buffer, with its attributes.
+    """
+
+    graph: Any
+    definition: Any
+
+
+def called_function(graph: Any, name: str) -> CalledFunction:
+    """Return a function that an operation of a graph calls. Local.
 
     Args:
         graph: That of the operation. Functions of the graphs around it are found as well.
@@ -148,9 +166,19 @@ def called_function(graph: Any, name: str) -> Any:
     while graph is not None:
         function = _get_function(graph, name)
         if function is not None:
-            return function
+            return _called(function)
         graph = getattr(graph, "outer_graph", None)
     raise LookupError(f"The graph has no function {name!r}.")
+
+
+def _called(function: Any) -> CalledFunction:
+    if function not in _called_functions:
+        definition = function.cached_definition
+        body = getattr(function, "graph", None)
+        if body is None:  # made by TensorFlow's own code of the days of sessions
+            body = _function_def_to_graph(definition)
+        _called_functions[function] = CalledFunction(body, definition)
+    return _called_functions[function]
 
 
 @contextlib.contextmanager

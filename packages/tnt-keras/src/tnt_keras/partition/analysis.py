@@ -53,6 +53,9 @@ class Analysis:
         lane_rows: The numbers of rows that lanes have.
         shapes: Shape functions.
         graphs: Bodies of loops, branches and regions without their calls, by the traced graph.
+
+    Attributes:
+        placements_of_regions: Where what local regions return is.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Analysis:
     ) -> None:
         self.num_rows = num_rows
         self.lane_rows = tuple(lane_rows)
+        self.placements_of_regions: dict[Node, list[Placement]] = {}
         self._shapes = shapes
         self._graphs = graphs
 

@@ -262,9 +262,12 @@ def _region(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[li
     for place, (lane, k) in enumerate(lanes):
         body = step.bodies[k]
         inner = emission.of_lane(Layout(Lanes(0, 1, 1), k), f"{step.node.name}/lane_{lane}")
+        parts = [tensors[0 if len(tensors) == 1 else place] for tensors in brought]
+        for i in step.weighted:
+            parts[i] = parts[i] * tf.constant(k / emission.layout.num_rows, parts[i].dtype)
         arguments = [
-            Emitted(value, [tensors[0 if len(tensors) == 1 else place]], None)
-            for value, tensors in zip(body.arguments, brought, strict=True)
+            Emitted(value, [part], node)
+            for value, part, node in zip(body.arguments, parts, body.flat.arguments, strict=True)
         ]
         for output, emitted in zip(outputs, run_in_order(inner, body, arguments), strict=True):
             output.append(inner.bring(emitted, emitted.value.placement)[0])

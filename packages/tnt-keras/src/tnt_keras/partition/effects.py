@@ -28,6 +28,8 @@ _DETERMINISTIC = {
     "VarIsInitializedOp", "VariableShape",
 }  # fmt: skip
 
+_READS_THE_WORLD = {"MatchingFiles", "ReadFile"}  # and are not marked as stateful
+
 CHECKS = {"Assert"}
 """They check what each lane has."""
 
@@ -51,7 +53,7 @@ def _is_deterministic(operation_type: str, node: Node) -> bool:
         return True
     if operation_type.startswith("ResourceSparseApply"):
         return True
-    if is_stateful(operation_type):
+    if is_stateful(operation_type) or operation_type in _READS_THE_WORLD:
         return False
     return not _calls_stateful(node)
 

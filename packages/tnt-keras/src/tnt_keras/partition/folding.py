@@ -161,7 +161,8 @@ def _is_small(shapes: Sequence[Shape]) -> bool:
 
 
 def _computed(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
-    if not _is_pure(node):
+    numbers = [*node.dtypes, *(v.dtype for v in inputs)]
+    if not _is_pure(node) or not all(d.is_numpy_compatible and d != tf.string for d in numbers):
         return None
     arrays = [np.asarray(v.constant) for v in inputs]
     results = evaluate(node, arrays)

@@ -22,6 +22,7 @@ from tnt_keras.partition.traced import Node
 from tnt_keras.partition.value import Value
 
 _EXAMPLE_SIZE = 1_000_003  # larger than sizes and bounds of slices are
+_BETWEEN = 7_368_787  # no sum with a size that is known is another one
 _LARGEST_CONSTANT = 256  # elements: shapes, axes, sizes are smaller
 
 
@@ -76,7 +77,7 @@ class GlobalShapes:
 
     def new_size(self, place: Any) -> int:
         """Return the size in the example at a place where it is not known: always the same there."""
-        return self._sizes.setdefault(place, _EXAMPLE_SIZE + 2_017 * len(self._sizes))
+        return self._sizes.setdefault(place, _EXAMPLE_SIZE + _BETWEEN * len(self._sizes))
 
     def _completed(
         self, node: Node, output: int, shape: Shape, example: Shape

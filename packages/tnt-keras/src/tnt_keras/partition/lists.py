@@ -204,7 +204,7 @@ def _held_together(held: Value, item: Value) -> Placement:
         return placement
     # A list is brought elsewhere by way of one tensor, for which elements need one shape.
     if held.element is None or held.element.shape != item.shape or item.shape is None:
-        return REPLICATED if element == REPLICATED else element
+        return REPLICATED
     return join(element, placement)
 
 

@@ -105,9 +105,12 @@ class Region(Step):
     Attributes:
         bodies: For each number of rows that a lane can have, the body with these rows as the whole
             batch.
+        weighted: Inputs that are derivatives of what is each lane's own, and was read as a mean: they
+            are multiplied by the lane's share of the rows.
     """
 
     bodies: Mapping[int, Body]
+    weighted: frozenset[int]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

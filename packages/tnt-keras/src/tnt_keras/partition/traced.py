@@ -212,7 +212,7 @@ class TracedStep:
     Attributes:
         flat: Its operations.
         concrete_function: The function itself.
-        variables: Those that it reads or assigns.
+        variables: Those that it reads or assigns, in the order in which it captured them.
         captures: The tensors and resources outside of it that it reads, as its last arguments.
         structured_outputs: What it returns, as it returned it.
         seconds: That tracing took, of the processor.
@@ -225,7 +225,10 @@ class TracedStep:
         self.seconds = time.process_time() - begin
         self.concrete_function = traced  # owns the graph, and what that has captured
         self.graph = traced.graph
-        self.variables = tuple(traced.graph.variables)
+        places = {id(t): i for i, t in enumerate(traced.captured_inputs)}
+        self.variables = tuple(
+            sorted(traced.graph.variables, key=lambda v: places.get(id(v.handle), -1))
+        )
         self.captures = list(traced.captured_inputs)
         self.structured_outputs = traced.graph.structured_outputs
         self.flat = FlatGraph(traced.graph)
@@ -248,7 +251,7 @@ class TracedStep:
             attributes = sorted(
                 (k, _described(node, k, v))
                 for k, v in node.attributes.proto.items()
-                if k[0] != "_" and k not in ("seed", "seed2", "container", "shared_name", "token")
+                if k[0] != "_" and k not in _NAMES
             )
             lines.append(f"{node.type} {inputs} {controls} {attributes}")
         return lines
@@ -292,13 +295,14 @@ def local_region(function: Callable[..., Any]) -> Any:
 
 def is_local_region(function: Any) -> bool:
     """Return whether a function is a local region, or the gradient of one."""
-    attributes = function.cached_definition.attr
+    attributes = function.definition.attr
     return bool(attributes["api_implements"].s.decode().startswith(_LOCAL_REGION))
 
 
-def is_gradient(function: Any) -> bool:
-    """Return whether TensorFlow made a function as the gradient of another."""
-    return "forward_function_name" in function.cached_definition.attr
+def gradient_of(node: Node) -> str:
+    """Return the name of the function whose gradient a call computes, "" if it computes none."""
+    function = function_of(node, node.attributes["f"].name)
+    return str(function.definition.attr["forward_function_name"].s.decode())
 
 
 def users_line(node: Node | None) -> str:
@@ -312,6 +316,7 @@ def users_line(node: Node | None) -> str:
     return ""
 
 
+_NAMES = {"container", "seed", "seed2", "shared_name", "token"}
 _NOT_THE_USERS = ("site-packages", "dist-packages", "/lib/python3", "tnt_keras", "<")
 
 
@@ -377,7 +382,18 @@ def _described(node: Node, name: str, attribute: tf.compat.v1.AttrValue) -> str:
     if not functions:
         return str(attribute)
     bodies = [function_of(node, f.name).graph.as_graph_def() for f in functions]
-    return str([[(n.op, len(n.input)) for n in body.node] for body in bodies])
+    return str([[_line(n) for n in body.node] for body in bodies])
+
+
+def _line(node: Any) -> str:
+    """An operation of a body, without names."""
+    attributes = [(k, str(v)) for k, v in sorted(node.attr.items()) if _is_compared(k, v)]
+    return f"{node.op} {len(node.input)} {attributes}"
+
+
+def _is_compared(name: str, attribute: tf.compat.v1.AttrValue) -> bool:
+    """Whether ranks must have an attribute in common: no names, no seeds."""
+    return name[0] != "_" and name not in _NAMES and not _functions_of(attribute)
 
 
 def _functions_of(attribute: tf.compat.v1.AttrValue) -> list[tf.compat.v1.NameAttrList]:

@@ -52,7 +52,7 @@ OF_FUNCTIONS: dict[str, list[Example]] = {
     "append": [example(VECTORS, VECTORS, axis=0), example(VECTORS, VECTORS)],
     "arange": [example(0, COUNT), example(0.0, 5.0)],
     "array_split": [example(MATRICES, 3, axis=1)],
-    "associative_scan": [example(OPS.add, MATRICES, axis=1)],
+    "associative_scan": [example(OPS.add, MATRICES, axis=1), example(OPS.add, MATRIX)],
     "average": [example(MATRICES, axis=0, weights=NUMBERS), example(MATRICES)],
     "average_pool": [example(IMAGES, 2), example(IMAGES, 2, padding="same"), example(MATRICES, 2)],
     "batch_normalization": [
@@ -78,7 +78,7 @@ OF_FUNCTIONS: dict[str, list[Example]] = {
         example(MATRICES, whole(3, 2, SIDE)),
         example(VOLUMES, whole(3, 3, 3, 2, 2)),
     ],
-    "correlate": [example(NUMBERS, VECTOR), example(NUMBERS, VECTOR, mode="same")],
+    "correlate": [example(VECTOR, VECTOR), example(NUMBERS, VECTOR, mode="same")],
     "crop_images": [
         example(IMAGES, top_cropping=1, left_cropping=1, target_height=4, target_width=4)
     ],
@@ -124,6 +124,7 @@ OF_FUNCTIONS: dict[str, list[Example]] = {
     ],
     "hamming": [example(5)],
     "hanning": [example(5)],
+    "histogram": [example(NUMBERS)],
     "hsplit": [example(MATRICES, 2)],
     "hstack": [example([VECTORS, VECTORS])],
     "ifft2": [example((MATRICES, MATRICES))],
@@ -175,12 +176,17 @@ OF_FUNCTIONS: dict[str, list[Example]] = {
         example(TABLE, rows(1, dtype=tf.int32), VECTORS, **option)
         for option in ({}, {"reduction": "add"}, {"reduction": "max"})
     ],
-    "searchsorted": [example(VECTOR, NUMBERS), example(VECTOR, NUMBERS, side="right")],
+    "searchsorted": [
+        example(VECTOR, whole(5)),
+        example(VECTOR, NUMBERS),
+        example(VECTOR, NUMBERS, side="right"),
+    ],
     "select": [example([BOOLS, BOOLS], [VECTORS, VECTORS])],
     "separable_conv": [example(IMAGES, DEPTH_FILTERS, whole(1, 1, 3, 2))],
     "shuffle": [example(VECTORS), example(MATRICES, axis=1)],
     "slice": [example(MATRICES, (0, 1, 1), (2, 2, 2))],
     "slice_update": [example(TABLE, (0, 0), MATRIX)],
+    "solve": [example(MATRICES, MATRICES), example(MATRIX, MATRIX)],
     "solve_triangular": [example(MATRICES, MATRICES), example(MATRICES, MATRICES, lower=True)],
     "sparse_categorical_crossentropy": [
         example(LABELS, VECTORS),

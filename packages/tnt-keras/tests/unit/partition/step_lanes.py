@@ -148,6 +148,8 @@ def assert_equal(result: Any, expected: Any, rtol: float = 2e-5) -> None:
         x, y = np.asarray(x), np.asarray(y)
         assert x.shape == y.shape, f"value {i} has the shape {x.shape}, not {y.shape}"
         assert x.dtype == y.dtype, f"value {i} is {x.dtype}, not {y.dtype}"
+        if tf.as_dtype(y.dtype) == tf.bfloat16:
+            x, y = x.astype("float32"), y.astype("float32")
         if y.dtype.kind in "fc" and rtol:
             finite = np.abs(y[np.isfinite(y)])
             scale = finite.max(initial=1e-3)

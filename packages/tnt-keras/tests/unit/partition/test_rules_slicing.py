@@ -162,6 +162,7 @@ def test_a_slice_takes_whole_blocks_of_the_batch(
         (np.s_[1:], (N,), Rows(0)),
         (np.s_[:0], (N,), Rows(0)),
         (np.s_[:N], (2 * N,), Rows(0, 1, 2)),
+        (np.s_[: 3 * N], (4 * N,), Rows(0, 2, 2)),
         (np.s_[3 : N + 3], (2 * N,), TWO_VIEWS),
     ],
 )
@@ -357,6 +358,13 @@ def test_parts_of_which_one_takes_the_rest_are_whole_blocks() -> None:
         decision = assert_rule(make, inputs, [Rows(0, 3, 1), REPLICATED, REPLICATED], N, 4)
         assert decision is not None
         assert set(decision.outputs) == {Rows(0), TWO_VIEWS}
+
+
+def test_a_value_of_which_one_part_is_empty_is_gathered() -> None:
+    """There are no blocks of which each lane could have its rows."""
+    make = lambda x, s, a: raw.SplitV(value=x, size_splits=s, axis=a, num_split=2)  # noqa: E731
+    inputs = [numbers((N, 2)), np.array([0, N]), np.int32(0)]
+    assert_rule(make, inputs, [Rows(0), REPLICATED, REPLICATED], N, 2, is_ruled=False)
 
 
 @given(layouts(), st.data())
