@@ -133,23 +133,23 @@ def test_reducers_end_with_the_channels_of_their_step(pool_of: Any) -> None:
     [
         (
             "another shape",
-            "end: sum of float32 (2) for 'dense_1/MatMul' (model.py:4)",
-            "end: sum of float32 (3) for 'dense_1/MatMul' (model.py:4)",
+            "sum of float32 (2) for 'dense_1/MatMul' (model.py:4) in exchange 2 (end)",
+            "sum of float32 (3) for 'dense_1/MatMul' (model.py:4) in exchange 2 (end)",
         ),
         (
             "another kind",
-            "control flow: sum of float32 (2) for 'dense_1/MatMul' (model.py:4)",
-            "control flow: max of float32 (2) for 'dense_1/MatMul' (model.py:4)",
+            "sum of float32 (2) for 'dense_1/MatMul' (model.py:4) in exchange 2 (control flow)",
+            "max of float32 (2) for 'dense_1/MatMul' (model.py:4) in exchange 2 (control flow)",
         ),
         (
             "one more",
             "nothing more",
-            "control flow: gather of float32 for 'dense_1/MatMul' (model.py:4)",
+            "gather of float32 for 'dense_1/MatMul' (model.py:4) in exchange 2 (control flow)",
         ),
         (
             "another order",
-            "end: sum of float32 (5, 1) for 'a' (model.py:4)",
-            "end: sum of float32 (5) for 'b' (model.py:4)",
+            "sum of float32 (5, 1) for 'a' (model.py:4) in exchange 2 (end)",
+            "sum of float32 (5) for 'b' (model.py:4) in exchange 2 (end)",
         ),
     ],
 )
@@ -161,7 +161,7 @@ def test_ranks_that_ask_for_different_things_are_told_what(
     ):
         assert (
             f"Rank {rank}: ranks do not exchange the same in train_step 1. As number 2 of "
-            f"it, rank 0 exchanges {first}, rank 1 {second}."
+            f"it, rank 0 has {first}, rank 1 has {second}."
         ) in text
 
 

@@ -58,11 +58,13 @@ class ExchangePlan:
             where: See `PlannedExchange`.
             values: What they exchange.
         """
+        exchange = f"exchange {len(self._exchanges) + 1} ({where})"
         calls = tuple(
-            PlannedCall(value.what, value.request.name, value.request.line) for value in values
+            PlannedCall(exchange, value.what, value.request.name, value.request.line)
+            for value in values
         )
         for call in calls:
-            self._agreement.note(dataclasses.replace(call, what=f"{where}: {call.what}"))
+            self._agreement.note(call)
         if calls:
             num_bytes = sum(value.num_bytes for value in values)
             num_updates = sum(value.request.is_update for value in values)

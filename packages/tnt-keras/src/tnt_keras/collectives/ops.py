@@ -145,7 +145,7 @@ def finish_gather(
     token, all_rows = _ops().tnt_finish_gather(
         rows, barrier, gatherer=gatherer.handle, **label.attributes
     )
-    all_rows.set_shape([None, *rows.shape[1:]])
+    all_rows.set_shape(_shape_of_rows(rows))
     return token, all_rows
 
 
@@ -167,7 +167,7 @@ def gather(
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
     token, all_rows = _ops().tnt_gather(rows, after, gatherer=gatherer.handle, **label.attributes)
-    all_rows.set_shape([None, *rows.shape[1:]])
+    all_rows.set_shape(_shape_of_rows(rows))
     return token, all_rows
 
 
@@ -281,6 +281,13 @@ def load() -> None:
         ImportError: If they cannot use the tnt-comm that is installed.
     """
     _ops()
+
+
+def _shape_of_rows(rows: tf.Tensor) -> tf.TensorShape:
+    """Return the shape of rows like these, whatever their number is."""
+    if rows.shape.rank is None:
+        return tf.TensorShape(None)
+    return tf.TensorShape([None, *rows.shape[1:]])
 
 
 @functools.cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 
 import tensorflow as tf
 
@@ -160,7 +160,8 @@ class StepExchange:
     ) -> dict[ExchangedValue, tf.Tensor]:
         if not values:
             return {}
-        tokens = list(self._start(parts.values()))
+        one = ops.one()
+        tokens = [self._start(part, one) for part in parts.values()]
         with self._order.next() as previous:
             barrier = tf.add_n([*tokens, previous])
         finished = {value: part.finish(barrier) for value, part in parts.items()}
@@ -171,12 +172,10 @@ class StepExchange:
         self._last_uses.update((part.owner, token) for part in parts.values())
         return {value: value.form.restore(result) for value, (_, result) in finished.items()}
 
-    def _start(self, parts: Iterable[Part]) -> Iterable[tf.Tensor]:
-        one = ops.one()
-        for part in parts:
-            last_use = self._last_uses.get(part.owner)
-            with tf.control_dependencies([] if last_use is None else [last_use]):
-                yield part.start(one)
+    def _start(self, part: Part, one: tf.Tensor) -> tf.Tensor:
+        last_use = self._last_uses.get(part.owner)
+        with tf.control_dependencies([] if last_use is None else [last_use]):
+            return part.start(one)
 
     def _perform_at_once(
         self, value: ExchangedValue, after: tf.Tensor
