@@ -45,6 +45,10 @@ TensorPtr input(TF_OpKernelContext* context, int index);
 /// Sizes of the dimensions of `tensor`.
 std::vector<int64_t> shape(const TF_Tensor* tensor);
 
+/// The number of elements of `tensor`, and the bytes of one of its rows, along the first dimension.
+size_t num_elements(const TF_Tensor* tensor);
+size_t bytes_per_row(const TF_Tensor* tensor);
+
 /// Allocates output `index`.
 TensorPtr allocate_output(TF_OpKernelContext* context, int index, TF_DataType dtype,
                           const std::vector<int64_t>& dims);
@@ -65,6 +69,7 @@ void output_token(TF_OpKernelContext* context);
 
 /// Attribute `name` of the operation that is being built.
 int64_t int_attribute(TF_OpKernelConstruction* context, const char* name);
+std::string string_attribute(TF_OpKernelConstruction* context, const char* name);
 
 /// The type that an operation must have for a kernel.
 struct TypeConstraint {
@@ -85,6 +90,13 @@ void register_kernel(const char* op_name, std::optional<TypeConstraint> constrai
 void register_op(const char* name, const std::vector<const char*>& inputs,
                  const std::vector<const char*>& outputs,
                  const std::vector<const char*>& attributes);
+
+/// Defines an operation that waits for other ranks by itself. It is stateful: TensorFlow then never
+/// drops it, merges it with an equal one, or computes it in advance, also inside of branches and
+/// loops, and the branch or loop counts as stateful, too.
+void register_stateful_op(const char* name, const std::vector<const char*>& inputs,
+                          const std::vector<const char*>& outputs,
+                          const std::vector<const char*>& attributes);
 
 // ---------------------------------------------------------------------------------------------
 

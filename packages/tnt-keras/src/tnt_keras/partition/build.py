@@ -19,7 +19,7 @@ from tnt_keras.partition.plan import Body
 from tnt_keras.partition.requests import Exchange, NoExchange
 from tnt_keras.partition.reshard import Layout
 from tnt_keras.partition.schedule import Schedule
-from tnt_keras.partition.traced import Decide, FlatGraph, Node, TracedStep
+from tnt_keras.partition.traced import Decide, Edge, FlatGraph, Node, TracedStep, past_aliases
 from tnt_keras.partition.value import Value
 
 
@@ -53,6 +53,7 @@ class PartitionedStep:
         self._traced = traced
         self._kept: list[Any] = []
         self.plan = plan
+        self.addends: list[Edge | None] = []
         self.function: Any = None
         self.seconds = 0.0
 
@@ -62,12 +63,23 @@ class PartitionedStep:
 
     def __call__(self, *tensors: tf.Tensor) -> Any:
         """Run the step, and return what the traced function returned, whole and structured as there."""
+        return self.with_addends(*tensors)[0]
+
+    def with_addends(self, *tensors: tf.Tensor) -> tuple[Any, list[tf.Tensor | None]]:
+        """Run the step as calling it does, and return this process' addends besides.
+
+        Returns:
+            What calling it returns, and for each variable of `addends_of` what this process' rows
+            have added to it: of a total its own addend, of what all processes add alike its share of
+            the rows, `k / N`. None for a variable that the step does not add to once.
+        """
         results = self.function(*tensors)
         flat = iter(results if isinstance(results, list | tuple) else [results])
         structure = self._traced.structured_outputs
         places = tf.nest.flatten(structure, expand_composites=True)
         filled = [next(flat) if tf.is_tensor(place) else place for place in places]
-        return tf.nest.pack_sequence_as(structure, filled, expand_composites=True)
+        addends = [None if edge is None else next(flat) for edge in self.addends]
+        return tf.nest.pack_sequence_as(structure, filled, expand_composites=True), addends
 
 
 def build(
@@ -106,7 +118,8 @@ def build(
     plan = analysis.body(flat, arguments, is_step=True)
     plan = plan.bringing([_whole(p) for p in plan.outputs])
     step = PartitionedStep(traced, plan)
-    step.function = _function(traced, plan, layout, len(inputs), make_exchange, step.keep)
+    step.addends = [_added(traced, plan, variable) for variable in addends_of]
+    step.function = _function(traced, step, layout, len(inputs), make_exchange)
     step.seconds = time.process_time() - begin
     return step
 
@@ -178,12 +191,12 @@ def _captured(
 
 def _function(
     traced: TracedStep,
-    plan: Body,
+    built: PartitionedStep,
     layout: Layout,
     num_inputs: int,
     make_exchange: Callable[[], Exchange],
-    keep: Callable[[Any], None],
 ) -> Any:
+    plan = built.plan
     given = plan.arguments[:num_inputs]
     specs = [
         tf.TensorSpec(shape, value.dtype)
@@ -192,7 +205,7 @@ def _function(
     ]
 
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
-        emission = Emission(layout, make_exchange(), _updates(traced, plan.flat), keep)
+        emission = Emission(layout, make_exchange(), _updates(traced, plan.flat), built.keep)
         flat = iter(tensors)
         arguments = [
             Emitted(value, [next(flat) for _ in _local_shapes(value, layout)], node)
@@ -202,8 +215,10 @@ def _function(
             plan.arguments[num_inputs:], traced.captures, plan.flat.arguments[num_inputs:], strict=True
         )
         arguments += [Emitted(value, [_captured_here(tensor)], node) for value, tensor, node in captured]
-        outputs = Schedule(emission, plan, arguments).run()
-        return [t for [t] in outputs]
+        schedule = Schedule(emission, plan, arguments)
+        outputs = [t for [t] in schedule.run()]
+        addends = [schedule.emitted[edge] for edge in built.addends if edge is not None]
+        return [*outputs, *(emission.addend(e) for e in addends)]
 
     return tf.function(step, autograph=False).get_concrete_function(*specs)
 
@@ -221,6 +236,29 @@ def _local_shapes(value: Value, layout: Layout) -> list[Shape]:
 
 def _whole(placement: Placement) -> Placement:
     return placement if isinstance(placement, Handle) else REPLICATED
+
+
+def _added(traced: TracedStep, plan: Body, variable: tf.Variable) -> Edge | None:
+    """Return what a step adds to a variable, None if it does not, or does something else to it."""
+    arguments = plan.flat.arguments[len(plan.flat.arguments) - len(traced.captures) :]
+    handle = next(
+        (n for n, t in zip(arguments, traced.captures, strict=True) if t is variable.handle), None
+    )
+    assigned = [n for n in plan.flat.nodes if n.has_effect and (handle, 0) in n.inputs[:1]]
+    if handle is None or len(assigned) != 1:
+        return None
+    [node] = assigned
+    if node.type == "AssignAddVariableOp":
+        return node.inputs[1]
+    total = past_aliases(node.inputs[1])[0] if node.type == "AssignVariableOp" else node
+    if total.type != "AddV2":
+        return None
+    addends = [e for e in total.inputs if not _reads(past_aliases(e)[0], handle)]
+    return addends[0] if len(addends) == 1 else None
+
+
+def _reads(node: Node, handle: Node) -> bool:
+    return node.type == "ReadVariableOp" and node.inputs == [(handle, 0)]
 
 
 def _updates(traced: TracedStep, flat: FlatGraph) -> frozenset[Node]:

@@ -18,7 +18,7 @@ from tnt_keras.partition.placement import (
     join,
 )
 from tnt_keras.partition.plan import Branch, Loop, Step
-from tnt_keras.partition.traced import Edge, FlatGraph, Node, function_of
+from tnt_keras.partition.traced import Edge, FlatGraph, Node, function_of, past_aliases
 from tnt_keras.partition.value import Element, Value
 
 if TYPE_CHECKING:
@@ -144,13 +144,7 @@ def _invariant(value: Value, is_kept: bool) -> Value:
 
 def _sources(flat: FlatGraph) -> list[Edge]:
     """Where the outputs of a graph come from, past operations that do nothing."""
-    return [_past_aliases(edge) for edge in flat.outputs]
-
-
-def _past_aliases(edge: Edge) -> Edge:
-    while edge[0].type == "Identity":
-        edge = edge[0].inputs[0]
-    return edge
+    return [past_aliases(edge) for edge in flat.outputs]
 
 
 def _accumulators(body: FlatGraph, condition: FlatGraph) -> set[int]:
@@ -159,13 +153,13 @@ def _accumulators(body: FlatGraph, condition: FlatGraph) -> set[int]:
     for flat in (body, condition):
         for node in flat.nodes:
             if node.type != "Identity":
-                for edge in {_past_aliases(e) for e in node.inputs}:
+                for edge in {past_aliases(e) for e in node.inputs}:
                     readers[edge] = readers.get(edge, 0) + 1
     found = set()
     for i, (node, output) in enumerate(_sources(body)):
         argument = body.arguments[i], 0
         adds = node.type in ("AddV2", "AddN") and argument in [
-            _past_aliases(e) for e in node.inputs
+            past_aliases(e) for e in node.inputs
         ]
         if adds and readers[argument] == 1 and (condition.arguments[i], 0) not in readers:
             found.add(i)

@@ -145,6 +145,14 @@ class Emission:
             case _:
                 return made("sum", self.layout.reduced(self.layout.weighted(parts), "sum"))
 
+    def addend(self, emitted: Emitted) -> tf.Tensor:
+        """Return this process' addend of a total, or its share of what all have alike: `k / N`."""
+        if emitted.value.placement == PARTIAL:
+            return self.layout.reduced(emitted.tensors[PARTIAL], "sum")
+        whole = self.bring(emitted, REPLICATED)[0]
+        share = sum(self.layout.lane_rows) / self.layout.num_rows
+        return tf.cast(tf.cast(whole, tf.float64) * share, whole.dtype)
+
     def received(self, emitted: Emitted, result: tf.Tensor) -> None:
         """Note the result of what was asked for a value."""
         value = emitted.value

@@ -29,13 +29,16 @@ class Schedule:
         emission: Makes operations.
         body: What is done for each node.
         arguments: What the graph is given.
+
+    Attributes:
+        emitted: What was made for each output of each node.
     """
 
     def __init__(self, emission: Emission, body: Body, arguments: Sequence[Emitted]) -> None:
         self._emission = emission
         self._body = body
         self._steps = {step.node: step for step in body.steps}
-        self._emitted: dict[Edge, Emitted] = {
+        self.emitted: dict[Edge, Emitted] = {
             (node, 0): e for node, e in zip(body.flat.arguments, arguments, strict=True)
         }
         self._users: dict[Node, list[Node]] = {}
@@ -47,7 +50,7 @@ class Schedule:
         self._leading = self._leading_to_rows()
         self._readers = self._readers_of_edges()
         self._open: dict[Emitted, bool] = {}  # what must be exchanged -> whether for rows
-        for edge in list(self._emitted):
+        for edge in list(self.emitted):
             self._note(edge)
 
     def run(self) -> list[list[tf.Tensor]]:
@@ -58,7 +61,7 @@ class Schedule:
             self._make_ready()
         assert not self._num_left, f"Operations are left: {self._waiting}"
         return [
-            self._emission.bring(self._emitted[edge], placement)
+            self._emission.bring(self.emitted[edge], placement)
             for edge, placement in zip(self._body.flat.outputs, self._body.outputs, strict=True)
         ]
 
@@ -96,7 +99,7 @@ class Schedule:
 
     def _note(self, edge: Edge) -> None:
         """Note who reads a value that was made, if they need it exchanged."""
-        emitted = self._emitted[edge]
+        emitted = self.emitted[edge]
         for placement, leads in self._readers.get(edge, ()):
             if self._emission.needs_exchange(emitted, placement):
                 self._open[emitted] = leads or self._open.get(emitted, False)
@@ -106,7 +109,7 @@ class Schedule:
         while self._ready:
             _, node = heapq.heappop(self._ready)
             step = self._steps[node]
-            inputs = [self._emitted[edge] for edge in node.inputs]
+            inputs = [self.emitted[edge] for edge in node.inputs]
             if not isinstance(step, Known | Alias) and any(
                 self._emission.needs_exchange(e, p)
                 for e, p in zip(inputs, step.demands, strict=True)
@@ -114,7 +117,7 @@ class Schedule:
                 self._waiting.append(node)
                 continue
             for i, emitted in enumerate(bodies.emit(self._emission, step, inputs)):
-                self._emitted[node, i] = emitted
+                self.emitted[node, i] = emitted
                 self._note((node, i))
             self._num_left -= 1
             for user in self._users.get(node, ()):

@@ -305,6 +305,13 @@ def gradient_of(node: Node) -> str:
     return str(function.definition.attr["forward_function_name"].s.decode())
 
 
+def past_aliases(edge: Edge) -> Edge:
+    """Return where a value comes from, past operations that do nothing to it."""
+    while edge[0].type == "Identity":
+        edge = edge[0].inputs[0]
+    return edge
+
+
 def users_line(node: Node | None) -> str:
     """Return the innermost line of the user's own code that made an operation, "" if none did."""
     if node is None or node.operation is None:

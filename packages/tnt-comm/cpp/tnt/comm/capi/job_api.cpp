@@ -1,5 +1,6 @@
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/capi/arguments.hpp"
+#include "tnt/comm/capi/thread_label.hpp"
 #include "tnt/comm/communicator/runtime.hpp"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions
@@ -67,6 +68,13 @@ tnt_comm_status tnt_comm_local_rank(int32_t* local_rank) {
 
 tnt_comm_status tnt_comm_local_size(int32_t* local_size) {
   return read(&Environment::local_size, local_size, "local_size");
+}
+
+tnt_comm_status tnt_comm_set_label(const char* label, const char* caller) {
+  return guard([&] {
+    thread_label().label = label != nullptr ? label : "";
+    thread_label().caller = caller != nullptr ? caller : "";
+  });
 }
 
 tnt_comm_status tnt_comm_get_counters(tnt_comm_counters* counters) {

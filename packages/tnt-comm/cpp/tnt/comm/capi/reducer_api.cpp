@@ -8,6 +8,7 @@
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/capi/registry.hpp"
+#include "tnt/comm/capi/thread_label.hpp"
 #include "tnt/comm/communicator/gatherer.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"
 
@@ -155,7 +156,7 @@ tnt_comm_status tnt_gatherer_size(int64_t gatherer, int32_t* size) {
 tnt_comm_status tnt_gatherer_start(int64_t gatherer, const void* data, uint64_t num_bytes) {
   return guard([&] {
     checked_bytes(data, num_bytes, DType::uint8, "data");
-    gatherers().find(gatherer)->start(data, num_bytes);
+    gatherers().find(gatherer)->start(data, num_bytes, call_label());
   });
 }
 

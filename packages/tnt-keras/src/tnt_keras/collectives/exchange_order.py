@@ -1,0 +1,121 @@
+"""What comes before an exchange in a graph, so that ranks cannot wait for each other for ever."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+_CALLS = frozenset(
+    {
+        *("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"),
+        *("PartitionedCall", "StatefulPartitionedCall"),
+    }
+)
+"""Operations that run functions."""
+
+_MUST_BE_AROUND = (
+    "An operation that runs a function with exchanges, such as a `While` or `If`, must be made "
+    "inside of `StepExchange.around`: else ranks could come to other exchanges before it."
+)
+
+
+@dataclasses.dataclass
+class _Position:
+    """How far the exchanges of one graph are.
+
+    Attributes:
+        graph: The graph.
+        token: Of the last exchange; None if there was none.
+        has_open_function: Whether a function of a branch or loop has exchanges, and what runs it
+            has not been ordered yet.
+    """
+
+    graph: Any
+    token: tf.Tensor | None = None
+    has_open_function: bool = False
+
+
+class ExchangeOrder:
+    """The order of the exchanges of a graph, and of those in the functions of branches and loops.
+
+    All ranks come to exchanges in the order in which they were traced. In each graph and function
+    an exchange takes the token of the one before. What runs a function with exchanges, such as an
+    `If` or `While`, is one of those of the graph around it: it is made in `around`.
+
+    Functions have automatic control dependencies, as those of `tf.cond`, `tf.while_loop` and
+    `tf.function` do: then what runs them is not complete before their exchanges are, nor does the
+    next iteration of a loop begin.
+
+    It belongs to the graph that is being traced when it is created.
+    """
+
+    def __init__(self) -> None:
+        self._graph = _current_graph()
+        self._positions: dict[int, _Position] = {}
+
+    def is_in_function(self) -> bool:
+        """Return whether a branch or loop of the graph is being traced. Local."""
+        return _current_graph() is not self._graph
+
+    @contextlib.contextmanager
+    def next(self) -> Iterator[tf.Tensor]:
+        """Give the token of what comes before the next exchange of the current graph. Local.
+
+        What is traced inside waits for all that a function is given: for its iteration.
+
+        Raises:
+            RuntimeError: If what runs a function with exchanges was not made in `around`.
+        """
+        position = self._position()
+        if position.has_open_function:
+            raise RuntimeError(_MUST_BE_AROUND)
+        outer = self._outer_position(position.graph)
+        if outer is not None:
+            outer.has_open_function = True
+        given = list(position.graph.inputs) if self.is_in_function() else []
+        with tf.control_dependencies(given):
+            yield tf.zeros([], tf.int32) if position.token is None else position.token
+
+    def finished(self, token: tf.Tensor) -> None:
+        """Note the token of the exchange that was traced last in the current graph. Local."""
+        self._position().token = token
+
+    @contextlib.contextmanager
+    def around(self) -> Iterator[None]:
+        """Order what runs functions with exchanges, and is made inside. Local."""
+        position = self._position()
+        graph = position.graph
+        num_before = len(graph.get_operations())
+        position.has_open_function = False
+        with self.next() as previous, tf.control_dependencies([previous]):
+            yield
+        calls = [each for each in graph.get_operations()[num_before:] if each.type in _CALLS]
+        with tf.control_dependencies(calls):
+            position.token = tf.identity(previous)
+        position.has_open_function = False
+
+    def require_complete(self) -> None:
+        """Make sure that all that runs functions with exchanges has been ordered. Local.
+
+        Raises:
+            RuntimeError: If it has not.
+        """
+        if any(position.has_open_function for position in self._positions.values()):
+            raise RuntimeError(_MUST_BE_AROUND)
+
+    def _position(self) -> _Position:
+        return self._position_in(_current_graph())
+
+    def _position_in(self, graph: Any) -> _Position:
+        return self._positions.setdefault(id(graph), _Position(graph))
+
+    def _outer_position(self, graph: Any) -> _Position | None:
+        return None if graph is self._graph else self._position_in(graph.outer_graph)
+
+
+def _current_graph() -> Any:
+    return tf.compat.v1.get_default_graph()
