@@ -10,6 +10,7 @@ are made by the object that `partition` is given.
 
 from tnt_keras.partition.analysis import PartitionError
 from tnt_keras.partition.build import Input, PartitionedStep, build, build_without_batch
+from tnt_keras.partition.explain import Exchanged, Explanation
 from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.placement import REPLICATED, Rows
 from tnt_keras.partition.requests import Exchange, Request
@@ -18,6 +19,8 @@ from tnt_keras.partition.traced import TracedStep, local_region, trace
 __all__ = [
     "REPLICATED",
     "Exchange",
+    "Exchanged",
+    "Explanation",
     "Input",
     "Lanes",
     "PartitionError",

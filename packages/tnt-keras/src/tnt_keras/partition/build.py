@@ -12,6 +12,7 @@ import tensorflow as tf
 from tnt_keras.partition.analysis import Analysis
 from tnt_keras.partition.bodies import run_in_order
 from tnt_keras.partition.emission import Emission, Emitted
+from tnt_keras.partition.explain import Explanation, explain
 from tnt_keras.partition.global_shapes import GlobalShapes
 from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.placement import ADDENDS, HANDLE, REPLICATED, Handle, ListOf, Placement, Shape, local_shape
@@ -46,6 +47,8 @@ class PartitionedStep:
         function: Takes this process' tensors, flat, a tensor for each lane of what has rows; returns
             the tensors of the whole results, flat.
         plan: What is done for each operation.
+        addends: Where the addends of variables stand in the traced graph, see `with_addends`.
+        explanation: What is exchanged.
         seconds: That building took, of the processor.
     """
 
@@ -54,6 +57,7 @@ class PartitionedStep:
         self._kept: list[Any] = []
         self.plan = plan
         self.addends: list[Edge | None] = []
+        self.explanation: Explanation | None = None
         self.function: Any = None
         self.seconds = 0.0
 
@@ -217,6 +221,7 @@ def _function(
         arguments += [Emitted(value, [_captured_here(tensor)], node) for value, tensor, node in captured]
         schedule = Schedule(emission, plan, arguments)
         outputs = [t for [t] in schedule.run()]
+        built.explanation = explain(plan, emission.exchanged, schedule.num_levels)
         addends = [schedule.emitted[edge] for edge in built.addends if edge is not None]
         return [*outputs, *(emission.addend(e) for e in addends)]
 

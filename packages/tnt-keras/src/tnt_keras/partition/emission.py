@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.partition.analysis import PartitionError, describe
+from tnt_keras.partition.explain import Exchanged, exchanged_value
 from tnt_keras.partition.draws import is_draw, rows_of_draw
 from tnt_keras.partition.operations import attribute, create_operation
 from tnt_keras.partition.placement import (
@@ -81,6 +82,7 @@ class Emission:
 
     Attributes:
         num_blocking: How many blocking exchanges were made, in this graph and in bodies.
+        exchanged: What was asked of exchanges.
         operations: That were made for a node: what comes after it must come after them.
     """
 
@@ -96,6 +98,7 @@ class Emission:
         self.exchange = exchange
         self.keep = keep
         self.num_blocking = 0
+        self.exchanged: list[Exchanged] = []
         self.operations: dict[Node, list[tf.Operation]] = {}
         self._updates = updates
         self._scope = scope
@@ -104,7 +107,7 @@ class Emission:
     def of_body(self) -> Emission:
         """Return the emission of a function that this graph calls: a body of a loop or branch."""
         inner = Emission(self.layout, self.exchange, self._updates, self.keep)
-        inner.num_blocking = self.num_blocking
+        inner.num_blocking, inner.exchanged = self.num_blocking, self.exchanged
         return inner
 
     def of_lane(self, layout: Layout, scope: str) -> Emission:
@@ -127,13 +130,19 @@ class Emission:
             held == OWN and placement == PARTIAL
         )
 
-    def request(self, emitted: Emitted) -> Request:
-        """Return what is asked of an exchange so that a value becomes the same in all lanes."""
+    def request(self, emitted: Emitted, level: int | None = None) -> Request:
+        """Return what is asked of an exchange so that a value becomes the same in all lanes.
+
+        Args:
+            emitted: The value.
+            level: The number of the exchange, None for one that blocks.
+        """
         value, node = emitted.value, emitted.node
         name = node.name if node is not None else "output"
         is_update = node in self._updates
 
         def made(kind: str, tensor: tf.Tensor) -> Request:
+            self.exchanged.append(exchanged_value(value, node, kind, name, is_update, level))
             return Request(kind, tensor, name, users_line(node), is_update)
 
         parts = emitted.tensors[value.placement]

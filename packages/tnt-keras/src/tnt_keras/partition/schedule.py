@@ -32,10 +32,12 @@ class Schedule:
 
     Attributes:
         emitted: What was made for each output of each node.
+        num_levels: How many exchanges there are.
     """
 
     def __init__(self, emission: Emission, body: Body, arguments: Sequence[Emitted]) -> None:
         self._emission = emission
+        self.num_levels = 0
         self._body = body
         self._steps = {step.node: step for step in body.steps}
         self.emitted: dict[Edge, Emitted] = {
@@ -133,8 +135,9 @@ class Schedule:
         # In the order in which their operands came into being.
         asked.sort(key=lambda e: e.node.index if e.node is not None else -1)
         for emitted in asked:
-            self._emission.exchange.ask(self._emission.request(emitted))
+            self._emission.exchange.ask(self._emission.request(emitted, self.num_levels))
         results = self._emission.exchange.flush(is_last)
+        self.num_levels += 1
         for emitted, result in zip(asked, results, strict=True):
             self._emission.received(emitted, result)
             del self._open[emitted]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from step_cases import loss_of
 from step_lanes import assert_lanes, gathered
 
 
@@ -15,14 +16,14 @@ def rows(*sizes: int, seed: int = 0) -> Any:
 
 
 def with_gradient(function: Any, weights: tf.Variable) -> Any:
-    """The step that moves weights along the gradient of the sum of what a function returns."""
+    """The step that moves weights along the gradient of all that a function returns."""
 
     def step(*batch: tf.Tensor) -> Any:
         with tf.GradientTape() as tape:
             for tensor in batch:
                 tape.watch(tensor)
             values = function(weights, *batch)
-            loss = tf.add_n([tf.reduce_sum(tf.sin(v) * v) for v in tf.nest.flatten(values)])
+            loss = loss_of(values)
         gradients = tape.gradient(loss, [weights, *batch])
         weights.assign_sub(0.1 * gradients[0])
         return values, loss, gradients
