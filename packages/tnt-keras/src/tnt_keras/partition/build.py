@@ -1,4 +1,4 @@
-"""From a traced step to the function of one process: place, then make operations."""
+"""From a traced step to the function of one process: place all values, then make operations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ from tnt_keras.partition.emission import Emission, Emitted
 from tnt_keras.partition.explain import Explanation, explain
 from tnt_keras.partition.global_shapes import GlobalShapes
 from tnt_keras.partition.lanes import Lanes
-from tnt_keras.partition.placement import ADDENDS, HANDLE, REPLICATED, Handle, ListOf, Placement, Shape, local_shape
+from tnt_keras.partition.placement import (
+    ADDENDS,
+    HANDLE,
+    REPLICATED,
+    Handle,
+    ListOf,
+    Placement,
+    Shape,
+    local_shape,
+)
 from tnt_keras.partition.plan import Body
 from tnt_keras.partition.requests import Exchange, NoExchange
 from tnt_keras.partition.reshard import Layout
@@ -29,10 +38,10 @@ class Input:
     """What a step is called with.
 
     Attributes:
-        shape: Of the whole batch; None for a dimension that may be another one in each step.
-        placement: `Rows(0)` for what has the batch's rows, `REPLICATED` for what all processes get.
-        batch_shape: Of the batch at hand, if sizes of `shape` are None. Those that are equal in it are
-            taken to be equal in each step in which they meet in one operation.
+        shape: Shape for the whole batch. None stands for a size that may vary between steps.
+        placement: `Rows(0)` if it has the rows of the batch, `REPLICATED` if all processes get it.
+        batch_shape: Shape for the batch at hand, if `shape` holds None. Sizes that are equal in it
+            are taken to be equal in every step, wherever one operation combines them.
     """
 
     shape: Shape
@@ -41,15 +50,15 @@ class Input:
 
 
 class PartitionedStep:
-    """A step on the rows of one process. Calling it is collective where lanes are several processes'.
+    """A step on the rows of one process. Calls are collective if several processes have lanes.
 
     Attributes:
-        function: Takes this process' tensors, flat, a tensor for each lane of what has rows; returns
-            the tensors of the whole results, flat.
+        function: Takes the tensors of this process as a flat list, with one tensor per lane for an
+            input with rows. Returns the tensors of the whole results as a flat list.
         plan: What is done for each operation.
-        addends: Where the addends of variables stand in the traced graph, see `with_addends`.
+        addends: Where the addends of variables are in the traced graph, see `with_addends`.
         explanation: What is exchanged.
-        seconds: That building took, of the processor.
+        seconds: Processor time that building took.
     """
 
     def __init__(self, traced: TracedStep, plan: Body) -> None:
@@ -62,20 +71,21 @@ class PartitionedStep:
         self.seconds = 0.0
 
     def keep(self, thing: Any) -> None:
-        """Let something live as long as the step: functions that its loops and branches call."""
+        """Keep something alive as long as the step, such as the functions its loops call."""
         self._kept.append(thing)
 
     def __call__(self, *tensors: tf.Tensor) -> Any:
-        """Run the step, and return what the traced function returned, whole and structured as there."""
+        """Run the step, and return the whole results in the structure of the traced function."""
         return self.with_addends(*tensors)[0]
 
     def with_addends(self, *tensors: tf.Tensor) -> tuple[Any, list[tf.Tensor | None]]:
-        """Run the step as calling it does, and return this process' addends besides.
+        """Run the step like a call, and return the addends of this process as well.
 
         Returns:
-            What calling it returns, and for each variable of `addends_of` what this process' rows
-            have added to it: of a total its own addend, of what all processes add alike its share of
-            the rows, `k / N`. None for a variable that the step does not add to once.
+            What a call returns; and for each variable of `addends_of` what the rows of this process
+            have added to it. For a total this is the addend of the process. For what all processes
+            add alike it is the share `k / N`, by rows. None for a variable to which the step does
+            not add exactly once.
         """
         results = self.function(*tensors)
         flat = iter(results if isinstance(results, list | tuple) else [results])
@@ -97,20 +107,20 @@ def build(
     addends_of: Sequence[tf.Variable] = (),
     decide: Decide | None = None,
 ) -> PartitionedStep:
-    """Build the function of one process for one shape of the batch. Collective if exchanges are.
+    """Build the function of one process for one batch shape. Collective if `make_exchange` is.
 
     Args:
         traced: The step.
-        inputs: One for each tensor that it was traced with; composite ones have several.
-        lanes: Those of this process.
-        num_rows: Rows of the batch, at least as many as lanes.
-        make_exchange: Called in the graph that is built; makes the exchanges with other processes.
+        inputs: One for each tensor that it was traced with; a composite tensor has several.
+        lanes: The lanes of this process.
+        num_rows: Rows of the batch, at least as many as there are lanes.
+        make_exchange: Called in the graph that is built. Makes the exchanges with other processes.
         accumulators: Variables that hold an addend in each process, between steps too.
         addends_of: Variables that the step adds to, for `PartitionedStep.addends`.
         decide: As for `FlatGraph`.
 
     Raises:
-        PartitionError: If the step cannot be cut; that is a fault of this package.
+        PartitionError: If the step cannot be partitioned, which is a fault of this package.
     """
     begin = time.process_time()
     layout = Layout(lanes, num_rows)
@@ -129,14 +139,14 @@ def build(
 
 
 def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], None] | None:
-    """Build what a step does that needs no batch: counters and seeds that advance.
+    """Build the part of a step that needs no batch: it advances counters and seeds.
 
     Args:
         traced: The step.
-        num_inputs: How many tensors of a batch it takes.
+        num_inputs: How many tensors of the batch the step takes.
 
     Returns:
-        A function of no arguments, local; None if there is nothing to do.
+        A local function without arguments. None if there is nothing to do.
     """
     reduced = traced.flat.without(traced.flat.arguments[:num_inputs])
     if not reduced.nodes:
@@ -150,7 +160,10 @@ def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], Non
 
     def effects() -> None:
         emission = Emission(Layout(Lanes(0, 1, 1), 1), NoExchange(), frozenset(), kept.append)
-        emitted = [Emitted(value, [], node) for value, node in zip(plan.arguments, reduced.arguments, strict=True)]
+        emitted = [
+            Emitted(value, [], node)
+            for value, node in zip(plan.arguments, reduced.arguments, strict=True)
+        ]
         for e, tensor in zip(emitted[num_inputs:], traced.captures, strict=True):
             e.tensors[e.value.placement] = [_captured_here(tensor)]
         run_in_order(emission, plan, emitted)
@@ -216,9 +229,14 @@ def _function(
             for value, node in zip(given, plan.flat.arguments, strict=False)
         ]
         captured = zip(
-            plan.arguments[num_inputs:], traced.captures, plan.flat.arguments[num_inputs:], strict=True
+            plan.arguments[num_inputs:],
+            traced.captures,
+            plan.flat.arguments[num_inputs:],
+            strict=True,
         )
-        arguments += [Emitted(value, [_captured_here(tensor)], node) for value, tensor, node in captured]
+        arguments += [
+            Emitted(value, [_captured_here(tensor)], node) for value, tensor, node in captured
+        ]
         schedule = Schedule(emission, plan, arguments)
         outputs = [t for [t] in schedule.run()]
         built.explanation = explain(plan, emission.exchanged, schedule.num_levels)
@@ -229,7 +247,7 @@ def _function(
 
 
 def _captured_here(tensor: Any) -> Any:
-    """What stands in the graph that is being built for a tensor or resource outside of it."""
+    """Return the placeholder of an outside tensor or resource in the graph that is being built."""
     return tf.compat.v1.get_default_graph().capture(tensor)
 
 
@@ -244,7 +262,7 @@ def _whole(placement: Placement) -> Placement:
 
 
 def _added(traced: TracedStep, plan: Body, variable: tf.Variable) -> Edge | None:
-    """Return what a step adds to a variable, None if it does not, or does something else to it."""
+    """Return what a step adds to a variable, None unless all it does is to add to it once."""
     arguments = plan.flat.arguments[len(plan.flat.arguments) - len(traced.captures) :]
     handle = next(
         (n for n, t in zip(arguments, traced.captures, strict=True) if t is variable.handle), None
@@ -267,7 +285,7 @@ def _reads(node: Node, handle: Node) -> bool:
 
 
 def _updates(traced: TracedStep, flat: FlatGraph) -> frozenset[Node]:
-    """Return the nodes from which what trainable variables are assigned is computed."""
+    """Return the nodes from which the updates of trainable variables are computed."""
     trained = {id(v.handle) for v in traced.variables if v.trainable}
     captured = flat.arguments[len(flat.arguments) - len(traced.captures) :]
     handles = {n for n, t in zip(captured, traced.captures, strict=True) if id(t) in trained}

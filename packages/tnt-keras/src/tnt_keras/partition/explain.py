@@ -1,4 +1,4 @@
-"""What a partitioned step exchanges, and what all processes compute alike: for people."""
+"""Reports for people: what a partitioned step exchanges, and what all processes compute alike."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Exchanged:
     """A value that processes exchange in each step.
 
     Attributes:
-        kind: As of a `Request`.
-        name: Of the traced value.
+        kind: The kind of its `Request`.
+        name: The name of the traced value.
         line: The user's source line, "" if there is none.
-        num_bytes: Of the whole value; None if its size is another one in each step.
+        num_bytes: Size of the whole value. None if it varies between steps.
         is_update: Whether it is a gradient.
         is_row: Whether it has rows of more than one number: features, images, logits.
-        level: The number of the exchange in the step, None inside of a loop or branch.
+        level: The number of the exchange in the step, None inside a loop or branch.
     """
 
     kind: str
@@ -36,14 +36,14 @@ class Exchanged:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Explanation:
-    """What one partition of a step exchanges, and computes more than once.
+    """What a partitioned step exchanges, and what it computes more than once.
 
     Attributes:
         exchanged: All values that are exchanged, in the order of the step.
-        num_levels: How many exchanges there are, each of which waits for the one before.
-        replicated_share: The share of the arithmetic on rows that all processes do alike, after rows
-            were gathered: between 0 and 1.
-        gathered: The operations for which rows are gathered, with the user's lines.
+        num_levels: How many exchanges there are. Each one waits for the one before.
+        replicated_share: The share of the arithmetic on rows, between 0 and 1, that all processes
+            do alike since the rows were gathered.
+        gathered: The operations for which rows are gathered: type, name and the user's line.
     """
 
     exchanged: tuple[Exchanged, ...]
@@ -76,17 +76,19 @@ class Explanation:
             rows.append((kind, size, level, e.name, e.line))
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
         lines = [
-            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[4]]).rstrip()
+            "  ".join(
+                [*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[4]]
+            ).rstrip()
             for row in rows
         ]
         share = f"{self.replicated_share:.0%} of the arithmetic on rows is done by all ranks alike."
         return "\n".join([*lines, share])
 
     def warnings(self) -> list[str]:
-        """Return what makes the step slower than it could be, a sentence each."""
+        """Return a sentence for each thing that makes the step slower than it could be."""
         found = [
-            f"The rows of {e.name!r} ({e.line or 'no line of the script'}) are gathered in each step"
-            + ("." if e.num_bytes is None else f": {_bytes(e.num_bytes)}.")
+            f"The rows of {e.name!r} ({e.line or 'no line of the script'}) are gathered in each "
+            + ("step." if e.num_bytes is None else f"step: {_bytes(e.num_bytes)}.")
             for e in self.exchanged
             if e.kind == "gather" and e.is_row and e.level != self.num_levels - 1
         ]
@@ -102,7 +104,7 @@ class Explanation:
 def exchanged_value(
     value: Value, node: Node | None, kind: str, name: str, is_update: bool, level: int | None
 ) -> Exchanged:
-    """Return what is shown of a value that is exchanged. Local."""
+    """Return the description of a value that is exchanged. Local."""
     count = value.num_elements
     row = value.shape[1:] if value.shape is not None else None
     return Exchanged(
@@ -139,7 +141,7 @@ def explain(plan: Body, exchanged: Sequence[Exchanged], num_levels: int) -> Expl
 
 
 def _work(step: Compute) -> int:
-    """About how many multiplications and additions an operation is."""
+    """Return about how many multiplications and additions an operation takes."""
     outputs = sum(_product(v.shape) for v in step.outputs)
     sums = ("MatMul", "BatchMatMul", "Einsum", "Conv")
     if any(part in step.node.type for part in sums) and len(step.inputs) >= 2:

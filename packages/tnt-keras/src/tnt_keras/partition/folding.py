@@ -1,7 +1,7 @@
-"""Values that are known when the graph is built: shapes of whole values, and what follows from them.
+"""Constant folding: shapes of whole values, and what follows from them when the graph is built.
 
-A size that is not known is never guessed. What was computed of one is not known either, so no
-number that depends on the length of this batch is kept for the next.
+An unknown size is never guessed, and nothing that is computed from one is known. So no number that
+depends on the sizes of this batch is kept for the next.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def fold(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[V
     Args:
         node: The operation.
         inputs: What is known of its inputs.
-        shapes: Of its outputs, whole.
+        shapes: Shapes of its whole outputs.
     """
     if node.type == "Const":
         return _const(node)
@@ -51,7 +51,7 @@ def fold(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[V
 
 
 def known_elements(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...] | None:
-    """Return the integers of a vector of which some are known, None if none is. Local."""
+    """Return the integers of a vector as far as they are known, None if none is. Local."""
     if len(node.dtypes) != 1 or not node.dtypes[0].is_integer:
         return None
     elements: tuple[int | None, ...] | None = None
@@ -69,16 +69,17 @@ def known_elements(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...
 
 
 def _broadcast_gradient_axes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
-    """The axes along which the gradients of two operands of different shapes are summed.
+    """Return the axes along which the gradients of two operands that were broadcast are summed.
 
-    Where one operand has size 1 or no such axis, its gradient is summed, whatever size the other has:
-    a sum along an axis of size 1 changes nothing. Sizes that are not known are equal in every step
-    if they are in the example, since the operation itself demands that they are equal or 1.
+    If an operand has size 1 along an axis, or no such axis, its gradient is summed there, whatever
+    the size of the other: a sum along an axis of size 1 changes nothing. Unknown sizes that are
+    equal in the example are equal in every step, since the operation demands equal sizes or 1.
     """
     examples = [v.value_in_example for v in inputs]
     if node.type != "BroadcastGradientArgs" or any(e is None for e in examples):
         return None
-    (first, second) = [_with_leading_ones(v, inputs) for v in inputs]
+    rank = max(np.size(e) for e in examples if e is not None)
+    (first, second) = [_with_leading_ones(v, rank) for v in inputs]
     axes: tuple[list[int], list[int]] = ([], [])
     for axis, ((a, a_example), (b, b_example)) in enumerate(zip(first, second, strict=True)):
         if a_example == b_example:
@@ -93,11 +94,9 @@ def _broadcast_gradient_axes(node: Node, inputs: Sequence[Value]) -> list[Value]
     ]
 
 
-def _with_leading_ones(
-    shape: Value, shapes: Sequence[Value]
-) -> list[tuple[int | None, int]]:
-    """The sizes in a shape, as far as they are known and in the example, as long as the longest."""
-    rank = max(np.size(v.value_in_example) for v in shapes)
+def _with_leading_ones(shape: Value, rank: int) -> list[tuple[int | None, int]]:
+    """Return each size in a shape, as far as it is known and in the example, for a larger rank."""
+    assert shape.value_in_example is not None
     example = [int(x) for x in np.ravel(shape.value_in_example)]
     known = shape.known_elements or (None,) * len(example)
     sizes = list(zip(known, example, strict=True))
@@ -107,20 +106,28 @@ def _with_leading_ones(
 def _in_example(
     node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]
 ) -> list[np.ndarray[Any, Any] | None]:
-    """The values of outputs in the example, for integers that depend on sizes that are not known."""
+    """Return the outputs in the example, for integers that depend on unknown sizes."""
     none: list[np.ndarray[Any, Any] | None] = [None] * len(node.dtypes)
     if not all(dtype.is_integer or dtype.is_bool for dtype in node.dtypes):
         return none
     if node.type in ("Shape", "ShapeN", "Size"):
         return [
-            None if v.example_shape is None else np.asarray(
+            None
+            if v.example_shape is None
+            else np.asarray(
                 np.prod(v.example_shape) if node.type == "Size" else v.example_shape,
                 dtype.as_numpy_dtype,
             )
             for v, dtype in zip(inputs, node.dtypes, strict=True)
         ]
     examples = [v.value_in_example for v in inputs]
-    if not examples or any(e is None for e in examples) or node.type in _LARGE or not _is_small(shapes) or not _is_pure(node):
+    if (
+        not examples
+        or any(e is None for e in examples)
+        or node.type in _LARGE
+        or not _is_small(shapes)
+        or not _is_pure(node)
+    ):
         return none
     try:
         return [*evaluate(node, [e for e in examples if e is not None])]
@@ -136,7 +143,7 @@ def _const(node: Node) -> list[Value] | None:
 
 
 def _sizes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
-    """Shapes, sizes and ranks of values: those of the whole ones."""
+    """Return shapes, sizes and ranks, which are those of whole values."""
     if node.type not in ("Shape", "ShapeN", "Size", "Rank"):
         return None
     if node.type == "Rank":
@@ -154,7 +161,7 @@ def _sizes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
 def _is_small(shapes: Sequence[Shape]) -> bool:
     """Return whether outputs are small enough to be computed now.
 
-    Where the shape function cannot tell, they are about as large as the inputs, which are small.
+    If the shape function cannot tell, they are about as large as the inputs, which are small.
     """
     sizes = [[size or 0 for size in shape] for shape in shapes if shape is not None]
     return all(np.prod(size, dtype=np.int64) <= _LARGEST for size in sizes)
@@ -206,20 +213,16 @@ def evaluate(node: Node, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndar
 
 @functools.cache
 def _argument_names(operation_type: str) -> dict[str, str]:
-    """Return the names that `tf.raw_ops` has for inputs and attributes, some of which are others."""
+    """Return the names of inputs and attributes in `tf.raw_ops`, which renames some of them."""
     described = definition(operation_type)
     accepted = list(inspect.signature(getattr(tf.raw_ops, operation_type)).parameters)
     defined = [a.name for a in (*described.input_arg, *described.attr)]
     deduced = {
-        name
-        for a in described.input_arg
-        for name in (a.type_attr, a.type_list_attr, a.number_attr)
+        name for a in described.input_arg for name in (a.type_attr, a.type_list_attr, a.number_attr)
     }
     others = iter(name for name in accepted if name not in defined and name != "name")
     return {
-        name: name if name in accepted else next(others)
-        for name in defined
-        if name not in deduced
+        name: name if name in accepted else next(others) for name in defined if name not in deduced
     }
 
 
@@ -238,7 +241,7 @@ def _size(value: Value) -> int:
 
 
 def _moved(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...] | None:
-    """The elements of a vector whose elements are moved, by what happens to their positions."""
+    """Return the elements of a vector after an operation that moves them, by their positions."""
     elements = inputs[0].elements
     assert elements is not None
     if len(node.dtypes) != 1 or any(v.constant is None for v in inputs[1:]):
@@ -253,7 +256,7 @@ def _moved(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...] | None
 
 
 def with_known(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[Value]:
-    """Return the outputs of a node that is replicated, with all that is known of them."""
+    """Return the outputs of a replicated node, with all that is known of them."""
     folded = fold(node, inputs, shapes)
     if folded is not None:
         return folded

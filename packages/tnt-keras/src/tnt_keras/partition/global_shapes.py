@@ -1,10 +1,10 @@
 """The shapes of whole values, from TensorFlow's own shape functions.
 
-They owe nothing to the rules: what a rule says of a local shape is held against them.
+They are independent of the rules, so the local shapes that follow from a rule are checked by them.
 
-Sizes that are not known are followed through an example, in which each is a large one of its own.
-It only ever tells which sizes an operation that broadcasts must find equal: what would be wrong for
-another example fails in the step itself. No number of the example is used as a size.
+Unknown sizes are followed through an example, in which each of them is a large number of its own.
+The example only tells which sizes a broadcasting operation must find equal. Where another batch
+contradicts it, the step itself fails. No number of the example is used as a size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LARGEST_CONSTANT = 256  # elements: shapes, axes, sizes are smaller
 class GlobalShapes:
     """Shape functions, applied to one operation at a time in a graph that is never run.
 
-    What was found for an operation is kept: layers and turns of a loop repeat it.
+    Results are cached, since layers repeat operations and loops are analysed in several rounds.
     """
 
     def __init__(self) -> None:
@@ -57,12 +57,12 @@ class GlobalShapes:
     def in_example(
         self, node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]
     ) -> list[tuple[int, ...] | None]:
-        """Return the shapes of outputs in the example; None for those that are known anyway.
+        """Return the shapes of outputs in the example, None for those that are fully known.
 
         Args:
             node: The operation.
             inputs: What is known of its inputs.
-            shapes: Of its outputs.
+            shapes: What is known of the shapes of its outputs.
         """
         if all(shape is None or None not in shape for shape in shapes):
             return [None] * len(shapes)
@@ -76,7 +76,7 @@ class GlobalShapes:
         ]
 
     def new_size(self, place: Any) -> int:
-        """Return the size in the example at a place where it is not known: always the same there."""
+        """Return the size in the example for a place where it is unknown, always the same one."""
         return self._sizes.setdefault(place, _EXAMPLE_SIZE + _BETWEEN * len(self._sizes))
 
     def _completed(
@@ -110,7 +110,7 @@ class GlobalShapes:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Operand:
-    """What a shape function is told of an input: a small constant, some elements, or its shape."""
+    """What a shape function gets of an input: a small constant, some elements, or the shape."""
 
     dtype: tf.DType
     shape: Shape
@@ -119,11 +119,14 @@ class _Operand:
 
     def make(self) -> tf.Tensor:
         if self.array is not None:
-            array = np.frombuffer(self.array, self.dtype.as_numpy_dtype).reshape(self.shape)
+            sizes = [size for size in self.shape or () if size is not None]  # all are known
+            array = np.frombuffer(self.array, self.dtype.as_numpy_dtype).reshape(sizes)
             return tf.constant(array, self.dtype)
         if self.elements:
             parts = [
-                tf.compat.v1.placeholder(self.dtype, []) if e is None else tf.constant(e, self.dtype)
+                tf.compat.v1.placeholder(self.dtype, [])
+                if e is None
+                else tf.constant(e, self.dtype)
                 for e in self.elements
             ]
             return tf.stack(parts)
@@ -146,7 +149,7 @@ def _operand_in_example(value: Value) -> _Operand:
 
 
 def merged(first: Shape, second: Shape) -> Shape:
-    """Return what is known of a shape of which two things are known.
+    """Return the shape in which two partly known ones are combined.
 
     Raises:
         ValueError: If they contradict each other.
@@ -161,7 +164,7 @@ def merged(first: Shape, second: Shape) -> Shape:
 
 
 def in_common(first: Shape, second: Shape) -> Shape:
-    """Return the shape that both of two values have, with None where they differ."""
+    """Return what two shapes have in common, with None where they differ."""
     if first is None or second is None or len(first) != len(second):
         return None
     return tuple(a if a == b else None for a, b in zip(first, second, strict=True))
@@ -180,7 +183,7 @@ def _is_small(array: np.ndarray[Any, Any]) -> bool:
 
 
 def _gathered(node: Node, indices: Shape, traced: Shape) -> Shape:
-    """The shape of rows of a variable: that of the indices, and what tracing says of a row."""
+    """Return the shape of gathered rows of a variable: that of the indices, then that of a row."""
     if indices is None or traced is None:
         return traced
     if node.type == "ResourceGatherNd":

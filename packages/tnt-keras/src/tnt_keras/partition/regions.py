@@ -1,9 +1,9 @@
 """Local regions: functions that each lane applies to its own rows, as if they were the whole batch.
 
-Batch normalisation with the statistics of a rank's rows is one. A region is a call of what
-`local_region` returns, or of its gradient. What it returns with rows are rows; everything else
-that it returns is the lane's own, and is read as the mean over lanes, each weighted by its rows
-(`k / N`); so is the derivative that comes back through that mean.
+An example is batch normalisation with the statistics of a rank's rows. A region is a call of a
+function that `local_region` made, or of its gradient. Outputs with rows stay the lane's rows of the
+batch. Every other output is the lane's own, and is read as the mean over lanes, weighted by rows
+(`k / N`). The derivative that comes back through this mean is weighted in the same way.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def region(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Step:
 
 
 def fused_batch_norm(operation: Operation) -> Decision | None:
-    """Return the decision for fused batch normalisation within a region: its statistics are own ones."""
+    """Return the decision for fused batch normalisation in a region: each lane has statistics."""
     if operation.type not in ("FusedBatchNormV3", "FusedBatchNormGradV3"):
         return None
     placements = tuple(v.placement for v in operation.inputs)
@@ -68,10 +68,10 @@ def fused_batch_norm(operation: Operation) -> Decision | None:
 def _demands(
     analysis: Analysis, node: Node, inputs: tuple[Value, ...]
 ) -> tuple[tuple[Placement, ...], frozenset[int]]:
-    """The placements of the inputs, and which of them are derivatives of own values.
+    """Return the placements of the inputs, and which of them are derivatives of own values.
 
     A gradient takes the derivatives of what the function returned, in that order, and what the
-    function has left for it. A derivative is where the value is to which it belongs.
+    function saved for it. A derivative has the placement of its value.
     """
     demands = [REPLICATED if v.placement == PARTIAL else v.placement for v in inputs]
     name = gradient_of(node)
@@ -110,7 +110,7 @@ def _output(value: Value, without_rows: Placement) -> Value:
 
 
 def _varying(flat: FlatGraph, arguments: Sequence[bool]) -> set[Edge]:
-    """What depends on arguments that are another in each lane."""
+    """Return the values that depend on arguments that differ between lanes."""
     varying: set[Edge] = {
         (node, 0) for node, varies in zip(flat.arguments, arguments, strict=True) if varies
     }

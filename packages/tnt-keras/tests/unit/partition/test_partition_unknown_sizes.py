@@ -20,7 +20,7 @@ def rows(*sizes: int, seed: int = 0) -> Any:
 
 
 def assert_for_all_lengths(
-    function: Callable[..., Any], rows_and_lanes: tuple[int, int] = (5, 3), width: int = 3
+    function: Callable[..., Any], rows_and_lanes: tuple[int, int] = (5, 3), width: int = 3, with_example: bool = True
 ) -> StepInLanes:
     """Build a step once, and compare it for several lengths."""
     num_rows, lanes = rows_and_lanes
@@ -36,7 +36,9 @@ def assert_for_all_lengths(
         return values, loss, gradients
 
     batches = [[rows(num_rows, t, width)] for t in LENGTHS]
-    traced = assert_lanes(step, *batches, lanes=[lanes], unknown={0: [1]}, variables=[weights])
+    traced = assert_lanes(
+        step, *batches, lanes=[lanes], unknown={0: [1]}, with_example=with_example, variables=[weights]
+    )
     assert len(traced.built) == 1
     return traced
 
@@ -124,6 +126,16 @@ def test_values_with_a_length_keep_it_in_lanes(
     assert_for_all_lengths(SHAPES_OF_LENGTHS[kind], rows_and_lanes)
 
 
+def test_a_table_of_positions_as_long_as_the_batch_gathers_nothing() -> None:
+    table = tf.Variable(rows(20, 3))
+
+    def function(w: Any, x: Any) -> Any:
+        t = tf.shape(x)[1]
+        return x @ w + table[:t], x + tf.slice(table, [0, 0], [t, 3]), x @ w + tf.gather(table, tf.range(t))
+
+    assert gathered(assert_for_all_lengths(function)) == []
+
+
 def test_attention_over_unknown_lengths_gathers_nothing() -> None:
     def heads(x: tf.Tensor) -> tf.Tensor:
         n, t = tf.shape(x)[0], tf.shape(x)[1]
@@ -174,7 +186,8 @@ def test_loops_run_over_the_length_of_each_batch(
     assert_for_all_lengths(LOOPS_OVER_LENGTHS[kind], rows_and_lanes)
 
 
-def test_two_unknown_lengths_are_not_the_same_length() -> None:
+@pytest.mark.parametrize("with_example", [False, True])
+def test_two_unknown_lengths_are_not_the_same_length(with_example: bool) -> None:
     def step(x: tf.Tensor, y: tf.Tensor) -> Any:
         with tf.GradientTape() as tape:
             tape.watch([x, y])
@@ -193,7 +206,7 @@ def test_two_unknown_lengths_are_not_the_same_length() -> None:
 
     lengths = [(4, 4), (4, 6), (7, 1), (1, 7), (5, 5)]
     batches = [[rows(5, a, 3), rows(5, b, 3, seed=1)] for a, b in lengths]
-    traced = assert_lanes(step, *batches, unknown={0: [1], 1: [1]})
+    traced = assert_lanes(step, *batches, unknown={0: [1], 1: [1]}, with_example=with_example)
     assert len(traced.built) == 2
 
 

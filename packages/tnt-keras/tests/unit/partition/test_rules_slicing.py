@@ -172,6 +172,10 @@ def test_rows_that_are_picked_by_position_are_gathered(
     assert_rule(lambda x: x[index], [numbers(shape)], [rows], N, 2, is_ruled=False)
 
 
+def test_a_batch_of_one_row_that_is_picked_is_gathered() -> None:
+    assert_rule(lambda x: x[0], [numbers((1, 4))], [Rows(0)], 1, 1, is_ruled=False)
+
+
 NO_MASKS = dict.fromkeys(
     ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"], 0
 )
@@ -244,6 +248,32 @@ def test_a_slice_by_begin_and_size_in_lanes_is_the_slice(
     axis = layout.rows.axis
     if size[axis] == layout.shape[axis] or (begin[axis], size[axis]) == (0, -1):
         assert decision is not None
+
+
+@pytest.mark.parametrize(
+    ("begin", "size", "expected"),
+    [
+        (0, -1, Rows(0, 3, 1)),
+        (0, 3 * N, Rows(0, 3, 1)),
+        (0, N, Rows(0)),
+        (N, N, Rows(0)),
+        (N, -1, Rows(0, 2, 1)),
+        (N, 0, None),
+        (1, N, None),
+    ],
+)
+def test_a_slice_by_begin_and_size_takes_whole_blocks(
+    begin: int, size: int, expected: Rows | None
+) -> None:
+    decision = assert_rule(
+        lambda x, b, s: raw.Slice(input=x, begin=b, size=s),
+        [numbers((3 * N, 2)), np.array([begin, 0]), np.array([size, 2])],
+        [Rows(0, 3, 1), REPLICATED, REPLICATED],
+        N,
+        4,
+        is_ruled=expected is not None,
+    )
+    assert (decision and decision.outputs[0]) == expected
 
 
 @pytest.mark.parametrize(
