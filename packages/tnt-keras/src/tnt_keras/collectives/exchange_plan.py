@@ -74,7 +74,7 @@ class ExchangePlan:
         """Compare with other ranks what was added since the last time. Collective.
 
         Returns:
-            The names on the master rank.
+            What the values are called on the master rank.
 
         Raises:
             tnt_comm.MismatchError: On all ranks, if it differs; names the first difference.

@@ -151,7 +151,7 @@ class StepExchange:
     def _parts(self, values: Sequence[ExchangedValue], last: bool) -> dict[ExchangedValue, Part]:
         channels = self._channels.at_end if last else self._channels.inside
         if not last and channels.has_for(values):
-            return channels.parts(values, [value.request.name for value in values])
+            return channels.parts(values, [value.label.caller for value in values])
         names = self._plan.agree()
         return channels.parts(values, names[len(names) - len(values) :])
 
