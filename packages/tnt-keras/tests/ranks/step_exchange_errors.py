@@ -115,10 +115,11 @@ def fail_before_an_exchange(where: str) -> None:
             return exchange.blocking(Request("sum", checked, "loss"))
 
         if where == "loop":
-            with exchange.around():
-                _, total = tf.while_loop(
-                    lambda i, _: i < 3, lambda i, total: (i + 1, exchanged(x)), [0, x]
+            _, total = exchange.ordered(
+                lambda: tf.while_loop(
+                    lambda i, _: i < 3, lambda i, _: (i + 1, exchanged(x)), [0, x]
                 )
+            )
         else:
             checked = tf.ensure_shape(tf.numpy_function(check, [x], tf.float32), [])
             exchange.ask(
