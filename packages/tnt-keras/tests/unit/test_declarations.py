@@ -41,7 +41,7 @@ static_assert(TF_OK == 0 && TF_INVALID_ARGUMENT == 3 && TF_DEADLINE_EXCEEDED == 
 static_assert(TF_ABORTED == 10 && TF_INTERNAL == 13 && TF_UNAVAILABLE == 14 && TF_INT32 == 3, "");
 static_assert(TF_FLOAT == 1 && TF_DOUBLE == 2 && TF_UINT8 == 4 && TF_INT16 == 5, "");
 static_assert(TF_INT8 == 6 && TF_STRING == 7 && TF_INT64 == 9 && TF_BOOL == 10, "");
-static_assert(TF_BFLOAT16 == 14 && TF_HALF == 19, "");
+static_assert(TF_BFLOAT16 == 14 && TF_HALF == 19 && TF_UINT32 == 22 && TF_UINT64 == 23, "");
 """
 
 STRINGS = """

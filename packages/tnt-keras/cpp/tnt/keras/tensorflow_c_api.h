@@ -43,7 +43,9 @@ typedef enum TF_DataType {
   TF_INT64 = 9,
   TF_BOOL = 10,
   TF_BFLOAT16 = 14,
-  TF_HALF = 19
+  TF_HALF = 19,
+  TF_UINT32 = 22,
+  TF_UINT64 = 23
 } TF_DataType;
 #endif
 
@@ -84,6 +86,8 @@ TF_KernelBuilder* TF_NewKernelBuilder(const char* op_name, const char* device_na
                                       void* (*create)(TF_OpKernelConstruction*),
                                       void (*compute)(void*, TF_OpKernelContext*),
                                       void (*destroy)(void*));
+void TF_KernelBuilder_TypeConstraint(TF_KernelBuilder* builder, const char* attribute,
+                                     TF_DataType dtype, TF_Status* status);
 void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder* builder,
                               TF_Status* status);
 void TF_OpKernelConstruction_GetAttrInt64(TF_OpKernelConstruction* context, const char* name,

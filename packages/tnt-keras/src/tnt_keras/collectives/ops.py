@@ -17,18 +17,13 @@ Operations may have a label and a caller, see `Label`.
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import functools
-import importlib.resources
-from typing import Any
 
 import tensorflow as tf
 
 import tnt_comm
-
-# Not where the sources are in an editable installation.
-_LIBRARY = importlib.resources.files("tnt_keras") / "libtnt_ops.so"
+from tnt_keras.process.op_library import op_library
 
 _REDUCTIONS = ("sum", "prod", "min", "max", "and", "or")
 """Of tnt-comm's C interface, in the order of their numbers."""
@@ -73,7 +68,7 @@ def start_reduce(
     Returns:
         The token, an int32 scalar, and the tensor that only `finish_reduce` may read.
     """
-    token, pending = _ops().tnt_start_reduce(
+    token, pending = op_library().tnt_start_reduce(
         value, scale, reducer=reducer.handle, tensor_id=tensor_id
     )
     pending.set_shape(value.shape)
@@ -100,7 +95,7 @@ def finish_reduce(
             rank was lost, `DeadlineExceededError` at the deadline, `AbortedError` if ranks called
             different things.
     """
-    token, total = _ops().tnt_finish_reduce(
+    token, total = op_library().tnt_finish_reduce(
         pending, barrier, reducer=reducer.handle, tensor_id=tensor_id
     )
     total.set_shape(pending.shape)
@@ -122,7 +117,9 @@ def start_gather(
     Returns:
         The token, an int32 scalar.
     """
-    return _ops().tnt_start_gather(rows, presence, gatherer=gatherer.handle, **label.attributes)
+    return op_library().tnt_start_gather(
+        rows, presence, gatherer=gatherer.handle, **label.attributes
+    )
 
 
 def finish_gather(
@@ -142,10 +139,10 @@ def finish_gather(
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
-    token, all_rows = _ops().tnt_finish_gather(
+    token, all_rows = op_library().tnt_finish_gather(
         rows, barrier, gatherer=gatherer.handle, **label.attributes
     )
-    all_rows.set_shape(_shape_of_rows(rows))
+    all_rows.set_shape([None, *rows.shape[1:]])
     return token, all_rows
 
 
@@ -166,8 +163,10 @@ def gather(
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
-    token, all_rows = _ops().tnt_gather(rows, after, gatherer=gatherer.handle, **label.attributes)
-    all_rows.set_shape(_shape_of_rows(rows))
+    token, all_rows = op_library().tnt_gather(
+        rows, after, gatherer=gatherer.handle, **label.attributes
+    )
+    all_rows.set_shape([None, *rows.shape[1:]])
     return token, all_rows
 
 
@@ -186,7 +185,9 @@ def start_broadcast(
     Returns:
         The token, an int32 scalar.
     """
-    return _ops().tnt_start_broadcast(value, presence, gatherer=gatherer.handle, **label.attributes)
+    return op_library().tnt_start_broadcast(
+        value, presence, gatherer=gatherer.handle, **label.attributes
+    )
 
 
 def finish_broadcast(
@@ -206,7 +207,7 @@ def finish_broadcast(
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
-    token, of_rank_0 = _ops().tnt_finish_broadcast(
+    token, of_rank_0 = op_library().tnt_finish_broadcast(
         value, barrier, gatherer=gatherer.handle, **label.attributes
     )
     return token, of_rank_0
@@ -229,7 +230,7 @@ def broadcast(
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
-    token, of_rank_0 = _ops().tnt_broadcast(
+    token, of_rank_0 = op_library().tnt_broadcast(
         value, after, gatherer=gatherer.handle, **label.attributes
     )
     return token, of_rank_0
@@ -253,7 +254,7 @@ def allreduce(
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
-    token, result = _ops().tnt_allreduce(
+    token, result = op_library().tnt_allreduce(
         value, after, op=_REDUCTIONS.index(reduction), **label.attributes
     )
     result.set_shape(value.shape)
@@ -273,39 +274,8 @@ def prepare_one() -> None:
     _one()
 
 
-def load() -> None:
-    """Load the operations now, as their first use does otherwise. Local.
-
-    Raises:
-        tf.errors.OpError: If TensorFlow cannot load them.
-        ImportError: If they cannot use the tnt-comm that is installed.
-    """
-    _ops()
-
-
-def _shape_of_rows(rows: tf.Tensor) -> tf.TensorShape:
-    """Return the shape of rows like these, whatever their number is."""
-    if rows.shape.rank is None:
-        return tf.TensorShape(None)
-    return tf.TensorShape([None, *rows.shape[1:]])
-
-
 @functools.cache
 def _one() -> tf.Variable:
     """Return a variable that holds 1, which TensorFlow cannot fold into a constant."""
     with tf.init_scope():
         return tf.Variable(1.0, trainable=False, dtype=tf.float64, name="tnt_one")
-
-
-@functools.cache
-def _ops() -> Any:
-    # TensorFlow must be the first to open the library: it wraps the operations that are registered
-    # while it does so, and they are registered when the library is opened for the first time.
-    module = tf.load_op_library(str(_LIBRARY))
-    open_comm_library = ctypes.CDLL(str(_LIBRARY)).tnt_keras_open_comm_library
-    open_comm_library.argtypes = [ctypes.c_char_p]
-    open_comm_library.restype = ctypes.c_char_p
-    error = open_comm_library(tnt_comm.library_path().encode())
-    if error is not None:
-        raise ImportError(f"Cannot use {tnt_comm.library_path()}: {error.decode()}.")
-    return module

@@ -2,8 +2,9 @@
 
 These are the functions that all random functions of Keras and TensorFlow call in the end, the
 method by which a `tf.random.Generator` advances its state, the function by which a variable tells
-tapes and graphs that it is read, what `tf.function` lets AutoGraph make of a Python function, and
-where `tf.custom_gradient` puts the function that computes a gradient.
+tapes and graphs that it is read, what `tf.function` lets AutoGraph make of a Python function,
+where `tf.custom_gradient` puts the function that computes a gradient, and where a graph keeps the
+functions that its operations call.
 
 Other versions of TensorFlow than those of the `VersionGate` are noticed when the first of these
 names is needed, or by `check_version`: importing this module neither fails nor logs.
@@ -12,6 +13,7 @@ names is needed, or by `check_version`: importing this module neither fails nor 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 import weakref
@@ -92,6 +94,16 @@ _converted = _GATE.find(
     "tensorflow.python.eager.polymorphic_function.autograph_util", "py_func_from_autograph"
 )
 _Function = type(tf.function(lambda: None))
+_get_function = _GATE.find("tensorflow.python.framework.ops", "Graph", "_get_function")
+_AtomicFunction = _GATE.find(
+    "tensorflow.python.eager.polymorphic_function.atomic_function",
+    "AtomicFunction",
+    "cached_definition",
+)
+_function_def_to_graph = _GATE.find(
+    "tensorflow.python.framework.function_def_to_graph", "function_def_to_graph"
+)
+_called_functions: weakref.WeakKeyDictionary[Any, CalledFunction] = weakref.WeakKeyDictionary()
 
 
 @functools.cache
@@ -125,6 +137,48 @@ def registered_gradient(result: tf.Tensor) -> Any:
     reference: Callable[[], Any] = weakref.ref(function)
     tf.RegisterGradient(name)(lambda *arguments: reference()(*arguments))
     return function
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CalledFunction:
+    """A function that operations of a graph call.
+
+    Attributes:
+        graph: Its body.
+        definition: The same as a protocol buffer, with its attributes.
+    """
+
+    graph: Any
+    definition: Any
+
+
+def called_function(graph: Any, name: str) -> CalledFunction:
+    """Return a function that an operation of a graph calls. Local.
+
+    Args:
+        graph: That of the operation. Functions of the graphs around it are found as well.
+        name: Of the function.
+
+    Raises:
+        LookupError: If there is none of this name.
+    """
+    check_version()
+    while graph is not None:
+        function = _get_function(graph, name)
+        if function is not None:
+            return _called(function)
+        graph = getattr(graph, "outer_graph", None)
+    raise LookupError(f"The graph has no function {name!r}.")
+
+
+def _called(function: Any) -> CalledFunction:
+    if function not in _called_functions:
+        definition = function.cached_definition
+        body = getattr(function, "graph", None)
+        if body is None:  # made by TensorFlow's own code of the days of sessions
+            body = _function_def_to_graph(definition)
+        _called_functions[function] = CalledFunction(body, definition)
+    return _called_functions[function]
 
 
 @contextlib.contextmanager

@@ -1,0 +1,281 @@
+"""From a traced step to the function of one process: place, then make operations."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_keras.partition.analysis import Analysis
+from tnt_keras.partition.bodies import run_in_order
+from tnt_keras.partition.emission import Emission, Emitted
+from tnt_keras.partition.explain import Explanation, explain
+from tnt_keras.partition.global_shapes import GlobalShapes
+from tnt_keras.partition.lanes import Lanes
+from tnt_keras.partition.placement import ADDENDS, HANDLE, REPLICATED, Handle, ListOf, Placement, Shape, local_shape
+from tnt_keras.partition.plan import Body
+from tnt_keras.partition.requests import Exchange, NoExchange
+from tnt_keras.partition.reshard import Layout
+from tnt_keras.partition.schedule import Schedule
+from tnt_keras.partition.traced import Decide, Edge, FlatGraph, Node, TracedStep, past_aliases
+from tnt_keras.partition.value import Value
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Input:
+    """What a step is called with.
+
+    Attributes:
+        shape: Of the whole batch; None for a dimension that may be another one in each step.
+        placement: `Rows(0)` for what has the batch's rows, `REPLICATED` for what all processes get.
+        batch_shape: Of the batch at hand, if sizes of `shape` are None. Those that are equal in it are
+            taken to be equal in each step in which they meet in one operation.
+    """
+
+    shape: Shape
+    placement: Placement
+    batch_shape: tuple[int, ...] | None = None
+
+
+class PartitionedStep:
+    """A step on the rows of one process. Calling it is collective where lanes are several processes'.
+
+    Attributes:
+        function: Takes this process' tensors, flat, a tensor for each lane of what has rows; returns
+            the tensors of the whole results, flat.
+        plan: What is done for each operation.
+        addends: Where the addends of variables stand in the traced graph, see `with_addends`.
+        explanation: What is exchanged.
+        seconds: That building took, of the processor.
+    """
+
+    def __init__(self, traced: TracedStep, plan: Body) -> None:
+        self._traced = traced
+        self._kept: list[Any] = []
+        self.plan = plan
+        self.addends: list[Edge | None] = []
+        self.explanation: Explanation | None = None
+        self.function: Any = None
+        self.seconds = 0.0
+
+    def keep(self, thing: Any) -> None:
+        """Let something live as long as the step: functions that its loops and branches call."""
+        self._kept.append(thing)
+
+    def __call__(self, *tensors: tf.Tensor) -> Any:
+        """Run the step, and return what the traced function returned, whole and structured as there."""
+        return self.with_addends(*tensors)[0]
+
+    def with_addends(self, *tensors: tf.Tensor) -> tuple[Any, list[tf.Tensor | None]]:
+        """Run the step as calling it does, and return this process' addends besides.
+
+        Returns:
+            What calling it returns, and for each variable of `addends_of` what this process' rows
+            have added to it: of a total its own addend, of what all processes add alike its share of
+            the rows, `k / N`. None for a variable that the step does not add to once.
+        """
+        results = self.function(*tensors)
+        flat = iter(results if isinstance(results, list | tuple) else [results])
+        structure = self._traced.structured_outputs
+        places = tf.nest.flatten(structure, expand_composites=True)
+        filled = [next(flat) if tf.is_tensor(place) else place for place in places]
+        addends = [None if edge is None else next(flat) for edge in self.addends]
+        return tf.nest.pack_sequence_as(structure, filled, expand_composites=True), addends
+
+
+def build(
+    traced: TracedStep,
+    inputs: Sequence[Input],
+    lanes: Lanes,
+    num_rows: int,
+    make_exchange: Callable[[], Exchange],
+    *,
+    accumulators: Sequence[tf.Variable] = (),
+    addends_of: Sequence[tf.Variable] = (),
+    decide: Decide | None = None,
+) -> PartitionedStep:
+    """Build the function of one process for one shape of the batch. Collective if exchanges are.
+
+    Args:
+        traced: The step.
+        inputs: One for each tensor that it was traced with; composite ones have several.
+        lanes: Those of this process.
+        num_rows: Rows of the batch, at least as many as lanes.
+        make_exchange: Called in the graph that is built; makes the exchanges with other processes.
+        accumulators: Variables that hold an addend in each process, between steps too.
+        addends_of: Variables that the step adds to, for `PartitionedStep.addends`.
+        decide: As for `FlatGraph`.
+
+    Raises:
+        PartitionError: If the step cannot be cut; that is a fault of this package.
+    """
+    begin = time.process_time()
+    layout = Layout(lanes, num_rows)
+    lane_rows = sorted({lanes.num_rows(v, num_rows) for v in (0, lanes.total - 1)})
+    shapes = GlobalShapes()
+    analysis = Analysis(num_rows, lane_rows, shapes, traced.bodies)
+    arguments = [*_given(traced, inputs, shapes), *_captured(traced, len(inputs), accumulators)]
+    flat = traced.flat if decide is None else FlatGraph(traced.graph, decide)
+    plan = analysis.body(flat, arguments, is_step=True)
+    plan = plan.bringing([_whole(p) for p in plan.outputs])
+    step = PartitionedStep(traced, plan)
+    step.addends = [_added(traced, plan, variable) for variable in addends_of]
+    step.function = _function(traced, step, layout, len(inputs), make_exchange)
+    step.seconds = time.process_time() - begin
+    return step
+
+
+def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], None] | None:
+    """Build what a step does that needs no batch: counters and seeds that advance.
+
+    Args:
+        traced: The step.
+        num_inputs: How many tensors of a batch it takes.
+
+    Returns:
+        A function of no arguments, local; None if there is nothing to do.
+    """
+    reduced = traced.flat.without(traced.flat.arguments[:num_inputs])
+    if not reduced.nodes:
+        return None
+    arguments = [
+        *(Value(REPLICATED, None, n.dtypes[0]) for n in reduced.arguments[:num_inputs]),
+        *_captured(traced, num_inputs, ()),
+    ]
+    plan = Analysis(1, [1], GlobalShapes(), traced.bodies).body(reduced, arguments, is_step=True)
+    kept: list[Any] = []
+
+    def effects() -> None:
+        emission = Emission(Layout(Lanes(0, 1, 1), 1), NoExchange(), frozenset(), kept.append)
+        emitted = [Emitted(value, [], node) for value, node in zip(plan.arguments, reduced.arguments, strict=True)]
+        for e, tensor in zip(emitted[num_inputs:], traced.captures, strict=True):
+            e.tensors[e.value.placement] = [_captured_here(tensor)]
+        run_in_order(emission, plan, emitted)
+
+    function = tf.function(effects, autograph=False).get_concrete_function()
+    function.kept_bodies = kept
+    return function
+
+
+def _given(traced: TracedStep, inputs: Sequence[Input], shapes: GlobalShapes) -> list[Value]:
+    values = []
+    for place, (given, tensor) in enumerate(zip(inputs, traced.graph.inputs, strict=False)):
+        example = None
+        if given.shape is not None and None in given.shape:
+            example = tuple(
+                shapes.new_size(_place(given, place, axis)) if size is None else size
+                for axis, size in enumerate(given.shape)
+            )
+        values.append(Value(given.placement, given.shape, tensor.dtype, example_shape=example))
+    return values
+
+
+def _place(given: Input, place: int, axis: int) -> object:
+    return (place, axis) if given.batch_shape is None else given.batch_shape[axis]
+
+
+def _captured(
+    traced: TracedStep, num_inputs: int, accumulators: Sequence[tf.Variable]
+) -> list[Value]:
+    of_addends = {id(variable.handle) for variable in accumulators}
+    values = []
+    for tensor, captured in zip(traced.graph.inputs[num_inputs:], traced.captures, strict=True):
+        shape = None if tensor.shape.rank is None else tuple(tensor.shape.as_list())
+        placement: Placement = REPLICATED
+        if tensor.dtype == tf.resource:
+            placement = ADDENDS if id(captured) in of_addends else HANDLE
+        elif tensor.dtype == tf.variant:
+            placement = ListOf(REPLICATED)
+        values.append(Value(placement, shape, tensor.dtype))
+    return values
+
+
+def _function(
+    traced: TracedStep,
+    built: PartitionedStep,
+    layout: Layout,
+    num_inputs: int,
+    make_exchange: Callable[[], Exchange],
+) -> Any:
+    plan = built.plan
+    given = plan.arguments[:num_inputs]
+    specs = [
+        tf.TensorSpec(shape, value.dtype)
+        for value in given
+        for shape in _local_shapes(value, layout)
+    ]
+
+    def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
+        emission = Emission(layout, make_exchange(), _updates(traced, plan.flat), built.keep)
+        flat = iter(tensors)
+        arguments = [
+            Emitted(value, [next(flat) for _ in _local_shapes(value, layout)], node)
+            for value, node in zip(given, plan.flat.arguments, strict=False)
+        ]
+        captured = zip(
+            plan.arguments[num_inputs:], traced.captures, plan.flat.arguments[num_inputs:], strict=True
+        )
+        arguments += [Emitted(value, [_captured_here(tensor)], node) for value, tensor, node in captured]
+        schedule = Schedule(emission, plan, arguments)
+        outputs = [t for [t] in schedule.run()]
+        built.explanation = explain(plan, emission.exchanged, schedule.num_levels)
+        addends = [schedule.emitted[edge] for edge in built.addends if edge is not None]
+        return [*outputs, *(emission.addend(e) for e in addends)]
+
+    return tf.function(step, autograph=False).get_concrete_function(*specs)
+
+
+def _captured_here(tensor: Any) -> Any:
+    """What stands in the graph that is being built for a tensor or resource outside of it."""
+    return tf.compat.v1.get_default_graph().capture(tensor)
+
+
+def _local_shapes(value: Value, layout: Layout) -> list[Shape]:
+    if value.placement == REPLICATED:
+        return [value.shape]
+    return [local_shape(value.shape, value.placement, k) for k in layout.lane_rows]
+
+
+def _whole(placement: Placement) -> Placement:
+    return placement if isinstance(placement, Handle) else REPLICATED
+
+
+def _added(traced: TracedStep, plan: Body, variable: tf.Variable) -> Edge | None:
+    """Return what a step adds to a variable, None if it does not, or does something else to it."""
+    arguments = plan.flat.arguments[len(plan.flat.arguments) - len(traced.captures) :]
+    handle = next(
+        (n for n, t in zip(arguments, traced.captures, strict=True) if t is variable.handle), None
+    )
+    assigned = [n for n in plan.flat.nodes if n.has_effect and (handle, 0) in n.inputs[:1]]
+    if handle is None or len(assigned) != 1:
+        return None
+    [node] = assigned
+    if node.type == "AssignAddVariableOp":
+        return node.inputs[1]
+    total = past_aliases(node.inputs[1])[0] if node.type == "AssignVariableOp" else node
+    if total.type != "AddV2":
+        return None
+    addends = [e for e in total.inputs if not _reads(past_aliases(e)[0], handle)]
+    return addends[0] if len(addends) == 1 else None
+
+
+def _reads(node: Node, handle: Node) -> bool:
+    return node.type == "ReadVariableOp" and node.inputs == [(handle, 0)]
+
+
+def _updates(traced: TracedStep, flat: FlatGraph) -> frozenset[Node]:
+    """Return the nodes from which what trainable variables are assigned is computed."""
+    trained = {id(v.handle) for v in traced.variables if v.trainable}
+    captured = flat.arguments[len(flat.arguments) - len(traced.captures) :]
+    handles = {n for n, t in zip(captured, traced.captures, strict=True) if id(t) in trained}
+    todo = [n for n in flat.nodes if n.has_effect and n.inputs and n.inputs[0][0] in handles]
+    found: set[Node] = set()
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            todo += [source for source, _ in node.inputs]
+    return frozenset(found)

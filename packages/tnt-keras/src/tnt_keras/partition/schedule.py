@@ -1,0 +1,154 @@
+"""The order in which the operations of a process are made, and what is exchanged together.
+
+Operations are made in the order of the trace, each as soon as its inputs are there. What needs a value
+of other processes is put aside. When nothing else can be made, all that was asked for becomes one
+exchange, and what was put aside goes on (list scheduling). A value takes part in the exchange at hand
+only if somebody who reads rows waits for it; all others, gradients and metrics, can wait for the last
+exchange of the step, which is then beside backpropagation: a start runs as soon as its tensor exists,
+wherever it stands in the graph.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tnt_keras.partition import bodies
+from tnt_keras.partition.emission import Emission, Emitted
+from tnt_keras.partition.placement import Placement, Rows
+from tnt_keras.partition.plan import Alias, Body, Branch, Known, Loop, Region, Step
+from tnt_keras.partition.traced import Edge, Node
+
+
+class Schedule:
+    """Makes the operations of the step itself. Collective where exchanges are made.
+
+    Args:
+        emission: Makes operations.
+        body: What is done for each node.
+        arguments: What the graph is given.
+
+    Attributes:
+        emitted: What was made for each output of each node.
+        num_levels: How many exchanges there are.
+    """
+
+    def __init__(self, emission: Emission, body: Body, arguments: Sequence[Emitted]) -> None:
+        self._emission = emission
+        self.num_levels = 0
+        self._body = body
+        self._steps = {step.node: step for step in body.steps}
+        self.emitted: dict[Edge, Emitted] = {
+            (node, 0): e for node, e in zip(body.flat.arguments, arguments, strict=True)
+        }
+        self._users: dict[Node, list[Node]] = {}
+        self._missing: dict[Node, int] = {}
+        self._ready: list[tuple[int, Node]] = []
+        self._waiting: list[Node] = []
+        self._num_left = len(body.steps)
+        self._count_inputs()
+        self._leading = self._leading_to_rows()
+        self._readers = self._readers_of_edges()
+        self._open: dict[Emitted, bool] = {}  # what must be exchanged -> whether for rows
+        for edge in list(self.emitted):
+            self._note(edge)
+
+    def run(self) -> list[list[tf.Tensor]]:
+        """Make all operations, and return the tensors of the outputs as the body wants them."""
+        self._make_ready()
+        while self._open:
+            self._exchange()
+            self._make_ready()
+        assert not self._num_left, f"Operations are left: {self._waiting}"
+        return [
+            self._emission.bring(self.emitted[edge], placement)
+            for edge, placement in zip(self._body.flat.outputs, self._body.outputs, strict=True)
+        ]
+
+    def _count_inputs(self) -> None:
+        for step in self._body.steps:
+            before = {source for source, _ in step.node.inputs} | set(step.node.controls)
+            before = {n for n in before if n in self._steps}
+            self._missing[step.node] = len(before)
+            for node in before:
+                self._users.setdefault(node, []).append(step.node)
+            if not before:
+                heapq.heappush(self._ready, (step.node.index, step.node))
+
+    def _leading_to_rows(self) -> set[Node]:
+        """Return the operations that read rows, or after which others do."""
+        leading: set[Node] = set()
+        for step in reversed(self._body.steps):
+            node = step.node
+            if _reads_rows(step) or any(u in leading for u in self._users.get(node, ())):
+                leading.add(node)
+        return leading
+
+    def _readers_of_edges(self) -> dict[Edge, list[tuple[Placement, bool]]]:
+        """Return the placements in which each value is read, and whether that leads to rows."""
+        readers: dict[Edge, list[tuple[Placement, bool]]] = {}
+        for step in self._body.steps:
+            if isinstance(step, Known | Alias):
+                continue
+            leads = step.node in self._leading
+            for edge, placement in zip(step.node.inputs, step.demands, strict=True):
+                readers.setdefault(edge, []).append((placement, leads))
+        for edge, placement in zip(self._body.flat.outputs, self._body.outputs, strict=True):
+            readers.setdefault(edge, []).append((placement, False))
+        return readers
+
+    def _note(self, edge: Edge) -> None:
+        """Note who reads a value that was made, if they need it exchanged."""
+        emitted = self.emitted[edge]
+        for placement, leads in self._readers.get(edge, ()):
+            if self._emission.needs_exchange(emitted, placement):
+                self._open[emitted] = leads or self._open.get(emitted, False)
+
+    def _make_ready(self) -> None:
+        """Make all operations that wait for no exchange."""
+        while self._ready:
+            _, node = heapq.heappop(self._ready)
+            step = self._steps[node]
+            inputs = [self.emitted[edge] for edge in node.inputs]
+            if not isinstance(step, Known | Alias) and any(
+                self._emission.needs_exchange(e, p)
+                for e, p in zip(inputs, step.demands, strict=True)
+            ):
+                self._waiting.append(node)
+                continue
+            for i, emitted in enumerate(bodies.emit(self._emission, step, inputs)):
+                self.emitted[node, i] = emitted
+                self._note((node, i))
+            self._num_left -= 1
+            for user in self._users.get(node, ()):
+                self._missing[user] -= 1
+                if not self._missing[user]:
+                    heapq.heappush(self._ready, (user.index, user))
+
+    def _exchange(self) -> None:
+        """Exchange what must be before rows can be read; everything that is asked for, if nothing."""
+        asked = [emitted for emitted, leads in self._open.items() if leads]
+        is_last = not asked
+        asked = asked or list(self._open)
+        # In the order in which their operands came into being.
+        asked.sort(key=lambda e: e.node.index if e.node is not None else -1)
+        for emitted in asked:
+            self._emission.exchange.ask(self._emission.request(emitted, self.num_levels))
+        results = self._emission.exchange.flush(is_last)
+        self.num_levels += 1
+        for emitted, result in zip(asked, results, strict=True):
+            self._emission.received(emitted, result)
+            del self._open[emitted]
+        for node in self._waiting:
+            heapq.heappush(self._ready, (node.index, node))
+        self._waiting = []
+
+
+def _reads_rows(step: Step) -> bool:
+    if isinstance(step, Loop | Branch | Region):
+        return True
+    return any(
+        isinstance(value.placement, Rows) for value in step.inputs
+    ) or any(isinstance(demand, Rows) for demand in step.demands)

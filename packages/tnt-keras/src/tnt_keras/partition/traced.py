@@ -1,0 +1,409 @@
+"""The traced step as a list of nodes: calls of functions are inlined, what nobody needs is left out."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import heapq
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tnt_keras.keras_hooks.private_tensorflow import called_function
+from tnt_keras.partition.operations import Attributes, attributes_of, definition, is_stateful
+
+_LOCAL_REGION = "tnt_keras.local_region"
+_numbers = itertools.count()
+
+_CONDS = {"If", "StatelessIf"}
+_CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
+_NO_EFFECT = {
+    "Argument",
+    "Placeholder",
+    "PlaceholderWithDefault",
+    "ReadVariableOp",
+    "ResourceGather",
+    "ResourceGatherNd",
+    "VarHandleOp",
+    "VarIsInitializedOp",
+    "VariableShape",
+    # Their state is their own: where nobody reads a draw, nobody misses it.
+    "Multinomial",
+    "ParameterizedTruncatedNormal",
+    "RandomGamma",
+    "RandomPoissonV2",
+    "RandomShuffle",
+    "RandomStandardNormal",
+    "RandomUniform",
+    "RandomUniformInt",
+    "TruncatedNormal",
+}
+
+
+class Node:
+    """An operation of the traced step, in one place: a body that is inlined twice is two nodes.
+
+    Attributes:
+        type: Of the operation; "Argument" for an input of the graph.
+        name: Unique in the step. Begins with the calls it was inlined from.
+        operation: In the traced graph, None for an argument.
+        attributes: Of the operation.
+        inputs: Where its inputs come from: a node and the number of its output.
+        controls: Nodes that must come before it.
+        dtypes: Of its outputs.
+        shapes: Of its outputs, as far as tracing told: for any batch.
+        body: Of a local region: its graph; None for other nodes.
+        index: Its place in the order of the trace.
+    """
+
+    __slots__ = (
+        "attributes", "body", "controls", "dtypes", "index", "inputs", "name", "operation", "shapes", "type",
+    )  # fmt: skip
+
+    def __init__(self, kind: str, name: str, operation: Any, index: int) -> None:
+        self.type = kind
+        self.name = name
+        self.operation = operation
+        self.index = index
+        self.inputs: list[Edge] = []
+        self.controls: list[Node] = []
+        self.attributes = Attributes({})
+        self.dtypes: list[tf.DType] = []
+        self.shapes: list[tf.TensorShape] = []
+        self.body: Any = None
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether it must run even if nobody reads what it returns."""
+        return self.type not in _NO_EFFECT and is_stateful(self.type)
+
+    def __repr__(self) -> str:
+        return f"{self.type} {self.name}"
+
+
+Edge = tuple[Node, int]
+Decide = Callable[[Node], bool | None]
+
+
+class FlatGraph:
+    """A graph without calls.
+
+    Args:
+        graph: As it was traced.
+        decide: Called with each `tf.cond` of it: True or False for the branch that is inlined in its
+            place, None if both may be taken.
+
+    Attributes:
+        arguments: One node for each input of the graph.
+        nodes: All others that are needed, in the order of the trace, each after its inputs.
+        outputs: Where the outputs of the graph come from.
+    """
+
+    def __init__(self, graph: Any, decide: Decide | None = None) -> None:
+        self._decide = decide
+        self._counter = 0
+        self._attributes: dict[Any, dict[str, Any]] = {}
+        self._all: list[Node] = []
+        self.arguments = [
+            self._argument(tensor.op.name, tensor) for tensor in graph.inputs
+        ]
+        outputs, _ = self._inline(graph, [(a, 0) for a in self.arguments], "", [])
+        self.outputs = [_returned(edge) for edge in outputs]
+        self.nodes = _needed(self._all, self.outputs)
+        self._all = []
+        self._attributes = {}
+
+    def without(self, arguments: Sequence[Node]) -> FlatGraph:
+        """Return the effects that need none of these arguments, without outputs."""
+        excluded: set[Node] = set(arguments)
+        for node in self.nodes:
+            before = [source for source, _ in node.inputs] + node.controls
+            if any(n in excluded for n in before):
+                excluded.add(node)
+        reduced = copy.copy(self)
+        reduced.outputs = []
+        reduced.nodes = _needed([n for n in self.nodes if n not in excluded], [])
+        return reduced
+
+    def _argument(self, name: str, tensor: Any) -> Node:
+        node = Node("Argument", name, None, -1)
+        node.dtypes, node.shapes = [tensor.dtype], [tensor.shape]
+        return node
+
+    def _inline(
+        self, graph: Any, arguments: Sequence[Edge], prefix: str, entry: Sequence[Node]
+    ) -> tuple[list[Edge], list[Node]]:
+        """Add the operations of a graph. -> where its outputs come from, all nodes added."""
+        if graph not in self._attributes:
+            self._attributes[graph] = attributes_of(graph)
+        sources: dict[str, Edge] = {
+            tensor.name: edge for tensor, edge in zip(graph.inputs, arguments, strict=True)
+        }
+        done: dict[str, list[Node]] = {}
+        added: list[Node] = []
+        for operation in _in_order(graph):
+            if operation.outputs and operation.outputs[0].name in sources:
+                continue
+            controls = _unique(n for c in operation.control_inputs for n in done.get(c.name, ()))
+            inputs = [sources[t.name] for t in operation.inputs]
+            body = self._body_to_inline(operation)
+            if body is None and operation.type in _CONDS and self._decide is not None:
+                body = self._decided(operation, inputs)
+                inputs = inputs if body is None else inputs[1:]
+            if operation.type in ("NoOp", "ControlTrigger"):
+                done[operation.name] = controls
+                continue
+            if body is not None:
+                outer = controls or list(entry)
+                edges, nodes = self._inline(body, inputs, f"{prefix}{operation.name}/", outer)
+                done[operation.name] = _unique(
+                    [n for n in nodes if n.has_effect] + [n for n, _ in edges if n.operation]
+                )
+                added += nodes
+            else:
+                node = self._node(operation, prefix, inputs)
+                is_entry = all(source in arguments for source in inputs) or node.has_effect
+                node.controls = _unique([*controls, *(entry if is_entry else ())])
+                edges, done[operation.name] = [(node, i) for i in range(len(node.dtypes))], [node]
+                added.append(node)
+                self._all.append(node)
+            for tensor, edge in zip(operation.outputs, edges, strict=True):
+                sources[tensor.name] = edge
+        return [sources[t.name] for t in graph.outputs], added
+
+    def _decided(self, operation: Any, inputs: list[Edge]) -> Any:
+        node = Node(operation.type, operation.name, operation, self._counter)
+        node.inputs = inputs
+        assert self._decide is not None
+        taken = self._decide(node)
+        if taken is None:
+            return None
+        name = operation.get_attr("then_branch" if taken else "else_branch").name
+        return called_function(operation.graph, name).graph
+
+    def _node(self, operation: Any, prefix: str, inputs: list[Edge]) -> Node:
+        node = Node(operation.type, prefix + operation.name, operation, self._counter)
+        self._counter += 1
+        node.inputs = inputs
+        node.attributes = Attributes(self._attributes[operation.graph].get(operation.name, {}))
+        node.dtypes = [t.dtype for t in operation.outputs]
+        node.shapes = [t.shape for t in operation.outputs]
+        if operation.type in _CALLS:
+            node.body = function_of(node, node.attributes["f"].name).graph
+        return node
+
+    def _body_to_inline(self, operation: Any) -> Any:
+        """The graph that an operation calls, None if it is no call or a local region."""
+        if operation.type in _CALLS:
+            function = called_function(operation.graph, operation.get_attr("f").name)
+            return None if is_local_region(function) else function.graph
+        if definition(operation.type) is None:
+            return called_function(operation.graph, operation.type).graph
+        return None
+
+
+class TracedStep:
+    """A function as TensorFlow traced it, for any batch. Local.
+
+    Attributes:
+        flat: Its operations.
+        concrete_function: The function itself.
+        variables: Those that it reads or assigns, in the order in which it captured them.
+        captures: The tensors and resources outside of it that it reads, as its last arguments.
+        structured_outputs: What it returns, as it returned it.
+        seconds: That tracing took, of the processor.
+        graph: The traced graph.
+    """
+
+    def __init__(self, function: Callable[..., Any], specs: Sequence[Any], autograph: bool) -> None:
+        begin = time.process_time()
+        traced = tf.function(function, autograph=autograph).get_concrete_function(*specs)
+        self.seconds = time.process_time() - begin
+        self.concrete_function = traced  # owns the graph, and what that has captured
+        self.graph = traced.graph
+        places = {id(t): i for i, t in enumerate(traced.captured_inputs)}
+        self.variables = tuple(
+            sorted(traced.graph.variables, key=lambda v: places.get(id(v.handle), -1))
+        )
+        self.captures = list(traced.captured_inputs)
+        self.structured_outputs = traced.graph.structured_outputs
+        self.flat = FlatGraph(traced.graph)
+        self.bodies: dict[Any, FlatGraph] = {}
+
+
+    def description(self) -> list[str]:
+        """Return a line for each operation: what ranks must have in common, and no more.
+
+        Types, attributes, shapes, edges and constants, by position and without names. Seeds may
+        differ: all ranks take those of rank 0.
+        """
+        places: dict[Node, int] = {n: -1 - i for i, n in enumerate(self.flat.arguments)}
+        lines = [f"{t.dtype.name} {t.shape}" for t in self.graph.inputs]
+        lines += [_constant_capture(t) for t in self.captures]
+        for i, node in enumerate(self.flat.nodes):
+            places[node] = i
+            inputs = [(places.get(n), output) for n, output in node.inputs]
+            controls = sorted(places.get(n, -1) for n in node.controls)
+            attributes = sorted(
+                (k, _described(node, k, v))
+                for k, v in node.attributes.proto.items()
+                if k[0] != "_" and k not in _NAMES
+            )
+            lines.append(f"{node.type} {inputs} {controls} {attributes}")
+        return lines
+
+    def digest(self) -> bytes:
+        """Return a hash of the description."""
+        return hashlib.sha256("\n".join(self.description()).encode()).digest()
+
+
+def trace(
+    function: Callable[..., Any], specs: Sequence[Any], *, autograph: bool = False
+) -> TracedStep:
+    """Trace a function as `tf.function` does, with its Python effects. Local.
+
+    Args:
+        function: Called once with one tensor (or composite tensor) for each of `specs`.
+        specs: `tf.TypeSpec`s; the size of the batch is None in them.
+        autograph: As for `tf.function`. Keras traces its steps without.
+    """
+    return TracedStep(function, specs, autograph)
+
+
+def function_of(node: Node, name: str) -> Any:
+    """Return a function that a node calls, with its `graph`."""
+    return called_function(node.operation.graph, name)
+
+
+def local_region(function: Callable[..., Any]) -> Any:
+    """Return a function for steps that each lane applies to its own rows, see `regions`. Local.
+
+    Args:
+        function: Takes and returns tensors. Captures nothing.
+    """
+    # The one attribute that TensorFlow hands on to the functions it makes for gradients. It takes
+    # functions of one name for implementations of one interface: so each has a name of its own.
+    name = f"{_LOCAL_REGION}.{next(_numbers)}"
+    return tf.function(
+        function, autograph=False, experimental_attributes={"api_implements": name}
+    )
+
+
+def is_local_region(function: Any) -> bool:
+    """Return whether a function is a local region, or the gradient of one."""
+    attributes = function.definition.attr
+    return bool(attributes["api_implements"].s.decode().startswith(_LOCAL_REGION))
+
+
+def gradient_of(node: Node) -> str:
+    """Return the name of the function whose gradient a call computes, "" if it computes none."""
+    function = function_of(node, node.attributes["f"].name)
+    return str(function.definition.attr["forward_function_name"].s.decode())
+
+
+def past_aliases(edge: Edge) -> Edge:
+    """Return where a value comes from, past operations that do nothing to it."""
+    while edge[0].type == "Identity":
+        edge = edge[0].inputs[0]
+    return edge
+
+
+def users_line(node: Node | None) -> str:
+    """Return the innermost line of the user's own code that made an operation, "" if none did."""
+    if node is None or node.operation is None:
+        return ""
+    frames = list(getattr(node.operation, "traceback", None) or ())
+    for frame in reversed(frames):
+        if not any(part in frame.filename for part in _NOT_THE_USERS):
+            return f"{frame.filename}:{frame.lineno}"
+    return ""
+
+
+_NAMES = {"container", "seed", "seed2", "shared_name", "token"}
+_NOT_THE_USERS = ("site-packages", "dist-packages", "/lib/python3", "tnt_keras", "<")
+
+
+def _in_order(graph: Any) -> Iterator[Any]:
+    """Operations in the order of their creation, each after its inputs.
+
+    The gradient of a loop gives the loop further inputs after it was made.
+    """
+    operations = graph.get_operations()
+    index = {op.name: i for i, op in enumerate(operations)}
+    missing: list[int] = []
+    users: list[list[int]] = [[] for _ in operations]
+    for i, op in enumerate(operations):
+        before = {index[t.op.name] for t in op.inputs}
+        before |= {index[c.name] for c in op.control_inputs if c.name in index}
+        missing.append(len(before))
+        for b in before:
+            users[b].append(i)
+    ready = [i for i, count in enumerate(missing) if not count]
+    while ready:
+        i = heapq.heappop(ready)
+        yield operations[i]
+        for user in users[i]:
+            missing[user] -= 1
+            if not missing[user]:
+                heapq.heappush(ready, user)
+
+
+def _returned(edge: Edge) -> Edge:
+    """What a graph returns: TensorFlow lets it wait for all effects by copies, and does so again."""
+    node, _ = edge
+    return node.inputs[0] if node.type == "Identity" and node.controls else edge
+
+
+def _needed(nodes: Sequence[Node], outputs: Sequence[Edge]) -> list[Node]:
+    """Those that outputs and effects need, in the order of the trace."""
+    needed: set[Node] = set()
+    todo = [n for n, _ in outputs] + [n for n in nodes if n.has_effect]
+    while todo:
+        node = todo.pop()
+        if node in needed:
+            continue
+        needed.add(node)
+        todo += [source for source, _ in node.inputs]
+        todo += node.controls
+    return [n for n in nodes if n in needed]
+
+
+def _unique(nodes: Any) -> list[Node]:
+    return list(dict.fromkeys(nodes))
+
+
+def _constant_capture(tensor: Any) -> str:
+    """What a captured tensor holds, for those that are no resources."""
+    if tensor.dtype in (tf.resource, tf.variant) or not hasattr(tensor, "numpy"):
+        return tensor.dtype.name
+    return hashlib.sha256(np.asarray(tensor.numpy()).tobytes()).hexdigest()
+
+
+def _described(node: Node, name: str, attribute: tf.compat.v1.AttrValue) -> str:
+    """An attribute; of a function what it does, not what it is called."""
+    functions = _functions_of(attribute)
+    if not functions:
+        return str(attribute)
+    bodies = [function_of(node, f.name).graph.as_graph_def() for f in functions]
+    return str([[_line(n) for n in body.node] for body in bodies])
+
+
+def _line(node: Any) -> str:
+    """An operation of a body, without names."""
+    attributes = [(k, str(v)) for k, v in sorted(node.attr.items()) if _is_compared(k, v)]
+    return f"{node.op} {len(node.input)} {attributes}"
+
+
+def _is_compared(name: str, attribute: tf.compat.v1.AttrValue) -> bool:
+    """Whether ranks must have an attribute in common: no names, no seeds."""
+    return name[0] != "_" and name not in _NAMES and not _functions_of(attribute)
+
+
+def _functions_of(attribute: tf.compat.v1.AttrValue) -> list[tf.compat.v1.NameAttrList]:
+    if attribute.WhichOneof("value") == "func":
+        return [attribute.func]
+    return list(attribute.list.func)
