@@ -191,6 +191,13 @@ def test_shapes_that_differ_when_the_step_runs_are_named(
         assert "embedding/Gather (simclr.py:12)" in report.value
 
 
+@pytest.mark.parametrize("dtype", ["int32", "string"])
+def test_rows_of_other_shapes_are_noticed_by_their_sizes(dtype: str, pool_of: Any) -> None:
+    function = step_exchange_errors.gather_rows_of_other_shapes_without_labels
+    for own, text in enumerate(pool_of(2).run(function, dtype)):
+        assert f"on this rank it is ({2 + own}), on rank {1 - own} another one" in text
+
+
 @pytest.mark.parametrize("where", ["sums", "rows", "loop"])
 def test_a_rank_that_fails_in_a_step_ends_the_wait_of_the_others(
     where: str, preloaded: Any
@@ -223,7 +230,8 @@ def late(preloaded: Any, tmp_path_factory: Any) -> tuple[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "name", ["embedding/Gather (simclr.py:12)", "norm/Max (simclr.py:13)", "dense/kernel"]
+    "name",
+    ["embedding/Gather (simclr.py:12)", "norm/Max (simclr.py:13)", "dense/kernel (model.py:5)"],
 )
 def test_reports_of_long_waits_name_what_is_waited_for(name: str, late: tuple[str, Any]) -> None:
     output, _ = late

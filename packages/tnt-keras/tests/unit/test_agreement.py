@@ -33,7 +33,7 @@ def test_names_and_lines_may_differ_and_are_those_of_the_master(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _of_ranks(monkeypatch, [PlannedCall(END, SUM.what, "dense_1/MatMul", "a.py:1")])
-    assert _agreement(SUM).reach() == ["dense/MatMul"]
+    assert _agreement(SUM).reach() == ["dense/MatMul (train.py:3)"]
 
 
 def test_a_difference_names_both_values_and_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,16 @@ from tnt_keras.collectives.messages import allgather
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 
 
+def source_of(name: str, line: str) -> str:
+    """Return how messages call a value, such as "dense/MatMul (model.py:3)". Pure.
+
+    Args:
+        name: Of the value.
+        line: Of the user's source, "" if there is none.
+    """
+    return f"{name} ({line})" if line else name
+
+
 @dataclasses.dataclass(frozen=True)
 class PlannedCall:
     """One value of a graph that all ranks exchange.
@@ -59,7 +69,7 @@ class Agreement:
         """Compare what was noted since the last time. Collective.
 
         Returns:
-            The names that the values have on the master rank.
+            What the values are called on the master rank, see `source_of`.
 
         Raises:
             tnt_comm.MismatchError: On all ranks, if they differ; names the first difference.
@@ -72,7 +82,7 @@ class Agreement:
         for rank, calls in enumerate(of_ranks):
             self._require_same(reference, calls, rank)
         self._num_compared += len(reference)
-        return [call.name for call in reference]
+        return [source_of(call.name, call.line) for call in reference]
 
     def _require_same(
         self, reference: list[PlannedCall], other: list[PlannedCall], rank: int
