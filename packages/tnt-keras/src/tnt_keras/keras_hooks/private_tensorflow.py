@@ -166,17 +166,18 @@ def called_function(graph: Any, name: str) -> CalledFunction:
     while graph is not None:
         function = _get_function(graph, name)
         if function is not None:
-            return _called(function)
+            return _called(graph, function)
         graph = getattr(graph, "outer_graph", None)
     raise LookupError(f"The graph has no function {name!r}.")
 
 
-def _called(function: Any) -> CalledFunction:
+def _called(graph: Any, function: Any) -> CalledFunction:
     if function not in _called_functions:
         definition = function.cached_definition
         body = getattr(function, "graph", None)
         if body is None:  # made by TensorFlow's own code of the days of sessions
-            body = _function_def_to_graph(definition)
+            with graph.as_default():  # which has the functions that this one calls
+                body = _function_def_to_graph(definition)
         _called_functions[function] = CalledFunction(body, definition)
     return _called_functions[function]
 

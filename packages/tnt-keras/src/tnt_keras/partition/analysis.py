@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tnt_keras.partition import control_flow, lists, regions
@@ -158,6 +159,8 @@ class _Walk:
     def _placed(self, node: Node, inputs: tuple[Value, ...]) -> Step:
         if node.type in _ALIASES and not node.controls:
             return Alias(node, inputs, tuple(v.placement for v in inputs), inputs)
+        if _picks_all(node, inputs) and not node.controls:
+            return Alias(node, inputs, tuple(v.placement for v in inputs), inputs[:1])
         if node.body is not None:
             return regions.region(self._analysis, node, inputs)
         special = control_flow.step(self._analysis, node, inputs)
@@ -174,6 +177,7 @@ class _Walk:
                 decision, outputs = placed
                 if all(v.constant is not None for v in outputs):
                     return Known(node, inputs, decision.inputs, tuple(outputs))
+                outputs = [self._with_rows(v) for v in outputs]
                 return Compute(
                     node, inputs, decision.inputs, tuple(outputs), decision, False, False
                 )
@@ -276,6 +280,16 @@ def _accumulated(node: Node, inputs: tuple[Value, ...]) -> Step:
     if node.type in ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"):
         return Accumulated(node, inputs, (ADDENDS, PARTIAL), ())
     raise ValueError("A variable of addends can only be read, assigned and added to.")
+
+
+def _picks_all(node: Node, inputs: Sequence[Value]) -> bool:
+    """Return whether an operation picks all rows of a value in their order: loops over rows do."""
+    if node.type != "GatherV2" or inputs[0].shape is None or node.attributes["batch_dims"]:
+        return False
+    picked, axis = inputs[1].constant, inputs[2].constant
+    if picked is None or axis is None or picked.ndim != 1:
+        return False
+    return np.array_equal(picked, np.arange(inputs[0].shape[int(axis)] or 0)) and picked.size > 0
 
 
 def _check(node: Node, inputs: tuple[Value, ...]) -> Step:

@@ -178,16 +178,12 @@ def _given(traced: TracedStep, inputs: Sequence[Input], shapes: GlobalShapes) ->
     for place, (given, tensor) in enumerate(zip(inputs, traced.graph.inputs, strict=False)):
         example = None
         if given.shape is not None and None in given.shape:
-            example = tuple(
-                shapes.new_size(_place(given, place, axis)) if size is None else size
+            example = given.batch_shape or tuple(
+                shapes.new_size((place, axis)) if size is None else size
                 for axis, size in enumerate(given.shape)
             )
         values.append(Value(given.placement, given.shape, tensor.dtype, example_shape=example))
     return values
-
-
-def _place(given: Input, place: int, axis: int) -> object:
-    return (place, axis) if given.batch_shape is None else given.batch_shape[axis]
 
 
 def _captured(

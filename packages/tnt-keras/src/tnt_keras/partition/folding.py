@@ -82,11 +82,10 @@ def _broadcast_gradient_axes(node: Node, inputs: Sequence[Value]) -> list[Value]
     (first, second) = [_with_leading_ones(v, rank) for v in inputs]
     axes: tuple[list[int], list[int]] = ([], [])
     for axis, ((a, a_example), (b, b_example)) in enumerate(zip(first, second, strict=True)):
-        if a_example == b_example:
-            continue
         if a == 1 or b == 1:
-            axes[0 if a == 1 else 1].append(axis)
-        else:
+            if a != b:
+                axes[0 if a == 1 else 1].append(axis)
+        elif (a is None) != (b is None) or a_example != b_example or a_example == 1:
             return None
     return [
         constant(np.asarray(reduced, dtype.as_numpy_dtype), dtype)

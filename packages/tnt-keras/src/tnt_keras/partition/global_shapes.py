@@ -2,8 +2,8 @@
 
 They are independent of the rules, so the local shapes that follow from a rule are checked by them.
 
-Unknown sizes are followed through an example, in which each of them is a large number of its own.
-The example only tells which sizes a broadcasting operation must find equal. Where another batch
+Unknown sizes are followed through an example: the batch at hand, or numbers of their own. It only
+tells which of two unknown sizes a broadcasting operation must find equal. Where another batch
 contradicts it, the step itself fails. No number of the example is used as a size.
 """
 
@@ -23,6 +23,7 @@ from tnt_keras.partition.value import Value
 
 _EXAMPLE_SIZE = 1_000_003  # larger than sizes and bounds of slices are
 _BETWEEN = 7_368_787  # no sum with a size that is known is another one
+_GATHERS = {"ResourceGather", "ResourceGatherNd"}
 _LARGEST_CONSTANT = 256  # elements: shapes, axes, sizes are smaller
 
 
@@ -45,7 +46,7 @@ class GlobalShapes:
             ValueError: If TensorFlow finds that the inputs do not fit.
         """
         traced = [_tuple(shape) for shape in node.shapes]
-        if node.type in ("ResourceGather", "ResourceGatherNd"):
+        if node.type in _GATHERS:
             return [_gathered(node, inputs[1].shape, traced[0])]
         if any(dtype in (tf.resource, tf.variant) for dtype in [*node.dtypes, *_dtypes(inputs)]):
             return traced
@@ -66,14 +67,19 @@ class GlobalShapes:
         """
         if all(shape is None or None not in shape for shape in shapes):
             return [None] * len(shapes)
-        try:
-            found = self._inferred(node, [_operand_in_example(v) for v in inputs])
-        except ValueError:  # a shape function that takes no size as large
-            found = [None] * len(shapes)
+        found = self._shapes_in_example(node, inputs)
         return [
             self._completed(node, i, shape, example)
             for i, (shape, example) in enumerate(zip(shapes, found, strict=True))
         ]
+
+    def _shapes_in_example(self, node: Node, inputs: Sequence[Value]) -> list[Shape]:
+        if node.type in _GATHERS:
+            return [_gathered(node, inputs[1].shape_in_example, _tuple(node.shapes[0]))]
+        try:
+            return self._inferred(node, [_operand_in_example(v) for v in inputs])
+        except ValueError:  # a shape function that does not take the numbers of the example
+            return [None] * len(node.dtypes)
 
     def new_size(self, place: Any) -> int:
         """Return the size in the example for a place where it is unknown, always the same one."""

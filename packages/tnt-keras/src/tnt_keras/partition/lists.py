@@ -174,9 +174,44 @@ def _zeros(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Plac
     return decision, [Value(held.placement, (), tf.variant, element=element)]
 
 
+def _optional(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
+    """Place the operation that makes an optional of one tensor, as a list of one element.
+
+    A branch that has a gradient keeps values for it in optionals.
+    """
+    if len(inputs) != 1:
+        return None
+    item = inputs[0]
+    placement = _storable(item.placement)
+    element = Element(item.shape, item.dtype, None, item.element)
+    value = Value(ListOf(placement), (), tf.variant, element=element)
+    return Decision((placement,), (value.placement,)), [value]
+
+
+def _no_optional(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+    return Decision((), (ListOf(None),)), [Value(ListOf(None), (), tf.variant)]
+
+
+def _value_of_optional(
+    node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]
+) -> Placed | None:
+    held = inputs[0]
+    if len(node.dtypes) != 1 or held.element is None:
+        return None
+    item = _item(held, _element_of(held) or REPLICATED, held.element.shape, node.dtypes[0])
+    # What an optional holds in a lane has another shape than the whole.
+    attributes = {"output_shapes": [tf.TensorShape(None)]}
+    decision = Decision((held.placement,), (item.placement,), attributes=attributes)
+    return decision, [item]
+
+
 _RULES: dict[str, Callable[[Node, Sequence[Value], Sequence[Shape]], Placed | None]] = {
     "AddN": _add,
     "EmptyTensorList": _new,
+    "OptionalFromValue": _optional,
+    "OptionalGetValue": _value_of_optional,
+    "OptionalHasValue": _length,
+    "OptionalNone": _no_optional,
     "TensorListElementShape": _element_shape,
     "TensorListFromTensor": _from_tensor,
     "TensorListGetItem": _get,

@@ -42,7 +42,7 @@ class Value:
         element: For a list: what its elements have in common.
         example: For integers that are not all known: their values in an example, in which every
             unknown size is a large number of its own.
-        example_shape: The shape in that example; None if `shape` is fully known.
+        example_shape: The shape in that example; None if there is none.
     """
 
     placement: Placement

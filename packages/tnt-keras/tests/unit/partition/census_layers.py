@@ -107,9 +107,8 @@ USUAL_INPUTS: tuple[Any, ...] = (
 )
 IMAGE_INPUTS: tuple[Any, ...] = (IMAGES, ANNOTATED_IMAGES)
 
-# Values of optional arguments, given to whatever layer has an argument of that name: one at a time,
-# but recurrent layers and those of images, which are slow, get the first values of all together,
-# then the second ones.
+# Values of optional arguments, given to whatever layer has an argument of that name: the first values
+# of all together, then the second ones; one at a time if a layer cannot take them together.
 OPTIONS: dict[str, tuple[Any, ...]] = {
     "activation": ("softmax",),
     "activity_regularizer": ("l2",),
@@ -179,8 +178,8 @@ def add_layer(census: Census, name: str, cls: Any) -> None:
     census.add(name, [trace(call, training=False) for call in fitting[:2]])
     for call in fitting[:1]:
         singles = options(cls.__init__, OPTIONS)
-        together = combined(singles) if is_slow(cls) else []
-        if not together or not census.add(name, [trace(call, **choice) for choice in together]):
+        together = combined(singles)
+        if not census.add(name, [trace(call, **choice) for choice in together]):
             census.add(name, [trace(call, **choice) for choice in singles])
         census.add(name, [trace(call, **choice) for choice in options(cls.__init__, ALONE)])
         if "stateful" in inspect.signature(cls.__init__).parameters:
@@ -218,11 +217,6 @@ def calls(cls: Any) -> Iterator[Example]:
         yield example(*inputs, use_causal_mask=True)
     if "sample_weight" in accepted:
         yield example(MATRICES, sample_weight=NUMBERS)
-
-
-def is_slow(cls: Any) -> bool:
-    is_recurrent = "return_sequences" in inspect.signature(cls.__init__).parameters
-    return is_recurrent or "data" in required(cls.call)
 
 
 def combined(choices: list[dict[str, Any]]) -> list[dict[str, Any]]:

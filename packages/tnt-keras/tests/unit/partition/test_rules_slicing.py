@@ -176,6 +176,21 @@ def test_a_batch_of_one_row_that_is_picked_is_gathered() -> None:
     assert_rule(lambda x: x[0], [numbers((1, 4))], [Rows(0)], 1, 1, is_ruled=False)
 
 
+def test_an_entry_of_two_kinds_is_what_tensorflow_takes_it_for() -> None:
+    new_axis = {"new_axis_mask": 1, "shrink_axis_mask": 1}
+    for masks in (new_axis, new_axis | {"ellipsis_mask": 1}):
+        assert_rule(
+            lambda x, b, e, s, masks=masks: raw.StridedSlice(
+                input=x, begin=b, end=e, strides=s, **masks
+            ),
+            [numbers((N, 2)), np.array([0, 0]), np.array([1, 2]), np.array([1, 1])],
+            [Rows(0), REPLICATED, REPLICATED, REPLICATED],
+            N,
+            4,
+            is_ruled="ellipsis_mask" in masks,
+        )
+
+
 NO_MASKS = dict.fromkeys(
     ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"], 0
 )

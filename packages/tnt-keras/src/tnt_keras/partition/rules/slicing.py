@@ -211,14 +211,17 @@ def _strided_slice_grad(operation: Operation) -> Decision | None:
     if axis is None:
         return None
     entry, size = spec[axis][0], sizes[axis]
-    is_whole = entry is None or size is None
-    blocks = rows.outer if is_whole else _blocks(size, rows, operation.num_rows)
-    placed = Rows(axis, blocks or 0, rows.inner)
+    blocks: int | None = rows.outer
+    if entry is not None and size is not None:
+        blocks = _blocks(size, rows, operation.num_rows)
+    if blocks is None:
+        return None
+    placed = Rows(axis, blocks, rows.inner)
     taken = _taken_blocks(operation, placed, size, entry)
-    if not blocks or taken is None:
+    if taken is None:
         return None
     _, changes = taken
-    changes["counts_rows"] = {0: flags(len(sizes), axis)} | changes["counts_rows"]
+    changes["counts_rows"][0] = flags(len(sizes), axis)
     return as_they_are(operation, placed, **changes)
 
 

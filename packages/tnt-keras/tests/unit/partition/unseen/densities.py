@@ -49,7 +49,8 @@ def posterior_by_coupling_flow_with_a_summary_of_sets() -> Training:
     class Posterior(OwnLoss):
         def __init__(self) -> None:
             super().__init__()
-            self.each, self.all = mlp(3, 8, 4), mlp(4, 6, 3)
+            self.each = keras.Sequential([layers.Dense(8, activation="relu"), layers.Dense(4)])
+            self.all = mlp(4, 6, 3)
             self.flow = [_Coupling(bool(i % 2), 3) for i in range(2)]
 
         def summary(self, x: Any) -> Any:
@@ -225,7 +226,9 @@ def denoising_with_averaged_weights_and_guidance() -> Training:
             label = tf.where(drop, 2, label)
             kept = tf.gather(self.kept, t)[:, None]
             with tf.GradientTape() as tape:
-                given = self.noise_of(self.net, tf.sqrt(kept) * x + tf.sqrt(1 - kept) * noise, t, label)
+                given = self.noise_of(
+                    self.net, tf.sqrt(kept) * x + tf.sqrt(1 - kept) * noise, t, label
+                )
                 each = tf.reduce_mean((given - noise) ** 2, -1)
                 snr = tf.minimum(kept[:, 0] / (1 - kept[:, 0]), 5.0)
                 loss = tf.reduce_mean(each * snr / (snr + 1))
@@ -299,11 +302,16 @@ def codebook_by_moving_averages_with_dead_codes() -> Training:
             self.sums.assign(0.9 * self.sums + 0.1 * tf.matmul(hot, flat, transpose_a=True))
             total = tf.reduce_sum(self.sizes)
             sizes = (self.sizes + 1e-3) / (total + 5e-3) * total
-            fresh = tf.gather(flat, keras.random.shuffle(tf.range(tf.shape(flat)[0]), seed=self.generator)[:5])
+            fresh = tf.gather(
+                flat, keras.random.shuffle(tf.range(tf.shape(flat)[0]), seed=self.generator)[:5]
+            )
             dead = (self.sizes < 0.5)[:, None]
             self.codes.assign(tf.where(dead, fresh, self.sums / sizes[:, None]))
             use = tf.reduce_mean(hot, 0)
-            return {"loss": loss, "perplexity": tf.exp(-tf.reduce_sum(use * tf.math.log(use + 1e-9)))}
+            return {
+                "loss": loss,
+                "perplexity": tf.exp(-tf.reduce_sum(use * tf.math.log(use + 1e-9))),
+            }
 
     model = Quantised()
     model.compile(optimizer=keras.optimizers.Adam(0.01))

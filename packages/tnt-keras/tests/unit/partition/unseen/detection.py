@@ -76,7 +76,9 @@ class AnchorDetector(OwnLoss):
         focal = self.focal(hot, outputs[..., 4:])
         focal = tf.where(ignored[..., None], 0.0, focal)
         size = anchors[..., 2:] - anchors[..., :2]
-        wanted = tf.concat([(matched - anchors)[..., :2] / size, (matched - anchors)[..., 2:] / size], -1)
+        wanted = tf.concat(
+            [(matched - anchors)[..., :2] / size, (matched - anchors)[..., 2:] / size], -1
+        )
         error = tf.abs(wanted - outputs[..., :4])
         smooth = tf.where(error < 1, 0.5 * error**2, error - 0.5)
         smooth = tf.reduce_sum(smooth * tf.cast(positive, tf.float32)[..., None], [1, 2])
@@ -189,7 +191,9 @@ def set_prediction_with_a_matching_in_python() -> Training:
     from scipy.optimize import linear_sum_assignment
 
     def matched(cost: np.ndarray) -> np.ndarray:
-        return np.stack([linear_sum_assignment(c)[0][np.argsort(linear_sum_assignment(c)[1])] for c in cost]).astype("int64")
+        return np.stack(
+            [linear_sum_assignment(c)[0][np.argsort(linear_sum_assignment(c)[1])] for c in cost]
+        ).astype("int64")
 
     class Sets(OwnLoss):
         def __init__(self) -> None:

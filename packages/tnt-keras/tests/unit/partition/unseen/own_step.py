@@ -21,9 +21,7 @@ class OwnLoss(keras.Model):
         with tf.GradientTape() as tape:
             loss, logs = self.loss_of(data, training=True)
         variables = self.trainable_variables
-        self.optimizer.apply_gradients(
-            zip(tape.gradient(loss, variables), variables, strict=True)
-        )
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
         self.after(data)
         return {"loss": loss, **logs}
 

@@ -38,7 +38,9 @@ class RotaryAttention(layers.Layer):
 
     def build(self, shape: Any) -> None:
         self.q = self.add_weight((shape[-1], self.heads, self.size), "glorot_uniform", name="q")
-        self.kv = self.add_weight((shape[-1], 2, self.groups, self.size), "glorot_uniform", name="kv")
+        self.kv = self.add_weight(
+            (shape[-1], 2, self.groups, self.size), "glorot_uniform", name="kv"
+        )
         self.o = self.add_weight((self.heads, self.size, shape[-1]), "glorot_uniform", name="o")
 
     def rotated(self, x: Any) -> Any:
@@ -126,7 +128,9 @@ def experts_of_limited_capacity() -> Training:
                 logits *= keras.random.uniform(tf.shape(logits), 0.9, 1.1, seed=self.generator)
             gates = tf.nn.softmax(logits)
             hot = tf.one_hot(tf.argmax(gates, -1), 3)
-            self.add_loss(0.1 * 3 * tf.reduce_sum(tf.reduce_mean(hot, 0) * tf.reduce_mean(gates, 0)))
+            self.add_loss(
+                0.1 * 3 * tf.reduce_sum(tf.reduce_mean(hot, 0) * tf.reduce_mean(gates, 0))
+            )
             place = tf.reduce_sum(tf.cumsum(hot, exclusive=True) * hot, -1)
             fits = tf.cast(place < tf.cast(capacity, tf.float32), tf.float32)
             hot *= fits[:, None]
@@ -160,7 +164,9 @@ def translation_that_predicts_by_beam_search() -> Training:
 
         def call(self, data: Any) -> Any:
             source, target = data
-            return self.out(self.rnn(self.words(target), initial_state=self.encoder(self.words(source))))
+            return self.out(
+                self.rnn(self.words(target), initial_state=self.encoder(self.words(source)))
+            )
 
         def predict_step(self, data: Any) -> Any:
             (source, target), *_ = data if isinstance(data[0], tuple) else (data,)
