@@ -18,6 +18,7 @@ from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.placement import (
     ADDENDS,
     HANDLE,
+    PARTIAL,
     REPLICATED,
     Handle,
     ListOf,
@@ -31,6 +32,14 @@ from tnt_keras.partition.reshard import Layout
 from tnt_keras.partition.schedule import Schedule
 from tnt_keras.partition.traced import Decide, Edge, FlatGraph, Node, TracedStep, past_aliases
 from tnt_keras.partition.value import Value
+
+# Operations that give a multiple of one scalar operand if the other is a number.
+_MULTIPLES: dict[str, Callable[[tf.Tensor, Any], tf.Tensor]] = {
+    "DivNoNan": tf.math.divide_no_nan,
+    "Mul": tf.multiply,
+    "RealDiv": tf.divide,
+    "Sum": lambda scalar, axes: scalar,
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -236,8 +245,8 @@ def _function(
         schedule = Schedule(emission, plan, arguments)
         outputs = [t for [t] in schedule.run()]
         built.explanation = explain(plan, emission.exchanged, schedule.num_levels)
-        addends = [schedule.emitted[edge] for edge in built.addends if edge is not None]
-        return [*outputs, *(emission.addend(e) for e in addends)]
+        addends = [_addend(emission, schedule, e) for e in built.addends if e is not None]
+        return [*outputs, *addends]
 
     return tf.function(step, autograph=False).get_concrete_function(*specs)
 
@@ -274,6 +283,19 @@ def _added(traced: TracedStep, plan: Body, variable: tf.Variable) -> Edge | None
         return None
     addends = [e for e in total.inputs if not _reads(past_aliases(e)[0], handle)]
     return addends[0] if len(addends) == 1 else None
+
+
+def _addend(emission: Emission, schedule: Schedule, edge: Edge) -> tf.Tensor:
+    """Make this process' addend of a value: of a multiple of a total the multiple of its addend."""
+    node, _ = edge = past_aliases(edge)
+    emitted = schedule.emitted[edge]
+    multiply = _MULTIPLES.get(node.type)
+    if emitted.value.placement != PARTIAL and multiply is not None and emitted.value.shape == ():
+        for i in (0, 1):
+            factor = schedule.emitted[node.inputs[1 - i]].value.constant
+            if factor is not None and (i == 0 or node.type == "Mul"):
+                return multiply(_addend(emission, schedule, node.inputs[i]), factor)
+    return emission.addend(emitted)
 
 
 def _reads(node: Node, handle: Node) -> bool:

@@ -148,8 +148,7 @@ class Schedule:
 
 
 def _reads_rows(step: Step) -> bool:
+    """Return whether lanes read rows for an operation; one that gathers them reads the result."""
     if isinstance(step, Loop | Branch | Region):
         return True
-    return any(isinstance(value.placement, Rows) for value in step.inputs) or any(
-        isinstance(demand, Rows) for demand in step.demands
-    )
+    return any(isinstance(demand, Rows) for demand in step.demands)

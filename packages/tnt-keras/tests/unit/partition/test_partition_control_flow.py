@@ -154,8 +154,13 @@ LOOPS: dict[str, Any] = {
         lambda i, a, b, c: (i + 1, b + tf.reduce_sum(x @ w, 0), a + 1.0, c + a),
         [0, tf.zeros(3), w[0] * 1.0, tf.zeros(3)],
     ),
-    "a total of whole numbers": lambda w, x: tf.while_loop(
-        lambda i, a: i < 4, lambda i, a: (i + 1, a + tf.reduce_sum(tf.cast(x @ w > 0, tf.int32), 0)), [0, tf.zeros(3, tf.int32)]
+    "a total of whole numbers": lambda w, x: (
+        x @ w,
+        tf.while_loop(
+            lambda i, a: i < 4,
+            lambda i, a: (i + 1, a + tf.reduce_sum(tf.cast(x @ w > 0, tf.int32), 0)),
+            [0, tf.zeros(3, tf.int32)],
+        ),
     ),
     "a total beside what all lanes add": lambda w, x: tf.while_loop(
         lambda i, a: i < 3, lambda i, a: (i + 1, a + (tf.reduce_sum(x @ w, 0) + w[0])), [0, w[1] * 2.0]
@@ -244,7 +249,7 @@ LISTS: dict[str, Any] = {
     )(tf.TensorArray("float32", 2, infer_shape=False).scatter([0], (x @ w)[None]).write(1, 2.0 * x)),
     "parts of the batch": lambda w, x: (
         lambda ta: (ta.read(0), ta.read(1), ta.read(2))
-    )(tf.TensorArray("float32", 3, infer_shape=False).split(x @ w, [2, 1, tf.shape(x)[0] - 3]).write(1, x)),
+    )(tf.TensorArray("float32", 3, infer_shape=False).split(x @ w, [2, 1, tf.shape(x)[0] - 3])),
     "an element that was never set": lambda w, x: tf.TensorArray("float32", 3, element_shape=[None, 3]).write(0, x @ w).write(2, x).stack(),
     "elements along several axes": lambda w, x: (
         tf.TensorArray("float32", 2).write(0, x @ tf.transpose(x @ w)).write(1, tf.transpose(x @ tf.transpose(x @ w))).stack()

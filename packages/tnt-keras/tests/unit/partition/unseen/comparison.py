@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
 import numpy as np
-from fit_lanes import KerasSteps, in_lanes
+from fit_lanes import LOOPS, KerasSteps, in_lanes
 from step_lanes import all_steps
 
 from tnt_keras.partition.plan import Compute
@@ -16,26 +17,68 @@ from .case import Case
 Values = dict[str, np.ndarray]
 
 
-def outcome(case: Case, lanes: int = 0, ulps: int = 0) -> tuple[Values, dict[str, KerasSteps]]:
-    """Run a script.
+class _SharedTraces(KerasSteps):
+    """Steps of a model that are traced once for all numbers of lanes.
+
+    Attributes:
+        first: The variables of the step and what they held before the first step.
+    """
+
+    first: list[tuple[Any, np.ndarray]]
+
+    def _build(self, traced: Any, *args: Any) -> Any:
+        if not hasattr(self, "first"):
+            self.first = [(v, v.numpy()) for v in traced.variables]
+        return super()._build(traced, *args)
+
+
+def serially(case: Case, ulps: int = 0) -> Values:
+    """Return what plain Keras leaves: history, weights, state of optimizers, results.
 
     Args:
         case: The script.
-        lanes: How many; none for plain Keras.
         ulps: By how much all weights are moved before the first step.
-
-    Returns:
-        History, weights, state of optimizers, results of `evaluate` and `predict`; the steps.
     """
-    keras.backend.clear_session()
-    keras.mixed_precision.set_global_policy(case.policy)
-    try:
+    with _policy(case):
         model, arguments = case.make()
         if ulps:
             _move(model)
-        steps = in_lanes(model, lanes) if lanes else {}
-        return _trained(case, model, arguments), steps
-    finally:
+        return _trained(case, model, arguments)
+
+
+def in_numbers_of_lanes(
+    case: Case, numbers: Sequence[int]
+) -> Iterator[tuple[int, Values, dict[str, KerasSteps]]]:
+    """Run a script in lanes: once for each number of them, each time from the start.
+
+    Yields:
+        The number of lanes, what the run leaves, and its steps.
+    """
+    with _policy(case):
+        model, arguments = case.make()
+        steps: dict[str, KerasSteps] = {}
+        for lanes in numbers:
+            before, steps = steps, in_lanes(model, lanes)
+            for kind in LOOPS:
+                steps[kind].__class__ = _SharedTraces
+                if before:
+                    steps[kind].traces = before[kind].traces
+                    setattr(model, f"{kind}_function", steps[kind])
+            if before:
+                for variable, value in before["train"].first:  # type: ignore[attr-defined]
+                    variable.assign(value)
+            yield lanes, _trained(case, model, arguments), steps
+
+
+class _policy:
+    def __init__(self, case: Case) -> None:
+        self.policy = case.policy
+
+    def __enter__(self) -> None:
+        keras.backend.clear_session()
+        keras.mixed_precision.set_global_policy(self.policy)
+
+    def __exit__(self, *error: object) -> None:
         keras.mixed_precision.set_global_policy("float32")
 
 
@@ -68,16 +111,10 @@ def _move(model: Any) -> None:
             variable.assign(np.nextafter(value, np.float32(np.inf)))
 
 
-def deviation(values: Values, expected: Values) -> tuple[float, str]:
-    """Return how far values are apart, of each array's largest value, and which is the worst."""
-    if list(values) != list(expected):
-        return np.inf, f"other names: {set(values) ^ set(expected)}"
-    worst, where = 0.0, ""
-    for name, value in values.items():
-        apart = _apart(value, expected[name])
-        if apart > worst:
-            worst, where = apart, name
-    return worst, where
+def deviations(values: Values, expected: Values) -> dict[str, float]:
+    """Return for each value how far it is from what is expected, of its largest number."""
+    assert list(values) == list(expected)
+    return {name: _apart(value, expected[name]) for name, value in values.items()}
 
 
 def _apart(value: np.ndarray, expected: np.ndarray) -> float:

@@ -153,7 +153,7 @@ def adaptive_steps_of_a_neural_differential_equation() -> Training:
                     count + 1,
                 )
 
-            t, _, y, count = tf.while_loop(
+            *_, y, count = tf.while_loop(
                 lambda t, h, y, count: (t < 1.0 - 1e-5) & (count < 30),
                 turn,
                 (0.0, 0.1, x, 0),
@@ -232,7 +232,8 @@ def denoising_with_averaged_weights_and_guidance() -> Training:
                 each = tf.reduce_mean((given - noise) ** 2, -1)
                 snr = tf.minimum(kept[:, 0] / (1 - kept[:, 0]), 5.0)
                 loss = tf.reduce_mean(each * snr / (snr + 1))
-            self.optimizer.minimize(loss, self.net.trainable_variables, tape)
+            variables = self.net.trainable_variables
+            self.optimizer.apply(tape.gradient(loss, variables), variables)
             for old, new in zip(self.average.weights, self.net.weights, strict=True):
                 old.assign_add(0.1 * (new - old))
             sums = tf.math.unsorted_segment_sum(tf.stack([each, tf.ones_like(each)], -1), t, 10)

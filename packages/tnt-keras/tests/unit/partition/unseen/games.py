@@ -114,7 +114,7 @@ def styles_mixed_with_path_lengths() -> Training:
                 with tf.GradientTape() as inner:
                     inner.watch(real)
                     score = self.judge(real)
-                slope = inner.gradient(tf.reduce_sum(score), real)
+                slope = inner.gradient(score, real)
                 loss = tf.reduce_mean(tf.nn.softplus(self.judge(fake)) + tf.nn.softplus(-score))
                 often = tf.cast(self.steps % 2 == 0, tf.float32)
                 loss += often * 5 * tf.reduce_mean(tf.reduce_sum(slope**2, [1, 2, 3]))
@@ -282,7 +282,8 @@ def values_of_actions_replayed_with_priorities() -> Training:
                 error = goal - q
                 own = tf.reduce_mean((self.net(data[:, :3])[:, 0] - data[:, 4]) ** 2)
                 loss = tf.reduce_mean(keras.losses.huber(goal[:, None], q[:, None])) + 0.1 * own
-            self.optimizer.minimize(loss, self.net.trainable_variables, tape)
+            variables = self.net.trainable_variables
+            self.optimizer.apply(tape.gradient(loss, variables), variables)
             self.weights_of.assign(
                 tf.tensor_scatter_nd_max(0.9 * new, drawn_places[:, None], tf.abs(error) + 0.1)
             )

@@ -259,7 +259,7 @@ def pictures_warped_by_a_learnt_grid() -> Training:
             total = 0.0
             for dx in (0, 1):
                 for dy in (0, 1):
-                    at = low + [dx, dy]
+                    at = low + tf.constant([dx, dy], tf.float32)
                     weight = tf.reduce_prod(1 - tf.abs(places - at), -1)
                     at = tf.cast(tf.clip_by_value(at, 0, size - 1), tf.int32)
                     row = tf.broadcast_to(tf.range(rows)[:, None], tf.shape(at)[:2])

@@ -179,7 +179,7 @@ def teacher_forcing_on_a_schedule() -> Training:
 @script()
 def patterns_stored_and_retrieved() -> Training:
     class Hopfield(layers.Layer):
-        """Retrieval of patterns that are learnt, and of those that other rows of the batch bring."""
+        """Retrieval of learnt patterns, and of those that other rows of the batch bring."""
 
         def build(self, shape: Any) -> None:
             self.stored = self.add_weight((5, shape[-1]), "random_normal", name="stored")

@@ -169,7 +169,7 @@ def translation_that_predicts_by_beam_search() -> Training:
             )
 
         def predict_step(self, data: Any) -> Any:
-            (source, target), *_ = data if isinstance(data[0], tuple) else (data,)
+            (source, _), *_ = data if isinstance(data[0], tuple) else (data,)
             width, rows = 3, tf.shape(source)[0]
             state = tf.repeat(self.encoder(self.words(source)), width, 0)
             words = tf.ones([rows * width, 1], tf.int32)

@@ -1,4 +1,4 @@
-"""Self-supervised learning from two views: queues, teachers, centres, correlations over the batch."""
+"""Self-supervised learning from views: queues, teachers, centres, correlations over the batch."""
 
 from __future__ import annotations
 
