@@ -56,16 +56,6 @@ class PythonState:
             if _is_number(value) and self._attributes.get((key, name)) != value
         }
 
-    def name_of(self, key: tuple[int, str]) -> str:
-        """Return the name of a number for messages. Local.
-
-        Args:
-            key: One of `changed_numbers`.
-        """
-        owner_key, name = key
-        owner = self._owners[owner_key]
-        return f"{getattr(owner, 'name', type(owner).__name__)}.{name}"
-
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -1,0 +1,81 @@
+"""What the steps of one model, or of one function of the user's own, have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from tnt_keras.step.data_check import DataCheck
+
+
+@dataclasses.dataclass
+class StepOptions:
+    """How steps compute, as for `tnt.Model`.
+
+    Attributes:
+        fuses_batch_norm: Whether batch normalisation of a rank's rows is fused where it can be.
+        batch_norm: "local" for statistics of each rank's rows, "global" for those of the batch.
+        draws: "serial" for the random numbers of the serial run, "local" for others on each rank.
+        check: Whether the first step of each kind is compared with the serial one.
+    """
+
+    fuses_batch_norm: bool = True
+    batch_norm: str = "local"
+    draws: str = "serial"
+    check: bool = False
+
+
+class StepOwner:
+    """What the steps of one model or function share, and what ranks hold alike because of them.
+
+    Args:
+        options: How steps compute.
+        model: The model whose steps they are, None for a function.
+
+    Attributes:
+        options: As above.
+        model: As above.
+        optimizers: The compiled one, and others that a step was seen to apply.
+        variables: What steps were seen to use: `tf.Variable`s, each once.
+        own_logs: Of this rank's samples; None until a callback asks for them.
+        channels: Of the exchanges in graphs, by kind of step: they outlive each of these graphs.
+    """
+
+    def __init__(self, options: StepOptions, model: Any = None) -> None:
+        self.options = options
+        self.model = model
+        self.optimizers: list[Any] = []
+        self.variables: list[Any] = []
+        self.own_logs: Any = None
+        self.channels: dict[str, Any] = {}
+        self._data_check: DataCheck | None = None
+
+    def data_check(self) -> DataCheck:
+        """Return the data check, which the first call makes. Collective the first time."""
+        if self._data_check is None:
+            self._data_check = DataCheck()
+        return self._data_check
+
+    def make_exchange(self, name: str) -> Any:
+        """Return the exchange of a graph that is being built. Local.
+
+        Args:
+            name: Of the step; all graphs of a step share what they exchange by.
+        """
+        return None
+
+    def add_optimizer(self, optimizer: Any) -> None:
+        """Add an optimizer to the list, unless it is there. Local."""
+        if not any(optimizer is known for known in self.optimizers):
+            self.optimizers.append(optimizer)
+
+    def add_variables(self, variables: Any) -> list[Any]:
+        """Add variables to the list, and return those that were not there. Local.
+
+        Args:
+            variables: `tf.Variable`s.
+        """
+        known = {id(variable) for variable in self.variables}
+        new = [variable for variable in variables if id(variable) not in known]
+        self.variables += new
+        return new
