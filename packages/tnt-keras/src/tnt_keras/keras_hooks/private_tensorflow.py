@@ -2,8 +2,9 @@
 
 These are the functions that all random functions of Keras and TensorFlow call in the end, the
 method by which a `tf.random.Generator` advances its state, the function by which a variable tells
-tapes and graphs that it is read, what `tf.function` lets AutoGraph make of a Python function, and
-where `tf.custom_gradient` puts the function that computes a gradient.
+tapes and graphs that it is read, what `tf.function` lets AutoGraph make of a Python function,
+where `tf.custom_gradient` puts the function that computes a gradient, and where a graph keeps the
+functions that its operations call.
 
 Other versions of TensorFlow than those of the `VersionGate` are noticed when the first of these
 names is needed, or by `check_version`: importing this module neither fails nor logs.
@@ -92,6 +93,10 @@ _converted = _GATE.find(
     "tensorflow.python.eager.polymorphic_function.autograph_util", "py_func_from_autograph"
 )
 _Function = type(tf.function(lambda: None))
+_get_function = _GATE.find("tensorflow.python.framework.ops", "Graph", "_get_function")
+_AtomicFunction = _GATE.find(
+    "tensorflow.python.eager.polymorphic_function.atomic_function", "AtomicFunction", "graph"
+)
 
 
 @functools.cache
@@ -125,6 +130,25 @@ def registered_gradient(result: tf.Tensor) -> Any:
     reference: Callable[[], Any] = weakref.ref(function)
     tf.RegisterGradient(name)(lambda *arguments: reference()(*arguments))
     return function
+
+
+def called_function(graph: Any, name: str) -> Any:
+    """Return a function that an operation of a graph calls, with its `graph` and `function_def`. Local.
+
+    Args:
+        graph: That of the operation. Functions of the graphs around it are found as well.
+        name: Of the function.
+
+    Raises:
+        LookupError: If there is none of this name.
+    """
+    check_version()
+    while graph is not None:
+        function = _get_function(graph, name)
+        if function is not None:
+            return function
+        graph = getattr(graph, "outer_graph", None)
+    raise LookupError(f"The graph has no function {name!r}.")
 
 
 @contextlib.contextmanager

@@ -1,0 +1,274 @@
+"""The walk over a traced graph that places every value. It makes no operation, so it may be repeated."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_keras.partition import control_flow, lists, regions, rules
+from tnt_keras.partition.draws import is_draw
+from tnt_keras.partition.effects import CHECKS, runs_on_first
+from tnt_keras.partition.folding import with_known
+from tnt_keras.partition.global_shapes import GlobalShapes
+from tnt_keras.partition.placement import (
+    HANDLE,
+    PARTIAL,
+    REPLICATED,
+    Handle,
+    ListOf,
+    Own,
+    Partial,
+    Placement,
+    Replicated,
+    Rows,
+    Shape,
+    is_shared,
+)
+from tnt_keras.partition.plan import Alias, Body, Check, Compute, Count, Known, OnFirst, Step
+from tnt_keras.partition.rules.registry import Decision, Entry, Operation, Output, entry_of
+from tnt_keras.partition.traced import Edge, FlatGraph, Node, users_line
+from tnt_keras.partition.value import Value
+
+_ALIASES = {"Identity", "IdentityN", "PreventGradient", "Snapshot", "StopGradient"}
+_READ_NO_ELEMENTS = {"OnesLike", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"}
+assert rules  # fills the table
+_SIZES = {"Shape", "ShapeN", "Size"}
+
+
+class PartitionError(RuntimeError):
+    """A step could not be cut along the rows of the batch; names the operation and the user's line."""
+
+
+class Analysis:
+    """Places values. What it learns of shapes and bodies serves all graphs of a step. Local.
+
+    Args:
+        num_rows: Rows of the batch.
+        lane_rows: The numbers of rows that lanes have.
+        shapes: Shape functions.
+        graphs: Bodies of loops, branches and regions without their calls, by the traced graph.
+    """
+
+    def __init__(
+        self,
+        num_rows: int,
+        lane_rows: Sequence[int],
+        shapes: GlobalShapes,
+        graphs: dict[Any, FlatGraph],
+    ) -> None:
+        self.num_rows = num_rows
+        self.lane_rows = tuple(lane_rows)
+        self._shapes = shapes
+        self._graphs = graphs
+
+    def of_lane(self, num_rows: int) -> Analysis:
+        """Return the analysis of a local region in a lane of so many rows: they are all there is."""
+        return Analysis(num_rows, [num_rows], self._shapes, self._graphs)
+
+    def flat(self, graph: Any) -> FlatGraph:
+        """Return the body of a loop, branch or region without its calls."""
+        if graph not in self._graphs:
+            self._graphs[graph] = FlatGraph(graph)
+        return self._graphs[graph]
+
+    def body(
+        self,
+        flat: FlatGraph,
+        arguments: Sequence[Value],
+        *,
+        is_step: bool = False,
+        is_region: bool = False,
+    ) -> Body:
+        """Return what lanes do for each node of a graph.
+
+        Args:
+            flat: The graph.
+            arguments: What is known of its arguments.
+            is_step: Whether it is the step itself, which collects exchanges; not a body in it.
+            is_region: Whether it is the body of a local region, of which only the placements count.
+        """
+        walk = _Walk(self, self._shapes, flat, arguments, is_step, is_region)
+        return walk.body()
+
+
+class _Walk:
+    """One walk over one graph."""
+
+    def __init__(
+        self,
+        analysis: Analysis,
+        shapes: GlobalShapes,
+        flat: FlatGraph,
+        arguments: Sequence[Value],
+        is_step: bool,
+        is_region: bool,
+    ) -> None:
+        self._analysis, self._shapes, self._flat = analysis, shapes, flat
+        self._is_region = is_region
+        self._arguments = tuple(arguments)
+        self._values: dict[Edge, Value] = {
+            (node, 0): value for node, value in zip(flat.arguments, arguments, strict=True)
+        }
+        self._readers: Counter[Edge] | None = _readers(flat) if is_step else None
+
+    def body(self) -> Body:
+        steps = []
+        for node in self._flat.nodes:
+            step = self._step(node)
+            steps.append(step)
+            for i, value in enumerate(step.outputs):
+                self._values[node, i] = value
+        outputs = tuple(self._values[edge].placement for edge in self._flat.outputs)
+        return Body(self._flat, self._arguments, tuple(steps), self._values, outputs)
+
+    def _step(self, node: Node) -> Step:
+        inputs = tuple(self._values[edge] for edge in node.inputs)
+        try:
+            return self._placed(node, inputs)
+        except PartitionError:
+            raise
+        except Exception as error:
+            raise PartitionError(
+                f"Operation {node.name!r} of type {node.type} ({users_line(node) or 'no line'}) "
+                f"cannot be partitioned with inputs {[describe(v) for v in inputs]}: {error}"
+            ) from error
+
+    def _placed(self, node: Node, inputs: tuple[Value, ...]) -> Step:
+        if node.type in _ALIASES and not node.controls:
+            return Alias(node, inputs, tuple(v.placement for v in inputs), inputs)
+        if node.body is not None:
+            return regions.region(self._analysis, node, inputs)
+        special = control_flow.step(self._analysis, node, inputs)
+        if special is not None:
+            return special
+        if node.type in CHECKS:
+            return _check(node, inputs)
+        shapes = self._shapes.infer(node, inputs)
+        if node.type in lists.LIST_TYPES or (_holds_list(inputs) and node.dtypes == [tf.variant]):
+            placed = lists.place_list(node, inputs, shapes)
+            if placed is not None:
+                decision, outputs = placed
+                return Compute(
+                    node, inputs, decision.inputs, tuple(outputs), decision, False, False
+                )
+        outputs = with_known(node, inputs, shapes)
+        if node.type == "Const" and outputs[0].constant is None:
+            return self._replicated(node, inputs, outputs, False)
+        if all(v.constant is not None for v in outputs) and outputs:
+            return Known(node, inputs, tuple(v.placement for v in inputs), tuple(outputs))
+        if node.type in _SIZES and any(not is_shared(v.placement) for v in inputs):
+            return Count(
+                node, inputs, tuple(_countable(v.placement) for v in inputs), tuple(outputs)
+            )
+        if runs_on_first(node):
+            return OnFirst(node, inputs, tuple(_whole(v.placement) for v in inputs), tuple(outputs))
+        return self._computed(node, inputs, shapes, outputs)
+
+    def _computed(
+        self, node: Node, inputs: tuple[Value, ...], shapes: Sequence[Shape], outputs: list[Value]
+    ) -> Step:
+        entry = entry_of(node.type)
+        seen = tuple(self._seen(node, i, v, entry) for i, v in enumerate(inputs))
+        if all(is_shared(v.placement) for v in seen):
+            return self._replicated(node, inputs, outputs, False)
+        described = tuple(Output(s, d) for s, d in zip(shapes, node.dtypes, strict=True))
+        operation = Operation(node.type, seen, described, self._analysis.num_rows, node.attributes)
+        decision = entry.rule(operation) if entry is not None else None
+        if decision is None and self._is_region:
+            decision = regions.fused_batch_norm(operation)
+        if decision is None:
+            has_rows = any(isinstance(v.placement, Rows) for v in seen)
+            return self._replicated(node, inputs, outputs, has_rows)
+        placed = tuple(v.placed(p) for v, p in zip(outputs, decision.outputs, strict=True))
+        return Compute(node, inputs, decision.inputs, placed, decision, False, False)
+
+    def _seen(self, node: Node, i: int, value: Value, entry: Entry | None) -> Value:
+        """What a rule sees of an input: operands that must be replicated are."""
+        if is_shared(value.placement):
+            return value
+        if entry is None or i in entry.replicated or i - len(node.inputs) in entry.replicated:
+            return value.placed(_whole(value.placement))
+        if isinstance(value.placement, Own):
+            return value.placed(REPLICATED)
+        if isinstance(value.placement, Partial):
+            is_linear = entry.linear is None or i in entry.linear
+            # What several read is reduced once, not each of the values made of it.
+            is_read_once = self._readers is None or self._readers[node.inputs[i]] <= 1
+            if value.placement != PARTIAL or not is_linear or not is_read_once:
+                return value.placed(REPLICATED)
+        return value
+
+    def _replicated(
+        self, node: Node, inputs: tuple[Value, ...], outputs: list[Value], is_gathered: bool
+    ) -> Step:
+        demands = tuple(_whole(v.placement) for v in inputs)
+        placed = tuple(v.placed(_placement_of(v.dtype)) for v in outputs)
+        decision = Decision(demands, tuple(v.placement for v in placed))
+        entry = entry_of(node.type)
+        spreads = (entry is not None and entry.spreads) or is_draw(node.type)
+        on_demand = (
+            spreads
+            and len(node.dtypes) == 1
+            and not node.controls
+            and all(v.shape is not None for v in inputs)
+            and placed[0].shape is not None
+        )
+        return Compute(node, inputs, demands, placed, decision, on_demand, is_gathered)
+
+
+def describe(value: Value) -> str:
+    """Return a value's placement, dtype and shape for messages."""
+    sizes = (
+        "?" if value.shape is None else ", ".join("?" if s is None else str(s) for s in value.shape)
+    )
+    return f"{value.placement} {value.dtype.name}[{sizes}]"
+
+
+def _check(node: Node, inputs: tuple[Value, ...]) -> Step:
+    """An assertion holds for all lanes if it holds for each; what it shows stays where it is."""
+
+    def local(value: Value) -> Placement:
+        is_condition = value is inputs[0]
+        if is_condition and value.placement == Partial("and"):
+            return value.placement
+        return REPLICATED if isinstance(value.placement, Partial | Own) else value.placement
+
+    return Check(node, inputs, tuple(local(v) for v in inputs), ())
+
+
+def _readers(flat: FlatGraph) -> Counter[Edge]:
+    readers: Counter[Edge] = Counter(flat.outputs)
+    for node in flat.nodes:
+        if node.type not in _READ_NO_ELEMENTS:
+            readers.update(set(node.inputs))
+    return readers
+
+
+def _holds_list(inputs: Sequence[Value]) -> bool:
+    return any(isinstance(v.placement, ListOf) for v in inputs)
+
+
+def _whole(placement: Placement) -> Placement:
+    """The placement of a value that all lanes have as a whole."""
+    match placement:
+        case Handle():
+            return placement
+        case ListOf(None):
+            return placement
+        case ListOf():
+            return ListOf(REPLICATED)
+        case Replicated() | Rows() | Partial() | Own():
+            return REPLICATED
+
+
+def _countable(placement: Placement) -> Placement:
+    return placement if isinstance(placement, Rows) else _whole(placement)
+
+
+def _placement_of(dtype: tf.DType) -> Placement:
+    if dtype == tf.resource:
+        return HANDLE
+    return ListOf(REPLICATED) if dtype == tf.variant else REPLICATED

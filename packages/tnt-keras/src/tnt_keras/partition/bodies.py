@@ -1,0 +1,272 @@
+"""What lanes do for one node of the traced graph, and for the bodies of loops, branches and regions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_keras.partition.effects import OUTPUT
+from tnt_keras.partition.emission import Emission, Emitted, OnDemand
+from tnt_keras.partition.lanes import Lanes
+from tnt_keras.partition.operations import create_operation
+from tnt_keras.partition.placement import Rows, is_shared, local_shape
+from tnt_keras.partition.plan import (
+    Alias,
+    Body,
+    Branch,
+    Check,
+    Compute,
+    Count,
+    Known,
+    Loop,
+    OnFirst,
+    Region,
+    Step,
+)
+from tnt_keras.partition.requests import Request
+from tnt_keras.partition.reshard import Layout
+from tnt_keras.partition.traced import Edge, users_line
+from tnt_keras.partition.value import Value
+
+
+def emit(emission: Emission, step: Step, inputs: Sequence[Emitted]) -> Sequence[Emitted]:
+    """Make the operations of a step, and return its outputs.
+
+    Args:
+        emission: Makes them, in the graph that is being built.
+        step: What is done for a node.
+        inputs: Of the node; what must be exchanged before was, or blocks.
+    """
+    match step:
+        case Alias():
+            return inputs
+        case Known():
+            return [Emitted(value, None, step.node) for value in step.outputs]
+        case Compute(on_demand=True):
+            source = OnDemand(step, tuple(inputs))
+            return [Emitted(step.outputs[0], None, step.node, source)]
+        case Compute():
+            return _emitted(step, emission.compute(step, inputs))
+        case _:
+            return _emitted(step, _EMITTERS[type(step)](emission, step, inputs))
+
+
+def run_in_order(emission: Emission, body: Body, arguments: Sequence[Emitted]) -> list[Emitted]:
+    """Make the operations of a body in the order of the trace; exchanges block. Collective then.
+
+    Returns:
+        Its outputs, not yet brought to the placements that the body wants.
+    """
+    emitted: dict[Edge, Emitted] = {
+        (node, 0): e for node, e in zip(body.flat.arguments, arguments, strict=True)
+    }
+    for step in body.steps:
+        inputs = [emitted[edge] for edge in step.node.inputs]
+        for i, made in enumerate(emit(emission, step, inputs)):
+            emitted[step.node, i] = made
+    return [emitted[edge] for edge in body.flat.outputs]
+
+
+def _emitted(step: Step, outputs: Sequence[Sequence[tf.Tensor]]) -> list[Emitted]:
+    return [
+        Emitted(value, tensors, step.node)
+        for value, tensors in zip(step.outputs, outputs, strict=True)
+    ]
+
+
+def _on_first(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
+    """Run an operation on rank 0, and return there and elsewhere what it gave."""
+    node = step.node
+    operands = [emission.bring(e, p)[0] for e, p in zip(inputs, step.demands, strict=True)]
+    is_first = emission.layout.lanes.first == 0
+    outputs = [tf.zeros([0], dtype) for dtype in node.dtypes]
+    if is_first:
+        with emission.after(node):
+            attributes = {k: v for k, v in node.attributes.proto.items() if k[0] != "_"}
+            operation = create_operation(node.type, operands, node.dtypes, node.name, attributes)
+        emission.operations[node] = [operation]
+        outputs = list(operation.outputs)
+    if node.type in OUTPUT:
+        return [[t] for t in outputs]
+    results = []
+    for tensor, value in zip(outputs, step.outputs, strict=True):
+        request = Request("broadcast", tensor, node.name, users_line(node), False)
+        result = emission.blocking(request)
+        result.set_shape(value.shape)
+        results.append([result])
+    return results
+
+
+def _check(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
+    brought = [emission.bring(e, p) for e, p in zip(inputs, step.demands, strict=True)]
+    lanes = 1 if all(is_shared(p) for p in step.demands) else emission.layout.lanes.count
+    attributes = {k: v for k, v in step.node.attributes.proto.items() if k[0] != "_"}
+    with emission.after(step.node):
+        for lane in range(lanes):
+            operands = [tensors[min(lane, len(tensors) - 1)] for tensors in brought]
+            operation = create_operation(
+                step.node.type, operands, [], step.node.name, attributes
+            )
+            emission.operations.setdefault(step.node, []).append(operation)
+    return []
+
+
+def _count(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
+    """Shapes and sizes of whole values: of a lane's part, with its `k` rows made `N`."""
+    layout, node = emission.layout, step.node
+    k, num_rows = layout.lane_rows[0], layout.num_rows
+    outputs = []
+    for emitted, placement, dtype in zip(inputs, step.demands, node.dtypes, strict=True):
+        part = emission.bring(emitted, placement)[0]
+        if node.type == "Size":
+            size = tf.size(part, out_type=dtype)
+            outputs.append([size // k * num_rows if isinstance(placement, Rows) else size])
+            continue
+        shape = tf.shape(part, out_type=dtype)
+        if isinstance(placement, Rows):
+            counts = [a == placement.axis for a in range(part.shape.rank)]
+            shape = tf.where(tf.constant(counts), shape // k * num_rows, shape)
+        outputs.append([shape])
+    return outputs
+
+
+def _loop(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
+    brought = [emission.bring(e, p) for e, p in zip(inputs, step.demands, strict=True)]
+    before = emission.num_blocking
+    body = _function(emission, step.body, brought)
+    condition = _function(emission, step.condition, brought)
+    blocks = emission.num_blocking > before
+    node = step.node
+    make = tf.raw_ops.While if blocks or node.type == "While" else tf.raw_ops.StatelessWhile
+
+    def loop() -> list[tf.Tensor]:
+        return list(
+            make(
+                input=_flat(brought),
+                cond=condition,
+                body=body,
+                output_shapes=[],
+                parallel_iterations=1 if blocks else node.attributes["parallel_iterations"],
+                name=_local_name(node.name),
+            )
+        )
+
+    return _made(emission, step, loop, blocks)
+
+
+def _branch(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
+    brought = [emission.bring(e, p) for e, p in zip(inputs, step.demands, strict=True)]
+    before = emission.num_blocking
+    functions = [_function(emission, body, brought[1:]) for body in step.bodies]
+    blocks = emission.num_blocking > before
+    node = step.node
+    is_case = node.type.endswith("Case")
+    kind = "Case" if is_case else "If"
+    name = kind if blocks or node.type == kind else f"Stateless{kind}"
+    chosen = {"branches": functions} if is_case else dict(zip(("then_branch", "else_branch"), functions, strict=True))
+    chosen["branch_index" if is_case else "cond"] = brought[0][0]
+    types = [t.dtype for t in functions[0].outputs]
+
+    def branch() -> Any:
+        made = getattr(tf.raw_ops, name)(
+            input=_flat(brought[1:]), Tout=types, output_shapes=[], name=_local_name(node.name), **chosen
+        )
+        return [made] if isinstance(made, tf.Operation | tf.Tensor) else list(made)
+
+    return _made(emission, step, branch, blocks)
+
+
+def _made(
+    emission: Emission, step: Any, make: Callable[[], list[Any]], blocks: bool
+) -> list[list[tf.Tensor]]:
+    """Make a loop or branch, in its place among exchanges if it holds any, and sort what it gives."""
+    with emission.after(step.node):
+        made = emission.exchange.ordered(make) if blocks else make()
+    if made:
+        first = made[0]
+        emission.operations[step.node] = [first.op if isinstance(first, tf.Tensor) else first]
+    tensors = iter(t for t in made if isinstance(t, tf.Tensor))
+    outputs = []
+    for value in step.outputs:
+        shapes = _local_shapes(emission, value)
+        outputs.append([_shaped(next(tensors), value, shape) for shape in shapes])
+    return outputs
+
+
+def _function(emission: Emission, body: Body, tensors: Sequence[Sequence[tf.Tensor]]) -> Any:
+    """Make a body a function of its own: an argument for each tensor of each value."""
+    specs = []
+    for value, parts in zip(body.arguments, tensors, strict=True):
+        shapes = _local_shapes(emission, value)
+        assert len(shapes) == len(parts)
+        is_handle = value.dtype in (tf.resource, tf.variant)
+        specs += [tf.TensorSpec([] if is_handle else s, value.dtype) for s in shapes]
+
+    def function(*flat: tf.Tensor) -> list[tf.Tensor]:
+        inner = emission.of_body()
+        given = iter(flat)
+        arguments = [
+            Emitted(value, [next(given) for _ in parts], None)
+            for value, parts in zip(body.arguments, tensors, strict=True)
+        ]
+        outputs = run_in_order(inner, body, arguments)
+        results = [inner.bring(e, p) for e, p in zip(outputs, body.outputs, strict=True)]
+        emission.num_blocking = inner.num_blocking
+        return [t if t.dtype == tf.resource else tf.identity(t) for t in _flat(results)]
+
+    made = tf.function(function, autograph=False).get_concrete_function(*specs)
+    assert not made.captured_inputs, f"The body of a loop or branch captures {made.captured_inputs}."
+    emission.keep(made)
+    return made
+
+
+def _local_shapes(emission: Emission, value: Value) -> list[Any]:
+    if is_shared(value.placement):
+        return [value.shape]
+    return [local_shape(value.shape, value.placement, k) for k in emission.layout.lane_rows]
+
+
+def _shaped(tensor: tf.Tensor, value: Value, shape: Any) -> tf.Tensor:
+    if value.dtype not in (tf.resource, tf.variant):
+        tensor.set_shape(shape)
+    return tensor
+
+
+def _region(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
+    """Make the body in each lane as in a process of its own, with the lane's rows as the batch."""
+    brought = [emission.bring(e, p) for e, p in zip(inputs, step.demands, strict=True)]
+    lanes = list(zip(emission.layout.lanes.numbers, emission.layout.lane_rows, strict=True))
+    outputs: list[list[tf.Tensor]] = [[] for _ in step.outputs]
+    for place, (lane, k) in enumerate(lanes):
+        body = step.bodies[k]
+        inner = emission.of_lane(Layout(Lanes(0, 1, 1), k), f"{step.node.name}/lane_{lane}")
+        arguments = [
+            Emitted(value, [tensors[0 if len(tensors) == 1 else place]], None)
+            for value, tensors in zip(body.arguments, brought, strict=True)
+        ]
+        for output, emitted in zip(outputs, run_in_order(inner, body, arguments), strict=True):
+            output.append(inner.bring(emitted, emitted.value.placement)[0])
+    return [
+        tensors[:1] if is_shared(value.placement) else tensors
+        for tensors, value in zip(outputs, step.outputs, strict=True)
+    ]
+
+
+def _flat(tensors: Sequence[Sequence[tf.Tensor]]) -> list[tf.Tensor]:
+    return [t for parts in tensors for t in parts]
+
+
+def _local_name(name: str) -> str:
+    return name.rsplit("/", 1)[-1].lstrip("_")
+
+
+_EMITTERS: dict[type[Step], Callable[[Emission, Any, Sequence[Emitted]], list[list[tf.Tensor]]]] = {
+    Branch: _branch,
+    Check: _check,
+    Count: _count,
+    Loop: _loop,
+    OnFirst: _on_first,
+    Region: _region,
+}

@@ -1,0 +1,203 @@
+"""Loops and branches: where the values in them are."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tnt_keras.partition.global_shapes import in_common
+from tnt_keras.partition.lists import joined
+from tnt_keras.partition.placement import (
+    PARTIAL,
+    REPLICATED,
+    Handle,
+    Placement,
+    Rows,
+    Shape,
+    join,
+)
+from tnt_keras.partition.plan import Branch, Loop, Step
+from tnt_keras.partition.traced import Edge, FlatGraph, Node, function_of
+from tnt_keras.partition.value import Element, Value
+
+if TYPE_CHECKING:
+    from tnt_keras.partition.analysis import Analysis
+
+_LOOPS = {"While", "StatelessWhile"}
+_BRANCHES = {"If": ("then_branch", "else_branch"), "Case": ("branches",)}
+_BRANCHES |= {f"Stateless{kind}": names for kind, names in _BRANCHES.items()}
+
+
+def step(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Step | None:
+    """Return what lanes do for a loop or branch, None for any other node.
+
+    Args:
+        analysis: Walks the bodies.
+        node: The node.
+        inputs: What is known of its inputs.
+    """
+    if node.type in _LOOPS:
+        return _loop(analysis, node, inputs)
+    if node.type in _BRANCHES:
+        return _branch(analysis, node, inputs)
+    return None
+
+
+def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
+    """Find placements of the loop's variables that each turn leaves as they are.
+
+    Every round can only change a variable from "the same in all lanes" towards rows or addends, from
+    there to replicated, and its shape and what is known of it to less; so there is a last round.
+    """
+    body_graph = _body_graph(analysis, node, "body")
+    condition_graph = _body_graph(analysis, node, "cond")
+    variables = [
+        _invariant(value, edge == (argument, 0))
+        for value, edge, argument in zip(
+            inputs, _sources(body_graph), body_graph.arguments, strict=True
+        )
+    ]
+    sums = _accumulators(body_graph, condition_graph)
+    variables = [
+        v.placed(PARTIAL) if i in sums and v.placement == REPLICATED and v.dtype.is_floating else v
+        for i, v in enumerate(variables)
+    ]
+    moves = [0] * len(variables)
+    for _ in range(4 * len(variables) + 8):
+        body = analysis.body(body_graph, variables)
+        after = [_next(v, result) for v, result in zip(variables, body.results, strict=True)]
+        for i, (old, new) in enumerate(zip(variables, after, strict=True)):
+            moves[i] += old.placement != new.placement
+            if moves[i] > 3:  # it goes round in circles
+                after[i] = new.placed(REPLICATED)
+        if all(_is_same(a, b) for a, b in zip(variables, after, strict=True)):
+            break
+        variables = after
+    else:
+        raise AssertionError("The placements of a loop's variables do not settle.")
+    placements = tuple(v.placement for v in variables)
+    condition = analysis.body(condition_graph, variables).bringing([REPLICATED])
+    return Loop(node, inputs, placements, tuple(variables), body.bringing(placements), condition)
+
+
+def _next(variable: Value, result: Value) -> Value:
+    """What is known of a loop's variable before a turn and after one."""
+    shape = in_common(variable.shape, result.shape)
+    if isinstance(variable.placement, Handle):
+        return variable
+    is_kept = variable.constant is not None and result is variable
+    return Value(
+        _in_loop(variable.placement, result.placement, shape),
+        shape,
+        variable.dtype,
+        variable.constant if is_kept else None,
+        variable.elements if result is variable else None,
+        joined(variable.element, result.element),
+    )
+
+
+def _in_loop(before: Placement, after: Placement, shape: Shape) -> Placement:
+    """The placement of a variable that has one before a turn and another after it.
+
+    Addends stay addends only if a turn leaves them so: what else it does needs the total.
+    """
+    if before == PARTIAL and after != PARTIAL:
+        return join(REPLICATED, after)
+    placement = join(before, after)
+    if isinstance(placement, Rows) and (shape is None or placement.axis >= len(shape)):
+        return REPLICATED
+    return placement
+
+
+def _is_same(first: Value, second: Value) -> bool:
+    return (
+        first.placement == second.placement
+        and first.shape == second.shape
+        and (first.constant is None) == (second.constant is None)
+        and first.elements == second.elements
+        and _is_same_element(first.element, second.element)
+    )
+
+
+def _is_same_element(first: Element | None, second: Element | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return first.shape == second.shape and (first.constant is None) == (second.constant is None)
+
+
+def _invariant(value: Value, is_kept: bool) -> Value:
+    """What is known of a loop's variable before its first turn, that may hold in all of them."""
+    if is_kept or isinstance(value.placement, Handle):
+        return value
+    return dataclasses.replace(value, constant=None, elements=None)
+
+
+def _sources(flat: FlatGraph) -> list[Edge]:
+    """Where the outputs of a graph come from, past operations that do nothing."""
+    return [_past_aliases(edge) for edge in flat.outputs]
+
+
+def _past_aliases(edge: Edge) -> Edge:
+    while edge[0].type == "Identity":
+        edge = edge[0].inputs[0]
+    return edge
+
+
+def _accumulators(body: FlatGraph, condition: FlatGraph) -> set[int]:
+    """Variables of a loop that are only added to: each lane can add up its own addends."""
+    readers: dict[Edge, int] = {}
+    for flat in (body, condition):
+        for node in flat.nodes:
+            if node.type != "Identity":
+                for edge in {_past_aliases(e) for e in node.inputs}:
+                    readers[edge] = readers.get(edge, 0) + 1
+    found = set()
+    for i, (node, output) in enumerate(_sources(body)):
+        argument = body.arguments[i], 0
+        adds = node.type in ("AddV2", "AddN") and argument in [
+            _past_aliases(e) for e in node.inputs
+        ]
+        if adds and readers[argument] == 1 and (condition.arguments[i], 0) not in readers:
+            found.add(i)
+    return found
+
+
+def _branch(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Branch:
+    arguments = inputs[1:]
+    bodies = [
+        analysis.body(flat, arguments)
+        for name in _BRANCHES[node.type]
+        for flat in _branches(analysis, node, name)
+    ]
+    outputs = []
+    for results in zip(*(body.results for body in bodies), strict=True):
+        outputs.append(_of_any(results))
+    placements = [v.placement for v in outputs]
+    demands = (REPLICATED, *(v.placement for v in arguments))
+    return Branch(
+        node, inputs, demands, tuple(outputs), tuple(b.bringing(placements) for b in bodies)
+    )
+
+
+def _of_any(results: Sequence[Value]) -> Value:
+    """What is known of the output of a branch, whichever was taken."""
+    first = results[0]
+    shape, placement, element = first.shape, first.placement, first.element
+    for other in results[1:]:
+        shape = in_common(shape, other.shape)
+        placement = join(placement, other.placement)
+        element = joined(element, other.element)
+    if isinstance(placement, Rows) and (shape is None or len(shape) <= placement.axis):
+        placement = REPLICATED
+    return Value(placement, shape, first.dtype, element=element)
+
+
+def _branches(analysis: Analysis, node: Node, attribute: str) -> list[FlatGraph]:
+    functions = node.attributes[attribute]
+    functions = functions if isinstance(functions, list) else [functions]
+    return [analysis.flat(function_of(node, f.name).graph) for f in functions]
+
+
+def _body_graph(analysis: Analysis, node: Node, attribute: str) -> FlatGraph:
+    return analysis.flat(function_of(node, node.attributes[attribute].name).graph)

@@ -1,0 +1,388 @@
+"""The graph of one process: the operations of the traced step, on the lanes that it has."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tnt_keras.partition.analysis import PartitionError, describe
+from tnt_keras.partition.draws import is_draw, rows_of_draw
+from tnt_keras.partition.operations import attribute, create_operation
+from tnt_keras.partition.placement import (
+    HANDLE,
+    OWN,
+    PARTIAL,
+    REPLICATED,
+    ListOf,
+    Partial,
+    Placement,
+    Rows,
+    Shape,
+    is_shared,
+    local_shape,
+)
+from tnt_keras.partition.plan import Compute
+from tnt_keras.partition.requests import Exchange, Request
+from tnt_keras.partition.reshard import Layout, local_numbers, local_sizes
+from tnt_keras.partition.traced import Node, users_line
+from tnt_keras.partition.value import Value
+
+
+class Emitted:
+    """A value of the graph that is being built, with all placements to which it was brought.
+
+    Attributes:
+        value: What is known of it.
+        tensors: For each placement: one tensor if all lanes have the same, else one for each lane of
+            this process.
+        source: What computes it on demand, None if it was computed.
+        node: That it comes from, for messages.
+    """
+
+    __slots__ = ("node", "source", "tensors", "value")
+
+    def __init__(
+        self,
+        value: Value,
+        tensors: Sequence[tf.Tensor] | None,
+        node: Node | None,
+        source: OnDemand | None = None,
+    ) -> None:
+        self.value = value
+        self.node = node
+        self.source = source
+        self.tensors: dict[Placement, list[tf.Tensor]] = {}
+        if tensors is not None:
+            self.tensors[value.placement] = list(tensors)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class OnDemand:
+    """An operation that is made when what it gives is read."""
+
+    step: Compute
+    inputs: tuple[Emitted, ...]
+
+
+class Emission:
+    """Makes operations and brings values to placements, in the graph that is being built.
+
+    Args:
+        layout: Where rows are.
+        exchange: Makes the exchanges with other processes.
+        updates: The nodes whose totals reach the update of an optimizer.
+        keep: Called with what must live as long as the graph.
+        scope: Put before the names of all operations.
+
+    Attributes:
+        num_blocking: How many blocking exchanges were made, in this graph and in bodies.
+        operations: That were made for a node: what comes after it must come after them.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        exchange: Exchange,
+        updates: frozenset[Node],
+        keep: Callable[[Any], None],
+        scope: str = "",
+    ) -> None:
+        self.layout = layout
+        self.exchange = exchange
+        self.keep = keep
+        self.num_blocking = 0
+        self.operations: dict[Node, list[tf.Operation]] = {}
+        self._updates = updates
+        self._scope = scope
+        self._constants: dict[Any, tf.Tensor] = {}
+
+    def of_body(self) -> Emission:
+        """Return the emission of a function that this graph calls: a body of a loop or branch."""
+        inner = Emission(self.layout, self.exchange, self._updates, self.keep)
+        inner.num_blocking = self.num_blocking
+        return inner
+
+    def of_lane(self, layout: Layout, scope: str) -> Emission:
+        """Return the emission of a local region in this graph, in a lane that is all there is."""
+        return Emission(layout, self.exchange, self._updates, self.keep, f"{scope}/")
+
+    def blocking(self, request: Request) -> tf.Tensor:
+        """Exchange one value now. Collective."""
+        self.num_blocking += 1
+        return self.exchange.blocking(request)
+
+    # ---------------------------------------------------------------- placements
+
+    def needs_exchange(self, emitted: Emitted, placement: Placement) -> bool:
+        """Return whether a value must be exchanged before it can have a placement."""
+        held = emitted.value.placement
+        if placement in emitted.tensors or held == placement or REPLICATED in emitted.tensors:
+            return False
+        return not is_shared(held) and not isinstance(held, ListOf) and not (
+            held == OWN and placement == PARTIAL
+        )
+
+    def request(self, emitted: Emitted) -> Request:
+        """Return what is asked of an exchange so that a value becomes the same in all lanes."""
+        value, node = emitted.value, emitted.node
+        name = node.name if node is not None else "output"
+        is_update = node in self._updates
+
+        def made(kind: str, tensor: tf.Tensor) -> Request:
+            return Request(kind, tensor, name, users_line(node), is_update)
+
+        parts = emitted.tensors[value.placement]
+        match value.placement:
+            case Rows() as rows:
+                return made("gather", self.layout.rows_first(parts, value.shape, rows))
+            case Partial(reduction):
+                return made(reduction, self.layout.reduced(parts, reduction))
+            case _:
+                return made("sum", self.layout.reduced(self.layout.weighted(parts), "sum"))
+
+    def received(self, emitted: Emitted, result: tf.Tensor) -> None:
+        """Note the result of what was asked for a value."""
+        value = emitted.value
+        if isinstance(value.placement, Rows):
+            result = self.layout.whole(result, value.shape, value.placement)
+        result = _with_shape(result, value.shape)
+        emitted.tensors[REPLICATED] = [result]
+
+    def bring(self, emitted: Emitted, placement: Placement) -> list[tf.Tensor]:
+        """Return the tensors of a value with a placement; what must be exchanged was, or blocks."""
+        if placement not in emitted.tensors:
+            emitted.tensors[placement] = self._brought(emitted, placement)
+        return emitted.tensors[placement]
+
+    def _brought(self, emitted: Emitted, placement: Placement) -> list[tf.Tensor]:
+        value = emitted.value
+        if value.placement == HANDLE:
+            return emitted.tensors[HANDLE]
+        if isinstance(value.placement, ListOf) and isinstance(placement, ListOf):
+            return self._brought_list(emitted, placement)
+        if value.placement == OWN and placement == PARTIAL:
+            return self.layout.weighted(emitted.tensors[OWN])
+        if self.needs_exchange(emitted, placement):
+            result = self.blocking(self.request(emitted))
+            self.received(emitted, result)
+        if placement == REPLICATED:
+            return [self._whole(emitted)]
+        if isinstance(placement, Rows):
+            return self._cut(emitted, placement)
+        if placement == PARTIAL:
+            return self.layout.addends(self.bring(emitted, REPLICATED)[0])
+        raise AssertionError(f"{describe(value)} cannot become {placement}")
+
+    def _whole(self, emitted: Emitted) -> tf.Tensor:
+        if emitted.source is not None:
+            return self.compute(emitted.source.step, emitted.source.inputs)[0][0]
+        if emitted.value.constant is not None:
+            return self.constant(emitted.value.constant, emitted.value.dtype)
+        return emitted.tensors[REPLICATED][0]
+
+    def _cut(self, emitted: Emitted, rows: Rows) -> list[tf.Tensor]:
+        """Rows of what is the same in all lanes: computed as rows where that is possible."""
+        value = emitted.value
+        if value.constant is not None and REPLICATED not in emitted.tensors:
+            arrays = self.layout.cut_array(value.constant, rows)
+            return [self.constant(a, value.dtype) for a in arrays]
+        if emitted.source is not None and REPLICATED not in emitted.tensors:
+            parts = self._computed_rows(emitted, rows)
+            if parts is not None:
+                return parts
+        whole = self.bring(emitted, REPLICATED)[0]
+        parts = self.layout.cut(whole, value.shape, rows)
+        return [
+            _with_shape(part, local_shape(value.shape, rows, k))
+            for part, k in zip(parts, self.layout.lane_rows, strict=True)
+        ]
+
+    def _computed_rows(self, emitted: Emitted, rows: Rows) -> list[tf.Tensor] | None:
+        assert emitted.source is not None
+        step, inputs = emitted.source.step, emitted.source.inputs
+        shape = emitted.value.shape
+        assert shape is not None
+        if is_draw(step.node.type):
+            operands = [self.bring(e, REPLICATED)[0] for e in inputs]
+            return rows_of_draw(step.node, operands, emitted.value, rows, self.layout)
+        counts = _shape_operand(step.node.type)
+        placements = [
+            REPLICATED if i == counts else _aligned(operand.value, len(shape), rows)
+            for i, operand in enumerate(inputs)
+        ]
+        if None in placements or counts is None and set(placements) == {REPLICATED}:
+            return None
+        decision = dataclasses.replace(
+            step.decision,
+            inputs=tuple(placements),
+            outputs=(rows,),
+            counts_rows={} if counts is None else {counts: [a == rows.axis for a in range(len(shape))]},
+        )
+        placed = emitted.value.placed(rows)
+        return self.compute(
+            dataclasses.replace(step, decision=decision, outputs=(placed,)), inputs
+        )[0]
+
+    def _brought_list(self, emitted: Emitted, placement: ListOf) -> list[tf.Tensor]:
+        """A list with elements elsewhere, by way of one tensor of all elements."""
+        value = emitted.value
+        held = value.placement
+        assert isinstance(held, ListOf)
+        if held.element is None:
+            [handle] = emitted.tensors[held]
+            return [handle] * (1 if is_shared(placement) else self.layout.lanes.count)
+        if placement.element is None or placement.element == held.element:
+            return emitted.tensors[held]
+        element = value.element
+        if element is None or element.shape is None or isinstance(held.element, ListOf):
+            raise PartitionError(f"A list of {held.element} cannot become one of {placement.element}.")
+        lanes = [None] if is_shared(held) else self.layout.lane_rows
+        stacked = [
+            tf.raw_ops.TensorListStack(
+                input_handle=handle,
+                element_shape=tf.constant(_sizes(local_shape(element.shape, held.element, k)), tf.int32),
+                element_dtype=element.dtype,
+            )
+            for handle, k in zip(emitted.tensors[held], lanes, strict=True)
+        ]
+        shape = (None, *element.shape)
+        tensor = Emitted(Value(_behind(held.element), shape, element.dtype), stacked, emitted.node)
+        return [
+            tf.raw_ops.TensorListFromTensor(tensor=t, element_shape=tf.constant(-1, tf.int32))
+            for t in self.bring(tensor, _behind(placement.element))
+        ]
+
+    # ---------------------------------------------------------------- operations
+
+    def constant(self, array: np.ndarray[Any, Any], dtype: tf.DType) -> tf.Tensor:
+        """Return a constant; equal ones are made once."""
+        array = np.asarray(array)
+        key = (dtype, array.shape, array.tobytes()) if array.dtype != object else None
+        if key is None or key not in self._constants:
+            with tf.control_dependencies(None):
+                made = tf.constant(array, dtype)
+            if key is None:
+                return made
+            self._constants[key] = made
+        return self._constants[key]
+
+    @contextlib.contextmanager
+    def after(self, node: Node) -> Iterator[None]:
+        """Make operations where, and after what, the traced node stands."""
+        before = [op for control in node.controls for op in self.operations.get(control, ())]
+        with tf.control_dependencies(before) if before else contextlib.nullcontext():
+            device = node.operation.device
+            with tf.device(device) if device else contextlib.nullcontext():
+                yield
+
+    def compute(self, step: Compute, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
+        """Make the operation of a step in all lanes, and return the tensors of each output."""
+        decision, node = step.decision, step.node
+        brought = [self.bring(e, p) for e, p in zip(inputs, decision.inputs, strict=True)]
+        placements = [v.placement for v in step.outputs]
+        shared = all(is_shared(p) for p in (*decision.inputs, *placements))
+        attributes = _attributes(node.attributes.proto, decision.attributes)
+        lanes = [(None, "")] if shared else self._lanes()
+        made = []
+        with self.after(node):
+            for place, (k, suffix) in enumerate(lanes):
+                operands = [
+                    self._operand(step, i, tensors[0 if len(tensors) == 1 else place], k)
+                    for i, tensors in enumerate(brought)
+                ]
+                operation = create_operation(
+                    decision.type or node.type, operands, node.dtypes, self._scope + node.name + suffix, attributes
+                )
+                self.operations.setdefault(node, []).append(operation)
+                made.append(self._outputs(step, list(operation.outputs), k))
+        return [list(tensors) for tensors in zip(*made, strict=True)]
+
+    def _lanes(self) -> list[tuple[int | None, str]]:
+        """For each lane its rows, and what is added to names of its operations."""
+        rows = self.layout.lane_rows
+        if len(rows) == 1:
+            return [(rows[0], "")]
+        return [(k, f"/lane_{v}") for k, v in zip(rows, self.layout.lanes.numbers, strict=True)]
+
+    def _operand(self, step: Compute, i: int, tensor: tf.Tensor, k: int | None) -> tf.Tensor:
+        decision, value = step.decision, step.inputs[i]
+        known = decision.constants.get(i, value.constant)
+        if i not in decision.counts_rows or k is None:
+            return self.constant(decision.constants[i], value.dtype) if i in decision.constants else tensor
+        counts, num_rows = decision.counts_rows[i], self.layout.num_rows
+        if known is not None:
+            return self.constant(local_numbers(np.asarray(known), counts, num_rows, k), value.dtype)
+        return local_sizes(tensor, counts, num_rows, k)
+
+    def _outputs(
+        self, step: Compute, tensors: list[tf.Tensor], k: int | None
+    ) -> list[tf.Tensor]:
+        """Hold the shapes of what was made against what they must be."""
+        result = []
+        for tensor, value in zip(tensors, step.outputs, strict=True):
+            if value.dtype in (tf.resource, tf.variant):
+                result.append(tensor)
+                continue
+            expected = local_shape(value.shape, value.placement, k)
+            if not tensor.shape.is_compatible_with(tf.TensorShape(expected)):
+                raise PartitionError(
+                    f"Operation {step.node.name!r} of type {step.node.type} gives "
+                    f"{tensor.shape} in a lane of {k} rows, where {describe(value)} demands "
+                    f"{tf.TensorShape(expected)}. Its inputs are "
+                    f"{[describe(v) for v in step.inputs]}."
+                )
+            tensor = _with_shape(tensor, expected)
+            if step.decision.weighted and isinstance(value.placement, Partial) and k is not None:
+                tensor = tensor * tf.constant(k / self.layout.num_rows, tensor.dtype)
+            result.append(tensor)
+        return result
+
+
+def _shape_operand(operation_type: str) -> int | None:
+    """The operand that says the shape of the output, of operations that spread a value."""
+    return {"BroadcastTo": 1, "Fill": 0}.get(operation_type)
+
+
+def _aligned(operand: Value, rank: int, rows: Rows) -> Placement | None:
+    """Return the rows of an operand that is broadcast to a result of some rank, which has rows.
+
+    None if it is not known whether they are broadcast.
+    """
+    assert operand.shape is not None
+    axis = rows.axis - rank + len(operand.shape)
+    if axis < 0 or operand.shape[axis] == 1:
+        return REPLICATED
+    if operand.shape[axis] is None:
+        return None
+    return Rows(axis, rows.outer, rows.inner)
+
+
+def _behind(element: Placement) -> Placement:
+    """The placement of a tensor of all elements of a list."""
+    if isinstance(element, Rows):
+        return Rows(element.axis + 1, element.outer, element.inner)
+    return element
+
+
+def _sizes(shape: Shape) -> list[int]:
+    assert shape is not None
+    return [-1 if size is None else size for size in shape]
+
+
+def _attributes(
+    traced: Mapping[str, tf.compat.v1.AttrValue], changes: Mapping[str, Any]
+) -> dict[str, tf.compat.v1.AttrValue]:
+    kept = {name: value for name, value in traced.items() if name[0] != "_"}
+    return kept | {name: attribute(value) for name, value in changes.items()}
+
+
+def _with_shape(tensor: tf.Tensor, shape: Shape) -> tf.Tensor:
+    if shape is not None and not tensor.shape.is_fully_defined():
+        tensor.set_shape(shape)
+    return tensor
+

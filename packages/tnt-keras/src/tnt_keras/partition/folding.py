@@ -1,0 +1,195 @@
+"""Values that are known when the graph is built: shapes of whole values, and what follows from them.
+
+A size that is not known is never guessed. What was computed of one is not known either, so no
+number that depends on the length of this batch is kept for the next.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tnt_keras.partition.operations import definition, is_stateful
+from tnt_keras.partition.placement import REPLICATED, Shape
+from tnt_keras.partition.traced import Node
+from tnt_keras.partition.value import Value, constant
+
+_LARGEST = 1000  # elements; larger values are computed when the step runs
+
+# They give the elements of their first tensor others places, and do nothing to them.
+_MOVES = {
+    "ExpandDims", "GatherV2", "Identity", "Reshape", "Slice", "Squeeze", "StridedSlice", "Unpack",
+}  # fmt: skip
+
+
+def fold(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[Value] | None:
+    """Return the outputs of a node if they are known, None if not. Local.
+
+    Args:
+        node: The operation.
+        inputs: What is known of its inputs.
+        shapes: Of its outputs, whole.
+    """
+    if node.type == "Const":
+        return _const(node)
+    if any(dtype in (tf.resource, tf.variant) for dtype in node.dtypes):
+        return None
+    known = _sizes(node, inputs)
+    if known is not None:
+        return known
+    if inputs and all(v.constant is not None for v in inputs) and _is_small(shapes):
+        return _computed(node, inputs)
+    return None
+
+
+def known_elements(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...] | None:
+    """Return the integers of a vector of which some are known, None if none is. Local."""
+    if len(node.dtypes) != 1 or not node.dtypes[0].is_integer:
+        return None
+    elements: tuple[int | None, ...] | None = None
+    if node.type == "Shape" and inputs[0].shape is not None:
+        elements = inputs[0].shape
+    elif node.type == "Pack" and all(v.shape == () for v in inputs):
+        elements = tuple((v.known_elements or (None,))[0] for v in inputs)
+    elif node.type == "ConcatV2" and all(_length(v) is not None for v in inputs[:-1]):
+        elements = tuple(e for v in inputs[:-1] for e in v.known_elements or (None,) * _size(v))
+    elif node.type == "Cast" and inputs[0].dtype.is_integer:
+        elements = inputs[0].elements
+    elif node.type in _MOVES and inputs[0].elements is not None:
+        elements = _moved(node, inputs)
+    return elements if elements and any(e is not None for e in elements) else None
+
+
+def _const(node: Node) -> list[Value] | None:
+    size = node.shapes[0].num_elements()
+    if size is None or size > _LARGEST:
+        return None
+    return [constant(tf.make_ndarray(node.attributes["value"]), node.dtypes[0])]
+
+
+def _sizes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
+    """Shapes, sizes and ranks of values: those of the whole ones."""
+    if node.type not in ("Shape", "ShapeN", "Size", "Rank"):
+        return None
+    if node.type == "Rank":
+        shape = inputs[0].shape
+        return None if shape is None else [constant(np.int32(len(shape)), node.dtypes[0])]
+    if any(v.num_elements is None for v in inputs):
+        return None
+    numbers = [v.num_elements if node.type == "Size" else v.shape for v in inputs]
+    return [
+        constant(np.asarray(number, dtype.as_numpy_dtype), dtype)
+        for number, dtype in zip(numbers, node.dtypes, strict=True)
+    ]
+
+
+def _is_small(shapes: Sequence[Shape]) -> bool:
+    """Return whether outputs are small enough to be computed now.
+
+    Where the shape function cannot tell, they are about as large as the inputs, which are small.
+    """
+    sizes = [[size or 0 for size in shape] for shape in shapes if shape is not None]
+    return all(np.prod(size, dtype=np.int64) <= _LARGEST for size in sizes)
+
+
+def _computed(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
+    if is_stateful(node.type) or node.type.startswith("Stateless"):
+        return None
+    if any(a.type in ("func", "list(func)") for a in definition(node.type).attr):
+        return None
+    arrays = [np.asarray(v.constant) for v in inputs]
+    results = evaluate(node, arrays)
+    return [constant(r, dtype) for r, dtype in zip(results, node.dtypes, strict=True)]
+
+
+def evaluate(node: Node, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    """Return the outputs of a node for these inputs, computed now."""
+    described = definition(node.type)
+    given = iter(
+        tf.constant(a, t.dtype) for a, t in zip(arrays, node.operation.inputs, strict=True)
+    )
+    arguments: dict[str, Any] = {}
+    deduced = set()
+    names = _argument_names(node.type)
+    with tf.init_scope(), tf.device("CPU:0"):
+        for argument in described.input_arg:
+            deduced |= {argument.type_attr, argument.type_list_attr, argument.number_attr}
+            if argument.number_attr:
+                count = node.attributes[argument.number_attr]
+            elif argument.type_list_attr:
+                count = len(node.attributes[argument.type_list_attr])
+            else:
+                arguments[names[argument.name]] = next(given)
+                continue
+            arguments[names[argument.name]] = [next(given) for _ in range(count)]
+        for attr in described.attr:
+            if attr.name not in deduced:
+                arguments[names[attr.name]] = _argument(node.attributes[attr.name])
+        results = getattr(tf.raw_ops, node.type)(**arguments)
+    if isinstance(results, tf.Tensor):
+        results = [results]
+    return [np.asarray(r) for r in results]
+
+
+@functools.cache
+def _argument_names(operation_type: str) -> dict[str, str]:
+    """Return the names that `tf.raw_ops` has for inputs and attributes, some of which are others."""
+    described = definition(operation_type)
+    defined = [a.name for a in (*described.input_arg, *described.attr)]
+    accepted = list(inspect.signature(getattr(tf.raw_ops, operation_type)).parameters)
+    others = iter(name for name in accepted if name not in defined and name != "name")
+    return {
+        name: name if name in accepted else next(others, name)
+        for name in defined
+    }
+
+
+def _argument(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _length(value: Value) -> int | None:
+    return value.shape[0] if value.shape is not None and len(value.shape) == 1 else None
+
+
+def _size(value: Value) -> int:
+    length = _length(value)
+    assert length is not None
+    return length
+
+
+def _moved(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...] | None:
+    """The elements of a vector whose elements are moved, by what happens to their positions."""
+    elements = inputs[0].elements
+    assert elements is not None
+    if len(node.dtypes) != 1 or any(v.constant is None for v in inputs[1:]):
+        return None
+    positions = np.arange(len(elements)).reshape([len(elements)] if inputs[0].shape != () else [])
+    dtype = node.operation.inputs[0].dtype.as_numpy_dtype
+    arrays = [positions.astype(dtype), *(np.asarray(v.constant) for v in inputs[1:])]
+    [moved] = evaluate(node, arrays)
+    if moved.ndim > 1:
+        return None
+    return tuple(elements[int(p)] for p in np.ravel(moved))
+
+
+def with_known(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[Value]:
+    """Return the outputs of a node that is replicated, with all that is known of them."""
+    folded = fold(node, inputs, shapes)
+    if folded is not None:
+        return folded
+    elements = known_elements(node, inputs)
+    if elements is not None and all(e is not None for e in elements):
+        dtype = node.dtypes[0]
+        shape = shapes[0]
+        array = np.asarray(elements, dtype.as_numpy_dtype)
+        return [constant(array.reshape(shape if shape == () else [-1]), dtype)]
+    return [
+        Value(REPLICATED, shape, dtype, elements=elements)
+        for shape, dtype in zip(shapes, node.dtypes, strict=True)
+    ]

@@ -1,0 +1,69 @@
+"""Lanes: the parts in which a batch is computed, each with every `V`-th row."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Lanes:
+    """The lanes of one process, out of those of all processes.
+
+    Lane `v` of `V` computes the rows `v, v + V, v + 2V ...` of every batch.
+
+    Attributes:
+        first: The first lane of this process.
+        count: How many it has, one after the other.
+        total: How many all processes have.
+    """
+
+    first: int
+    count: int
+    total: int
+
+    @property
+    def numbers(self) -> range:
+        """The lanes of this process."""
+        return range(self.first, self.first + self.count)
+
+    def num_rows(self, lane: int, num_rows: int) -> int:
+        """Return how many of a batch's rows a lane has: `ceil((num_rows - lane) / total)`."""
+        return len(range(lane, num_rows, self.total))
+
+    def order_of_batch(self, num_rows: int) -> list[int]:
+        """Return, for each row of the batch, its place where the rows of all lanes follow one another."""
+        places = [0] * num_rows
+        place = 0
+        for lane in range(self.total):
+            for row in range(lane, num_rows, self.total):
+                places[row] = place
+                place += 1
+        return places
+
+
+def combined(values: Sequence[T], add: Callable[[T, T], T]) -> T:
+    """Combine values along the tree in which the sums of all processes are formed.
+
+    Neighbours first, in groups of the smallest prime factors: `(x0 + x1) + (x2 + x3)` for four, and
+    `((x0 + x1) + (x2 + x3)) + (x4 + x5)` for six. The lanes of a process are a subtree of it.
+    """
+    level = list(values)
+    while len(level) > 1:
+        group = _smallest_prime_factor(len(level))
+        level = [_in_order(level[i : i + group], add) for i in range(0, len(level), group)]
+    return level[0]
+
+
+def _in_order(values: Sequence[T], add: Callable[[T, T], T]) -> T:
+    result = values[0]
+    for value in values[1:]:
+        result = add(result, value)
+    return result
+
+
+def _smallest_prime_factor(number: int) -> int:
+    return next(factor for factor in range(2, number + 1) if number % factor == 0)

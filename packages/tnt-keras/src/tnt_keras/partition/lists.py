@@ -1,0 +1,219 @@
+"""Lists of tensors: loops keep in them what their gradients read.
+
+What is put into a list decides what the list holds: rows of the batch, totals or whole values, the
+same for all elements. Shapes travel in lists too, from a loop to the loop of its gradient.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tnt_keras.partition.global_shapes import in_common, merged
+from tnt_keras.partition.placement import (
+    PARTIAL,
+    REPLICATED,
+    ListOf,
+    Placement,
+    Rows,
+    Shape,
+    join,
+)
+from tnt_keras.partition.rules.registry import Decision
+from tnt_keras.partition.traced import Node
+from tnt_keras.partition.value import Element, Value
+
+Placed = tuple[Decision, list[Value]]
+_ANY_SHAPE = np.int32(-1)
+
+
+def place_list(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
+    """Return how an operation on lists is computed, and what is known of its outputs.
+
+    None if there is no rule for it: then all that lists hold is gathered.
+
+    Args:
+        node: The operation.
+        inputs: What is known of its inputs.
+        shapes: Of its outputs, whole.
+    """
+    rule = _RULES.get(node.type)
+    return None if rule is None else rule(node, inputs, shapes)
+
+
+def joined(first: Element | None, second: Element | None) -> Element | None:
+    """Return what is known of the elements of a list that holds both kinds."""
+    if first is None or second is None:
+        return second if first is None else first
+    is_same = (
+        first.constant is not None
+        and second.constant is not None
+        and np.array_equal(first.constant, second.constant)
+    )
+    shape = in_common(first.shape, second.shape)
+    return Element(shape, first.dtype, first.constant if is_same else None)
+
+
+def _new(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+    # Elements of lanes have other shapes than whole ones: what is put in says its shape itself.
+    decision = Decision(
+        (REPLICATED,) * len(inputs), (ListOf(None),), constants={0: np.asarray(_ANY_SHAPE)}
+    )
+    return decision, [Value(ListOf(None), (), tf.variant)]
+
+
+def _put(list_at: int, item_at: int) -> Callable[..., Placed]:
+    def rule(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+        held, item = inputs[list_at], inputs[item_at]
+        element = _element_of(held)
+        placement = (
+            join(element, _storable(item.placement)) if element else _storable(item.placement)
+        )
+        wanted = [REPLICATED] * len(inputs)
+        demands: list[Placement] = [*wanted]
+        demands[list_at], demands[item_at] = ListOf(placement), placement
+        described = joined(held.element, Element(item.shape, item.dtype, item.constant))
+        decision = Decision(tuple(demands), (ListOf(placement),))
+        return decision, [Value(ListOf(placement), (), tf.variant, element=described)]
+
+    return rule
+
+
+def _get(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+    """The last output is the element, the last input its shape."""
+    held = inputs[0]
+    placement = _element_of(held) or REPLICATED
+    shape = _shape_of_element(held, inputs[-1], node.shapes[-1])
+    item = _item(held, placement, shape, node.dtypes[-1])
+    outputs: list[Value] = [held] if len(node.dtypes) == 2 else []
+    return _decision(inputs, held, placement, [*outputs, item]), [*outputs, item]
+
+
+def _stack(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+    held = inputs[0]
+    element = _element_of(held) or REPLICATED
+    one = _shape_of_element(held, inputs[1], tf.TensorShape(None))
+    count = node.attributes["num_elements"]
+    shape = None if one is None else (None if count < 0 else count, *one)
+    traced = node.shapes[0]
+    shape = merged(shape, None if traced.rank is None else tuple(traced.as_list()))
+    placement = element
+    if isinstance(element, Rows):
+        placement = dataclasses.replace(element, axis=element.axis + 1)
+    output = Value(placement, shape, node.dtypes[0])
+    return _decision(inputs, held, element, [output]), [output]
+
+
+def _from_tensor(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+    tensor = inputs[0]
+    demand = _storable(tensor.placement)
+    element: Placement = demand
+    if isinstance(demand, Rows):
+        if demand.axis == 0:
+            demand = element = REPLICATED
+        else:
+            element = dataclasses.replace(demand, axis=demand.axis - 1)
+    described = Element(None if tensor.shape is None else tensor.shape[1:], tensor.dtype)
+    decision = Decision(
+        (demand, REPLICATED), (ListOf(element),), constants={1: np.asarray(_ANY_SHAPE)}
+    )
+    return decision, [Value(ListOf(element), (), tf.variant, element=described)]
+
+
+def _same(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+    """A list with other places, or that many fewer or more."""
+    held = inputs[0]
+    demands = (held.placement, *(REPLICATED for _ in inputs[1:]))
+    return Decision(demands, (held.placement,)), [held]
+
+
+def _length(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+    output = Value(REPLICATED, (), node.dtypes[0])
+    return Decision((inputs[0].placement,), (REPLICATED,)), [output]
+
+
+def _add(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
+    """Gradients with respect to one list, element by element."""
+    if node.dtypes[0] != tf.variant:
+        return None
+    placement: Placement = ListOf(None)
+    element = None
+    for value in inputs:
+        placement, element = join(placement, value.placement), joined(element, value.element)
+    if element is not None:
+        element = dataclasses.replace(element, constant=None)
+    decision = Decision((placement,) * len(inputs), (placement,))
+    return decision, [Value(placement, (), tf.variant, element=element)]
+
+
+def _zeros(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
+    if node.dtypes[0] != tf.variant:
+        return None
+    held = inputs[0]
+    element = held.element and dataclasses.replace(held.element, constant=None)
+    decision = Decision((held.placement,), (held.placement,))
+    return decision, [Value(held.placement, (), tf.variant, element=element)]
+
+
+_RULES: dict[str, Callable[[Node, Sequence[Value], Sequence[Shape]], Placed | None]] = {
+    "AddN": _add,
+    "EmptyTensorList": _new,
+    "TensorListFromTensor": _from_tensor,
+    "TensorListGetItem": _get,
+    "TensorListLength": _length,
+    "TensorListPopBack": _get,
+    "TensorListPushBack": _put(0, 1),
+    "TensorListReserve": _new,
+    "TensorListResize": _same,
+    "TensorListSetItem": _put(0, 2),
+    "TensorListStack": _stack,
+    "ZerosLike": _zeros,
+}
+LIST_TYPES = frozenset(_RULES) - {"AddN", "ZerosLike"}
+"""Operations that work on lists alone."""
+
+
+def _element_of(held: Value) -> Placement | None:
+    return held.placement.element if isinstance(held.placement, ListOf) else None
+
+
+def _storable(placement: Placement) -> Placement:
+    """What a list can hold: a total as its addends, which are added where they are read."""
+    if isinstance(placement, Rows) or placement == PARTIAL or isinstance(placement, ListOf):
+        return placement
+    return REPLICATED
+
+
+def _shape_of_element(held: Value, operand: Value, traced: tf.TensorShape) -> Shape:
+    shape = None if traced.rank is None else tuple(traced.as_list())
+    if held.element is not None:
+        shape = merged(shape, held.element.shape)
+    known = operand.known_elements
+    if known is not None and operand.shape != ():
+        shape = merged(shape, tuple(None if e is None or e < 0 else e for e in known))
+    return shape
+
+
+def _item(held: Value, placement: Placement, shape: Shape, dtype: tf.DType) -> Value:
+    known = held.element.constant if held.element is not None else None
+    if dtype == tf.variant:
+        return Value(
+            placement if isinstance(placement, ListOf) else ListOf(REPLICATED), shape, dtype
+        )
+    if known is not None:
+        return Value(REPLICATED, tuple(known.shape), dtype, known)
+    return Value(placement, shape, dtype)
+
+
+def _decision(
+    inputs: Sequence[Value], held: Value, element: Placement, outputs: Sequence[Value]
+) -> Decision:
+    demands = (held.placement, *(REPLICATED for _ in inputs[1:]))
+    counts = {}
+    operand = inputs[-1]
+    if isinstance(element, Rows) and operand.shape not in ((), None):
+        counts = {len(inputs) - 1: [a == element.axis for a in range(operand.shape[0] or 0)]}
+    return Decision(demands, tuple(v.placement for v in outputs), counts_rows=counts)

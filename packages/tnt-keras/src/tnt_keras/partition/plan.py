@@ -1,0 +1,133 @@
+"""What lanes do for each node of a traced graph: the result of the analysis, as data."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from tnt_keras.partition.placement import Placement
+from tnt_keras.partition.rules.registry import Decision
+from tnt_keras.partition.traced import Edge, FlatGraph, Node
+from tnt_keras.partition.value import Value
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Step:
+    """What lanes do for one node.
+
+    Attributes:
+        node: The node.
+        inputs: What is known of its inputs.
+        demands: The placements to which they are brought.
+        outputs: What is known of its outputs, with the placements that they have.
+    """
+
+    node: Node
+    inputs: tuple[Value, ...]
+    demands: tuple[Placement, ...]
+    outputs: tuple[Value, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Known(Step):
+    """Nothing: the outputs are known."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Alias(Step):
+    """Nothing: each output is the input at its place."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Compute(Step):
+    """The operation itself, in every lane, or once if all lanes would do the same.
+
+    Attributes:
+        decision: What the rule decided.
+        on_demand: Whether a replicated output is computed when it is read: rows of it, where only
+            rows are read.
+        is_gathered: Whether rows are gathered because no rule applies.
+    """
+
+    decision: Decision
+    on_demand: bool
+    is_gathered: bool
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OnFirst(Step):
+    """The operation on rank 0; what it returns is broadcast."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Check(Step):
+    """An assertion about what each lane has."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Count(Step):
+    """Shapes and sizes of whole values that are not known before the step runs."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Loop(Step):
+    """A loop whose variables have the placements of `demands`.
+
+    Attributes:
+        body: Its turns.
+        condition: Whether there is a further one.
+    """
+
+    body: Body
+    condition: Body
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Branch(Step):
+    """One of several bodies, chosen by the first input.
+
+    Attributes:
+        bodies: By the name of the attribute that holds the function, with its number if several do.
+    """
+
+    bodies: tuple[Body, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Region(Step):
+    """A function of each lane's own rows.
+
+    Attributes:
+        bodies: For each number of rows that a lane can have, the body with these rows as the whole
+            batch.
+    """
+
+    bodies: Mapping[int, Body]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Body:
+    """A graph: what its arguments are, and what is done with them.
+
+    Attributes:
+        flat: The graph.
+        arguments: What is known of its arguments.
+        steps: For each node, in the order of the trace.
+        values: What is known of each output of each node.
+        outputs: The placements to which the outputs of the graph are brought.
+    """
+
+    flat: FlatGraph
+    arguments: tuple[Value, ...]
+    steps: tuple[Step, ...]
+    values: Mapping[Edge, Value]
+    outputs: tuple[Placement, ...]
+
+    @property
+    def results(self) -> Sequence[Value]:
+        """What is known of the outputs, before they are brought anywhere."""
+        return [self.values[edge] for edge in self.flat.outputs]
+
+    def bringing(self, outputs: Sequence[Placement]) -> Body:
+        """Return the same body with its outputs brought to these placements."""
+        return dataclasses.replace(self, outputs=tuple(outputs))

@@ -1,0 +1,159 @@
+"""One rule for many operations: axes have labels, as in an Einstein sum.
+
+Axes have one label if what is at a place of one belongs to what is at the same place of the others
+alone. Where rows lie along a label, all axes that have it are cut.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Hashable, Sequence
+from typing import TypeAlias
+
+from tnt_keras.partition.placement import REPLICATED, Partial, Placement, Rows, Shape
+from tnt_keras.partition.rules.registry import Decision, Operation, Output
+from tnt_keras.partition.value import Value
+
+Labels: TypeAlias = Sequence[Hashable]
+"""A label for each axis; None for an axis along which there can be no rows."""
+
+# A guess, for sequences. It chooses between decisions that are all right.
+_UNKNOWN_SIZE = 100
+
+
+def along_one_label(
+    operation: Operation,
+    inputs: Sequence[Labels],
+    outputs: Sequence[Labels | Placement],
+    *,
+    total: Placement | None = None,
+    weighted: bool = False,
+) -> Decision | None:
+    """Return the decision that cuts along one label, the one for which least is exchanged.
+
+    Args:
+        operation: If the number of axes of an input is not known, there is no decision.
+        inputs: The labels of each input.
+        outputs: The labels of each output, or the placement that it has for any label.
+        total: The placement of outputs that do not have the label; without it all must have it.
+        weighted: As for `Decision`.
+    """
+    if known_shapes(operation) is None:
+        return None
+    found = [
+        decision
+        for cut in _cuts(operation, inputs)
+        if (decision := _decision(operation, cut, inputs, outputs, total, weighted)) is not None
+    ]
+    return min(found, key=lambda d: _elements_exchanged(operation, d), default=None)
+
+
+def broadcast_labels(shape: Sequence[int | None], core: int = 0) -> Labels:
+    """Return labels of axes that are aligned from the last, with broadcasting.
+
+    Args:
+        shape: Of an input. Its axes of size one have no label.
+        core: How many of its last axes are worked on as one, and have no label either.
+    """
+    batch = len(shape) - core
+    return [axis - batch if shape[axis] != 1 else None for axis in range(batch)] + [None] * core
+
+
+def known_shapes(operation: Operation) -> list[tuple[int | None, ...]] | None:
+    """Return the shapes of all inputs, None if the number of axes of one is not known."""
+    shapes = [value.shape for value in operation.inputs if value.shape is not None]
+    return shapes if len(shapes) == len(operation.inputs) else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Cut:
+    """A way to cut: along the axes with a label, all of one size, into parts of one layout."""
+
+    label: Hashable
+    size: int | None
+    outer: int
+    inner: int | None
+
+    def placement(self, labels: Labels) -> Placement | None:
+        """Return where a value with these labels is; None if it is cut on two axes at once."""
+        if self.label not in labels:
+            return REPLICATED
+        if labels.count(self.label) > 1:
+            return None
+        return Rows(labels.index(self.label), self.outer, self.inner)
+
+    def input_placement(self, value: Value, labels: Labels) -> Placement | None:
+        """Return where an input must be; None if it is not known to have the size of the others."""
+        wanted = self.placement(labels)
+        if not isinstance(wanted, Rows) or wanted == value.placement:
+            return wanted
+        return wanted if self.size is not None and _size(value.shape, wanted) == self.size else None
+
+    def output_placement(
+        self, output: Output, labels: Labels | Placement, total: Placement | None
+    ) -> Placement | None:
+        """Return where an output is then; None if the operation gives another than was expected."""
+        if not isinstance(labels, Sequence):
+            return labels
+        if output.shape is None or len(output.shape) != len(labels):
+            return None
+        found = self.placement(labels)
+        if not isinstance(found, Rows):
+            return found and total
+        sizes = {self.size, _size(output.shape, found)} - {None}
+        return found if len(sizes) < 2 else None
+
+
+def _cuts(operation: Operation, inputs: Sequence[Labels]) -> list[_Cut]:
+    """Return the ways in which inputs are cut already."""
+    cuts = []
+    for value, labels in zip(operation.inputs, inputs, strict=True):
+        match value.placement:
+            case Rows(axis, outer, inner) as rows if labels[axis] is not None:
+                cuts.append(_Cut(labels[axis], _size(value.shape, rows), outer, inner))
+    return list(dict.fromkeys(cuts))
+
+
+def _decision(
+    operation: Operation,
+    cut: _Cut,
+    inputs: Sequence[Labels],
+    outputs: Sequence[Labels | Placement],
+    total: Placement | None,
+    weighted: bool,
+) -> Decision | None:
+    before, after = [], []
+    for value, labels in zip(operation.inputs, inputs, strict=True):
+        if (placement := cut.input_placement(value, labels)) is None:
+            return None
+        before.append(placement)
+    for output, known in zip(operation.outputs, outputs, strict=True):
+        if (placement := cut.output_placement(output, known, total)) is None:
+            return None
+        after.append(placement)
+    return Decision(tuple(before), tuple(after), weighted=weighted)
+
+
+def _elements_exchanged(operation: Operation, decision: Decision) -> int:
+    """Return how many elements are gathered before, and reduced after an operation."""
+    gathered = (
+        value.shape
+        for value, wanted in zip(operation.inputs, decision.inputs, strict=True)
+        if isinstance(value.placement, Rows) and value.placement != wanted
+    )
+    reduced = (
+        output.shape
+        for output, placement in zip(operation.outputs, decision.outputs, strict=True)
+        if isinstance(placement, Partial)
+    )
+    return sum(map(_elements, (*gathered, *reduced)))
+
+
+def _elements(shape: Shape) -> int:
+    return math.prod(_UNKNOWN_SIZE if size is None else size for size in shape or ())
+
+
+def _size(shape: Shape, rows: Rows) -> int | None:
+    assert shape is not None
+    return shape[rows.axis]

@@ -1,0 +1,97 @@
+"""Operations on the last axes, as on a batch of matrices or of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tnt_keras.partition.placement import REPLICATED, Placement, Shape
+from tnt_keras.partition.rules.axis_labels import (
+    Labels,
+    along_one_label,
+    broadcast_labels,
+    known_shapes,
+)
+from tnt_keras.partition.rules.registry import Decision, Operation, rule
+
+# How many axes of each input and output are worked on. Further inputs are numbers for all.
+_WORKED_ON = {
+    "BandedTriangularSolve": ((2, 2), (2,)),
+    "Cholesky": ((2,), (2,)),
+    "CholeskyGrad": ((2, 2), (2,)),
+    "Cross": ((1, 1), (1,)),
+    "LogMatrixDeterminant": ((2,), (0, 0)),
+    "Lu": ((2,), (2, 1)),
+    "MatrixBandPart": ((2,), (2,)),
+    "MatrixDeterminant": ((2,), (0,)),
+    "MatrixExponential": ((2,), (2,)),
+    "MatrixInverse": ((2,), (2,)),
+    "MatrixLogarithm": ((2,), (2,)),
+    "MatrixSolve": ((2, 2), (2,)),
+    "MatrixSolveLs": ((2, 2), (2,)),
+    "MatrixSquareRoot": ((2,), (2,)),
+    "MatrixTriangularSolve": ((2, 2), (2,)),
+    "Qr": ((2,), (2, 2)),
+    "TridiagonalMatMul": ((2, 2, 2, 2), (2,)),
+    "TridiagonalSolve": ((2, 2), (2,)),
+}
+
+
+@rule(" ".join(_WORKED_ON))
+def _matrices(operation: Operation) -> Decision | None:
+    return _batch(operation, *_WORKED_ON[operation.type])
+
+
+@rule("Eig SelfAdjointEigV2")
+def _eigenvalues(operation: Operation) -> Decision | None:
+    return _batch(operation, [2], [1, 2 if operation.attributes["compute_v"] else None])
+
+
+@rule("Svd")
+def _singular_values(operation: Operation) -> Decision | None:
+    vectors = 2 if operation.attributes["compute_uv"] else None
+    return _batch(operation, [2], [1, vectors, vectors])
+
+
+@rule("MatrixDiag MatrixDiagV2 MatrixDiagV3", replicated=[1, 2, 3, 4])
+def _matrices_of_diagonals(operation: Operation) -> Decision | None:
+    diagonals, matrices = operation.inputs[0].shape, operation.outputs[0].shape
+    return _batch(operation, [_of_diagonals(diagonals, matrices)], [2])
+
+
+@rule("MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3", replicated=[1, 2])
+def _diagonals_of_matrices(operation: Operation) -> Decision | None:
+    matrices, diagonals = operation.inputs[0].shape, operation.outputs[0].shape
+    return _batch(operation, [2], [_of_diagonals(diagonals, matrices)])
+
+
+@rule("MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3", replicated=[2])
+def _matrices_with_diagonals(operation: Operation) -> Decision | None:
+    matrices, diagonals = operation.inputs[0].shape, operation.inputs[1].shape
+    return _batch(operation, [2, _of_diagonals(diagonals, matrices)], [2])
+
+
+def _of_diagonals(diagonals: Shape, matrices: Shape) -> int:
+    """Return how many axes belong to the diagonals of one matrix: for a range of them, two."""
+    return 0 if diagonals is None or matrices is None else len(diagonals) - len(matrices) + 2
+
+
+def _batch(
+    operation: Operation, inputs: Sequence[int], outputs: Sequence[int | None]
+) -> Decision | None:
+    """Return the decision for rows along the axes before those worked on, which are broadcast.
+
+    Args:
+        operation: Inputs after those of `inputs` have no rows.
+        inputs: How many axes of each input, and
+        outputs: of each output are worked on; None for an output that is empty instead.
+    """
+    shapes = known_shapes(operation)
+    if shapes is None:
+        return None
+    labels: list[Labels] = [broadcast_labels(s, n) for s, n in zip(shapes, inputs, strict=False)]
+    batch = max(len(shape) - n for shape, n in zip(shapes, inputs, strict=False))
+    results: list[Labels | Placement] = [
+        REPLICATED if n is None else [*range(-batch, 0), *[None] * n] for n in outputs
+    ]
+    operands: list[Labels] = [[] for _ in shapes[len(inputs) :]]
+    return along_one_label(operation, [*labels, *operands], results)

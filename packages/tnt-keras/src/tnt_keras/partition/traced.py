@@ -1,0 +1,289 @@
+"""The traced step as a list of nodes: calls of functions are inlined, what nobody needs is left out."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_keras.keras_hooks.private_tensorflow import called_function
+from tnt_keras.partition.operations import Attributes, attributes_of, definition, is_stateful
+
+LOCAL_ROWS = "tnt_keras.local_rows"
+"""What `experimental_implements` of a `tf.function` says if it is a local region."""
+
+_CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
+_NO_EFFECT = {
+    "Argument",
+    "Placeholder",
+    "PlaceholderWithDefault",
+    "ReadVariableOp",
+    "ResourceGather",
+    "ResourceGatherNd",
+    "VarHandleOp",
+    "VarIsInitializedOp",
+    "VariableShape",
+    # Their state is their own: where nobody reads a draw, nobody misses it.
+    "Multinomial",
+    "ParameterizedTruncatedNormal",
+    "RandomGamma",
+    "RandomPoissonV2",
+    "RandomShuffle",
+    "RandomStandardNormal",
+    "RandomUniform",
+    "RandomUniformInt",
+    "TruncatedNormal",
+}
+
+
+class Node:
+    """An operation of the traced step, in one place: a body that is inlined twice is two nodes.
+
+    Attributes:
+        type: Of the operation; "Argument" for an input of the graph.
+        name: Unique in the step. Begins with the calls it was inlined from.
+        operation: In the traced graph, None for an argument.
+        attributes: Of the operation.
+        inputs: Where its inputs come from: a node and the number of its output.
+        controls: Nodes that must come before it.
+        dtypes: Of its outputs.
+        shapes: Of its outputs, as far as tracing told: for any batch.
+        body: Of a local region: its graph; None for other nodes.
+        index: Its place in the order of the trace.
+    """
+
+    __slots__ = (
+        "attributes", "body", "controls", "dtypes", "index", "inputs", "name", "operation", "shapes", "type",
+    )  # fmt: skip
+
+    def __init__(self, kind: str, name: str, operation: Any, index: int) -> None:
+        self.type = kind
+        self.name = name
+        self.operation = operation
+        self.index = index
+        self.inputs: list[Edge] = []
+        self.controls: list[Node] = []
+        self.attributes = Attributes({})
+        self.dtypes: list[tf.DType] = []
+        self.shapes: list[tf.TensorShape] = []
+        self.body: Any = None
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether it must run even if nobody reads what it returns."""
+        return self.type not in _NO_EFFECT and is_stateful(self.type)
+
+    def __repr__(self) -> str:
+        return f"{self.type} {self.name}"
+
+
+Edge = tuple[Node, int]
+
+
+class FlatGraph:
+    """A graph without calls.
+
+    Attributes:
+        arguments: One node for each input of the graph.
+        nodes: All others that are needed, in the order of the trace, each after its inputs.
+        outputs: Where the outputs of the graph come from.
+    """
+
+    def __init__(self, graph: Any) -> None:
+        self._counter = 0
+        self._attributes: dict[Any, dict[str, Any]] = {}
+        self._all: list[Node] = []
+        self.arguments = [
+            self._argument(f"argument {i}", tensor) for i, tensor in enumerate(graph.inputs)
+        ]
+        outputs, _ = self._inline(graph, [(a, 0) for a in self.arguments], "", [])
+        self.outputs = [_returned(edge) for edge in outputs]
+        self.nodes = _needed(self._all, self.outputs)
+        self._all = []
+        self._attributes = {}
+
+    def _argument(self, name: str, tensor: Any) -> Node:
+        node = Node("Argument", name, None, -1)
+        node.dtypes, node.shapes = [tensor.dtype], [tensor.shape]
+        return node
+
+    def _inline(
+        self, graph: Any, arguments: Sequence[Edge], prefix: str, entry: Sequence[Node]
+    ) -> tuple[list[Edge], list[Node]]:
+        """Add the operations of a graph. -> where its outputs come from, all nodes added."""
+        if graph not in self._attributes:
+            self._attributes[graph] = attributes_of(graph)
+        sources: dict[str, Edge] = {
+            tensor.name: edge for tensor, edge in zip(graph.inputs, arguments, strict=True)
+        }
+        done: dict[str, list[Node]] = {}
+        added: list[Node] = []
+        for operation in _in_order(graph):
+            if operation.outputs and operation.outputs[0].name in sources:
+                continue
+            controls = _unique(n for c in operation.control_inputs for n in done.get(c.name, ()))
+            inputs = [sources[t.name] for t in operation.inputs]
+            body = self._body_to_inline(operation)
+            if operation.type in ("NoOp", "ControlTrigger"):
+                done[operation.name] = controls
+                continue
+            if body is not None:
+                outer = controls or list(entry)
+                edges, nodes = self._inline(body, inputs, f"{prefix}{operation.name}/", outer)
+                done[operation.name] = _unique(
+                    [n for n in nodes if n.has_effect] + [n for n, _ in edges if n.operation]
+                )
+                added += nodes
+            else:
+                node = self._node(operation, prefix, inputs)
+                is_entry = all(source in arguments for source in inputs) or node.has_effect
+                node.controls = _unique([*controls, *(entry if is_entry else ())])
+                edges, done[operation.name] = [(node, i) for i in range(len(node.dtypes))], [node]
+                added.append(node)
+                self._all.append(node)
+            for tensor, edge in zip(operation.outputs, edges, strict=True):
+                sources[tensor.name] = edge
+        return [sources[t.name] for t in graph.outputs], added
+
+    def _node(self, operation: Any, prefix: str, inputs: list[Edge]) -> Node:
+        node = Node(operation.type, prefix + operation.name, operation, self._counter)
+        self._counter += 1
+        node.inputs = inputs
+        node.attributes = Attributes(self._attributes[operation.graph].get(operation.name, {}))
+        node.dtypes = [t.dtype for t in operation.outputs]
+        node.shapes = [t.shape for t in operation.outputs]
+        if operation.type in _CALLS:
+            node.body = function_of(node, node.attributes["f"].name).graph
+        return node
+
+    def _body_to_inline(self, operation: Any) -> Any:
+        """The graph that an operation calls, None if it is no call or a local region."""
+        if operation.type in _CALLS:
+            function = called_function(operation.graph, operation.get_attr("f").name)
+            return None if is_local_region(operation.graph, function) else function.graph
+        if definition(operation.type) is None:
+            return called_function(operation.graph, operation.type).graph
+        return None
+
+
+class TracedStep:
+    """A function as TensorFlow traced it, for any batch. Local.
+
+    Attributes:
+        flat: Its operations.
+        captures: The tensors and resources outside of it that it reads, as its last arguments.
+        structured_outputs: What it returns, as it returned it.
+        seconds: That tracing took, of the processor.
+        graph: The traced graph.
+    """
+
+    def __init__(self, function: Callable[..., Any], specs: Sequence[Any], autograph: bool) -> None:
+        begin = time.process_time()
+        traced = tf.function(function, autograph=autograph).get_concrete_function(*specs)
+        self.seconds = time.process_time() - begin
+        self._traced = traced  # owns the graph, and what that has captured
+        self.graph = traced.graph
+        self.captures = list(traced.captured_inputs)
+        self.structured_outputs = traced.graph.structured_outputs
+        self.flat = FlatGraph(traced.graph)
+        self.bodies: dict[Any, FlatGraph] = {}
+
+
+def trace(
+    function: Callable[..., Any], specs: Sequence[Any], *, autograph: bool = False
+) -> TracedStep:
+    """Trace a function as `tf.function` does, with its Python effects. Local.
+
+    Args:
+        function: Called once with one tensor (or composite tensor) for each of `specs`.
+        specs: `tf.TypeSpec`s; the size of the batch is None in them.
+        autograph: As for `tf.function`. Keras traces its steps without.
+    """
+    return TracedStep(function, specs, autograph)
+
+
+def function_of(node: Node, name: str) -> Any:
+    """Return a function that a node calls, with its `graph`."""
+    return called_function(node.operation.graph, name)
+
+
+def is_local_region(graph: Any, function: Any) -> bool:
+    """Return whether a function, or the one whose gradient it computes, is a local region."""
+    attributes = function.function_def.attr
+    if "_implements" in attributes:
+        return bool(attributes["_implements"].s.decode() == LOCAL_ROWS)
+    if "forward_function_name" in attributes:
+        name = attributes["forward_function_name"].s.decode()
+        return is_local_region(graph, called_function(graph, name))
+    return False
+
+
+def is_gradient(function: Any) -> bool:
+    """Return whether TensorFlow made a function as the gradient of another."""
+    return "forward_function_name" in function.function_def.attr
+
+
+def users_line(node: Node | None) -> str:
+    """Return the innermost line of the user's own code that made an operation, "" if none did."""
+    if node is None or node.operation is None:
+        return ""
+    frames = list(getattr(node.operation, "traceback", None) or ())
+    for frame in reversed(frames):
+        if not any(part in frame.filename for part in _NOT_THE_USERS):
+            return f"{frame.filename}:{frame.lineno}"
+    return ""
+
+
+_NOT_THE_USERS = ("site-packages", "dist-packages", "/lib/python3", "tnt_keras", "<")
+
+
+def _in_order(graph: Any) -> Iterator[Any]:
+    """Operations in the order of their creation, each after its inputs.
+
+    The gradient of a loop gives the loop further inputs after it was made.
+    """
+    operations = graph.get_operations()
+    index = {op.name: i for i, op in enumerate(operations)}
+    missing: list[int] = []
+    users: list[list[int]] = [[] for _ in operations]
+    for i, op in enumerate(operations):
+        before = {index[t.op.name] for t in op.inputs}
+        before |= {index[c.name] for c in op.control_inputs if c.name in index}
+        missing.append(len(before))
+        for b in before:
+            users[b].append(i)
+    ready = [i for i, count in enumerate(missing) if not count]
+    while ready:
+        i = heapq.heappop(ready)
+        yield operations[i]
+        for user in users[i]:
+            missing[user] -= 1
+            if not missing[user]:
+                heapq.heappush(ready, user)
+
+
+def _returned(edge: Edge) -> Edge:
+    """What a graph returns: TensorFlow lets it wait for all effects by copies, and does so again."""
+    node, _ = edge
+    return node.inputs[0] if node.type == "Identity" and node.controls else edge
+
+
+def _needed(nodes: Sequence[Node], outputs: Sequence[Edge]) -> list[Node]:
+    """Those that outputs and effects need, in the order of the trace."""
+    needed: set[Node] = set()
+    todo = [n for n, _ in outputs] + [n for n in nodes if n.has_effect]
+    while todo:
+        node = todo.pop()
+        if node in needed:
+            continue
+        needed.add(node)
+        todo += [source for source, _ in node.inputs]
+        todo += node.controls
+    return [n for n in nodes if n in needed]
+
+
+def _unique(nodes: Any) -> list[Node]:
+    return list(dict.fromkeys(nodes))
