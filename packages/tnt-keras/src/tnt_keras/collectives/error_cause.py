@@ -11,7 +11,6 @@ import re
 import tensorflow as tf
 
 import tnt_comm
-from tnt_keras.collectives.checks import failed_check
 from tnt_keras.collectives.errors import (
     DifferentInputError,
     DifferentWeightsError,
@@ -45,9 +44,6 @@ def cause_of(error: Exception) -> Exception | None:
         return ValueError(str(error))
     if isinstance(error, DifferentWeightsError):
         return RuntimeError(str(error))
-    check = failed_check(error)
-    if check is not None:
-        return ValueError(check)
     found = _CAUSE.search(str(error)) if isinstance(error, tf.errors.OpError) else None
     if found is None:
         return None

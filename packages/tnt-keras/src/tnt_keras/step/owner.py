@@ -62,7 +62,9 @@ class StepOwner:
         Args:
             name: Of the step; all graphs of a step share what they exchange by.
         """
-        return None
+        from tnt_keras.collectives.step_exchange import StepExchange
+
+        return StepExchange(name, self.channels)
 
     def add_optimizer(self, optimizer: Any) -> None:
         """Add an optimizer to the list, unless it is there. Local."""

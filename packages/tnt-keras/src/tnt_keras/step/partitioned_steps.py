@@ -9,8 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.partition import Input, Lanes, build, trace
-from tnt_keras.partition.placement import REPLICATED, Rows
+from tnt_keras.partition import REPLICATED, Input, Lanes, Rows, build, trace
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.batch_norm_region import marked_batch_norm
@@ -145,7 +144,7 @@ class PartitionedSteps:
             self._make_exchange,
         )
         if not self._functions:
-            logger.info("%s on %d ranks: %s", self.name, size, built.explanation)
+            logger.info("%s on %d ranks", self.name, size)
         logger.debug("%s for %s", self.name, signature.specs)
         return built
 
@@ -165,7 +164,7 @@ class PartitionedSteps:
             traced = trace(_flat_step(self._step, batch), list(specs))
         require_same_settings(self._owner)
         compare_traces(self.name, traced)
-        synchronize_new(self._owner, traced.variables)
+        synchronize_new(self._owner, traced.graph.variables)
         self._traces.append(_Trace(signature.layout, specs, traced))
         return traced
 
