@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from tnt_keras.keras_hooks import private, private_tensorflow
 from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, without_mixins
 from tnt_keras.model.evaluate import Evaluating
 from tnt_keras.model.first_step import Preparation
@@ -209,6 +210,9 @@ def _distribute(
         return model
     check_not_distributed_otherwise(model)
     set_up_process()
+    private.check_version()
+    if get_size() > 1:
+        private_tensorflow.check_version()
     below = Sequential if isinstance(model, keras.Sequential) else Model
     add_mixin(model, _OfAnyClass, below=below)
     # Past Keras' own __setattr__, which would track what it does not know.

@@ -8,7 +8,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tnt_keras.keras_hooks import private, private_tensorflow
 from tnt_keras.keras_hooks.class_swap import MixinBase, plain_class
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.batch_norm_region import fused_batch_norm
@@ -139,8 +138,6 @@ class DistributedFunctions(MixinBase):
         return fused_batch_norm(is_on_whole_batches and self._tnt_owner.options.fuses_batch_norm)
 
     def _tnt_steps(self, kind: str, make: Callable[..., Any]) -> Steps:
-        private.check_version()
-        private_tensorflow.check_version()
         name = f"{kind}_step"
         step: Callable[[Any], Any] = lambda batch: getattr(self, name)(batch)  # noqa: E731
         if getattr(plain_class(type(self)), f"make_{kind}_function") is not getattr(

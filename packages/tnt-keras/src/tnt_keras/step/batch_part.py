@@ -110,7 +110,7 @@ def cut(batch: Any) -> BatchPart:
 
 
 def even_sizes(num_global: int) -> tuple[int, ...]:
-    """Return how many samples of a batch each rank has: `ceil((num_global - rank) / size)`. Pure."""
+    """Return the samples of a batch on each rank: `ceil((num_global - rank) / size)`. Pure."""
     size = get_size()
     return tuple(len(range(rank, num_global, size)) for rank in range(size))
 
