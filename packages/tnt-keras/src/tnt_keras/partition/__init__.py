@@ -9,7 +9,7 @@ are made by the object that `partition` is given.
 """
 
 from tnt_keras.partition.analysis import PartitionError
-from tnt_keras.partition.build import Input, PartitionedStep, build
+from tnt_keras.partition.build import Input, PartitionedStep, build, build_without_batch
 from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.placement import REPLICATED, Rows
 from tnt_keras.partition.requests import Exchange, Request
@@ -27,5 +27,6 @@ __all__ = [
     "Rows",
     "TracedStep",
     "build",
+    "build_without_batch",
     "trace",
 ]

@@ -14,6 +14,7 @@ from tnt_keras.partition.effects import CHECKS, runs_on_first
 from tnt_keras.partition.folding import with_known
 from tnt_keras.partition.global_shapes import GlobalShapes
 from tnt_keras.partition.placement import (
+    ADDENDS,
     HANDLE,
     PARTIAL,
     REPLICATED,
@@ -27,7 +28,7 @@ from tnt_keras.partition.placement import (
     Shape,
     is_shared,
 )
-from tnt_keras.partition.plan import Alias, Body, Check, Compute, Count, Known, OnFirst, Step
+from tnt_keras.partition.plan import Accumulated, Alias, Body, Check, Compute, Count, Known, OnFirst, Step
 from tnt_keras.partition.rules.registry import Decision, Entry, Operation, Output, entry_of
 from tnt_keras.partition.traced import Edge, FlatGraph, Node, users_line
 from tnt_keras.partition.value import Value
@@ -146,11 +147,15 @@ class _Walk:
             return special
         if node.type in CHECKS:
             return _check(node, inputs)
+        if any(v.placement == ADDENDS for v in inputs):
+            return _accumulated(node, inputs)
         shapes = self._shapes.infer(node, inputs)
         if node.type in lists.LIST_TYPES or (_holds_list(inputs) and node.dtypes == [tf.variant]):
             placed = lists.place_list(node, inputs, shapes)
             if placed is not None:
                 decision, outputs = placed
+                if all(v.constant is not None for v in outputs):
+                    return Known(node, inputs, decision.inputs, tuple(outputs))
                 return Compute(
                     node, inputs, decision.inputs, tuple(outputs), decision, False, False
                 )
@@ -225,6 +230,16 @@ def describe(value: Value) -> str:
         "?" if value.shape is None else ", ".join("?" if s is None else str(s) for s in value.shape)
     )
     return f"{value.placement} {value.dtype.name}[{sizes}]"
+
+
+def _accumulated(node: Node, inputs: tuple[Value, ...]) -> Step:
+    """What is done with a variable that holds an addend in each process: it stays one."""
+    if node.type == "ReadVariableOp":
+        shape = tuple(node.shapes[0].as_list())
+        return Accumulated(node, inputs, (ADDENDS,), (Value(PARTIAL, shape, node.dtypes[0]),))
+    if node.type in ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"):
+        return Accumulated(node, inputs, (ADDENDS, PARTIAL), ())
+    raise ValueError("A variable of addends can only be read, assigned and added to.")
 
 
 def _check(node: Node, inputs: tuple[Value, ...]) -> Step:

@@ -11,8 +11,9 @@ from tnt_keras.partition.effects import OUTPUT
 from tnt_keras.partition.emission import Emission, Emitted, OnDemand
 from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.operations import create_operation
-from tnt_keras.partition.placement import Rows, is_shared, local_shape
+from tnt_keras.partition.placement import PARTIAL, Rows, is_shared, local_shape
 from tnt_keras.partition.plan import (
+    Accumulated,
     Alias,
     Body,
     Branch,
@@ -113,6 +114,23 @@ def _check(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[lis
     return []
 
 
+def _accumulated(
+    emission: Emission, step: Any, inputs: Sequence[Emitted]
+) -> list[list[tf.Tensor]]:
+    """The first lane of a process answers for what its variable holds."""
+    node, layout = step.node, emission.layout
+    [handle] = emission.bring(inputs[0], step.demands[0])
+    operands = [handle]
+    if len(inputs) == 2:
+        parts = emission.bring(inputs[1], PARTIAL)
+        operands.append(layout.reduced(parts, "sum"))
+    with emission.after(node):
+        attributes = {k: v for k, v in node.attributes.proto.items() if k[0] != "_"}
+        operation = create_operation(node.type, operands, node.dtypes, node.name, attributes)
+    emission.operations[node] = [operation]
+    return [[t, *(tf.zeros_like(t) for _ in layout.lane_rows[1:])] for t in operation.outputs]
+
+
 def _count(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
     """Shapes and sizes of whole values: of a lane's part, with its `k` rows made `N`."""
     layout, node = emission.layout, step.node
@@ -208,8 +226,10 @@ def _function(emission: Emission, body: Body, tensors: Sequence[Sequence[tf.Tens
         inner = emission.of_body()
         given = iter(flat)
         arguments = [
-            Emitted(value, [next(given) for _ in parts], None)
-            for value, parts in zip(body.arguments, tensors, strict=True)
+            Emitted(value, [next(given) for _ in parts], node)
+            for value, parts, node in zip(
+                body.arguments, tensors, body.flat.arguments, strict=True
+            )
         ]
         outputs = run_in_order(inner, body, arguments)
         results = [inner.bring(e, p) for e, p in zip(outputs, body.outputs, strict=True)]
@@ -263,6 +283,7 @@ def _local_name(name: str) -> str:
 
 
 _EMITTERS: dict[type[Step], Callable[[Emission, Any, Sequence[Emitted]], list[list[tf.Tensor]]]] = {
+    Accumulated: _accumulated,
     Branch: _branch,
     Check: _check,
     Count: _count,

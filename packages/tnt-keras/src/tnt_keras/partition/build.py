@@ -10,15 +10,16 @@ from typing import Any
 import tensorflow as tf
 
 from tnt_keras.partition.analysis import Analysis
+from tnt_keras.partition.bodies import run_in_order
 from tnt_keras.partition.emission import Emission, Emitted
 from tnt_keras.partition.global_shapes import GlobalShapes
 from tnt_keras.partition.lanes import Lanes
-from tnt_keras.partition.placement import HANDLE, REPLICATED, ListOf, Placement, Shape, local_shape
+from tnt_keras.partition.placement import ADDENDS, HANDLE, REPLICATED, Handle, ListOf, Placement, Shape, local_shape
 from tnt_keras.partition.plan import Body
-from tnt_keras.partition.requests import Exchange
+from tnt_keras.partition.requests import Exchange, NoExchange
 from tnt_keras.partition.reshard import Layout
 from tnt_keras.partition.schedule import Schedule
-from tnt_keras.partition.traced import FlatGraph, Node, TracedStep
+from tnt_keras.partition.traced import Decide, FlatGraph, Node, TracedStep
 from tnt_keras.partition.value import Value
 
 
@@ -45,11 +46,16 @@ class PartitionedStep:
         seconds: That building took, of the processor.
     """
 
-    def __init__(self, traced: TracedStep, plan: Body, function: Any, seconds: float) -> None:
+    def __init__(self, traced: TracedStep, plan: Body) -> None:
         self._traced = traced
+        self._kept: list[Any] = []
         self.plan = plan
-        self.function = function
-        self.seconds = seconds
+        self.function: Any = None
+        self.seconds = 0.0
+
+    def keep(self, thing: Any) -> None:
+        """Let something live as long as the step: functions that its loops and branches call."""
+        self._kept.append(thing)
 
     def __call__(self, *tensors: tf.Tensor) -> Any:
         """Run the step, and return what the traced function returned, whole and structured as there."""
@@ -67,6 +73,10 @@ def build(
     lanes: Lanes,
     num_rows: int,
     make_exchange: Callable[[], Exchange],
+    *,
+    accumulators: Sequence[tf.Variable] = (),
+    addends_of: Sequence[tf.Variable] = (),
+    decide: Decide | None = None,
 ) -> PartitionedStep:
     """Build the function of one process for one shape of the batch. Collective if exchanges are.
 
@@ -76,6 +86,9 @@ def build(
         lanes: Those of this process.
         num_rows: Rows of the batch, at least as many as lanes.
         make_exchange: Called in the graph that is built; makes the exchanges with other processes.
+        accumulators: Variables that hold an addend in each process, between steps too.
+        addends_of: Variables that the step adds to, for `PartitionedStep.addends`.
+        decide: As for `FlatGraph`.
 
     Raises:
         PartitionError: If the step cannot be cut; that is a fault of this package.
@@ -84,13 +97,46 @@ def build(
     layout = Layout(lanes, num_rows)
     lane_rows = sorted({lanes.num_rows(v, num_rows) for v in (0, lanes.total - 1)})
     analysis = Analysis(num_rows, lane_rows, GlobalShapes(), traced.bodies)
-    arguments = [*_given(traced, inputs), *_captured(traced, len(inputs))]
-    plan = analysis.body(traced.flat, arguments, is_step=True)
+    arguments = [*_given(traced, inputs), *_captured(traced, len(inputs), accumulators)]
+    flat = traced.flat if decide is None else FlatGraph(traced.graph, decide)
+    plan = analysis.body(flat, arguments, is_step=True)
     plan = plan.bringing([_whole(p) for p in plan.outputs])
+    step = PartitionedStep(traced, plan)
+    step.function = _function(traced, plan, layout, len(inputs), make_exchange, step.keep)
+    step.seconds = time.process_time() - begin
+    return step
+
+
+def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], None] | None:
+    """Build what a step does that needs no batch: counters and seeds that advance.
+
+    Args:
+        traced: The step.
+        num_inputs: How many tensors of a batch it takes.
+
+    Returns:
+        A function of no arguments, local; None if there is nothing to do.
+    """
+    reduced = traced.flat.without(traced.flat.arguments[:num_inputs])
+    if not reduced.nodes:
+        return None
+    arguments = [
+        *(Value(REPLICATED, None, n.dtypes[0]) for n in reduced.arguments[:num_inputs]),
+        *_captured(traced, num_inputs, ()),
+    ]
+    plan = Analysis(1, [1], GlobalShapes(), traced.bodies).body(reduced, arguments, is_step=True)
     kept: list[Any] = []
-    function = _function(traced, plan, layout, len(inputs), make_exchange, kept.append)
-    function.kept_bodies = kept  # functions that loops and branches call
-    return PartitionedStep(traced, plan, function, time.process_time() - begin)
+
+    def effects() -> None:
+        emission = Emission(Layout(Lanes(0, 1, 1), 1), NoExchange(), frozenset(), kept.append)
+        emitted = [Emitted(value, [], node) for value, node in zip(plan.arguments, reduced.arguments, strict=True)]
+        for e, tensor in zip(emitted[num_inputs:], traced.captures, strict=True):
+            e.tensors[e.value.placement] = [_captured_here(tensor)]
+        run_in_order(emission, plan, emitted)
+
+    function = tf.function(effects, autograph=False).get_concrete_function()
+    function.kept_bodies = kept
+    return function
 
 
 def _given(traced: TracedStep, inputs: Sequence[Input]) -> list[Value]:
@@ -98,13 +144,16 @@ def _given(traced: TracedStep, inputs: Sequence[Input]) -> list[Value]:
     return [Value(i.placement, i.shape, t.dtype) for i, t in zip(inputs, tensors, strict=True)]
 
 
-def _captured(traced: TracedStep, num_inputs: int) -> list[Value]:
+def _captured(
+    traced: TracedStep, num_inputs: int, accumulators: Sequence[tf.Variable]
+) -> list[Value]:
+    of_addends = {id(variable.handle) for variable in accumulators}
     values = []
-    for tensor in traced.graph.inputs[num_inputs:]:
+    for tensor, captured in zip(traced.graph.inputs[num_inputs:], traced.captures, strict=True):
         shape = None if tensor.shape.rank is None else tuple(tensor.shape.as_list())
         placement: Placement = REPLICATED
         if tensor.dtype == tf.resource:
-            placement = HANDLE
+            placement = ADDENDS if id(captured) in of_addends else HANDLE
         elif tensor.dtype == tf.variant:
             placement = ListOf(REPLICATED)
         values.append(Value(placement, shape, tensor.dtype))
@@ -127,7 +176,7 @@ def _function(
     ]
 
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
-        emission = Emission(layout, make_exchange(), updates(plan.flat), keep)
+        emission = Emission(layout, make_exchange(), _updates(traced, plan.flat), keep)
         flat = iter(tensors)
         arguments = [
             Emitted(value, [next(flat) for _ in _local_shapes(value, layout)], node)
@@ -155,9 +204,19 @@ def _local_shapes(value: Value, layout: Layout) -> list[Shape]:
 
 
 def _whole(placement: Placement) -> Placement:
-    return placement if placement == HANDLE else REPLICATED
+    return placement if isinstance(placement, Handle) else REPLICATED
 
 
-def updates(flat: FlatGraph) -> frozenset[Node]:
-    """Return the nodes from which an update of an optimizer is computed."""
-    return frozenset()
+def _updates(traced: TracedStep, flat: FlatGraph) -> frozenset[Node]:
+    """Return the nodes from which what trainable variables are assigned is computed."""
+    trained = {id(v.handle) for v in traced.variables if v.trainable}
+    captured = flat.arguments[len(flat.arguments) - len(traced.captures) :]
+    handles = {n for n, t in zip(captured, traced.captures, strict=True) if id(t) in trained}
+    todo = [n for n in flat.nodes if n.has_effect and n.inputs and n.inputs[0][0] in handles]
+    found: set[Node] = set()
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            todo += [source for source, _ in node.inputs]
+    return frozenset(found)

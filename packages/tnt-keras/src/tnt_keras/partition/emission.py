@@ -14,10 +14,10 @@ from tnt_keras.partition.analysis import PartitionError, describe
 from tnt_keras.partition.draws import is_draw, rows_of_draw
 from tnt_keras.partition.operations import attribute, create_operation
 from tnt_keras.partition.placement import (
-    HANDLE,
     OWN,
     PARTIAL,
     REPLICATED,
+    Handle,
     ListOf,
     Partial,
     Placement,
@@ -161,8 +161,8 @@ class Emission:
 
     def _brought(self, emitted: Emitted, placement: Placement) -> list[tf.Tensor]:
         value = emitted.value
-        if value.placement == HANDLE:
-            return emitted.tensors[HANDLE]
+        if isinstance(value.placement, Handle):
+            return emitted.tensors[value.placement]
         if isinstance(value.placement, ListOf) and isinstance(placement, ListOf):
             return self._brought_list(emitted, placement)
         if value.placement == OWN and placement == PARTIAL:

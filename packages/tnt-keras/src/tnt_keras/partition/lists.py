@@ -24,7 +24,7 @@ from tnt_keras.partition.placement import (
 )
 from tnt_keras.partition.rules.registry import Decision
 from tnt_keras.partition.traced import Node
-from tnt_keras.partition.value import Element, Value
+from tnt_keras.partition.value import Element, Value, constant
 
 Placed = tuple[Decision, list[Value]]
 _ANY_SHAPE = np.int32(-1)
@@ -135,6 +135,16 @@ def _length(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Pla
     return Decision((inputs[0].placement,), (REPLICATED,)), [output]
 
 
+def _element_shape(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+    """The shape of whole elements, as far as it is known: -1 elsewhere, as for lists of TensorFlow."""
+    held = inputs[0]
+    shape = held.element.shape if held.element is not None else None
+    sizes = -1 if shape is None else [-1 if size is None else size for size in shape]
+    dtype = node.dtypes[0]
+    known = constant(np.asarray(sizes, dtype.as_numpy_dtype), dtype)
+    return Decision((held.placement,), (REPLICATED,)), [known]
+
+
 def _add(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
     """Gradients with respect to one list, element by element."""
     if node.dtypes[0] != tf.variant:
@@ -161,6 +171,7 @@ def _zeros(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Plac
 _RULES: dict[str, Callable[[Node, Sequence[Value], Sequence[Shape]], Placed | None]] = {
     "AddN": _add,
     "EmptyTensorList": _new,
+    "TensorListElementShape": _element_shape,
     "TensorListFromTensor": _from_tensor,
     "TensorListGetItem": _get,
     "TensorListLength": _length,

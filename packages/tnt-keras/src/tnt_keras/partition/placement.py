@@ -67,10 +67,17 @@ class Own:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Handle:
-    """A resource: a variable, a table, an iterator. The same in every lane."""
+    """A resource: a variable, a table, an iterator.
+
+    Attributes:
+        holds_addends: Whether it is a variable that holds an addend in every process, and whose value
+            is the total; others hold the same in all processes.
+    """
+
+    holds_addends: bool = False
 
     def __repr__(self) -> str:
-        return "Handle"
+        return "Handle(addends)" if self.holds_addends else "Handle"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,6 +100,7 @@ Placement: TypeAlias = Replicated | Rows | Partial | Own | Handle | ListOf
 REPLICATED = Replicated()
 PARTIAL = Partial()
 HANDLE = Handle()
+ADDENDS = Handle(holds_addends=True)
 OWN = Own()
 
 
@@ -115,8 +123,6 @@ def join(first: Placement, second: Placement) -> Placement:
     match first, second:
         case _ if first == second:
             return first
-        case (Handle(), _) | (_, Handle()):
-            return HANDLE
         case ListOf(None), ListOf():
             return second
         case ListOf(), ListOf(None):

@@ -65,6 +65,11 @@ class Check(Step):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Accumulated(Step):
+    """A variable that holds an addend in every process is read or assigned."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Count(Step):
     """Shapes and sizes of whole values that are not known before the step runs."""
 

@@ -58,3 +58,23 @@ class Exchange(Protocol):
             make: Makes the operation, and returns its outputs, or one that depends on it.
         """
         ...
+
+
+class NoExchange:
+    """The exchange of a graph that has nothing to exchange."""
+
+    def ask(self, request: Request) -> None:
+        """Refuse the request."""
+        raise AssertionError(f"{request.name!r} must not be exchanged.")
+
+    def flush(self, last: bool) -> list[tf.Tensor]:
+        """Return nothing, since nothing was asked for."""
+        return []
+
+    def blocking(self, request: Request) -> tf.Tensor:
+        """Refuse the request."""
+        raise AssertionError(f"{request.name!r} must not be exchanged.")
+
+    def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
+        """Make the operation."""
+        return make()

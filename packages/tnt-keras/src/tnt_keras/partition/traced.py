@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import heapq
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tnt_keras.keras_hooks.private_tensorflow import called_function
@@ -15,6 +18,7 @@ from tnt_keras.partition.operations import Attributes, attributes_of, definition
 LOCAL_ROWS = "tnt_keras.local_rows"
 """What `experimental_implements` of a `tf.function` says if it is a local region."""
 
+_CONDS = {"If", "StatelessIf"}
 _CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
 _NO_EFFECT = {
     "Argument",
@@ -81,10 +85,16 @@ class Node:
 
 
 Edge = tuple[Node, int]
+Decide = Callable[[Node], bool | None]
 
 
 class FlatGraph:
     """A graph without calls.
+
+    Args:
+        graph: As it was traced.
+        decide: Called with each `tf.cond` of it: True or False for the branch that is inlined in its
+            place, None if both may be taken.
 
     Attributes:
         arguments: One node for each input of the graph.
@@ -92,18 +102,31 @@ class FlatGraph:
         outputs: Where the outputs of the graph come from.
     """
 
-    def __init__(self, graph: Any) -> None:
+    def __init__(self, graph: Any, decide: Decide | None = None) -> None:
+        self._decide = decide
         self._counter = 0
         self._attributes: dict[Any, dict[str, Any]] = {}
         self._all: list[Node] = []
         self.arguments = [
-            self._argument(f"argument {i}", tensor) for i, tensor in enumerate(graph.inputs)
+            self._argument(tensor.op.name, tensor) for tensor in graph.inputs
         ]
         outputs, _ = self._inline(graph, [(a, 0) for a in self.arguments], "", [])
         self.outputs = [_returned(edge) for edge in outputs]
         self.nodes = _needed(self._all, self.outputs)
         self._all = []
         self._attributes = {}
+
+    def without(self, arguments: Sequence[Node]) -> FlatGraph:
+        """Return the effects that need none of these arguments, without outputs."""
+        excluded: set[Node] = set(arguments)
+        for node in self.nodes:
+            before = [source for source, _ in node.inputs] + node.controls
+            if any(n in excluded for n in before):
+                excluded.add(node)
+        reduced = copy.copy(self)
+        reduced.outputs = []
+        reduced.nodes = _needed([n for n in self.nodes if n not in excluded], [])
+        return reduced
 
     def _argument(self, name: str, tensor: Any) -> Node:
         node = Node("Argument", name, None, -1)
@@ -127,6 +150,9 @@ class FlatGraph:
             controls = _unique(n for c in operation.control_inputs for n in done.get(c.name, ()))
             inputs = [sources[t.name] for t in operation.inputs]
             body = self._body_to_inline(operation)
+            if body is None and operation.type in _CONDS and self._decide is not None:
+                body = self._decided(operation, inputs)
+                inputs = inputs if body is None else inputs[1:]
             if operation.type in ("NoOp", "ControlTrigger"):
                 done[operation.name] = controls
                 continue
@@ -147,6 +173,16 @@ class FlatGraph:
             for tensor, edge in zip(operation.outputs, edges, strict=True):
                 sources[tensor.name] = edge
         return [sources[t.name] for t in graph.outputs], added
+
+    def _decided(self, operation: Any, inputs: list[Edge]) -> Any:
+        node = Node(operation.type, operation.name, operation, self._counter)
+        node.inputs = inputs
+        assert self._decide is not None
+        taken = self._decide(node)
+        if taken is None:
+            return None
+        name = operation.get_attr("then_branch" if taken else "else_branch").name
+        return called_function(operation.graph, name).graph
 
     def _node(self, operation: Any, prefix: str, inputs: list[Edge]) -> Node:
         node = Node(operation.type, prefix + operation.name, operation, self._counter)
@@ -174,6 +210,8 @@ class TracedStep:
 
     Attributes:
         flat: Its operations.
+        concrete_function: The function itself.
+        variables: Those that it reads or assigns.
         captures: The tensors and resources outside of it that it reads, as its last arguments.
         structured_outputs: What it returns, as it returned it.
         seconds: That tracing took, of the processor.
@@ -184,12 +222,39 @@ class TracedStep:
         begin = time.process_time()
         traced = tf.function(function, autograph=autograph).get_concrete_function(*specs)
         self.seconds = time.process_time() - begin
-        self._traced = traced  # owns the graph, and what that has captured
+        self.concrete_function = traced  # owns the graph, and what that has captured
         self.graph = traced.graph
+        self.variables = tuple(traced.graph.variables)
         self.captures = list(traced.captured_inputs)
         self.structured_outputs = traced.graph.structured_outputs
         self.flat = FlatGraph(traced.graph)
         self.bodies: dict[Any, FlatGraph] = {}
+
+
+    def description(self) -> list[str]:
+        """Return a line for each operation: what ranks must have in common, and no more.
+
+        Types, attributes, shapes, edges and constants, by position and without names. Seeds may
+        differ: all ranks take those of rank 0.
+        """
+        places: dict[Node, int] = {n: -1 - i for i, n in enumerate(self.flat.arguments)}
+        lines = [f"{t.dtype.name} {t.shape}" for t in self.graph.inputs]
+        lines += [_constant_capture(t) for t in self.captures]
+        for i, node in enumerate(self.flat.nodes):
+            places[node] = i
+            inputs = [(places.get(n), output) for n, output in node.inputs]
+            controls = sorted(places.get(n, -1) for n in node.controls)
+            attributes = sorted(
+                (k, _described(node, k, v))
+                for k, v in node.attributes.proto.items()
+                if k[0] != "_" and k not in ("seed", "seed2", "container", "shared_name", "token")
+            )
+            lines.append(f"{node.type} {inputs} {controls} {attributes}")
+        return lines
+
+    def digest(self) -> bytes:
+        """Return a hash of the description."""
+        return hashlib.sha256("\n".join(self.description()).encode()).digest()
 
 
 def trace(
@@ -287,3 +352,25 @@ def _needed(nodes: Sequence[Node], outputs: Sequence[Edge]) -> list[Node]:
 
 def _unique(nodes: Any) -> list[Node]:
     return list(dict.fromkeys(nodes))
+
+
+def _constant_capture(tensor: Any) -> str:
+    """What a captured tensor holds, for those that are no resources."""
+    if tensor.dtype in (tf.resource, tf.variant) or not hasattr(tensor, "numpy"):
+        return tensor.dtype.name
+    return hashlib.sha256(np.asarray(tensor.numpy()).tobytes()).hexdigest()
+
+
+def _described(node: Node, name: str, attribute: tf.compat.v1.AttrValue) -> str:
+    """An attribute; of a function what it does, not what it is called."""
+    functions = _functions_of(attribute)
+    if not functions:
+        return str(attribute)
+    bodies = [function_of(node, f.name).graph.as_graph_def() for f in functions]
+    return str([[(n.op, len(n.input)) for n in body.node] for body in bodies])
+
+
+def _functions_of(attribute: tf.compat.v1.AttrValue) -> list[tf.compat.v1.NameAttrList]:
+    if attribute.WhichOneof("value") == "func":
+        return [attribute.func]
+    return list(attribute.list.func)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 from tnt_keras.partition import rules
 from tnt_keras.partition.operations import Attributes, attribute, attributes_of, create
 from tnt_keras.partition.placement import (
@@ -143,9 +144,9 @@ def run_rule(
             assert array is not None, f"{tensor} is no argument"
             sources.append(np.asarray(array))
             values.append(Value(placement, tuple(np.shape(array)), tensor.dtype, np.asarray(array) if is_known else None))
-    with tf.compat.v1.Session(graph=graph) as session:
+    with _session(graph) as session:
         whole = session.run(list(op.outputs), {f: a for f, a, k in zip(feeds, arrays, known, strict=True) if not k})
-    outputs = tuple(Output(tuple(np.shape(w)), o.dtype) for w, o in zip(whole, op.outputs, strict=True))
+    outputs = tuple(Output(_shape(o, w), o.dtype) for w, o in zip(whole, op.outputs, strict=True))
     protos = attributes_of(graph)[op.name]
     decision = decide(Operation(op.type, tuple(values), outputs, num_rows, Attributes(protos)))
     if decision is None:
@@ -153,6 +154,17 @@ def run_rule(
     parts = [_lane(op, decision, values, sources, outputs, protos, num_rows, lane, lanes) for lane in range(lanes)]
     together = [put_together([p[j] for p in parts], pl, num_rows) for j, pl in enumerate(decision.outputs)]
     return decision, whole, together
+
+
+def _session(graph: tf.Graph) -> Any:
+    """A session that does not optimise: constants of a lane would be folded."""
+    options = tf.compat.v1.GraphOptions(rewrite_options=RewriterConfig(disable_meta_optimizer=True))
+    return tf.compat.v1.Session(graph=graph, config=tf.compat.v1.ConfigProto(graph_options=options))
+
+
+def _shape(tensor: Any, array: Any) -> Any:
+    """The shape that the shape function says; that of the result where it does not know."""
+    return tuple(tensor.shape if tensor.shape.is_fully_defined() else np.shape(array))
 
 
 def _lane(op: Any, decision: Decision, values: Any, sources: Any, outputs: Any, protos: Any, num_rows: int, lane: int, lanes: int) -> Any:
@@ -179,7 +191,7 @@ def _lane(op: Any, decision: Decision, values: Any, sources: Any, outputs: Any, 
     for tensor, output, placement in zip(made, outputs, decision.outputs, strict=True):
         expected = local_shape(output.shape, placement, k)
         assert tensor.shape.is_compatible_with(tf.TensorShape(expected)), f"{tensor} has not the shape {expected}"
-    with tf.compat.v1.Session(graph=graph) as session:
+    with _session(graph) as session:
         return session.run(made)
 
 

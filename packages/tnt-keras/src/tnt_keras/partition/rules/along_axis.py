@@ -11,7 +11,7 @@ from tnt_keras.partition.rules.axis_labels import along_one_label, broadcast_lab
 from tnt_keras.partition.rules.registry import Decision, Operation, is_total, rule
 
 
-@rule("Softmax LogSoftmax TopK TopKV2 FFT IFFT RFFT IRFFT", replicated=[1])
+@rule("Softmax LogSoftmax TopKV2 FFT IFFT RFFT IRFFT", replicated=[1])
 def _along_last(operation: Operation) -> Decision | None:
     return _beside(operation, [-1])
 
@@ -26,7 +26,6 @@ def _along_last_three(operation: Operation) -> Decision | None:
     return _beside(operation, [-1, -2, -3])
 
 
-@rule("FFTND IFFTND RFFTND IRFFTND", replicated=[1, 2])
 @rule("Roll", replicated=[1, 2])
 @rule("Cumsum Cumprod CumulativeLogsumexp", replicated=[1])
 def _along_given(operation: Operation) -> Decision | None:

@@ -23,7 +23,6 @@ _WORKED_ON = {
     "Lu": ((2,), (2, 1)),
     "MatrixBandPart": ((2,), (2,)),
     "MatrixDeterminant": ((2,), (0,)),
-    "MatrixExponential": ((2,), (2,)),
     "MatrixInverse": ((2,), (2,)),
     "MatrixLogarithm": ((2,), (2,)),
     "MatrixSolve": ((2, 2), (2,)),
