@@ -312,6 +312,43 @@ static void check_gatherer(void) {
   CHECK(tnt_gatherer_size(gatherer, &number) == TNT_COMM_USAGE);
 }
 
+/* Equal labels match, whoever the callers are; others are a mismatch, which names both. */
+static void check_labels(void) {
+  int32_t all[MOST_RANKS];
+  int64_t group = -1;
+  int64_t gatherer = -1;
+  float value = 1;
+  char caller[16];
+
+  for (int32_t r = 0; r < size; ++r) all[r] = r;
+  snprintf(caller, sizeof caller, "train.c:%d", (int)rank);
+  CHECK_OK(tnt_gatherer_create(TNT_GROUP_WORLD, "labelled", &gatherer));
+  CHECK_OK(tnt_comm_set_label("step: end", caller));
+  CHECK_OK(tnt_comm_allreduce(&value, &value, 1, "float32", "sum"));
+  CHECK(value == (float)size);
+  CHECK_OK(tnt_gatherer_start(gatherer, caller, 1));
+  CHECK_OK(tnt_gatherer_wait(gatherer, NULL, NULL));
+  CHECK_OK(tnt_gatherer_close(gatherer));
+  if (size == 1) return;
+
+  CHECK_OK(tnt_group_create(all, size, &group)); /* the label is not that of creations */
+  CHECK_OK(tnt_gatherer_create(group, "labelled", &gatherer));
+  CHECK_OK(tnt_comm_set_label(rank == 0 ? "rows of a" : "rows of b", caller));
+  CHECK_OK(tnt_gatherer_start(gatherer, caller, 1));
+  CHECK_OK(tnt_comm_set_label(NULL, NULL));
+  CHECK(tnt_gatherer_wait(gatherer, NULL, NULL) == TNT_COMM_MISMATCH);
+  CHECK(strstr(tnt_comm_last_error(), "'rows of a' from train.c:0") != NULL);
+  CHECK(strstr(tnt_comm_last_error(), "'rows of b' from train.c:1") != NULL);
+
+  CHECK_OK(tnt_group_create(all, size, &group));
+  CHECK_OK(tnt_comm_set_label(rank == 0 ? "sum" : NULL, ""));
+  CHECK(tnt_group_allreduce(group, &value, &value, 1, TNT_COMM_FLOAT32, TNT_COMM_SUM, 60.0) ==
+        TNT_COMM_MISMATCH);
+  CHECK(strstr(tnt_comm_last_error(), "rank 0 called allreduce") != NULL);
+  CHECK(strstr(tnt_comm_last_error(), "'sum'") != NULL);
+  CHECK_OK(tnt_comm_set_label(NULL, NULL));
+}
+
 /* A wrong argument is found before anything is sent, whichever rank makes it. */
 static void check_arguments(void) {
   float values[4] = {0, 0, 0, 0};
@@ -398,6 +435,7 @@ static void check_values(void) {
   check_reducer(TNT_COMM_FLOAT32);
   check_reducer(TNT_COMM_BFLOAT16);
   check_gatherer();
+  check_labels();
 }
 
 /* Rank 0 waits in vain for rank 1, which waits outside of the library until rank 0 has

@@ -25,7 +25,9 @@ int main(void) {
   CHECK(tnt_comm_init() == TNT_COMM_OK);
   CHECK(tnt_comm_rank(&rank) == TNT_COMM_OK && rank == 0);
   CHECK(tnt_comm_size(&size) == TNT_COMM_OK && size == 1);
+  CHECK(tnt_comm_set_label("begin", "program.c") == TNT_COMM_OK);
   CHECK(tnt_comm_barrier() == TNT_COMM_OK);
+  CHECK(tnt_comm_set_label(NULL, NULL) == TNT_COMM_OK);
   CHECK(tnt_comm_allreduce(values, sums, 3, "float32", "sum") == TNT_COMM_OK);
   CHECK(memcmp(values, sums, sizeof values) == 0);
   CHECK(tnt_comm_broadcast(values, 3, "float32", 0) == TNT_COMM_OK);

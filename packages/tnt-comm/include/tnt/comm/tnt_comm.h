@@ -110,6 +110,13 @@ TNT_COMM_API tnt_comm_status tnt_comm_size(int32_t* size);
 TNT_COMM_API tnt_comm_status tnt_comm_local_rank(int32_t* local_rank);
 TNT_COMM_API tnt_comm_status tnt_comm_local_size(int32_t* local_size);
 
+/* Local. What the calls of this thread say about themselves from now on: collectives of
+ * groups, and starts of gatherers. Copied; NULL or "": nothing, as at the beginning.
+ * label: what the calls are for, such as "step: end". Ranks whose labels differ are in
+ * different calls: TNT_COMM_MISMATCH on all of them.
+ * caller: where they are made, such as "train.c:31". Messages show it. */
+TNT_COMM_API tnt_comm_status tnt_comm_set_label(const char* label, const char* caller);
+
 /* What this rank has counted since tnt_comm_init, which is called if needed. */
 typedef struct {
   uint64_t num_operations; /* collectives, buckets and gathers that were begun */

@@ -45,15 +45,21 @@ extern "C" __attribute__((visibility("default"))) const char* tnt_keras_open_com
   }
   CommLibrary library;
   if (!find(handle, "tnt_comm_last_error", library.last_error) ||
+      !find(handle, "tnt_comm_rank", library.rank) ||
+      !find(handle, "tnt_comm_set_label", library.set_label) ||
+      !find(handle, "tnt_group_allreduce", library.allreduce) ||
       !find(handle, "tnt_reducer_start", library.reducer_start) ||
       !find(handle, "tnt_reducer_start_into", library.reducer_start_into) ||
       !find(handle, "tnt_reducer_is_in_place", library.reducer_is_in_place) ||
       !find(handle, "tnt_reducer_finish", library.reducer_finish) ||
       !find(handle, "tnt_reducer_lend", library.reducer_lend) ||
       !find(handle, "tnt_reducer_return", library.reducer_return) ||
+      !find(handle, "tnt_gatherer_size", library.gatherer_size) ||
       !find(handle, "tnt_gatherer_start", library.gatherer_start) ||
       !find(handle, "tnt_gatherer_wait", library.gatherer_wait) ||
-      !find(handle, "tnt_gatherer_finish", library.gatherer_finish)) {
+      !find(handle, "tnt_gatherer_finish", library.gatherer_finish) ||
+      !find(handle, "tnt_timeline_begin", library.timeline_begin) ||
+      !find(handle, "tnt_timeline_end", library.timeline_end)) {
     return g_error.c_str();
   }
   g_library = library;

@@ -41,6 +41,20 @@ void unknown_shape(TF_ShapeInferenceContext* context, TF_Status* status) {
   TF_ShapeInferenceContextSetUnknownShape(context, status);
 }
 
+void define_op(const char* name, const std::vector<const char*>& inputs,
+               const std::vector<const char*>& outputs, const std::vector<const char*>& attributes,
+               bool is_stateful) {
+  TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder(name);
+  for (const char* spec : attributes) TF_OpDefinitionBuilderAddAttr(builder, spec);
+  for (const char* spec : inputs) TF_OpDefinitionBuilderAddInput(builder, spec);
+  for (const char* spec : outputs) TF_OpDefinitionBuilderAddOutput(builder, spec);
+  TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, unknown_shape);
+  TF_OpDefinitionBuilderSetIsStateful(builder, is_stateful);
+  StatusPtr status = new_status();
+  TF_RegisterOpDefinition(builder, status.get());
+  check(status.get());
+}
+
 }  // namespace
 
 void check(const TF_Status* status) {
@@ -65,6 +79,18 @@ std::vector<int64_t> shape(const TF_Tensor* tensor) {
   std::vector<int64_t> dims;
   for (int i = 0; i < TF_NumDims(tensor); ++i) dims.push_back(TF_Dim(tensor, i));
   return dims;
+}
+
+size_t num_elements(const TF_Tensor* tensor) {
+  size_t count = 1;
+  for (const int64_t size : shape(tensor)) count *= static_cast<size_t>(size);
+  return count;
+}
+
+size_t bytes_per_row(const TF_Tensor* tensor) {
+  size_t num_bytes = TF_DataTypeSize(TF_TensorType(tensor));
+  for (int i = 1; i < TF_NumDims(tensor); ++i) num_bytes *= static_cast<size_t>(TF_Dim(tensor, i));
+  return num_bytes;
 }
 
 TensorPtr allocate_output(TF_OpKernelContext* context, int index, TF_DataType dtype,
@@ -110,17 +136,28 @@ int64_t int_attribute(TF_OpKernelConstruction* context, const char* name) {
   return value;
 }
 
+std::string string_attribute(TF_OpKernelConstruction* context, const char* name) {
+  StatusPtr status = new_status();
+  int32_t list_size = 0;
+  int32_t total_size = 0;
+  TF_OpKernelConstruction_GetAttrSize(context, name, &list_size, &total_size, status.get());
+  check(status.get());
+  std::string value(static_cast<size_t>(total_size), '\0');
+  TF_OpKernelConstruction_GetAttrString(context, name, value.data(), value.size(), status.get());
+  check(status.get());
+  return value;
+}
+
 void register_op(const char* name, const std::vector<const char*>& inputs,
                  const std::vector<const char*>& outputs,
                  const std::vector<const char*>& attributes) {
-  TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder(name);
-  for (const char* spec : attributes) TF_OpDefinitionBuilderAddAttr(builder, spec);
-  for (const char* spec : inputs) TF_OpDefinitionBuilderAddInput(builder, spec);
-  for (const char* spec : outputs) TF_OpDefinitionBuilderAddOutput(builder, spec);
-  TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, unknown_shape);
-  StatusPtr status = new_status();
-  TF_RegisterOpDefinition(builder, status.get());
-  check(status.get());
+  define_op(name, inputs, outputs, attributes, false);
+}
+
+void register_stateful_op(const char* name, const std::vector<const char*>& inputs,
+                          const std::vector<const char*>& outputs,
+                          const std::vector<const char*>& attributes) {
+  define_op(name, inputs, outputs, attributes, true);
 }
 
 void fail(TF_OpKernelContext* context, const std::exception& error) {

@@ -44,6 +44,10 @@ TensorPtr input(TF_OpKernelContext* context, int index);
 /// Sizes of the dimensions of `tensor`.
 std::vector<int64_t> shape(const TF_Tensor* tensor);
 
+/// The number of elements of `tensor`, and the bytes of one of its rows, along the first dimension.
+size_t num_elements(const TF_Tensor* tensor);
+size_t bytes_per_row(const TF_Tensor* tensor);
+
 /// Allocates output `index`.
 TensorPtr allocate_output(TF_OpKernelContext* context, int index, TF_DataType dtype,
                           const std::vector<int64_t>& dims);
@@ -64,6 +68,7 @@ void output_token(TF_OpKernelContext* context);
 
 /// Attribute `name` of the operation that is being built.
 int64_t int_attribute(TF_OpKernelConstruction* context, const char* name);
+std::string string_attribute(TF_OpKernelConstruction* context, const char* name);
 
 /// Registers a CPU kernel of class `Kernel`, which has a constructor from
 /// `TF_OpKernelConstruction*` and a `void compute(TF_OpKernelContext*)`; both may throw.
@@ -78,6 +83,13 @@ void register_kernel(const char* op_name);
 void register_op(const char* name, const std::vector<const char*>& inputs,
                  const std::vector<const char*>& outputs,
                  const std::vector<const char*>& attributes);
+
+/// Defines an operation that waits for other ranks by itself. It is stateful: TensorFlow then never
+/// drops it, merges it with an equal one, or computes it in advance, also inside of branches and
+/// loops, and the branch or loop counts as stateful, too.
+void register_stateful_op(const char* name, const std::vector<const char*>& inputs,
+                          const std::vector<const char*>& outputs,
+                          const std::vector<const char*>& attributes);
 
 // ---------------------------------------------------------------------------------------------
 

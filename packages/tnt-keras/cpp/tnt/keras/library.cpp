@@ -7,6 +7,8 @@ namespace {
 __attribute__((constructor)) void register_all() {
   tnt::keras::register_reduce_ops();
   tnt::keras::register_gather_ops();
+  tnt::keras::register_broadcast_ops();
+  tnt::keras::register_allreduce_op();
 }
 
 }  // namespace

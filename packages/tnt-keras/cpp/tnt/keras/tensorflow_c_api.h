@@ -32,7 +32,19 @@ typedef enum TF_Code {
   TF_INTERNAL = 13,
   TF_UNAVAILABLE = 14
 } TF_Code;
-typedef enum TF_DataType { TF_INT32 = 3 } TF_DataType;
+typedef enum TF_DataType {
+  TF_FLOAT = 1,
+  TF_DOUBLE = 2,
+  TF_INT32 = 3,
+  TF_UINT8 = 4,
+  TF_INT16 = 5,
+  TF_INT8 = 6,
+  TF_STRING = 7,
+  TF_INT64 = 9,
+  TF_BOOL = 10,
+  TF_BFLOAT16 = 14,
+  TF_HALF = 19
+} TF_DataType;
 #endif
 
 /* Status */
@@ -64,6 +76,7 @@ void TF_OpDefinitionBuilderSetShapeInferenceFunction(
     TF_OpDefinitionBuilder* builder,
     void (*function)(TF_ShapeInferenceContext* context, TF_Status* status));
 void TF_ShapeInferenceContextSetUnknownShape(TF_ShapeInferenceContext* context, TF_Status* status);
+void TF_OpDefinitionBuilderSetIsStateful(TF_OpDefinitionBuilder* builder, bool is_stateful);
 void TF_RegisterOpDefinition(TF_OpDefinitionBuilder* builder, TF_Status* status);
 
 /* Kernels */
@@ -75,6 +88,11 @@ void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder* builder
                               TF_Status* status);
 void TF_OpKernelConstruction_GetAttrInt64(TF_OpKernelConstruction* context, const char* name,
                                           int64_t* value, TF_Status* status);
+void TF_OpKernelConstruction_GetAttrSize(TF_OpKernelConstruction* context, const char* name,
+                                         int32_t* list_size, int32_t* total_size,
+                                         TF_Status* status);
+void TF_OpKernelConstruction_GetAttrString(TF_OpKernelConstruction* context, const char* name,
+                                           char* value, size_t max_length, TF_Status* status);
 void TF_OpKernelConstruction_Failure(TF_OpKernelConstruction* context, TF_Status* status);
 void TF_GetInput(TF_OpKernelContext* context, int index, TF_Tensor** tensor, TF_Status* status);
 TF_Tensor* TF_AllocateOutput(TF_OpKernelContext* context, int index, TF_DataType dtype,

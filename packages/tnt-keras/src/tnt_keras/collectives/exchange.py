@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tnt_keras.collectives.always_run import run_in_any_case
 from tnt_keras.collectives.channel import Channel, Operation
 
 
@@ -117,7 +118,7 @@ class ExchangeSequence:
             return tf.add_n([token for token, _ in finishes]), [result for _, result in finishes]
 
         finished, results = perform() if condition is None else _if(condition, perform, operations)
-        _run_in_any_case(finished)
+        run_in_any_case(finished)
         results = check(results)
         with tf.control_dependencies(results):  # a check may have come after the finish
             self._last_group = tf.identity(finished)
@@ -145,7 +146,7 @@ def _if(
 
     When the graph runs, TensorFlow makes a branch part of it: each start waits for its own tensor
     there, as it does outside of a branch. For that, nothing in the branch may wait for all of it:
-    what runs in any case (see `_run_in_any_case`) is outside.
+    what runs in any case (see `run_in_any_case`) is outside.
     """
 
     def then() -> tuple[tf.Tensor, list[tf.Tensor]]:
@@ -158,17 +159,6 @@ def _if(
 
     finished, results = tf.cond(condition.holds, then, otherwise)
     return finished, results
-
-
-def _run_in_any_case(token: tf.Tensor) -> None:
-    """Make a graph compute a token even if nothing needs it.
-
-    A graph drops operations whose tensors nobody reads, also if others wait for them, but runs
-    stateful ones always. This one reads the token, and nothing waits for it, so that each result is
-    used as soon as it exists.
-    """
-    if not tf.executing_eagerly():
-        tf.debugging.Assert(token >= 0, ["tokens are 0"])
 
 
 def _current_graph() -> Any:

@@ -54,7 +54,9 @@ tnt_comm_status hand_out(int64_t* request, Start&& start) noexcept {
 }
 
 auto barrier(int64_t group) {
-  return [=](Driver driver) -> Started { return {group_of(group)->start_barrier(driver)}; };
+  return [=](Driver driver) -> Started {
+    return {group_of(group)->start_barrier(driver, call_label())};
+  };
 }
 
 auto allreduce(int64_t group, const void* in, void* out, uint64_t count, tnt_comm_dtype dtype,
@@ -66,8 +68,9 @@ auto allreduce(int64_t group, const void* in, void* out, uint64_t count, tnt_com
     const std::size_t num_bytes = checked_bytes(in, count, type, "in");
     checked_bytes(out, count, type, "out");
     if (in != out) require_apart(in, num_bytes, out, num_bytes);
-    if (driver == Driver::caller) return {members->allreduce_now(in, out, count, type, how)};
-    return {members->start_allreduce(in, out, count, type, how, driver)};
+    if (driver == Driver::caller)
+      return {members->allreduce_now(in, out, count, type, how, call_label())};
+    return {members->start_allreduce(in, out, count, type, how, driver, call_label())};
   };
 }
 
@@ -76,7 +79,7 @@ auto broadcast(int64_t group, void* data, uint64_t count, tnt_comm_dtype dtype, 
     const auto members = group_of(group);
     const DType type = checked_dtype(dtype, "dtype");
     checked_bytes(data, count, type, "data");
-    return {members->start_broadcast(data, data, count, type, root, driver)};
+    return {members->start_broadcast(data, data, count, type, root, driver, call_label())};
   };
 }
 
@@ -87,8 +90,8 @@ auto gather(int64_t group, const void* in, uint64_t count, tnt_comm_dtype dtype,
     const auto members = group_of(group);
     const DType type = checked_dtype(dtype, "dtype");
     checked_bytes(in, count, type, "in");
-    return {root ? members->start_gather(in, count, type, 0, *root, driver)
-                 : members->start_allgather(in, count, type, 0, driver),
+    return {root ? members->start_gather(in, count, type, 0, *root, driver, call_label())
+                 : members->start_allgather(in, count, type, 0, driver, call_label()),
             type};
   };
 }
@@ -146,7 +149,8 @@ auto reduce_scatter(int64_t group, const void* in, void* out, const Group::Rows&
     const auto members = group_of(group);
     const DType type = checked_dtype(dtype, "dtype");
     require_parts(*members, true, in, out, rows, type, 1);
-    return {members->start_reduce_scatter(in, out, rows, type, checked_op(op), driver)};
+    return {
+        members->start_reduce_scatter(in, out, rows, type, checked_op(op), driver, call_label())};
   };
 }
 
@@ -156,7 +160,7 @@ auto alltoall(int64_t group, const void* in, void* out, const Group::Rows& rows,
     const auto members = group_of(group);
     const DType type = checked_dtype(dtype, "dtype");
     require_parts(*members, true, in, out, rows, type, members->size());
-    return {members->start_alltoall(in, out, rows, type, driver)};
+    return {members->start_alltoall(in, out, rows, type, driver, call_label())};
   };
 }
 
@@ -166,7 +170,7 @@ auto scatter(int64_t group, const void* in, void* out, const Group::Rows& rows,
     const auto members = group_of(group);
     const DType type = checked_dtype(dtype, "dtype");
     require_parts(*members, root == members->rank(), in, out, rows, type, 1);
-    return {members->start_scatter(in, out, rows, type, root, driver)};
+    return {members->start_scatter(in, out, rows, type, root, driver, call_label())};
   };
 }
 

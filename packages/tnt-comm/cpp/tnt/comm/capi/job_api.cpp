@@ -69,6 +69,13 @@ tnt_comm_status tnt_comm_local_size(int32_t* local_size) {
   return read(&Environment::local_size, local_size, "local_size");
 }
 
+tnt_comm_status tnt_comm_set_label(const char* label, const char* caller) {
+  return guard([&] {
+    thread_label().label = label != nullptr ? label : "";
+    thread_label().caller = caller != nullptr ? caller : "";
+  });
+}
+
 tnt_comm_status tnt_comm_get_counters(tnt_comm_counters* counters) {
   return guard([&] {
     require_pointer(counters, "counters");

@@ -155,7 +155,7 @@ tnt_comm_status tnt_gatherer_size(int64_t gatherer, int32_t* size) {
 tnt_comm_status tnt_gatherer_start(int64_t gatherer, const void* data, uint64_t num_bytes) {
   return guard([&] {
     checked_bytes(data, num_bytes, DType::uint8, "data");
-    gatherers().find(gatherer)->start(data, num_bytes);
+    gatherers().find(gatherer)->start(data, num_bytes, call_label());
   });
 }
 

@@ -39,7 +39,7 @@ void Gatherer::require_open() const {
   if (is_closed_.load()) throw UsageError(text("Gatherer '", name_, "' is closed."));
 }
 
-void Gatherer::start(const void* data, std::size_t num_bytes) {
+void Gatherer::start(const void* data, std::size_t num_bytes, const CallLabel& label) {
   const auto* begin = static_cast<const std::byte*>(data);
   group_->abort_state()->require_intact();
   const std::lock_guard lock(mutex_);
@@ -50,9 +50,11 @@ void Gatherer::start(const void* data, std::size_t num_bytes) {
                           " finished. Each step is one start(), then one finish()."));
   }
   const auto own = std::make_shared<std::vector<std::byte>>(begin, begin + num_bytes);
-  request_ =
-      group_->start(stream_, {.kind = CollectiveKind::allgather, .count = num_bytes},
-                    {.in = own->data(), .owner = own, .gathered = std::make_shared<Gathered>()});
+  request_ = group_->start(
+      stream_,
+      {.kind = CollectiveKind::allgather, .count = num_bytes, .label = fingerprint_of(label.label)},
+      {.in = own->data(), .owner = own, .gathered = std::make_shared<Gathered>()},
+      Group::Driver::engine, label);
 }
 
 std::shared_ptr<Request> Gatherer::wait_for_request(const char* call, double timeout_s,

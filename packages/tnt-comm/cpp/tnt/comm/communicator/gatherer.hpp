@@ -24,7 +24,7 @@ class TNT_COMM_EXPORT Gatherer {
   int size() const { return group_->size(); }
 
   /// Copies the block. Never waits for another rank.
-  void start(const void* data, std::size_t num_bytes);
+  void start(const void* data, std::size_t num_bytes, const CallLabel& label = {});
 
   /// Waits until all blocks have arrived; their sizes in bytes, in rank order.
   /// May be called any number of times before finish(). The step must have

@@ -1,0 +1,119 @@
+"""What all graphs of one step exchange values by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tnt_keras.collectives import ops
+from tnt_keras.collectives.exchange_parts import BroadcastPart, GatherPart, Part, SumPart
+from tnt_keras.collectives.exchanged_value import ExchangedValue
+from tnt_keras.collectives.fusion import gradient_fusion
+from tnt_keras.collectives.shared_objects import SharedGatherers, SharedReducers, Summand
+
+
+class ExchangeChannels:
+    """The objects of tnt-comm for exchanges of one purpose.
+
+    Args:
+        totals: For sums.
+        rows: For rows, and what rank 0 gives the others.
+        updates: For sums that reach an optimizer's update, if they are not like others.
+    """
+
+    def __init__(
+        self, totals: SharedReducers, rows: SharedGatherers, updates: SharedReducers | None = None
+    ) -> None:
+        self._totals = totals
+        self._rows = rows
+        self._updates = updates
+
+    def has_for(self, values: Sequence[ExchangedValue]) -> bool:
+        """Return whether there is all that an exchange needs. Local.
+
+        Args:
+            values: What is exchanged.
+        """
+        has_rows = self._rows.has_for(sum(value.is_gathered for value in values))
+        names = [""] * len(values)
+        return has_rows and all(
+            reducers.has_for(list(summands.values()))
+            for reducers, summands in self._summands(values, names)
+        )
+
+    def parts(
+        self, values: Sequence[ExchangedValue], names: Sequence[str]
+    ) -> dict[ExchangedValue, Part]:
+        """Return those of an exchange that start: sums and rows. Collective unless all is there.
+
+        Args:
+            values: What is exchanged.
+            names: Theirs, for messages, the same on all ranks.
+        """
+        parts: dict[ExchangedValue, Part] = {}
+        for reducers, summands in self._summands(values, names):
+            places = reducers.places(list(summands.values()))
+            for value, place in zip(summands, places, strict=True):
+                parts[value] = SumPart(value.form.value, place)
+        gathered = [value for value in values if value.is_gathered]
+        for value, gatherer in zip(gathered, self._rows.first(len(gathered)), strict=True):
+            kind = GatherPart if value.form.kind == "gather" else BroadcastPart
+            parts[value] = kind(value.form.value, gatherer, value.label)
+        return parts
+
+    def _summands(
+        self, values: Sequence[ExchangedValue], names: Sequence[str]
+    ) -> list[tuple[SharedReducers, dict[ExchangedValue, Summand]]]:
+        """Return what each kind of reducers is to sum."""
+        updates: dict[ExchangedValue, Summand] = {}
+        totals: dict[ExchangedValue, Summand] = {}
+        for value, name in zip(values, names, strict=True):
+            if value.is_summed:
+                is_update = self._updates is not None and value.request.is_update
+                (updates if is_update else totals)[value] = _summand(value, name)
+        pairs = [(self._totals, totals)]
+        return pairs if self._updates is None else [(self._updates, updates), *pairs]
+
+
+class StepChannels:
+    """What all graphs of one step exchange values by: its shapes of the batch follow one another.
+
+    Sums that reach an optimizer's update are fused, and rounded while they travel, as the user
+    wants; all others of an exchange are one bucket for each dtype, and never rounded. The last
+    exchange of a graph has objects of its own, since its sums start before others are finished.
+
+    Graphs refer to these objects by number: they can run as long as this object lives. Its memory
+    is freed with it.
+
+    Args:
+        title: Of the step, for messages: "train_step".
+
+    Attributes:
+        at_end: For the last exchange of a graph.
+        inside: For all others.
+        in_control_flow: The gatherer for single values.
+    """
+
+    def __init__(self, title: str) -> None:
+        ops.prepare_one()
+        self.at_end = ExchangeChannels(
+            SharedReducers("values at the end of the step"),
+            SharedGatherers("rows at the end of the step"),
+            SharedReducers("gradients", gradient_fusion, "backpropagation"),
+        )
+        self.inside = ExchangeChannels(
+            SharedReducers("values inside of the step", are_alike=True),
+            SharedGatherers("rows inside of the step"),
+        )
+        self.in_control_flow = SharedGatherers("rows in branches and loops of the step")
+        self._title = title
+        self._num_graphs = 0
+
+    def next_graph(self) -> str:
+        """Return the title of a graph that is going to be traced, such as "train_step 2". Local."""
+        self._num_graphs += 1
+        return f"{self._title} {self._num_graphs}"
+
+
+def _summand(value: ExchangedValue, name: str) -> Summand:
+    travelling = value.form.value
+    return Summand(name, travelling.dtype.name, travelling.shape.num_elements())

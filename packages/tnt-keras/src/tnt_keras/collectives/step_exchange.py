@@ -1,0 +1,208 @@
+"""The exchanges of one graph of a step: groups of values, and single ones, in a fixed order."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+import tensorflow as tf
+
+from tnt_keras.collectives import ops
+from tnt_keras.collectives.always_run import run_in_any_case
+from tnt_keras.collectives.exchange_order import ExchangeOrder
+from tnt_keras.collectives.exchange_parts import Part
+from tnt_keras.collectives.exchange_plan import ExchangePlan, PlannedExchange
+from tnt_keras.collectives.exchanged_value import ExchangedValue, Request, exchanged_value
+from tnt_keras.collectives.step_channels import StepChannels
+from tnt_keras.process.rank import get_size
+
+
+class StepExchange:
+    """The exchanges of one graph, in an order in which ranks cannot wait for each other for ever.
+
+    An exchange is a group of values: `ask` for each of them, then `flush`. All of a group start,
+    come to one barrier, and are finished, whichever results the graph uses. Starts wait for their
+    tensor alone, so that a gradient is on its way while backpropagation goes on; only where an
+    object of tnt-comm serves for the second time in a graph they wait until it has finished. Groups
+    come one after the other; `ExchangeSequence` says why ranks then never wait for ever. What is not
+    summed, gathered or broadcast is combined after the barrier.
+
+    Single values that are exchanged in a branch or loop, or whose size is known only when the graph
+    runs, are `blocking`: between groups, one after the other, in the order in which they are traced.
+
+    Every rank must ask for the same in the same order. Ranks compare that while the graph is traced:
+    before they make something together, and in the last group. What travels without a plan is
+    compared again whenever it does.
+
+    It belongs to the graph that is being traced when it is created. On one rank, results are the
+    values themselves.
+
+    Args:
+        channels: Perform the exchanges. The graph can run as long as they live.
+    """
+
+    def __init__(self, channels: StepChannels) -> None:
+        self._channels = channels
+        self._title = channels.next_graph()
+        self._plan = ExchangePlan(self._title)
+        self._order = ExchangeOrder()
+        self._asked: list[ExchangedValue] = []
+        self._num_values = 0
+        self._last_uses: dict[Hashable, tf.Tensor] = {}
+
+    @property
+    def exchanges(self) -> tuple[PlannedExchange, ...]:
+        """What was traced up to now, for reports."""
+        return self._plan.exchanges
+
+    def ask(self, request: Request) -> None:
+        """Remember a value; it takes part in the next `flush`. Local.
+
+        Args:
+            request: The value, of a size that is known, unless it is gathered or broadcast.
+
+        Raises:
+            ValueError: If there is no such kind, a scalar is to be gathered, or the size is not
+                known.
+            TypeError: If the dtype cannot be exchanged in this way.
+        """
+        value = self._value_of(request)
+        shape = request.value.shape
+        if not value.is_gathered and shape.num_elements() is None:
+            raise ValueError(
+                f"The shape of {request.name!r} must be known before the step runs, to plan its "
+                f"{request.kind} over ranks. Received: shape {shape}."
+            )
+        self._asked.append(value)
+
+    def flush(self, last: bool) -> list[tf.Tensor]:
+        """Exchange all that was asked for since the last time. Collective.
+
+        Args:
+            last: Whether it is the last exchange of the graph. To be called with True once, also if
+                nothing was asked for.
+
+        Returns:
+            The results, in the order in which they were asked for: bitwise the same on all ranks.
+            The shape of what was broadcast is not known.
+
+        Raises:
+            RuntimeError: In a branch or loop.
+            tnt_comm.MismatchError: If ranks are going to exchange different things.
+            tf.errors.OpError: When the graph runs, if it fails: `UnavailableError` if a rank was
+                lost, `DeadlineExceededError` at the deadline, `AbortedError` if ranks called
+                different things.
+        """
+        if self._order.is_in_function():
+            raise RuntimeError("Groups of values are exchanged outside of branches and loops.")
+        values, self._asked = self._asked, []
+        self._plan.add("end" if last else "inside", values)
+        if get_size() == 1:
+            results = {value: value.request.value for value in values}
+        else:
+            results = self._exchange(values, self._parts(values, last))
+        if last:
+            self._plan.log()
+        return [results[value] for value in values]
+
+    def blocking(self, request: Request) -> tf.Tensor:
+        """Exchange a value at once, also in a branch or loop, or of unknown size. Collective.
+
+        It is performed as often as the graph comes to it, whether its result is used or not. All
+        ranks must take the same branches, and as many iterations. In a function (of a branch or
+        loop) it captures a tensor of the graph around it. A loop must begin no iteration before the
+        one before is complete, see `ExchangeOrder`.
+
+        Args:
+            request: The value. It is not fused with others, and never rounded.
+
+        Returns:
+            The result, bitwise the same on all ranks.
+
+        Raises:
+            ValueError: If there is no such kind, or a scalar is to be gathered.
+            TypeError: As `ask`.
+            tnt_comm.MismatchError: As `flush`.
+            tf.errors.OpError: As `flush`.
+        """
+        value = self._value_of(request)
+        self._plan.add("control flow", [value])
+        if get_size() == 1:
+            return request.value
+        with self._order.next() as after:
+            token, result = self._perform_at_once(value, after)
+        self._order.finished(token)
+        return value.form.restore(result)
+
+    def _value_of(self, request: Request) -> ExchangedValue:
+        self._num_values += 1
+        return exchanged_value(request, self._num_values, self._title)
+
+    def _parts(self, values: Sequence[ExchangedValue], last: bool) -> dict[ExchangedValue, Part]:
+        channels = self._channels.at_end if last else self._channels.inside
+        if not last and channels.has_for(values):
+            return channels.parts(values, [value.request.name for value in values])
+        names = self._plan.agree()
+        return channels.parts(values, names[len(names) - len(values) :])
+
+    def _exchange(
+        self, values: Sequence[ExchangedValue], parts: dict[ExchangedValue, Part]
+    ) -> dict[ExchangedValue, tf.Tensor]:
+        if not values:
+            return {}
+        tokens = list(self._start(parts.values()))
+        with self._order.next() as previous:
+            barrier = tf.add_n([*tokens, previous])
+        finished = {value: part.finish(barrier) for value, part in parts.items()}
+        finished.update(_combined([value for value in values if value not in parts], barrier))
+        token = tf.add_n([token for token, _ in finished.values()])
+        run_in_any_case(token)
+        self._order.finished(token)
+        self._last_uses.update((part.owner, token) for part in parts.values())
+        return {value: value.form.restore(result) for value, (_, result) in finished.items()}
+
+    def _start(self, parts: Iterable[Part]) -> Iterable[tf.Tensor]:
+        one = ops.one()
+        for part in parts:
+            last_use = self._last_uses.get(part.owner)
+            with tf.control_dependencies([] if last_use is None else [last_use]):
+                yield part.start(one)
+
+    def _perform_at_once(
+        self, value: ExchangedValue, after: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        form, label = value.form, value.label
+        if not value.is_gathered:
+            return ops.allreduce(form.value, after, form.kind, label)
+        gatherers = self._channels.in_control_flow
+        if not gatherers.has_for(1):
+            self._plan.agree()
+        [gatherer] = gatherers.first(1)
+        perform = ops.gather if form.kind == "gather" else ops.broadcast
+        return perform(form.value, after, gatherer, label)
+
+
+def _combined(
+    values: Sequence[ExchangedValue], barrier: tf.Tensor
+) -> dict[ExchangedValue, tuple[tf.Tensor, tf.Tensor]]:
+    """Return token and result of what is combined after the barrier: equal kinds together."""
+    groups: dict[tuple[str, tf.DType], list[ExchangedValue]] = {}
+    for value in values:
+        groups.setdefault((value.form.kind, value.form.value.dtype), []).append(value)
+    finished = {}
+    token = barrier
+    for (kind, _), group in groups.items():
+        flat = tf.concat([tf.reshape(value.form.value, [-1]) for value in group], 0)
+        token, together = ops.allreduce(flat, token, kind, _label_of(group))
+        shapes = [value.form.value.shape for value in group]
+        parts = tf.split(together, [shape.num_elements() for shape in shapes])
+        for value, part, shape in zip(group, parts, shapes, strict=True):
+            finished[value] = token, tf.reshape(part, shape)
+    return finished
+
+
+def _label_of(values: Sequence[ExchangedValue]) -> ops.Label:
+    first = values[0].label
+    if len(values) == 1:
+        return first
+    more = f" and {len(values) - 1} more"
+    return ops.Label(first.text + more, first.caller + more)
