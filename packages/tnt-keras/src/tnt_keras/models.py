@@ -17,6 +17,7 @@ from tnt_keras.model.keras_signature import signature_of
 from tnt_keras.model.masters_file import read_from_master
 from tnt_keras.model.model import Model, Sequential
 from tnt_keras.process.original_names import no_attribute
+from tnt_keras.step.accumulation import settle
 
 __all__ = [
     "Model",
@@ -70,6 +71,8 @@ def _save_plain(
     on_all_ranks: bool,
     **kwargs: Any,
 ) -> None:
+    settle([getattr(model, "optimizer", None)])
+
     def write_to(path: pathlib.Path) -> None:
         model.save(path, zipped=zipped, **kwargs)
 

@@ -68,7 +68,9 @@ class Agreement:
         self._num_compared += len(reference)
         return [call.name for call in reference]
 
-    def _require_same(self, reference: list[PlannedCall], other: list[PlannedCall], rank: int) -> None:
+    def _require_same(
+        self, reference: list[PlannedCall], other: list[PlannedCall], rank: int
+    ) -> None:
         for index in range(max(len(reference), len(other))):
             first = reference[index] if index < len(reference) else None
             second = other[index] if index < len(other) else None

@@ -64,9 +64,7 @@ class SumPart:
 
     def finish(self, barrier: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Wait, as `Part` says. Collective."""
-        return ops.finish_reduce(
-            self._pending, barrier, self._place.reducer, self._place.tensor_id
-        )
+        return ops.finish_reduce(self._pending, barrier, self._place.reducer, self._place.tensor_id)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

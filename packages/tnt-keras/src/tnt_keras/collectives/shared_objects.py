@@ -150,9 +150,7 @@ class SharedGatherers:
         return self._gatherers[:count]
 
 
-def assigned(
-    places: Sequence[Summand], summands: Sequence[Summand], *, by_name: bool
-) -> list[int]:
+def assigned(places: Sequence[Summand], summands: Sequence[Summand], *, by_name: bool) -> list[int]:
     """Return the index of a place for each summand, each once. Pure.
 
     Args:

@@ -4,7 +4,7 @@
   layer keeps for itself.
 - The adapters by which Keras reads its inputs: they start and stop the workers of a `PyDataset`.
 - How an optimizer accumulates gradients over several steps: its counter of steps (`iterations`
-  counts updates), and the sums so far.
+  counts updates), the sums so far, and the method that adds to them.
 - The seed of random functions that are given none: it is the only state of Keras without an owner.
 - The iterators over epochs of `fit`, which know the position in the data, and where `fit` asks for
   the logs of an epoch: a run may be continued in the middle of one, or after its last step.
@@ -34,7 +34,7 @@ _flatten_layers = _GATE.find("keras.src.layers.layer", "Layer", "_flatten_layers
 _DataAdapter: Any = (
     _GATE.find("keras.src.trainers.data_adapters.data_adapter", "DataAdapter") or object
 )
-_accumulator_index = _GATE.find("keras", "Optimizer", "_get_variable_index")
+_accumulating_method = _GATE.find("keras", "Optimizer", "_backend_apply_gradients")
 _trainer = "keras.src.backend.tensorflow.trainer", "TensorFlowTrainer"
 _symbolic_build = _GATE.find(*_trainer, "_maybe_symbolic_build")
 _results_or_logs = _GATE.find(*_trainer, "_get_metrics_result_or_logs")
@@ -94,15 +94,24 @@ def steps_of(optimizer: Any) -> keras.Variable:
     return optimizer._iterations
 
 
-def accumulator_of(optimizer: Any, variable: Any) -> keras.Variable:
-    """Return where an optimizer adds up the gradients of a variable between updates. Local.
+def accumulates_as_keras(cls: Any) -> bool:
+    """Return whether optimizers of a class accumulate gradients by the method of Keras. Local.
+
+    Args:
+        cls: Derived from `keras.optimizers.Optimizer`.
+    """
+    check_version()
+    return cls._backend_apply_gradients is _accumulating_method
+
+
+def accumulators_of(optimizer: Any) -> list[keras.Variable]:
+    """Return where an optimizer adds up gradients between updates. Local.
 
     Args:
         optimizer: Built, with `gradient_accumulation_steps`.
-        variable: One of those that it was built for.
     """
     check_version()
-    return optimizer._accumulated_gradients[_accumulator_index(optimizer, variable)]
+    return [each for each in optimizer._accumulated_gradients if each is not None]
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 from tnt_keras.callbacks.end_of_data import EndOfData
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.process.rank import get_size
+from tnt_keras.step.accumulation import settle
 from tnt_keras.step.variables import (
     check_replicas_in_turn,
     replicated_variables,
@@ -75,6 +76,7 @@ def prepare_steps(model: Any) -> None:
     """
     if get_size() == 1:
         return
+    settle(model._tnt_owner.optimizers)
     synchronize(model._tnt_owner)
     if model.run_eagerly:
         use_generators_of_master()

@@ -23,6 +23,7 @@ from tnt_keras.process.parallel_strategy import ParallelStrategy, is_distributin
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
 from tnt_keras.process.verbosity import is_shown
+from tnt_keras.step.accumulation import settle_before_copy
 from tnt_keras.step.own_loops import notice_own_loops
 from tnt_keras.step.owner import StepOptions, StepOwner
 
@@ -186,7 +187,12 @@ class _OfAnyClass(DistributedFunctions):
         return plain.from_config(*args, **kwargs)
 
     def __reduce__(self) -> Any:
-        """Copy and pickle as a plain Keras model. Local."""
+        """Copy and pickle as a plain Keras model. Local.
+
+        It is collective in the middle of gradient accumulation, where each rank has sums that the
+        others need.
+        """
+        settle_before_copy(self._tnt_owner.optimizers)
         with without_mixins(self):  # the class is written too, by its name
             return self.__reduce__()
 

@@ -14,6 +14,7 @@ from tnt_keras.model.atomic_write import write_atomically
 from tnt_keras.model.first_step import Preparation
 from tnt_keras.model.keras_signature import signature_of
 from tnt_keras.model.masters_file import read_from_master
+from tnt_keras.step.accumulation import settle
 from tnt_keras.step.owner import StepOwner
 
 
@@ -50,6 +51,7 @@ class Saving(MixinBase):
             FileExistsError: On all ranks, if the file exists and `overwrite` is False.
             OSError: On all ranks, if the file cannot be written.
         """
+        settle(self._tnt_owner.optimizers)
 
         def write_to(path: pathlib.Path) -> None:
             keras.Model.save(self, path, zipped=zipped, **kwargs)
@@ -78,6 +80,7 @@ class Saving(MixinBase):
             FileExistsError: As `save` does.
             OSError: As `save` does.
         """
+        settle(self._tnt_owner.optimizers)
 
         def write_to(path: pathlib.Path) -> None:
             keras.Model.save_weights(self, path, **kwargs)

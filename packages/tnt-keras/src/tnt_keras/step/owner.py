@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from tnt_keras.collectives.step_channels import StepChannels
+from tnt_keras.collectives.step_exchange import StepExchange
 from tnt_keras.step.data_check import DataCheck
 
 
@@ -38,7 +40,6 @@ class StepOwner:
         optimizers: The compiled one, and others that a step was seen to apply.
         variables: What steps were seen to use: `tf.Variable`s, each once.
         own_logs: Of this rank's samples; None until a callback asks for them.
-        channels: Of the exchanges in graphs, by kind of step: they outlive each of these graphs.
     """
 
     def __init__(self, options: StepOptions, model: Any = None) -> None:
@@ -47,7 +48,7 @@ class StepOwner:
         self.optimizers: list[Any] = []
         self.variables: list[Any] = []
         self.own_logs: Any = None
-        self.channels: dict[str, Any] = {}
+        self._channels: dict[str, StepChannels] = {}
         self._data_check: DataCheck | None = None
 
     def data_check(self) -> DataCheck:
@@ -56,15 +57,15 @@ class StepOwner:
             self._data_check = DataCheck()
         return self._data_check
 
-    def make_exchange(self, name: str) -> Any:
+    def make_exchange(self, name: str) -> StepExchange:
         """Return the exchange of a graph that is being built. Local.
 
         Args:
             name: Of the step; all graphs of a step share what they exchange by.
         """
-        from tnt_keras.collectives.step_exchange import StepExchange
-
-        return StepExchange(name, self.channels)
+        if name not in self._channels:
+            self._channels[name] = StepChannels(name)
+        return StepExchange(self._channels[name])
 
     def add_optimizer(self, optimizer: Any) -> None:
         """Add an optimizer to the list, unless it is there. Local."""

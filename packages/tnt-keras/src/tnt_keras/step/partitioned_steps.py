@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.partition import REPLICATED, Input, Lanes, Rows, build, trace
+from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Rows, build
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch_norm_region import marked_batch_norm
 from tnt_keras.step.batch_part import BatchPart, cut, has_rows
-from tnt_keras.step.comparison import compare_traces, require_same_settings
-from tnt_keras.step.context import step_scope
 from tnt_keras.step.owner import StepOwner
-from tnt_keras.step.signature import (
-    Layout,
-    Signature,
-    Specs,
-    covers,
-    layout_of,
-    relaxed,
-    specs_of,
-    traced_specs,
-)
-from tnt_keras.step.variables import synchronize_new
+from tnt_keras.step.signature import Signature, layout_of, specs_of
+from tnt_keras.step.traced_steps import StepTrace, TracedSteps
 from tnt_keras.step.whole_batch import whole_batch
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Trace:
-    """A step as it was traced for batches of a layout and of some shapes."""
-
-    layout: Layout
-    specs: Specs
-    traced: Any
 
 
 class PartitionedSteps:
@@ -50,7 +28,7 @@ class PartitionedSteps:
         name: Of the step: "train_step". For messages.
         step: Called with a batch while it is traced; what it returns is structured as the result.
         owner: Of the step.
-        traces_exactly: Whether there is a trace for each shape, as in a `tf.function`.
+        traces_exactly: As for `TracedSteps`.
     """
 
     def __init__(
@@ -62,21 +40,20 @@ class PartitionedSteps:
         traces_exactly: bool = False,
     ) -> None:
         self.name = name
-        self._traces_exactly = traces_exactly
-        self._step = step
         self._owner = owner
-        self._traces: list[_Trace] = []
-        self._functions: dict[Any, Any] = {}
+        self._traces = TracedSteps(name, step, owner, traces_exactly=traces_exactly)
+        self._shapes: dict[Any, _Shape] = {}
 
     @property
     def graph(self) -> Any:
         """The graph of the step that was traced last, None before the first one."""
-        return self._traces[-1].traced.graph if self._traces else None
+        last = self._traces.last
+        return None if last is None else last.traced.graph
 
     @property
-    def partitions(self) -> list[Any]:
+    def partitions(self) -> list[PartitionedStep]:
         """What was built so far."""
-        return list(self._functions.values())
+        return [built for shape in self._shapes.values() for built in shape.functions.values()]
 
     def run(self, part: BatchPart, element_spec: Any = None) -> Any:
         """Compute a step, and return its result for the whole batch. Collective.
@@ -86,21 +63,22 @@ class PartitionedSteps:
             element_spec: The spec of the batches as this rank reads them from a dataset; None if
                 they come otherwise, such as arrays.
         """
-        part, is_cut = self._as_it_can_be_cut(part)
+        part, is_cut = _as_it_can_be_cut(part)
         leaves = tf.nest.flatten(part.rows)
         present = [leaf for leaf in leaves if leaf is not None]
         layout = layout_of(part.rows, leaves)
-        key = (
-            layout,
-            is_cut,
-            part.num_global,
-            tuple((leaf.dtype, tuple(leaf.shape)) for leaf in present),
-        )
-        function = self._functions.get(key)
-        if function is None:
+        sizes = tuple((leaf.dtype, tuple(leaf.shape)) for leaf in present)
+        key = layout, is_cut, part.num_global, sizes
+        shape = self._shapes.get(key)
+        if shape is None:
             signature = Signature(layout, specs_of(present, part.num_global))
-            function = self._build(signature, part, present, is_cut, element_spec)
-            self._functions[key] = function
+            trace = self._traces.for_batch(signature, part.rows, element_spec)
+            num_rows = part.num_global if is_cut else None
+            shape = self._shapes[key] = _Shape(trace, _inputs(present, num_rows), num_rows)
+        are_updates = shape.trace.accumulations.begin_step()
+        function = shape.functions.get(are_updates)
+        if function is None:
+            function = shape.functions[are_updates] = self._build(shape, are_updates)
         return function(*tf.nest.flatten(present, expand_composites=True))
 
     def run_without_batch(self) -> None:
@@ -109,104 +87,63 @@ class PartitionedSteps:
         Keras finds the end of data of unknown length by such a step, in which `iterations` counts
         one more and seeds advance.
         """
-        if self._traces:
-            self._traces[-1].traced.run_without_arguments()
+        last = self._traces.last
+        if last is not None and last.without_batch is not None:
+            last.without_batch()
 
-    def _as_it_can_be_cut(self, part: BatchPart) -> tuple[BatchPart, bool]:
-        """Return the part whose rows each rank computes, or the whole batch, which all compute."""
-        is_whole = part.num_global < get_size() or any(
-            isinstance(leaf, (tf.RaggedTensor, tf.SparseTensor))
-            for leaf in tf.nest.flatten(part.rows)
-        )
-        if is_whole:
-            return dataclasses.replace(part, rows=_as_tensors(whole_batch(part))), False
-        return (part if part.is_cut_evenly else cut(whole_batch(part))), True
-
-    def _build(
-        self,
-        signature: Signature,
-        part: BatchPart,
-        present: Sequence[Any],
-        is_cut: bool,
-        element_spec: Any,
-    ) -> Any:
-        traced = self._trace_for(signature, part.rows, element_spec)
-        inputs = [
-            Input(shape, Rows(0) if is_cut and shape else REPLICATED)
-            for shape in _shapes(present, part.num_global if is_cut else None)
-        ]
+    def _build(self, shape: _Shape, are_updates: tuple[bool, ...]) -> PartitionedStep:
+        accumulations = shape.trace.accumulations
+        is_first = not self.partitions
         size = get_size()
         built = build(
-            traced,
-            inputs,
+            shape.trace.traced,
+            shape.inputs,
             Lanes(get_rank(), 1, size),
-            part.num_global if is_cut else size,
-            self._make_exchange,
+            size if shape.num_rows is None else shape.num_rows,
+            lambda: self._owner.make_exchange(self.name),
+            accumulators=accumulations.variables,
+            decide=accumulations.decide(are_updates),
         )
-        if not self._functions:
+        if is_first:
             logger.info("%s on %d ranks", self.name, size)
-        logger.debug("%s for %s", self.name, signature.specs)
         return built
 
-    def _trace_for(self, signature: Signature, batch: Any, element_spec: Any) -> Any:
-        """Return a trace that holds for a signature. Collective if it must be made."""
-        of_layout = [known for known in self._traces if known.layout == signature.layout]
-        for known in reversed(of_layout):
-            if covers(known.specs, signature.specs):
-                return known.traced
-        specs = traced_specs(signature.specs, _present_specs(element_spec, signature.layout))
-        for known in [] if self._traces_exactly else reversed(of_layout):
-            common = relaxed(specs, known.specs)
-            if common is not None:
-                specs = common
-                break
-        with self._tracing():
-            traced = trace(_flat_step(self._step, batch), list(specs))
-        require_same_settings(self._owner)
-        compare_traces(self.name, traced)
-        synchronize_new(self._owner, traced.graph.variables)
-        self._traces.append(_Trace(signature.layout, specs, traced))
-        return traced
 
-    @contextlib.contextmanager
-    def _tracing(self) -> Iterator[None]:
-        with step_scope(self._owner), marked_batch_norm(self._owner.options):
-            yield
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Shape:
+    """One shape of the batch.
 
-    def _make_exchange(self) -> Any:
-        return self._owner.make_exchange(self.name)
+    Attributes:
+        trace: Of the step.
+        inputs: Of the partition.
+        num_rows: Of the batch; None if each rank computes all of it.
+        functions: What was built, by which optimizers update weights.
+    """
+
+    trace: StepTrace
+    inputs: list[Input]
+    num_rows: int | None
+    functions: dict[tuple[bool, ...], PartitionedStep] = dataclasses.field(default_factory=dict)
 
 
-def _flat_step(step: Callable[[Any], Any], batch: Any) -> Callable[..., Any]:
-    """Return the step as a function of the leaves that are not None."""
-    like = tf.nest.map_structure(lambda leaf: leaf is not None, batch)
-    is_present = tf.nest.flatten(like)
-
-    def flat(*leaves: Any) -> Any:
-        given = iter(leaves)
-        return step(
-            tf.nest.pack_sequence_as(like, [next(given) if each else None for each in is_present])
-        )
-
-    return flat
+def _as_it_can_be_cut(part: BatchPart) -> tuple[BatchPart, bool]:
+    """Return the part whose rows each rank computes, or the whole batch, which all compute."""
+    is_whole = part.num_global < get_size() or any(
+        isinstance(leaf, (tf.RaggedTensor, tf.SparseTensor)) for leaf in tf.nest.flatten(part.rows)
+    )
+    if is_whole:
+        return dataclasses.replace(part, rows=_as_tensors(whole_batch(part))), False
+    return (part if part.is_cut_evenly else cut(whole_batch(part))), True
 
 
-def _shapes(present: Sequence[Any], num_rows: int | None) -> list[tuple[int, ...]]:
-    """Return the shapes of the components of the whole batch, given its number of rows."""
-    components = tf.nest.flatten(present, expand_composites=True)
-    return [
-        tuple(each.shape) if num_rows is None or not has_rows(each) else (num_rows, *each.shape[1:])
-        for each in components
-    ]
-
-
-def _present_specs(element_spec: Any, layout: Layout) -> list[Any] | None:
-    if element_spec is None:
-        return None
-    specs = tf.nest.flatten(element_spec)
-    if len(specs) != len(layout.is_present):  # None is no leaf of a dataset's
-        return specs
-    return [spec for spec, is_present in zip(specs, layout.is_present, strict=True) if is_present]
+def _inputs(present: Sequence[Any], num_rows: int | None) -> list[Input]:
+    """Return what the partition is called with: components of leaves of the whole batch."""
+    inputs = []
+    for component in tf.nest.flatten(present, expand_composites=True):
+        is_cut = num_rows is not None and has_rows(component)
+        shape = (num_rows, *component.shape[1:]) if is_cut else tuple(component.shape)
+        inputs.append(Input(shape, Rows(0) if is_cut else REPLICATED))
+    return inputs
 
 
 def _as_tensors(batch: Any) -> Any:

@@ -17,6 +17,7 @@ from tnt_keras.collectives.replicas import compare_arrays, first_difference
 from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
 from tnt_keras.process.rank import MASTER_RANK, get_rank
+from tnt_keras.step.accumulation import pending_variables
 from tnt_keras.step.optimizer_settings import require_same_optimizers
 from tnt_keras.step.owner import StepOwner
 
@@ -29,7 +30,8 @@ def replicated_variables(owner: StepOwner) -> list[Any]:
     """Return all variables that must be equal on all ranks, each once. Local.
 
     These are the weights of the model, the variables of the optimizers that steps are known to use,
-    and whatever else steps read or change, metrics left out.
+    and whatever else steps read or change. Metrics are left out, and sums of gradients of which
+    each rank has an addend.
 
     Args:
         owner: Of the steps.
@@ -37,8 +39,9 @@ def replicated_variables(owner: StepOwner) -> list[Any]:
     model = owner.model
     of_optimizers = [each for optimizer in owner.optimizers for each in optimizer.variables]
     of_model = [] if model is None else model.weights
-    of_metrics = [] if model is None else _of_metrics(model)
-    known = {id(backing(variable)) for variable in of_metrics}
+    left_out = [] if model is None else _of_metrics(model)
+    left_out += pending_variables(owner.optimizers)
+    known = {id(backing(variable)) for variable in left_out}
     variables = []
     for variable in [*of_model, *of_optimizers, *owner.variables]:
         if id(backing(variable)) not in known:

@@ -1,0 +1,309 @@
+"""Add up gradients on each rank over the steps of an update, and exchange them once.
+
+With `gradient_accumulation_steps=k` Keras adds up the gradients of k steps in variables of the
+optimizer, and in the k-th step applies their mean. A gradient of the batch is the sum over ranks of
+what their rows give, so that
+
+    sum_i g_i = sum_i sum_r g_ir = sum_r (sum_i g_ir),
+
+and it is the inner sum that ranks exchange, in the k-th step alone: between updates the optimizer's
+accumulators hold an addend on each rank. There are two functions for each shape of the batch, with
+and without an update; which of them runs is known from the optimizer's counter.
+
+Who is to see the accumulators as they are in the serial run calls `settle` before. All ranks then
+hold the total; in the next step that of rank 0 is its addend, and those of others are zero.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tnt_keras.collectives.alone import what_is_alone
+from tnt_keras.collectives.collective_call import collective_call
+from tnt_keras.collectives.messages import allreduce
+from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, plain_class, without_mixins
+from tnt_keras.keras_hooks.private import accumulators_of, accumulates_as_keras, steps_of
+from tnt_keras.partition import TracedStep
+from tnt_keras.partition.traced import Node
+from tnt_keras.process.log import logger
+from tnt_keras.process.rank import is_master_rank
+
+# Not attributes of the optimizers, whose copies and files would contain them.
+_of_optimizers: weakref.WeakKeyDictionary[Any, Accumulation] = weakref.WeakKeyDictionary()
+
+
+class Accumulation:
+    """What ranks add up for one optimizer.
+
+    Args:
+        optimizer: Built, with `gradient_accumulation_steps`.
+
+    Attributes:
+        variables: Where it adds up.
+        is_pending: Whether they hold an addend on each rank, else the total on all.
+    """
+
+    def __init__(self, optimizer: Any) -> None:
+        self.variables = [each.value for each in accumulators_of(optimizer)]
+        self.is_pending = False
+        self._counter = steps_of(optimizer).value
+        self.num_steps = int(optimizer.gradient_accumulation_steps)
+
+    def begin_step(self) -> bool:
+        """Prepare the accumulators for a step, and return whether it updates weights. Local."""
+        if not self.is_pending and not is_master_rank():
+            for variable in self.variables:
+                variable.assign(tf.zeros_like(variable))
+        self.is_pending = True
+        return (int(self._counter.numpy()) + 1) % self.num_steps == 0
+
+    def settle(self) -> None:
+        """Give all ranks the totals. Collective, if they do not have them."""
+        if not self.is_pending:
+            return
+        for variable in self.variables:
+            variable.assign(allreduce("accumulated gradients", variable.numpy()))
+        self.is_pending = False
+
+    def branch(self, node: Node, captured: dict[str, int], is_update: bool) -> bool | None:
+        """Return which branch a `tf.cond` takes, None if it does not depend on the counter. Local.
+
+        Args:
+            node: The `tf.cond`.
+            captured: The ids of the resources that the step uses, by names of its arguments.
+            is_update: Whether the step updates weights.
+        """
+        counter = self.num_steps - 1 if is_update else 0
+        known = {name for name, key in captured.items() if key == id(self._counter.handle)}
+        value = _value_of(node.inputs[0], known, counter)
+        return None if value is None else bool(value)
+
+
+class Accumulations:
+    """The accumulations of a step that was traced: of those optimizers where they are possible.
+
+    An optimizer with a method of its own must see the gradients of each step, and so must a
+    `LossScaleOptimizer` around one. Two applications in one step count as two.
+
+    Args:
+        traced: The step.
+        optimizers: That it applies.
+    """
+
+    def __init__(self, traced: TracedStep, optimizers: Sequence[Any]) -> None:
+        names = [tensor.op.name for tensor in traced.graph.inputs[-len(traced.captures) :]]
+        self._captured = dict(zip(names, map(id, traced.captures), strict=bool(traced.captures)))
+        wrapped = [getattr(optimizer, "inner_optimizer", None) for optimizer in optimizers]
+        self._all = [
+            accumulation_of(optimizer)
+            for optimizer in optimizers
+            if _accumulates(optimizer)
+            and not any(optimizer is each for each in wrapped)
+            and self._is_decided(traced, accumulation_of(optimizer))
+        ]
+
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """The accumulators that hold an addend on each rank."""
+        return [variable for each in self._all for variable in each.variables]
+
+    def begin_step(self) -> tuple[bool, ...]:
+        """Prepare a step, and return for each optimizer whether it updates weights. Local."""
+        return tuple(each.begin_step() for each in self._all)
+
+    def decide(self, are_updates: tuple[bool, ...]) -> Callable[[Node], bool | None] | None:
+        """Return what decides on branches, for `partition.build`; None if there are none. Local.
+
+        Args:
+            are_updates: As `begin_step` returns.
+        """
+        if not self._all:
+            return None
+
+        def branch(node: Node) -> bool | None:
+            for each, is_update in zip(self._all, are_updates, strict=True):
+                taken = each.branch(node, self._captured, is_update)
+                if taken is not None:
+                    return taken
+            return None
+
+        return branch
+
+    def _is_decided(self, traced: TracedStep, accumulation: Accumulation) -> bool:
+        """Return whether only branches that the counter decides on use the accumulators."""
+        own = {id(variable.handle) for variable in accumulation.variables}
+        of_own = {name for name, key in self._captured.items() if key in own}
+        users = [
+            node
+            for node in traced.flat.nodes
+            if any(source.type == "Argument" and source.name in of_own for source, _ in node.inputs)
+        ]
+        return len(users) == 1 and (
+            users[0].type in ("If", "StatelessIf")
+            and accumulation.branch(users[0], self._captured, True) is not None
+        )
+
+
+class AccumulatingOptimizer(MixinBase):
+    """Mixin for an optimizer whose accumulators may hold addends: for files, copies and restores."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make a plain optimizer: `from_config` and copies ask for one of this class."""
+        return plain_class(cls)(*args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        """Copy and pickle as a plain Keras optimizer. Local."""
+        with without_mixins(self):
+            return self.__reduce__()
+
+    def save_own_variables(self, store: Any) -> None:
+        """Write the state as Keras does. Local, of a state that is equal on all ranks.
+
+        Args:
+            store: As in Keras.
+        """
+        if _is_pending(self):
+            logger.warning(
+                "The optimizer %r is saved or copied in the middle of gradient accumulation by one "
+                "rank alone, or without its model: the gradients since the last update, which each "
+                "rank has added up for itself, are missing. Call `model.save` or "
+                "`model.save_weights`, or copy the model, on all ranks, or do it when an epoch has "
+                "ended.",
+                self.name,
+            )
+        super().save_own_variables(store)
+
+    def load_own_variables(self, store: Any) -> None:
+        """Read the state as Keras does: all ranks hold totals then. Local.
+
+        Args:
+            store: As in Keras.
+        """
+        super().load_own_variables(store)
+        note_totals(self)
+
+    def set_weights(self, weights: Any) -> None:
+        """Set the state as Keras does: all ranks hold totals then. Local.
+
+        Args:
+            weights: As in Keras.
+        """
+        super().set_weights(weights)
+        note_totals(self)
+
+
+def accumulation_of(optimizer: Any) -> Accumulation:
+    """Return what ranks add up for an optimizer, made by the first call. Local.
+
+    Args:
+        optimizer: Built, with `gradient_accumulation_steps`.
+    """
+    if optimizer not in _of_optimizers:
+        _of_optimizers[optimizer] = Accumulation(optimizer)
+        add_mixin(optimizer, AccumulatingOptimizer)
+    return _of_optimizers[optimizer]
+
+
+def settle(optimizers: Sequence[Any]) -> None:
+    """Give all ranks the totals of what they have added up for optimizers. Collective.
+
+    Afterwards their variables are those of the serial run, in the middle of an update too. On a
+    rank that runs alone, such as the master in a callback of its own, nothing is done.
+
+    Args:
+        optimizers: The same on all ranks, whether they accumulate or not.
+    """
+    if what_is_alone() is None:
+        for optimizer in optimizers:
+            if optimizer in _of_optimizers:
+                _of_optimizers[optimizer].settle()
+
+
+def settle_before_copy(optimizers: Sequence[Any]) -> None:
+    """Call `settle` if something is pending, which is so on all ranks or on none. Collective then.
+
+    A rank may copy or pickle what it likes without the others at any other time.
+
+    Args:
+        optimizers: As for `settle`.
+    """
+    if any(map(_is_pending, optimizers)):
+        collective_call("copy in the middle of gradient accumulation", is_local_alone=True)(settle)(
+            optimizers
+        )
+
+
+def note_totals(optimizer: Any) -> None:
+    """Note that the accumulators of an optimizer were set, to the same on all ranks. Local.
+
+    Args:
+        optimizer: Any optimizer.
+    """
+    if optimizer in _of_optimizers:
+        _of_optimizers[optimizer].is_pending = False
+
+
+def pending_variables(optimizers: Sequence[Any]) -> list[tf.Variable]:
+    """Return the accumulators that now hold an addend on each rank. Local.
+
+    Args:
+        optimizers: Any optimizers.
+    """
+    return [
+        variable
+        for optimizer in optimizers
+        if _is_pending(optimizer)
+        for variable in _of_optimizers[optimizer].variables
+    ]
+
+
+def _is_pending(optimizer: Any) -> bool:
+    return optimizer in _of_optimizers and _of_optimizers[optimizer].is_pending
+
+
+def _accumulates(optimizer: Any) -> bool:
+    """Return whether an optimizer adds up gradients by the methods of Keras alone."""
+    cls: Any = plain_class(type(optimizer))
+    return bool(
+        getattr(optimizer, "gradient_accumulation_steps", None)
+        and optimizer.built
+        and accumulates_as_keras(cls)
+        and cls.apply is keras.optimizers.Optimizer.apply
+        and cls.apply_gradients is keras.optimizers.Optimizer.apply_gradients
+        and len(accumulators_of(optimizer)) > 0
+    )
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "Add": np.add,
+    "AddV2": np.add,
+    "Cast": lambda value: value,
+    "Equal": np.equal,
+    "FloorMod": np.mod,
+    "Identity": lambda value: value,
+}
+
+
+def _value_of(edge: Any, counters: set[str], value: int) -> Any:
+    """Return a number that is computed of a counter and constants alone, None of any other.
+
+    A counter that was read after it had been changed in the step is another one.
+    """
+    node, _ = edge
+    if node.type == "Const":
+        return tf.make_ndarray(node.attributes["value"])
+    if node.type == "ReadVariableOp":
+        is_first = all(each.type != "AssignAddVariableOp" for each in node.controls)
+        return value if node.inputs[0][0].name in counters and is_first else None
+    if node.type not in _OPERATIONS:
+        return None
+    operands = [_value_of(source, counters, value) for source in node.inputs]
+    if any(operand is None for operand in operands):
+        return None
+    return _OPERATIONS[node.type](*operands)
