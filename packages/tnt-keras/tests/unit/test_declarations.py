@@ -38,7 +38,9 @@ TENSORFLOW = """
 #define TNT_TENSORFLOW_HEADERS_INCLUDED
 #include "tnt/keras/tensorflow_c_api.h"
 static_assert(TF_OK == 0 && TF_INVALID_ARGUMENT == 3 && TF_DEADLINE_EXCEEDED == 4, "");
-static_assert(TF_ABORTED == 10 && TF_INTERNAL == 13 && TF_UNAVAILABLE == 14 && TF_INT32 == 3, "");
+static_assert(TF_ABORTED == 10 && TF_INTERNAL == 13 && TF_UNAVAILABLE == 14, "");
+static_assert(TF_FLOAT == 1 && TF_DOUBLE == 2 && TF_HALF == 19 && TF_BFLOAT16 == 14, "");
+static_assert(TF_INT32 == 3 && TF_INT64 == 9 && TF_UINT32 == 22 && TF_UINT64 == 23, "");
 """
 
 COMM = """

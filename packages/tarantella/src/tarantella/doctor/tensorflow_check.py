@@ -37,12 +37,12 @@ def _look_at_keras() -> None:
 
 
 def _look_at_operations() -> None:
-    from tnt_keras.collectives import ops
     from tnt_keras.keras_hooks import private, private_tensorflow
+    from tnt_keras.process.op_library import op_library
 
     private_tensorflow.check_version()
     private.check_version()
-    ops.load()
+    op_library()
     tell("operations")
 
 

@@ -168,12 +168,18 @@ void fail(TF_OpKernelConstruction* context, const std::exception& error) {
   TF_OpKernelConstruction_Failure(context, status_of(error).get());
 }
 
-void register_kernel_functions(const char* op_name, void* (*create)(TF_OpKernelConstruction*),
+void register_kernel_functions(const char* op_name, std::optional<TypeConstraint> constraint,
+                               void* (*create)(TF_OpKernelConstruction*),
                                void (*compute)(void*, TF_OpKernelContext*),
                                void (*destroy)(void*)) {
   StatusPtr status = new_status();
-  TF_RegisterKernelBuilder(op_name, TF_NewKernelBuilder(op_name, "CPU", create, compute, destroy),
-                           status.get());
+  TF_KernelBuilder* builder = TF_NewKernelBuilder(op_name, "CPU", create, compute, destroy);
+  if (constraint) {
+    TF_KernelBuilder_TypeConstraint(builder, constraint->attribute, constraint->dtype,
+                                    status.get());
+    check(status.get());
+  }
+  TF_RegisterKernelBuilder(op_name, builder, status.get());
   check(status.get());
 }
 

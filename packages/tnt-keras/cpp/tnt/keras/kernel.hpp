@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -70,10 +71,16 @@ void output_token(TF_OpKernelContext* context);
 int64_t int_attribute(TF_OpKernelConstruction* context, const char* name);
 std::string string_attribute(TF_OpKernelConstruction* context, const char* name);
 
+/// The type that an operation must have for a kernel.
+struct TypeConstraint {
+  const char* attribute;
+  TF_DataType dtype;
+};
+
 /// Registers a CPU kernel of class `Kernel`, which has a constructor from
 /// `TF_OpKernelConstruction*` and a `void compute(TF_OpKernelContext*)`; both may throw.
 template <typename Kernel>
-void register_kernel(const char* op_name);
+void register_kernel(const char* op_name, std::optional<TypeConstraint> constraint = {});
 
 /// Defines an operation. It is deliberately *not* marked stateful: tf.function would chain stateful
 /// operations in program order, which would serialise all communication after backpropagation. The
@@ -95,13 +102,14 @@ void register_stateful_op(const char* name, const std::vector<const char*>& inpu
 
 void fail(TF_OpKernelContext* context, const std::exception& error);
 void fail(TF_OpKernelConstruction* context, const std::exception& error);
-void register_kernel_functions(const char* op_name, void* (*create)(TF_OpKernelConstruction*),
+void register_kernel_functions(const char* op_name, std::optional<TypeConstraint> constraint,
+                               void* (*create)(TF_OpKernelConstruction*),
                                void (*compute)(void*, TF_OpKernelContext*), void (*destroy)(void*));
 
 template <typename Kernel>
-void register_kernel(const char* op_name) {
+void register_kernel(const char* op_name, std::optional<TypeConstraint> constraint) {
   register_kernel_functions(
-      op_name,
+      op_name, constraint,
       [](TF_OpKernelConstruction* context) -> void* {
         try {
           return new Kernel(context);

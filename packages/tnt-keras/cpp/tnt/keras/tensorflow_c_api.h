@@ -36,6 +36,7 @@ typedef enum TF_DataType {
   TF_FLOAT = 1,
   TF_DOUBLE = 2,
   TF_INT32 = 3,
+<<<<<<< HEAD
   TF_UINT8 = 4,
   TF_INT16 = 5,
   TF_INT8 = 6,
@@ -44,6 +45,13 @@ typedef enum TF_DataType {
   TF_BOOL = 10,
   TF_BFLOAT16 = 14,
   TF_HALF = 19
+=======
+  TF_INT64 = 9,
+  TF_BFLOAT16 = 14,
+  TF_HALF = 19,
+  TF_UINT32 = 22,
+  TF_UINT64 = 23
+>>>>>>> main
 } TF_DataType;
 #endif
 
@@ -84,6 +92,8 @@ TF_KernelBuilder* TF_NewKernelBuilder(const char* op_name, const char* device_na
                                       void* (*create)(TF_OpKernelConstruction*),
                                       void (*compute)(void*, TF_OpKernelContext*),
                                       void (*destroy)(void*));
+void TF_KernelBuilder_TypeConstraint(TF_KernelBuilder* builder, const char* attribute,
+                                     TF_DataType dtype, TF_Status* status);
 void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder* builder,
                               TF_Status* status);
 void TF_OpKernelConstruction_GetAttrInt64(TF_OpKernelConstruction* context, const char* name,

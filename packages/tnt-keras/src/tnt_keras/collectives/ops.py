@@ -17,18 +17,17 @@ Operations may have a label and a caller, see `Label`.
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 import ctypes
 import dataclasses
+=======
+>>>>>>> main
 import functools
-import importlib.resources
-from typing import Any
 
 import tensorflow as tf
 
 import tnt_comm
-
-# Not where the sources are in an editable installation.
-_LIBRARY = importlib.resources.files("tnt_keras") / "libtnt_ops.so"
+from tnt_keras.process.op_library import op_library
 
 _REDUCTIONS = ("sum", "prod", "min", "max", "and", "or")
 """Of tnt-comm's C interface, in the order of their numbers."""
@@ -73,7 +72,7 @@ def start_reduce(
     Returns:
         The token, an int32 scalar, and the tensor that only `finish_reduce` may read.
     """
-    token, pending = _ops().tnt_start_reduce(
+    token, pending = op_library().tnt_start_reduce(
         value, scale, reducer=reducer.handle, tensor_id=tensor_id
     )
     pending.set_shape(value.shape)
@@ -100,7 +99,7 @@ def finish_reduce(
             rank was lost, `DeadlineExceededError` at the deadline, `AbortedError` if ranks called
             different things.
     """
-    token, total = _ops().tnt_finish_reduce(
+    token, total = op_library().tnt_finish_reduce(
         pending, barrier, reducer=reducer.handle, tensor_id=tensor_id
     )
     total.set_shape(pending.shape)
@@ -122,7 +121,11 @@ def start_gather(
     Returns:
         The token, an int32 scalar.
     """
+<<<<<<< HEAD
     return _ops().tnt_start_gather(rows, presence, gatherer=gatherer.handle, **label.attributes)
+=======
+    return op_library().tnt_start_gather(rows, presence, gatherer=gatherer.handle)
+>>>>>>> main
 
 
 def finish_gather(
@@ -142,9 +145,13 @@ def finish_gather(
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
+<<<<<<< HEAD
     token, all_rows = _ops().tnt_finish_gather(
         rows, barrier, gatherer=gatherer.handle, **label.attributes
     )
+=======
+    token, all_rows = op_library().tnt_finish_gather(rows, barrier, gatherer=gatherer.handle)
+>>>>>>> main
     all_rows.set_shape([None, *rows.shape[1:]])
     return token, all_rows
 
@@ -265,6 +272,7 @@ def one() -> tf.Tensor:
     return _one().read_value()
 
 
+<<<<<<< HEAD
 def prepare_one() -> None:
     """Make what `one` reads. Local.
 
@@ -283,22 +291,10 @@ def load() -> None:
     _ops()
 
 
+=======
+>>>>>>> main
 @functools.cache
 def _one() -> tf.Variable:
     """Return a variable that holds 1, which TensorFlow cannot fold into a constant."""
     with tf.init_scope():
         return tf.Variable(1.0, trainable=False, dtype=tf.float64, name="tnt_one")
-
-
-@functools.cache
-def _ops() -> Any:
-    # TensorFlow must be the first to open the library: it wraps the operations that are registered
-    # while it does so, and they are registered when the library is opened for the first time.
-    module = tf.load_op_library(str(_LIBRARY))
-    open_comm_library = ctypes.CDLL(str(_LIBRARY)).tnt_keras_open_comm_library
-    open_comm_library.argtypes = [ctypes.c_char_p]
-    open_comm_library.restype = ctypes.c_char_p
-    error = open_comm_library(tnt_comm.library_path().encode())
-    if error is not None:
-        raise ImportError(f"Cannot use {tnt_comm.library_path()}: {error.decode()}.")
-    return module

@@ -27,7 +27,9 @@ _GATE = VersionGate(
 
 _get_function = _GATE.find("tensorflow.python.framework.ops", "Graph", "_get_function")
 _AtomicFunction = _GATE.find(
-    "tensorflow.python.eager.polymorphic_function.atomic_function", "AtomicFunction", "graph"
+    "tensorflow.python.eager.polymorphic_function.atomic_function",
+    "AtomicFunction",
+    "cached_definition",
 )
 
 
@@ -42,7 +44,7 @@ def check_version() -> None:
 
 
 def called_function(graph: Any, name: str) -> Any:
-    """Return a function that an operation calls, with its `graph` and `function_def`. Local.
+    """Return a function that an operation calls: `graph`, `cached_definition`. Local.
 
     Args:
         graph: That of the operation. Functions of the graphs around it are found as well.

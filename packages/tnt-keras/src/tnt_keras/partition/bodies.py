@@ -234,7 +234,7 @@ def _function(emission: Emission, body: Body, tensors: Sequence[Sequence[tf.Tens
         outputs = run_in_order(inner, body, arguments)
         results = [inner.bring(e, p) for e, p in zip(outputs, body.outputs, strict=True)]
         emission.num_blocking = inner.num_blocking
-        return [t if t.dtype == tf.resource else tf.identity(t) for t in _flat(results)]
+        return _flat(results)
 
     made = tf.function(function, autograph=False).get_concrete_function(*specs)
     assert not made.captured_inputs, f"The body of a loop or branch captures {made.captured_inputs}."

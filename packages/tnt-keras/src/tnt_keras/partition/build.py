@@ -187,7 +187,7 @@ def _function(
         )
         arguments += [Emitted(value, [_captured_here(tensor)], node) for value, tensor, node in captured]
         outputs = Schedule(emission, plan, arguments).run()
-        return [t if t.dtype == tf.resource else tf.identity(t) for [t] in outputs]
+        return [t for [t] in outputs]
 
     return tf.function(step, autograph=False).get_concrete_function(*specs)
 

@@ -174,8 +174,11 @@ class Emission:
             return [self._whole(emitted)]
         if isinstance(placement, Rows):
             return self._cut(emitted, placement)
-        if placement == PARTIAL:
-            return self.layout.addends(self.bring(emitted, REPLICATED)[0])
+        if isinstance(placement, Partial):
+            whole = self.bring(emitted, REPLICATED)[0]
+            if placement == PARTIAL:
+                return self.layout.addends(whole)
+            return [whole] * self.layout.lanes.count  # the largest of equal values is that value
         raise AssertionError(f"{describe(value)} cannot become {placement}")
 
     def _whole(self, emitted: Emitted) -> tf.Tensor:

@@ -140,12 +140,18 @@ def evaluate(node: Node, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndar
 def _argument_names(operation_type: str) -> dict[str, str]:
     """Return the names that `tf.raw_ops` has for inputs and attributes, some of which are others."""
     described = definition(operation_type)
-    defined = [a.name for a in (*described.input_arg, *described.attr)]
     accepted = list(inspect.signature(getattr(tf.raw_ops, operation_type)).parameters)
+    defined = [a.name for a in (*described.input_arg, *described.attr)]
+    deduced = {
+        name
+        for a in described.input_arg
+        for name in (a.type_attr, a.type_list_attr, a.number_attr)
+    }
     others = iter(name for name in accepted if name not in defined and name != "name")
     return {
-        name: name if name in accepted else next(others, name)
+        name: name if name in accepted else next(others)
         for name in defined
+        if name not in deduced
     }
 
 

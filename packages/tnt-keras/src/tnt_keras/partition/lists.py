@@ -68,10 +68,7 @@ def _new(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed
 def _put(list_at: int, item_at: int) -> Callable[..., Placed]:
     def rule(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
         held, item = inputs[list_at], inputs[item_at]
-        element = _element_of(held)
-        placement = (
-            join(element, _storable(item.placement)) if element else _storable(item.placement)
-        )
+        placement = _held_together(held, _storable(item.placement))
         wanted = [REPLICATED] * len(inputs)
         demands: list[Placement] = [*wanted]
         demands[list_at], demands[item_at] = ListOf(placement), placement
@@ -189,6 +186,17 @@ LIST_TYPES = frozenset(_RULES) - {"AddN", "ZerosLike"}
 
 def _element_of(held: Value) -> Placement | None:
     return held.placement.element if isinstance(held.placement, ListOf) else None
+
+
+def _held_together(held: Value, item: Placement) -> Placement:
+    """Return the placement of elements of a list and of one that is put into it."""
+    element = _element_of(held)
+    if element is None:
+        return item
+    # A list is brought elsewhere by way of one tensor, for which elements need one shape.
+    if element != item and (held.element is None or held.element.shape is None):
+        return element
+    return join(element, item)
 
 
 def _storable(placement: Placement) -> Placement:

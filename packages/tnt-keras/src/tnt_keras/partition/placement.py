@@ -138,6 +138,17 @@ def join(first: Placement, second: Placement) -> Placement:
             return REPLICATED
 
 
+def can_become(placement: Placement) -> bool:
+    """Return whether what all lanes have can be brought to a placement without an exchange."""
+    match placement:
+        case Partial("prod"):
+            return False
+        case Replicated() | Rows() | Partial():
+            return True
+        case Own() | Handle() | ListOf():
+            return False
+
+
 def local_size(rows: Rows, num_rows: int | None) -> int | None:
     """Return the size of the rows' axis for so many rows, None if it is not known."""
     if num_rows is None or rows.inner is None:

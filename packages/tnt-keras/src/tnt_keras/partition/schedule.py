@@ -17,8 +17,8 @@ import tensorflow as tf
 
 from tnt_keras.partition import bodies
 from tnt_keras.partition.emission import Emission, Emitted
-from tnt_keras.partition.placement import Rows
-from tnt_keras.partition.plan import Body, Branch, Known, Loop, Region, Step
+from tnt_keras.partition.placement import Placement, Rows
+from tnt_keras.partition.plan import Alias, Body, Branch, Known, Loop, Region, Step
 from tnt_keras.partition.traced import Edge, Node
 
 
@@ -42,16 +42,21 @@ class Schedule:
         self._missing: dict[Node, int] = {}
         self._ready: list[tuple[int, Node]] = []
         self._waiting: list[Node] = []
-        self._left: dict[Node, None] = dict.fromkeys(self._steps)
+        self._num_left = len(body.steps)
         self._count_inputs()
+        self._leading = self._leading_to_rows()
+        self._readers = self._readers_of_edges()
+        self._open: dict[Emitted, bool] = {}  # what must be exchanged -> whether for rows
+        for edge in list(self._emitted):
+            self._note(edge)
 
     def run(self) -> list[list[tf.Tensor]]:
         """Make all operations, and return the tensors of the outputs as the body wants them."""
-        while True:
-            self._make_ready()
-            if not self._left and not self._output_requests():
-                break
+        self._make_ready()
+        while self._open:
             self._exchange()
+            self._make_ready()
+        assert not self._num_left, f"Operations are left: {self._waiting}"
         return [
             self._emission.bring(self._emitted[edge], placement)
             for edge, placement in zip(self._body.flat.outputs, self._body.outputs, strict=True)
@@ -67,51 +72,61 @@ class Schedule:
             if not before:
                 heapq.heappush(self._ready, (step.node.index, step.node))
 
+    def _leading_to_rows(self) -> set[Node]:
+        """Return the operations that read rows, or after which others do."""
+        leading: set[Node] = set()
+        for step in reversed(self._body.steps):
+            node = step.node
+            if _reads_rows(step) or any(u in leading for u in self._users.get(node, ())):
+                leading.add(node)
+        return leading
+
+    def _readers_of_edges(self) -> dict[Edge, list[tuple[Placement, bool]]]:
+        """Return the placements in which each value is read, and whether that leads to rows."""
+        readers: dict[Edge, list[tuple[Placement, bool]]] = {}
+        for step in self._body.steps:
+            if isinstance(step, Known | Alias):
+                continue
+            leads = step.node in self._leading
+            for edge, placement in zip(step.node.inputs, step.demands, strict=True):
+                readers.setdefault(edge, []).append((placement, leads))
+        for edge, placement in zip(self._body.flat.outputs, self._body.outputs, strict=True):
+            readers.setdefault(edge, []).append((placement, False))
+        return readers
+
+    def _note(self, edge: Edge) -> None:
+        """Note who reads a value that was made, if they need it exchanged."""
+        emitted = self._emitted[edge]
+        for placement, leads in self._readers.get(edge, ()):
+            if self._emission.needs_exchange(emitted, placement):
+                self._open[emitted] = leads or self._open.get(emitted, False)
+
     def _make_ready(self) -> None:
+        """Make all operations that wait for no exchange."""
         while self._ready:
             _, node = heapq.heappop(self._ready)
-            if self._requests(node):
-                self._waiting.append(node)
-                continue
             step = self._steps[node]
             inputs = [self._emitted[edge] for edge in node.inputs]
+            if not isinstance(step, Known | Alias) and any(
+                self._emission.needs_exchange(e, p)
+                for e, p in zip(inputs, step.demands, strict=True)
+            ):
+                self._waiting.append(node)
+                continue
             for i, emitted in enumerate(bodies.emit(self._emission, step, inputs)):
                 self._emitted[node, i] = emitted
-            del self._left[node]
+                self._note((node, i))
+            self._num_left -= 1
             for user in self._users.get(node, ()):
                 self._missing[user] -= 1
                 if not self._missing[user]:
                     heapq.heappush(self._ready, (user.index, user))
 
-    def _requests(self, node: Node) -> list[Emitted]:
-        """What must be exchanged before the operation can be made, as far as it exists."""
-        step = self._steps[node]
-        if isinstance(step, Known):
-            return []
-        return [
-            self._emitted[edge]
-            for edge, placement in zip(node.inputs, step.demands, strict=True)
-            if edge in self._emitted
-            and self._emission.needs_exchange(self._emitted[edge], placement)
-        ]
-
-    def _output_requests(self) -> list[Emitted]:
-        return [
-            self._emitted[edge]
-            for edge, placement in zip(self._body.flat.outputs, self._body.outputs, strict=True)
-            if edge in self._emitted
-            and self._emission.needs_exchange(self._emitted[edge], placement)
-        ]
-
     def _exchange(self) -> None:
-        """Exchange what operations wait for that lead to one that reads rows; if none does, all."""
-        leading = self._leading_to_rows()
-        asked = _unique(e for node in leading for e in self._requests(node))
-        is_last = not any(node in leading for node in self._waiting)
-        if is_last:
-            left = [e for node in self._left for e in self._requests(node)]
-            asked = _unique([*left, *self._output_requests()])
-        assert asked, f"Nothing can be done for {list(self._left)[:5]}."
+        """Exchange what must be before rows can be read; everything that is asked for, if nothing."""
+        asked = [emitted for emitted, leads in self._open.items() if leads]
+        is_last = not asked
+        asked = asked or list(self._open)
         # In the order in which their operands came into being.
         asked.sort(key=lambda e: e.node.index if e.node is not None else -1)
         for emitted in asked:
@@ -119,17 +134,10 @@ class Schedule:
         results = self._emission.exchange.flush(is_last)
         for emitted, result in zip(asked, results, strict=True):
             self._emission.received(emitted, result)
+            del self._open[emitted]
         for node in self._waiting:
             heapq.heappush(self._ready, (node.index, node))
         self._waiting = []
-
-    def _leading_to_rows(self) -> set[Node]:
-        """Of the operations that are not made yet: those after which rows are read."""
-        leading: set[Node] = set()
-        for node in reversed(self._left):
-            if _reads_rows(self._steps[node]) or any(u in leading for u in self._users.get(node, ())):
-                leading.add(node)
-        return leading
 
 
 def _reads_rows(step: Step) -> bool:
@@ -138,8 +146,3 @@ def _reads_rows(step: Step) -> bool:
     return any(
         isinstance(value.placement, Rows) for value in step.inputs
     ) or any(isinstance(demand, Rows) for demand in step.demands)
-
-
-def _unique(emitted: object) -> list[Emitted]:
-    return list(dict.fromkeys(emitted))  # type: ignore[call-overload]
-

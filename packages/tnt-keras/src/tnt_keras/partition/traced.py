@@ -277,7 +277,7 @@ def function_of(node: Node, name: str) -> Any:
 
 def is_local_region(graph: Any, function: Any) -> bool:
     """Return whether a function, or the one whose gradient it computes, is a local region."""
-    attributes = function.function_def.attr
+    attributes = function.cached_definition.attr
     if "_implements" in attributes:
         return bool(attributes["_implements"].s.decode() == LOCAL_ROWS)
     if "forward_function_name" in attributes:
@@ -288,7 +288,7 @@ def is_local_region(graph: Any, function: Any) -> bool:
 
 def is_gradient(function: Any) -> bool:
     """Return whether TensorFlow made a function as the gradient of another."""
-    return "forward_function_name" in function.function_def.attr
+    return "forward_function_name" in function.cached_definition.attr
 
 
 def users_line(node: Node | None) -> str:

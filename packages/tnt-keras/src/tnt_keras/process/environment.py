@@ -88,6 +88,16 @@ def is_started_by_launcher() -> bool:
     return "TNT_RANK" in os.environ
 
 
+def threads_of_operations(environment: Mapping[str, str] = os.environ) -> int | None:
+    """Return in how many threads TensorFlow is told to run an operation, None if it chooses. Local.
+
+    Args:
+        environment: The variables; a parameter for tests.
+    """
+    text = environment.get("TF_NUM_INTRAOP_THREADS", "").strip(BLANKS)
+    return int(text) or None if text.isdecimal() else None
+
+
 @functools.cache
 def settings() -> Settings:
     """Return the settings of this process, read at the first call. Local.

@@ -1,14 +1,22 @@
-"""A step in n lanes of one process, against the same step as TensorFlow runs it."""
+"""A step in n lanes of one process, against the same step as TensorFlow runs it.
+
+The step is traced once. Its trace is what TensorFlow runs, and what is built for every number of
+lanes and every shape of a batch. Variables are put back between the two, and both must leave the
+same in them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition import REPLICATED, Input, Lanes, Request, Rows, build, trace
+from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Request, Rows, build, trace
+from tnt_keras.partition.plan import Body, Branch, Compute, Loop, Region, Step
+
+Batch = Sequence[Any]
 
 
 class OneProcess:
@@ -36,75 +44,190 @@ class OneProcess:
 
 
 class StepInLanes:
-    """A function, partitioned once for each shape of its arguments.
+    """A function of batches, traced once.
 
     Args:
-        function: Takes flat tensors.
-        rows: For each argument whether it has rows.
-        lanes: How many.
+        function: Takes flat tensors. May read and assign variables.
+        batch: One of the batches that it will be called with.
+        rows: For each argument whether it has the batch's rows; None if all have.
+        unknown: Argument -> its axes whose sizes are not known when a step is built.
+        static: Whether the number of rows stands in the trace.
+        variables: That the function assigns.
+
+    Attributes:
+        built: The steps, by the number of lanes and the sizes that they know.
+        exchange: Of the step that was built last.
     """
 
-    def __init__(self, function: Callable[..., Any], rows: Sequence[bool], lanes: int) -> None:
-        self.function, self.rows, self.lanes = function, rows, lanes
-        self.traced: Any = None
-        self.built: dict[Any, Any] = {}
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        batch: Batch,
+        *,
+        rows: Sequence[bool] | None = None,
+        unknown: Mapping[int, Sequence[int]] | None = None,
+        static: bool = False,
+        variables: Sequence[tf.Variable] = (),
+    ) -> None:
+        tensors = [tf.convert_to_tensor(a) for a in batch]
+        self.rows = [True] * len(tensors) if rows is None else list(rows)
+        self.unknown = unknown or {}
+        self.variables = list(variables)
+        specs = [
+            tf.TensorSpec([None if a == 0 and r and not static else s for a, s in enumerate(sizes)], t.dtype)
+            for t, r, sizes in zip(tensors, self.rows, self._known_shapes(tensors), strict=True)
+        ]
+        self.traced = trace(function, specs)
+        self.built: dict[Any, PartitionedStep] = {}
         self.exchange = OneProcess()
 
-    def __call__(self, *arguments: Any) -> Any:
-        tensors = [tf.convert_to_tensor(a) for a in arguments]
-        if self.traced is None:
-            specs = [
-                tf.TensorSpec([None, *t.shape[1:]] if r else t.shape, t.dtype)
-                for t, r in zip(tensors, self.rows, strict=True)
-            ]
-            self.traced = trace(self.function, specs)
-        key = tuple(tuple(t.shape) for t in tensors)
-        if key not in self.built:
-            self.built[key] = self._build(tensors)
-        return self.built[key](*self._local(tensors))
+    def serial(self, batch: Batch) -> Any:
+        """What TensorFlow gives for a batch."""
+        tensors = [tf.convert_to_tensor(a) for a in batch]
+        return self.traced.concrete_function(*tensors)
 
-    def _build(self, tensors: Sequence[tf.Tensor]) -> Any:
-        num_rows = next(int(t.shape[0]) for t, r in zip(tensors, self.rows, strict=True) if r)
-        inputs = [
-            Input(tuple(t.shape), Rows(0) if r and num_rows >= self.lanes else REPLICATED)
-            for t, r in zip(tensors, self.rows, strict=True)
+    def in_lanes(self, batch: Batch, lanes: int) -> Any:
+        """What lanes give for a batch."""
+        tensors = [tf.convert_to_tensor(a) for a in batch]
+        return self.step(batch, lanes)(*self._local(tensors, lanes))
+
+    def step(self, batch: Batch, lanes: int) -> PartitionedStep:
+        """The step that is built for such a batch."""
+        tensors = [tf.convert_to_tensor(a) for a in batch]
+        shapes = self._known_shapes(tensors)
+        key = lanes, self._num_rows(tensors), tuple(shapes)
+        if key not in self.built:
+            is_cut = self._num_rows(tensors) >= lanes
+            inputs = [
+                Input(shape, Rows(0) if r and is_cut else REPLICATED)
+                for shape, r in zip(shapes, self.rows, strict=True)
+            ]
+            self.built[key] = build(
+                self.traced, inputs, Lanes(0, lanes, lanes), self._num_rows(tensors), self._exchange
+            )
+        return self.built[key]
+
+    def saved(self) -> list[Any]:
+        """What variables hold."""
+        return [np.array(v.numpy()) for v in self.variables]
+
+    def restore(self, values: Sequence[Any]) -> None:
+        """Give variables what they held."""
+        for variable, value in zip(self.variables, values, strict=True):
+            variable.assign(value)
+
+    def _exchange(self) -> OneProcess:
+        self.exchange = OneProcess()
+        return self.exchange
+
+    def _num_rows(self, tensors: Sequence[tf.Tensor]) -> int:
+        return next((int(t.shape[0]) for t, r in zip(tensors, self.rows, strict=True) if r), 1)
+
+    def _known_shapes(self, tensors: Sequence[tf.Tensor]) -> list[tuple[int | None, ...]]:
+        return [
+            tuple(None if a in self.unknown.get(i, ()) else s for a, s in enumerate(t.shape))
+            for i, t in enumerate(tensors)
         ]
 
-        def make_exchange() -> OneProcess:
-            self.exchange = OneProcess()
-            return self.exchange
-
-        return build(self.traced, inputs, Lanes(0, self.lanes, self.lanes), num_rows, make_exchange)
-
-    def _local(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    def _local(self, tensors: Sequence[tf.Tensor], lanes: int) -> list[tf.Tensor]:
         local = []
         for tensor, has_rows in zip(tensors, self.rows, strict=True):
-            if has_rows and int(tensor.shape[0]) >= self.lanes:
-                local += [tensor[v :: self.lanes] for v in range(self.lanes)]
+            if has_rows and self._num_rows(tensors) >= lanes:
+                local += [tensor[v::lanes] for v in range(lanes)]
             else:
                 local.append(tensor)
         return local
 
 
 def assert_equal(result: Any, expected: Any, rtol: float = 2e-5) -> None:
-    """Assert that two structures hold the same values, floats up to rounding."""
-    a, b = tf.nest.flatten(result), tf.nest.flatten(expected)
+    """Assert that two structures hold the same values, floats up to rounding; bitwise if `rtol` is 0."""
+    a = tf.nest.flatten(result, expand_composites=True)
+    b = tf.nest.flatten(expected, expand_composites=True)
     assert len(a) == len(b)
-    for x, y in zip(a, b, strict=True):
+    for i, (x, y) in enumerate(zip(a, b, strict=True)):
         x, y = np.asarray(x), np.asarray(y)
-        assert x.shape == y.shape, (x.shape, y.shape)
-        if y.dtype.kind in "fc":
-            scale = np.nan_to_num(np.abs(y), posinf=0).max(initial=1e-3)
-            np.testing.assert_allclose(x, y, rtol=rtol, atol=rtol * scale)
+        assert x.shape == y.shape, f"value {i} has the shape {x.shape}, not {y.shape}"
+        assert x.dtype == y.dtype, f"value {i} is {x.dtype}, not {y.dtype}"
+        if y.dtype.kind in "fc" and rtol:
+            finite = np.abs(y[np.isfinite(y)])
+            scale = finite.max(initial=1e-3)
+            np.testing.assert_allclose(x, y, rtol=rtol, atol=rtol * scale, err_msg=f"value {i}")
         else:
-            np.testing.assert_array_equal(x, y)
+            np.testing.assert_array_equal(x, y, err_msg=f"value {i}")
 
 
 def assert_lanes(
-    function: Callable[..., Any], arguments: Sequence[Any], rows: Sequence[bool], lanes: int, rtol: float = 2e-5
+    function: Callable[..., Any],
+    *batches: Batch,
+    lanes: Sequence[int] = (2, 3),
+    rows: Sequence[bool] | None = None,
+    unknown: Mapping[int, Sequence[int]] | None = None,
+    static: bool = False,
+    variables: Sequence[tf.Variable] = (),
+    rtol: float = 2e-5,
 ) -> StepInLanes:
-    """Assert that a function without variables gives in lanes what TensorFlow gives."""
-    step = StepInLanes(function, rows, lanes)
-    expected = tf.function(function, autograph=False)(*[tf.convert_to_tensor(a) for a in arguments])
-    assert_equal(step(*arguments), expected, rtol)
+    """Assert that a step gives in lanes, batch after batch, what TensorFlow gives, in variables too.
+
+    Args:
+        function: As for `StepInLanes`.
+        batches: That it is called with.
+        lanes: Numbers of lanes.
+        rows: As for `StepInLanes`.
+        unknown: As for `StepInLanes`: one step is built for all batches with as many rows.
+        static: As for `StepInLanes`.
+        variables: As for `StepInLanes`.
+        rtol: Rounding that is allowed; 0 for none.
+
+    Returns:
+        The step, for further questions.
+    """
+    step = StepInLanes(
+        function, batches[0], rows=rows, unknown=unknown, static=static, variables=variables
+    )
+    assert_step(step, *batches, lanes=lanes, rtol=rtol)
     return step
+
+
+def assert_step(step: StepInLanes, *batches: Batch, lanes: Sequence[int], rtol: float = 2e-5) -> None:
+    """Assert the same of a step that was traced already."""
+    for i, batch in enumerate(batches):
+        before = step.saved()
+        expected = step.serial(batch)
+        after = step.saved()
+        for count in lanes:
+            step.restore(before)
+            try:
+                result = step.in_lanes(batch, count)
+                assert_equal(result, expected, rtol)
+                assert_equal(step.saved(), after, rtol)
+            except AssertionError as error:
+                raise AssertionError(f"batch {i} in {count} lanes: {error}") from error
+        step.restore(after)
+
+
+def all_steps(body: Body) -> Iterator[Step]:
+    """All that is done for nodes of a graph, and of the bodies of its loops, branches and regions."""
+    for step in body.steps:
+        yield step
+        match step:
+            case Loop(body=turn, condition=condition):
+                yield from all_steps(turn)
+                yield from all_steps(condition)
+            case Branch(bodies=branches):
+                for branch in branches:
+                    yield from all_steps(branch)
+            case Region(bodies=regions):
+                for region in regions.values():
+                    yield from all_steps(region)
+
+
+def gathered(step: StepInLanes) -> list[str]:
+    """The types of operations for which rows were gathered because no rule applied."""
+    return sorted(
+        {
+            s.node.type
+            for built in step.built.values()
+            for s in all_steps(built.plan)
+            if isinstance(s, Compute) and s.is_gathered
+        }
+    )

@@ -1,7 +1,8 @@
 """One rule for many operations: axes have labels, as in an Einstein sum.
 
-Axes have one label if what is at a place of one belongs to what is at the same place of the others
-alone. Where rows lie along a label, all axes that have it are cut.
+Axes have the same label if each place of them is an operation of its own: the third row of an input
+meets the third rows of others and gives those of the outputs. Where rows lie along a label, all
+axes that have it are cut.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def along_one_label(
         for cut in _cuts(operation, inputs)
         if (decision := _decision(operation, cut, inputs, outputs, total, weighted)) is not None
     ]
-    return min(found, key=lambda d: _elements_exchanged(operation, d), default=None)
+    if len(found) < 2:
+        return found[0] if found else None
+    return min(found, key=lambda d: _elements_exchanged(operation, d))
 
 
 def broadcast_labels(shape: Sequence[int | None], core: int = 0) -> Labels:
@@ -99,8 +102,10 @@ class _Cut:
         if output.shape is None or len(output.shape) != len(labels):
             return None
         found = self.placement(labels)
+        if found == REPLICATED:
+            return total
         if not isinstance(found, Rows):
-            return found and total
+            return None
         sizes = {self.size, _size(output.shape, found)} - {None}
         return found if len(sizes) < 2 else None
 

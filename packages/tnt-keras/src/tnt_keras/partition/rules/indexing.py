@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tnt_keras.partition.placement import HANDLE, PARTIAL, Partial, Rows
 from tnt_keras.partition.rules.axis_labels import Labels, along_one_label
-from tnt_keras.partition.rules.registry import Decision, Operation, is_total, rule
+from tnt_keras.partition.rules.registry import Decision, Operation, rule
 from tnt_keras.partition.rules.shapes import flags, known_axis, known_sizes, sum_of_parts
 
 _COMPLEX = frozenset({tf.complex64, tf.complex128})
@@ -45,14 +45,13 @@ def _gather_along(operation: Operation, axis: int | None, batch: int) -> Decisio
     params, indices, *rest = operation.inputs
     if axis is None or params.shape is None or indices.shape is None:
         return None
-    if is_total(params):
-        return sum_of_parts(operation)
     common = _labels("common", batch)
     before = [*common, *_labels("before", axis - batch)]
     behind = _labels("behind", params.rank - axis - 1)
     taken = _labels("taken", indices.rank - batch)
     inputs: list[Labels] = [[*before, None, *behind], [*common, *taken], *[[]] * len(rest)]
-    return along_one_label(operation, inputs, [[*before, *taken, *behind]])
+    result = [*before, *taken, *behind]
+    return sum_of_parts(operation) or along_one_label(operation, inputs, [result])
 
 
 @rule("GatherNd", linear=[0])
@@ -60,13 +59,10 @@ def _gather_nd(operation: Operation) -> Decision | None:
     params, indices = operation.inputs
     if params.shape is None or not indices.shape or (depth := indices.shape[-1]) is None:
         return None
-    if is_total(params):
-        return sum_of_parts(operation)
     taken = _labels("taken", indices.rank - 1)
     whole = _labels("whole", params.rank - depth)
-    return along_one_label(
-        operation, [[*[None] * depth, *whole], [*taken, None]], [[*taken, *whole]]
-    )
+    inputs: list[Labels] = [[*[None] * depth, *whole], [*taken, None]]
+    return sum_of_parts(operation) or along_one_label(operation, inputs, [[*taken, *whole]])
 
 
 @rule("ResourceGather ResourceGatherNd")

@@ -1,0 +1,124 @@
+"""Keras' own `fit`, `evaluate` and `predict` of a model whose steps run in n lanes of one process."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+from step_lanes import OneProcess
+
+from tnt_keras.partition import REPLICATED, Input, Lanes, Rows, build, trace
+
+LOOPS = ("train", "test", "predict")
+
+
+class KerasSteps:
+    """The function that Keras calls for each step of one kind.
+
+    Args:
+        model: Whose steps are run.
+        kind: "train", "test" or "predict".
+        lanes: How many.
+    """
+
+    def __init__(self, model: keras.Model, kind: str, lanes: int) -> None:
+        self.model, self.kind, self.lanes = model, kind, lanes
+        self.traces: dict[Any, Any] = {}
+        self.built: dict[Any, Any] = {}
+
+    def __call__(self, iterator: Any) -> Any:
+        outputs = None
+        for i in range(self.model.steps_per_execution):
+            try:
+                data = iterator[0] if isinstance(iterator, list) else next(iterator)
+            except StopIteration:
+                if i == 0:
+                    raise
+                break
+            outputs = self.step(data)
+            if isinstance(iterator, list):
+                break
+        return outputs
+
+    def step(self, data: Any) -> Any:
+        method = getattr(self.model, f"{self.kind}_step")
+        if self.model.run_eagerly:
+            return method(data)
+        flat = tf.nest.flatten(data)
+        given = [t for t in flat if t is not None]
+
+        def packed(*tensors: Any) -> Any:
+            left = iter(tensors)
+            leaves = [None if t is None else next(left) for t in flat]
+            return method(tf.nest.pack_sequence_as(data, leaves))
+
+        types_of = [tf.type_spec_from_value(t) for t in given]
+        form = str(tf.nest.map_structure(lambda t: t is None, data))
+        specs = [_any_rows(spec) for spec in types_of]
+        key = form, str(specs)
+        if key not in self.traces:
+            self.traces[key] = trace(packed, specs)
+        parts = form, str(types_of)
+        if parts not in self.built:
+            self.built[parts] = self._build(self.traces[key], types_of, given)
+        step, placements = self.built[parts]
+        return step(*_local(given, placements, self.lanes))
+
+    def _build(self, traced: Any, specs: Sequence[Any], given: Sequence[Any]) -> Any:
+        tensors = tf.nest.flatten(given, expand_composites=True)
+        is_plain = all(isinstance(s, tf.TensorSpec) for s in specs)
+        sizes = [int(s.shape[0]) for s in specs if is_plain and s.shape.rank]
+        rows = max(set(sizes), key=sizes.count) if sizes else 0
+        is_cut = rows >= self.lanes
+        placements = [
+            Rows(0) if is_cut and t.shape.rank and t.shape[0] == rows else REPLICATED
+            for t in tensors
+        ]
+        inputs = [Input(_shape(t), p) for t, p in zip(tensors, placements, strict=True)]
+        lanes = Lanes(0, self.lanes, self.lanes) if is_cut else Lanes(0, 1, 1)
+        self.exchange = OneProcess()
+        return build(traced, inputs, lanes, max(rows, 1), lambda: self.exchange), placements
+
+
+def in_lanes(model: keras.Model, lanes: int) -> dict[str, KerasSteps]:
+    """Let a model's steps run in lanes."""
+    steps = {kind: KerasSteps(model, kind, lanes) for kind in LOOPS}
+
+    def make(kind: str) -> Any:
+        def make_function(self: Any, force: bool = False) -> Any:
+            name = f"{kind}_function"
+            if force or getattr(self, name) is None:
+                steps[kind].traces.clear()
+                steps[kind].built.clear()
+            setattr(self, name, steps[kind])
+            return steps[kind]
+
+        return make_function
+
+    for kind in LOOPS:
+        method = types.MethodType(make(kind), model)
+        object.__setattr__(model, f"make_{kind}_function", method)
+    return steps
+
+
+def _any_rows(spec: Any) -> Any:
+    if not isinstance(spec, tf.TensorSpec) or not spec.shape.rank:
+        return spec
+    return tf.TensorSpec([None, *spec.shape[1:]], spec.dtype)
+
+
+def _shape(tensor: Any) -> Any:
+    return None if tensor.shape.rank is None else tuple(tensor.shape.as_list())
+
+
+def _local(given: Sequence[Any], placements: Sequence[Any], lanes: int) -> list[Any]:
+    local = []
+    for tensor, placement in zip(
+        tf.nest.flatten(given, expand_composites=True), placements, strict=True
+    ):
+        tensor = tf.convert_to_tensor(tensor)
+        local += [tensor[v::lanes] for v in range(lanes)] if placement == Rows(0) else [tensor]
+    return local

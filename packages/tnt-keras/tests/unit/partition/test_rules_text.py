@@ -1,0 +1,149 @@
+"""Strings, hashes and look-ups: in lanes they give what they give whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from rule_lanes import assert_rule
+from rule_sweep import SIZES, decision, raw, sweep, types_of
+from step_lanes import assert_lanes
+
+from tnt_keras.partition.placement import HANDLE, PARTIAL, REPLICATED, Placement, Rows, Shape
+from tnt_keras.partition.rules import text
+from tnt_keras.partition.rules.registry import Decision
+
+STRINGS = {
+    "StringLower": {},
+    "StringUpper": {},
+    "StringStrip": {},
+    "StringLength": {},
+    "StaticRegexReplace": {"pattern": "[0-4]", "rewrite": "<>"},
+    "StaticRegexFullMatch": {"pattern": " [A-C].*"},
+    "UnicodeTranscode": {"input_encoding": "UTF-8", "output_encoding": "UTF-16-BE"},
+    "StringToHashBucket": {"num_buckets": 7},
+    "StringToHashBucketFast": {"num_buckets": 7},
+    "StringToHashBucketStrong": {"num_buckets": 7, "key": [3, 5]},
+    "EncodeBase64": {},
+}
+OF_OTHERS = {
+    "AsString": lambda *shape: numbers(*shape),
+    "UnicodeScript": lambda *shape: 65 + numbers(*shape),
+    "StringToNumber": lambda *shape: numbers(*shape).astype(str).astype(object),
+    "DecodeBase64": lambda *shape: np.asarray(tf.io.encode_base64(strings(*shape))),
+}
+WITH_OPERANDS = ["RegexReplace", "RegexFullMatch", "StringJoin", "Substr", "Fingerprint"]
+TABLE = ["LookupTableFindV2"]
+
+
+def numbers(*shape: int) -> np.ndarray[Any, Any]:
+    return np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+
+
+def strings(*shape: int) -> np.ndarray[Any, Any]:
+    """All are different, and so are their lengths nearly."""
+    words = [f" {'ABCDE'[i % 5]}{i}{'x' * (i % 4)} " for i in range(int(np.prod(shape)))]
+    return np.array(words, object).reshape(shape)
+
+
+def test_each_operation_with_a_rule_is_tested() -> None:
+    assert types_of(text) == {*STRINGS, *OF_OTHERS, *WITH_OPERANDS, *TABLE}
+
+
+@pytest.mark.parametrize("name", [*STRINGS, *OF_OTHERS])
+def test_each_string_is_worked_on_by_itself(name: str) -> None:
+    make, array = raw(name, **STRINGS.get(name, {})), OF_OTHERS.get(name, strings)
+    for num_rows, lanes in SIZES:
+        found = sweep(make, [array(2 * num_rows, num_rows)], num_rows, lanes)
+        assert all(d for placements, d in found if placements != (PARTIAL,))
+
+
+@pytest.mark.parametrize("name", ["RegexReplace", "RegexFullMatch"])
+def test_a_pattern_is_no_row(name: str) -> None:
+    operands = [np.array(t, object) for t in ("[0-4]x*", "<>")]
+    inputs = [strings(5, 5), *operands[: 2 if name == "RegexReplace" else 1]]
+    for _, found in sweep(raw(name), inputs, 5, 3, replicated=range(1, len(inputs))):
+        assert found is not None
+        assert found.inputs[1:] == (REPLICATED,) * (len(inputs) - 1)
+
+
+def test_a_fingerprint_is_that_of_a_whole_element_of_the_batch() -> None:
+    for num_rows, lanes in SIZES:
+        inputs = [numbers(num_rows, num_rows), np.array("farmhash64", object)]
+        found = sweep(raw("Fingerprint"), inputs, num_rows, lanes, replicated=[1])
+        assert all((d is not None) == (p[0] == Rows(0)) for p, d in found if num_rows > 1)
+
+
+def test_strings_are_joined_with_those_at_their_place_and_with_scalars() -> None:
+    def join(*inputs: Any) -> Any:
+        return tf.raw_ops.StringJoin(inputs=inputs, separator="-")
+
+    inputs = [strings(6, 3), np.array("y", object), strings(6, 3)]
+    for placements, found in sweep(join, inputs, 3, 2, replicated=[1]):
+        rows = next(p for p in placements if isinstance(p, Rows))
+        assert found is not None
+        assert found.inputs == (rows, REPLICATED, rows)
+
+
+def test_parts_of_strings_begin_where_is_said_for_all_or_for_each() -> None:
+    whole, positions, length = strings(6, 3), numbers(6, 3) % 3, np.array(2, np.int32)
+    for begin in [positions, np.array(1, np.int32)]:
+        inputs = [whole, begin, np.broadcast_to(length, np.shape(begin))]
+        found = sweep(raw("Substr"), inputs, 3, 2)
+        assert all(d for p, d in found if Rows in map(type, p))
+
+
+def test_positions_that_are_broadcast_are_gathered() -> None:
+    begin = np.ones([6, 1], np.int32)
+    inputs, placements = [strings(6, 3), begin, begin], [Rows(0), REPLICATED, REPLICATED]
+    assert_rule(raw("Substr"), inputs, placements, 6, 2, is_ruled=False)
+
+
+def test_joined_strings_of_shapes_that_are_not_known_are_gathered() -> None:
+    assert decision("StringJoin", [(None, Rows(0)), ((8,), REPLICATED)], [None]) is None
+    merged = [((None,), Rows(0, 1, None)), ((None,), REPLICATED)]
+    assert decision("StringJoin", merged, [(None,)]) is None
+
+
+def look_up(keys: Shape, rows: Placement, default: Shape, values: Shape) -> Decision | None:
+    inputs = [((), HANDLE), (keys, rows), (default, REPLICATED)]
+    return decision("LookupTableFindV2", inputs, [values], dtype=tf.int64)
+
+
+@pytest.mark.parametrize("rows", [Rows(0, 2, 1), Rows(1), Rows(1, 1, None)])
+def test_keys_are_looked_up_where_they_are(rows: Rows) -> None:
+    found = look_up((8, None), rows, (), (8, None))
+    assert found is not None
+    assert found.inputs == (HANDLE, rows, REPLICATED)
+    assert found.outputs == (rows,)
+
+
+def test_values_that_are_vectors_follow_the_axes_of_the_keys() -> None:
+    assert look_up((8, 4), Rows(1), (3,), (8, 4, 3)) is not None
+
+
+def test_rows_within_a_key_are_gathered() -> None:
+    assert look_up((8, 4), Rows(0), (), (8,)) is not None
+    assert look_up((8, 4), Rows(1), (), (8,)) is None
+    assert look_up((4,), Rows(0), (), ()) is None
+    assert look_up((4, 4), Rows(1), (4,), (4, 4)) is None
+
+
+def test_values_of_unknown_shape_are_looked_up_by_all() -> None:
+    assert look_up((8, 4), Rows(0), (), None) is None
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+def test_words_are_looked_up_in_a_step_without_an_exchange(lanes: int) -> None:
+    layer = keras.layers.StringLookup(vocabulary=["a", "b", "c"], num_oov_indices=2)
+
+    def total(words: Any) -> Any:
+        return tf.reduce_sum(tf.gather([0.5, 1.0, 2.0, 4.0, 8.0], layer.call(words)))
+
+    words = np.array([["a", "c"], ["b", "x"], ["y", "a"], ["c", "z"], ["b", "b"]])
+    step = assert_lanes(total, [words], [True], lanes)
+    asked = [request.kind for flush in step.exchange.flushes for request in flush]
+    assert asked + step.exchange.blocked == ["sum"]
