@@ -7,12 +7,9 @@ namespace {
 __attribute__((constructor)) void register_all() {
   tnt::keras::register_reduce_ops();
   tnt::keras::register_gather_ops();
-<<<<<<< HEAD
   tnt::keras::register_broadcast_ops();
   tnt::keras::register_allreduce_op();
-=======
   tnt::keras::register_draw_ops();
->>>>>>> main
 }
 
 }  // namespace

@@ -5,11 +5,8 @@ namespace tnt::keras {
 
 void register_reduce_ops();
 void register_gather_ops();
-<<<<<<< HEAD
 void register_broadcast_ops();
 void register_allreduce_op();
-=======
 void register_draw_ops();
->>>>>>> main
 
 }  // namespace tnt::keras

@@ -36,7 +36,6 @@ typedef enum TF_DataType {
   TF_FLOAT = 1,
   TF_DOUBLE = 2,
   TF_INT32 = 3,
-<<<<<<< HEAD
   TF_UINT8 = 4,
   TF_INT16 = 5,
   TF_INT8 = 6,
@@ -44,14 +43,9 @@ typedef enum TF_DataType {
   TF_INT64 = 9,
   TF_BOOL = 10,
   TF_BFLOAT16 = 14,
-  TF_HALF = 19
-=======
-  TF_INT64 = 9,
-  TF_BFLOAT16 = 14,
   TF_HALF = 19,
   TF_UINT32 = 22,
   TF_UINT64 = 23
->>>>>>> main
 } TF_DataType;
 #endif
 

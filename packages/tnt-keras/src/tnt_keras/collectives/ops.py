@@ -17,11 +17,7 @@ Operations may have a label and a caller, see `Label`.
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-import ctypes
 import dataclasses
-=======
->>>>>>> main
 import functools
 
 import tensorflow as tf
@@ -121,11 +117,7 @@ def start_gather(
     Returns:
         The token, an int32 scalar.
     """
-<<<<<<< HEAD
-    return _ops().tnt_start_gather(rows, presence, gatherer=gatherer.handle, **label.attributes)
-=======
-    return op_library().tnt_start_gather(rows, presence, gatherer=gatherer.handle)
->>>>>>> main
+    return op_library().tnt_start_gather(rows, presence, gatherer=gatherer.handle, **label.attributes)
 
 
 def finish_gather(
@@ -145,13 +137,9 @@ def finish_gather(
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
-<<<<<<< HEAD
-    token, all_rows = _ops().tnt_finish_gather(
+    token, all_rows = op_library().tnt_finish_gather(
         rows, barrier, gatherer=gatherer.handle, **label.attributes
     )
-=======
-    token, all_rows = op_library().tnt_finish_gather(rows, barrier, gatherer=gatherer.handle)
->>>>>>> main
     all_rows.set_shape([None, *rows.shape[1:]])
     return token, all_rows
 
@@ -173,7 +161,7 @@ def gather(
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
-    token, all_rows = _ops().tnt_gather(rows, after, gatherer=gatherer.handle, **label.attributes)
+    token, all_rows = op_library().tnt_gather(rows, after, gatherer=gatherer.handle, **label.attributes)
     all_rows.set_shape([None, *rows.shape[1:]])
     return token, all_rows
 
@@ -193,7 +181,7 @@ def start_broadcast(
     Returns:
         The token, an int32 scalar.
     """
-    return _ops().tnt_start_broadcast(value, presence, gatherer=gatherer.handle, **label.attributes)
+    return op_library().tnt_start_broadcast(value, presence, gatherer=gatherer.handle, **label.attributes)
 
 
 def finish_broadcast(
@@ -213,7 +201,7 @@ def finish_broadcast(
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
-    token, of_rank_0 = _ops().tnt_finish_broadcast(
+    token, of_rank_0 = op_library().tnt_finish_broadcast(
         value, barrier, gatherer=gatherer.handle, **label.attributes
     )
     return token, of_rank_0
@@ -236,7 +224,7 @@ def broadcast(
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
-    token, of_rank_0 = _ops().tnt_broadcast(
+    token, of_rank_0 = op_library().tnt_broadcast(
         value, after, gatherer=gatherer.handle, **label.attributes
     )
     return token, of_rank_0
@@ -260,7 +248,7 @@ def allreduce(
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
-    token, result = _ops().tnt_allreduce(
+    token, result = op_library().tnt_allreduce(
         value, after, op=_REDUCTIONS.index(reduction), **label.attributes
     )
     result.set_shape(value.shape)
@@ -272,7 +260,6 @@ def one() -> tf.Tensor:
     return _one().read_value()
 
 
-<<<<<<< HEAD
 def prepare_one() -> None:
     """Make what `one` reads. Local.
 
@@ -281,18 +268,6 @@ def prepare_one() -> None:
     _one()
 
 
-def load() -> None:
-    """Load the operations now, as their first use does otherwise. Local.
-
-    Raises:
-        tf.errors.OpError: If TensorFlow cannot load them.
-        ImportError: If they cannot use the tnt-comm that is installed.
-    """
-    _ops()
-
-
-=======
->>>>>>> main
 @functools.cache
 def _one() -> tf.Variable:
     """Return a variable that holds 1, which TensorFlow cannot fold into a constant."""
