@@ -117,7 +117,9 @@ def start_gather(
     Returns:
         The token, an int32 scalar.
     """
-    return op_library().tnt_start_gather(rows, presence, gatherer=gatherer.handle, **label.attributes)
+    return op_library().tnt_start_gather(
+        rows, presence, gatherer=gatherer.handle, **label.attributes
+    )
 
 
 def finish_gather(
@@ -161,7 +163,9 @@ def gather(
     Raises:
         tf.errors.OpError: When the step runs, as `finish_reduce` does.
     """
-    token, all_rows = op_library().tnt_gather(rows, after, gatherer=gatherer.handle, **label.attributes)
+    token, all_rows = op_library().tnt_gather(
+        rows, after, gatherer=gatherer.handle, **label.attributes
+    )
     all_rows.set_shape([None, *rows.shape[1:]])
     return token, all_rows
 
@@ -181,7 +185,9 @@ def start_broadcast(
     Returns:
         The token, an int32 scalar.
     """
-    return op_library().tnt_start_broadcast(value, presence, gatherer=gatherer.handle, **label.attributes)
+    return op_library().tnt_start_broadcast(
+        value, presence, gatherer=gatherer.handle, **label.attributes
+    )
 
 
 def finish_broadcast(

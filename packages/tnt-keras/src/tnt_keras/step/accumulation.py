@@ -28,7 +28,7 @@ from tnt_keras.collectives.alone import what_is_alone
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.collectives.messages import allreduce
 from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, plain_class, without_mixins
-from tnt_keras.keras_hooks.private import accumulators_of, accumulates_as_keras, steps_of
+from tnt_keras.keras_hooks.private import accumulates_as_keras, accumulators_of, steps_of
 from tnt_keras.partition import TracedStep
 from tnt_keras.partition.traced import Node
 from tnt_keras.process.log import logger

@@ -97,15 +97,18 @@ def _marking(plain: Callable[..., Any], fuses: bool) -> Callable[..., Any]:
             return plain(self, inputs, training=training, mask=mask)
         is_fused = fuses and _can_be_fused(self, inputs, mask)
 
-        def normalise(inputs: Any, mask: Any, values: list[tf.Tensor]) -> Any:
+        values = _values(self)
+
+        def normalise(inputs: Any, *others: Any) -> Any:  # which must be tensors
+            of_layer, masks = list(others[: len(values)]), others[len(values) :]
             if is_fused:
-                outputs, *moved = _fused(self, inputs, values)
+                outputs, *moved = _fused(self, inputs, of_layer)
             else:
-                outputs, *moved = _composed(self, plain, inputs, mask, values)
+                outputs, *moved = _composed(self, plain, inputs, of_layer, *masks)
             return outputs, *map(tf.stop_gradient, moved)
 
         region = tf.function(normalise, autograph=False, experimental_implements=LOCAL_ROWS)
-        outputs, *moved = region(inputs, mask, _values(self))
+        outputs, *moved = region(inputs, *values, *([] if mask is None else [mask]))
         _assign(self, moved)
         return outputs
 
@@ -134,7 +137,7 @@ def _assign(layer: Any, moved: list[tf.Tensor]) -> None:
 
 
 def _composed(
-    layer: Any, plain: Callable[..., Any], inputs: Any, mask: Any, values: list[tf.Tensor]
+    layer: Any, plain: Callable[..., Any], inputs: Any, values: list[tf.Tensor], mask: Any = None
 ) -> tuple[Any, ...]:
     """Return what Keras computes: the output, and what it makes of the layer's statistics."""
     with keras.StatelessScope(zip(layer.variables, values, strict=True)) as scope:

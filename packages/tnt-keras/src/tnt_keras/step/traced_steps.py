@@ -101,7 +101,7 @@ class TracedSteps:
             traced = trace(_flat_step(self._step, batch), list(specs))
         require_same_settings(self._owner)
         compare_traces(self._name, traced)
-        synchronize_new(self._owner, traced.variables)
+        synchronize_new(self._owner, _in_order_of_use(traced))
         made = StepTrace(signature.layout, specs, traced, self._owner.optimizers)
         self._known.append(made)
         return made
@@ -110,6 +110,12 @@ class TracedSteps:
     def _tracing(self) -> Iterator[None]:
         with step_scope(self._owner), marked_batch_norm(self._owner.options):
             yield
+
+
+def _in_order_of_use(traced: TracedStep) -> list[tf.Variable]:
+    """Return the variables that a step uses in an order that is the same on all ranks."""
+    by_handle = {id(variable.handle): variable for variable in traced.variables}
+    return [by_handle[id(each)] for each in traced.captures if id(each) in by_handle]
 
 
 def _flat_step(step: Callable[[Any], Any], batch: Any) -> Callable[..., Any]:
