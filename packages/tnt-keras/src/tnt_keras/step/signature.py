@@ -95,22 +95,23 @@ def covers(general: Specs, specs: Specs) -> bool:
 def _spec_of(leaf: Any, num_rows: int | None) -> Any:
     if not isinstance(leaf, tf.Tensor):
         leaf_spec = tf.type_spec_from_value(leaf)
-        return _with_shape(leaf_spec, [num_rows, *leaf_spec.shape[1:]])
+        return with_shape(leaf_spec, [num_rows, *leaf_spec.shape[1:]])
     shape = leaf.shape
     return tf.TensorSpec([num_rows, *shape[1:]] if has_rows(leaf) else shape, leaf.dtype)
 
 
 def _loosened(spec: Any, of_data: Any) -> Any:
     if spec.shape.rank is None or of_data.shape.rank != spec.shape.rank:
-        return _with_shape(spec, [None] * (spec.shape.rank or 0))
+        return with_shape(spec, [None] * (spec.shape.rank or 0))
     sizes = [
         None if promised is None else size
         for size, promised in zip(spec.shape, of_data.shape, strict=True)
     ]
-    return _with_shape(spec, sizes)
+    return with_shape(spec, sizes)
 
 
-def _with_shape(spec: Any, shape: Any) -> Any:
+def with_shape(spec: Any, shape: Any) -> Any:
+    """Return the spec of a dense, ragged or sparse tensor with another shape. Pure."""
     if isinstance(spec, tf.RaggedTensorSpec):
         return tf.RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank, spec.row_splits_dtype)
     if isinstance(spec, tf.SparseTensorSpec):

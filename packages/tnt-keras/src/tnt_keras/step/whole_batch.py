@@ -11,6 +11,7 @@ from tnt_keras.collectives.errors import DifferentInputError
 from tnt_keras.collectives.messages import allgather
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.batch_part import BatchPart, has_rows, rows_at
+from tnt_keras.step.signature import with_shape
 
 _NAME = "rows of a batch"
 
@@ -67,11 +68,12 @@ def _packed(leaves: list[Any]) -> bytes:
 def _unpacked(message: bytes, like: list[Any]) -> list[Any]:
     header, _, rest = message.partition(b"\n")
     dtypes = [component.dtype for component in tf.nest.flatten(like, expand_composites=True)]
+    specs = [with_shape(tf.type_spec_from_value(leaf), [None] * leaf.shape.rank) for leaf in like]
     components, begin = [], 0
     for length, dtype in zip(json.loads(header), dtypes, strict=True):
         components.append(tf.io.parse_tensor(rest[begin : begin + length], dtype))
         begin += length
-    return tf.nest.pack_sequence_as(like, components, expand_composites=True)
+    return tf.nest.pack_sequence_as(specs, components, expand_composites=True)
 
 
 def _joined(of_ranks: tuple[Any, ...], order: tf.Tensor) -> Any:
