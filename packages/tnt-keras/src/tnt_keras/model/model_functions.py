@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -164,7 +165,8 @@ def _on_one_batch(function: Callable[[Any], Any], *, is_list: bool) -> Callable[
     """Return a function of a batch that calls one of an iterator over batches, or of a list."""
 
     def of_batch(batch: Any) -> Any:
-        batches: Iterator[Any] | list[Any] = [batch] if is_list else iter([batch])
+        # A function that makes variables is traced twice, and asks the iterator each time.
+        batches: Iterator[Any] | list[Any] = [batch] if is_list else itertools.repeat(batch)
         return function(batches)
 
     return of_batch

@@ -65,8 +65,14 @@ class KerasFunction:
                 if num_steps == 1 and isinstance(iterator, tf.data.Iterator):
                     self.steps.run_without_batch()
                 raise StopIteration from None
-            result = self.steps.run(part_of(element, self._owner.data_check), element_spec)
+            result = self._run(element, element_spec)
         return result
+
+    def _run(self, element: Any, element_spec: Any) -> Any:
+        try:
+            return self.steps.run(part_of(element, self._owner.data_check), element_spec)
+        except StopIteration as error:  # which Keras would take for the end of the data
+            raise RuntimeError("The code of a step has raised StopIteration.") from error
 
     @property
     def function_spec(self) -> Any:
