@@ -13,10 +13,9 @@ from tnt_keras.partition.build import Input, PartitionedStep, build, build_witho
 from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.placement import REPLICATED, Rows
 from tnt_keras.partition.requests import Exchange, Request
-from tnt_keras.partition.traced import LOCAL_ROWS, TracedStep, trace
+from tnt_keras.partition.traced import TracedStep, local_region, trace
 
 __all__ = [
-    "LOCAL_ROWS",
     "REPLICATED",
     "Exchange",
     "Input",
@@ -28,5 +27,6 @@ __all__ = [
     "TracedStep",
     "build",
     "build_without_batch",
+    "local_region",
     "trace",
 ]

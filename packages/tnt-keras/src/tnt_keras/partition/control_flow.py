@@ -13,8 +13,8 @@ from tnt_keras.partition.placement import (
     REPLICATED,
     Handle,
     Placement,
-    Rows,
     Shape,
+    fits,
     join,
 )
 from tnt_keras.partition.plan import Branch, Loop, Step
@@ -66,7 +66,10 @@ def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
     moves = [0] * len(variables)
     for _ in range(4 * len(variables) + 8):
         body = analysis.body(body_graph, variables)
-        after = [_next(v, result) for v, result in zip(variables, body.results, strict=True)]
+        after = [
+            _next(v, result, analysis.num_rows)
+            for v, result in zip(variables, body.results, strict=True)
+        ]
         for i, (old, new) in enumerate(zip(variables, after, strict=True)):
             moves[i] += old.placement != new.placement
             if moves[i] > 3:  # it goes round in circles
@@ -81,14 +84,14 @@ def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
     return Loop(node, inputs, placements, tuple(variables), body.bringing(placements), condition)
 
 
-def _next(variable: Value, result: Value) -> Value:
+def _next(variable: Value, result: Value, num_rows: int) -> Value:
     """What is known of a loop's variable before a turn and after one."""
     shape = in_common(variable.shape, result.shape)
     if isinstance(variable.placement, Handle):
         return variable
     is_kept = variable.constant is not None and result is variable
     return Value(
-        _in_loop(variable.placement, result.placement, shape),
+        _in_loop(variable.placement, result.placement, shape, num_rows),
         shape,
         variable.dtype,
         variable.constant if is_kept else None,
@@ -97,7 +100,7 @@ def _next(variable: Value, result: Value) -> Value:
     )
 
 
-def _in_loop(before: Placement, after: Placement, shape: Shape) -> Placement:
+def _in_loop(before: Placement, after: Placement, shape: Shape, num_rows: int) -> Placement:
     """The placement of a variable that has one before a turn and another after it.
 
     Addends stay addends only if a turn leaves them so: what else it does needs the total.
@@ -105,9 +108,7 @@ def _in_loop(before: Placement, after: Placement, shape: Shape) -> Placement:
     if before == PARTIAL and after != PARTIAL:
         return join(REPLICATED, after)
     placement = join(before, after)
-    if isinstance(placement, Rows) and (shape is None or placement.axis >= len(shape)):
-        return REPLICATED
-    return placement
+    return placement if fits(shape, placement, num_rows) else REPLICATED
 
 
 def _is_same(first: Value, second: Value) -> bool:
@@ -123,7 +124,11 @@ def _is_same(first: Value, second: Value) -> bool:
 def _is_same_element(first: Element | None, second: Element | None) -> bool:
     if first is None or second is None:
         return first is second
-    return first.shape == second.shape and (first.constant is None) == (second.constant is None)
+    return (
+        first.shape == second.shape
+        and (first.constant is None) == (second.constant is None)
+        and _is_same_element(first.element, second.element)
+    )
 
 
 def _invariant(value: Value, is_kept: bool) -> Value:
@@ -172,7 +177,7 @@ def _branch(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Branch
     ]
     outputs = []
     for results in zip(*(body.results for body in bodies), strict=True):
-        outputs.append(_of_any(results))
+        outputs.append(_of_any(results, analysis.num_rows))
     placements = [v.placement for v in outputs]
     demands = (REPLICATED, *(v.placement for v in arguments))
     return Branch(
@@ -180,7 +185,7 @@ def _branch(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Branch
     )
 
 
-def _of_any(results: Sequence[Value]) -> Value:
+def _of_any(results: Sequence[Value], num_rows: int) -> Value:
     """What is known of the output of a branch, whichever was taken."""
     first = results[0]
     shape, placement, element = first.shape, first.placement, first.element
@@ -188,7 +193,7 @@ def _of_any(results: Sequence[Value]) -> Value:
         shape = in_common(shape, other.shape)
         placement = join(placement, other.placement)
         element = joined(element, other.element)
-    if isinstance(placement, Rows) and (shape is None or len(shape) <= placement.axis):
+    if not fits(shape, placement, num_rows):
         placement = REPLICATED
     return Value(placement, shape, first.dtype, element=element)
 

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tnt_keras.partition.placement import Rows
+from tnt_keras.partition.draw_rows import DTYPES_OF_DRAWS, draw_rows
+from tnt_keras.partition.placement import Rows, local_shape
 from tnt_keras.partition.reshard import Layout
 from tnt_keras.partition.traced import Node
 from tnt_keras.partition.value import Value
 
-_DRAWS = {
-    "StatelessRandomNormalV2",
-    "StatelessRandomUniformFullIntV2",
-    "StatelessRandomUniformIntV2",
-    "StatelessRandomUniformV2",
-    "StatelessTruncatedNormalV2",
-}
-
-
 def is_draw(operation_type: str) -> bool:
     """Return whether rows of such a draw can be computed without the rest."""
-    return operation_type in _DRAWS
+    return operation_type in DTYPES_OF_DRAWS
 
 
 def rows_of_draw(
@@ -37,4 +30,23 @@ def rows_of_draw(
         rows: Where the rows are.
         layout: The lanes.
     """
-    return None
+    shape = whole.shape
+    assert shape is not None
+    before = shape[: rows.axis]
+    if None in shape or rows.inner is None:
+        return None
+    lead = rows.outer * math.prod(size for size in before if size is not None)
+    parts = [
+        draw_rows(
+            node.type,
+            operands,
+            whole.dtype,
+            [size or 0 for size in local_shape(shape, rows, k) or ()],
+            lead=lead,
+            rows=layout.num_rows,
+            first=lane,
+            step=layout.lanes.total,
+        )
+        for lane, k in zip(layout.lanes.numbers, layout.lane_rows, strict=True)
+    ]
+    return None if any(part is None for part in parts) else [part for part in parts if part is not None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -53,8 +54,12 @@ def joined(first: Element | None, second: Element | None) -> Element | None:
         and second.constant is not None
         and np.array_equal(first.constant, second.constant)
     )
-    shape = in_common(first.shape, second.shape)
-    return Element(shape, first.dtype, first.constant if is_same else None)
+    return Element(
+        in_common(first.shape, second.shape),
+        first.dtype,
+        first.constant if is_same else None,
+        joined(first.element, second.element),
+    )
 
 
 def _new(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
@@ -65,18 +70,23 @@ def _new(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed
     return decision, [Value(ListOf(None), (), tf.variant)]
 
 
-def _put(list_at: int, item_at: int) -> Callable[..., Placed]:
-    def rule(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
-        held, item = inputs[list_at], inputs[item_at]
-        placement = _held_together(held, _storable(item.placement))
-        wanted = [REPLICATED] * len(inputs)
-        demands: list[Placement] = [*wanted]
-        demands[list_at], demands[item_at] = ListOf(placement), placement
-        described = joined(held.element, Element(item.shape, item.dtype, item.constant))
-        decision = Decision(tuple(demands), (ListOf(placement),))
-        return decision, [Value(ListOf(placement), (), tf.variant, element=described)]
+def _push(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+    return _put(inputs, 1, inputs[1].constant)
 
-    return rule
+
+def _set(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+    # Other places of the list may hold nothing yet, which is read as zeros.
+    return _put(inputs, 2, None)
+
+
+def _put(inputs: Sequence[Value], item_at: int, known: Any) -> Placed:
+    held, item = inputs[0], inputs[item_at]
+    placement = _held_together(held, item)
+    demands: list[Placement] = [REPLICATED] * len(inputs)
+    demands[0], demands[item_at] = ListOf(placement), placement
+    element = joined(held.element, Element(item.shape, item.dtype, known, item.element))
+    decision = Decision(tuple(demands), (ListOf(placement),))
+    return decision, [Value(ListOf(placement), (), tf.variant, element=element)]
 
 
 def _get(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
@@ -121,8 +131,8 @@ def _from_tensor(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -
 
 
 def _same(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
-    """A list with other places, or that many fewer or more."""
-    held = inputs[0]
+    """A list with more places, in which nothing is yet, or fewer."""
+    held = dataclasses.replace(inputs[0], element=_without_constant(inputs[0].element))
     demands = (held.placement, *(REPLICATED for _ in inputs[1:]))
     return Decision(demands, (held.placement,)), [held]
 
@@ -150,8 +160,7 @@ def _add(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed
     element = None
     for value in inputs:
         placement, element = join(placement, value.placement), joined(element, value.element)
-    if element is not None:
-        element = dataclasses.replace(element, constant=None)
+    element = _without_constant(element)
     decision = Decision((placement,) * len(inputs), (placement,))
     return decision, [Value(placement, (), tf.variant, element=element)]
 
@@ -160,7 +169,7 @@ def _zeros(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Plac
     if node.dtypes[0] != tf.variant:
         return None
     held = inputs[0]
-    element = held.element and dataclasses.replace(held.element, constant=None)
+    element = _without_constant(held.element)
     decision = Decision((held.placement,), (held.placement,))
     return decision, [Value(held.placement, (), tf.variant, element=element)]
 
@@ -173,10 +182,10 @@ _RULES: dict[str, Callable[[Node, Sequence[Value], Sequence[Shape]], Placed | No
     "TensorListGetItem": _get,
     "TensorListLength": _length,
     "TensorListPopBack": _get,
-    "TensorListPushBack": _put(0, 1),
+    "TensorListPushBack": _push,
     "TensorListReserve": _new,
     "TensorListResize": _same,
-    "TensorListSetItem": _put(0, 2),
+    "TensorListSetItem": _set,
     "TensorListStack": _stack,
     "ZerosLike": _zeros,
 }
@@ -188,15 +197,19 @@ def _element_of(held: Value) -> Placement | None:
     return held.placement.element if isinstance(held.placement, ListOf) else None
 
 
-def _held_together(held: Value, item: Placement) -> Placement:
+def _held_together(held: Value, item: Value) -> Placement:
     """Return the placement of elements of a list and of one that is put into it."""
-    element = _element_of(held)
-    if element is None:
-        return item
+    element, placement = _element_of(held), _storable(item.placement)
+    if element is None or element == placement:
+        return placement
     # A list is brought elsewhere by way of one tensor, for which elements need one shape.
-    if element != item and (held.element is None or held.element.shape is None):
-        return element
-    return join(element, item)
+    if held.element is None or held.element.shape != item.shape or item.shape is None:
+        return REPLICATED if element == REPLICATED else element
+    return join(element, placement)
+
+
+def _without_constant(element: Element | None) -> Element | None:
+    return None if element is None else dataclasses.replace(element, constant=None)
 
 
 def _storable(placement: Placement) -> Placement:
@@ -219,9 +232,9 @@ def _shape_of_element(held: Value, operand: Value, traced: tf.TensorShape) -> Sh
 def _item(held: Value, placement: Placement, shape: Shape, dtype: tf.DType) -> Value:
     known = held.element.constant if held.element is not None else None
     if dtype == tf.variant:
-        return Value(
-            placement if isinstance(placement, ListOf) else ListOf(REPLICATED), shape, dtype
-        )
+        inner = held.element.element if held.element is not None else None
+        held_placement = placement if isinstance(placement, ListOf) else ListOf(REPLICATED)
+        return Value(held_placement, shape, dtype, element=inner)
     if known is not None:
         return Value(REPLICATED, tuple(known.shape), dtype, known)
     return Value(placement, shape, dtype)

@@ -107,9 +107,11 @@ OWN = Own()
 def is_shared(placement: Placement) -> bool:
     """Return whether all lanes hold the same thing, so that it exists once in a process."""
     match placement:
-        case Replicated() | Handle() | ListOf(None | Replicated()):
+        case ListOf(element):
+            return element is None or is_shared(element)
+        case Replicated() | Handle():
             return True
-        case Rows() | Partial() | Own() | ListOf():
+        case Rows() | Partial() | Own():
             return False
 
 
@@ -147,6 +149,15 @@ def can_become(placement: Placement) -> bool:
             return True
         case Own() | Handle() | ListOf():
             return False
+
+
+def fits(shape: Shape, placement: Placement, num_rows: int) -> bool:
+    """Return whether a value of this shape can have a placement in a batch of so many rows."""
+    if not isinstance(placement, Rows):
+        return True
+    if shape is None or placement.axis >= len(shape):
+        return False
+    return shape[placement.axis] == local_size(placement, num_rows)
 
 
 def local_size(rows: Rows, num_rows: int | None) -> int | None:

@@ -1,7 +1,7 @@
 """Local regions: functions that each lane applies to its own rows, as if they were the whole batch.
 
-Batch normalisation with the statistics of a rank's rows is one. A region is a call of a `tf.function`
-that says so (`LOCAL_ROWS`), or of its gradient. What it returns with rows are rows; everything else
+Batch normalisation with the statistics of a rank's rows is one. A region is a call of what
+`local_region` returns, or of its gradient. What it returns with rows are rows; everything else
 that it returns is the lane's own, and is read as the mean over lanes, each weighted by its rows. No
 derivative comes back through that mean: the function must stop it.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import heapq
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,8 +16,8 @@ import tensorflow as tf
 from tnt_keras.keras_hooks.private_tensorflow import called_function
 from tnt_keras.partition.operations import Attributes, attributes_of, definition, is_stateful
 
-LOCAL_ROWS = "tnt_keras.local_rows"
-"""What `experimental_implements` of a `tf.function` says if it is a local region."""
+_LOCAL_REGION = "tnt_keras.local_region"
+_numbers = itertools.count()
 
 _CONDS = {"If", "StatelessIf"}
 _CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
@@ -199,7 +200,7 @@ class FlatGraph:
         """The graph that an operation calls, None if it is no call or a local region."""
         if operation.type in _CALLS:
             function = called_function(operation.graph, operation.get_attr("f").name)
-            return None if is_local_region(operation.graph, function) else function.graph
+            return None if is_local_region(function) else function.graph
         if definition(operation.type) is None:
             return called_function(operation.graph, operation.type).graph
         return None
@@ -275,15 +276,24 @@ def function_of(node: Node, name: str) -> Any:
     return called_function(node.operation.graph, name)
 
 
-def is_local_region(graph: Any, function: Any) -> bool:
-    """Return whether a function, or the one whose gradient it computes, is a local region."""
+def local_region(function: Callable[..., Any]) -> Any:
+    """Return a function for steps that each lane applies to its own rows, see `regions`. Local.
+
+    Args:
+        function: Takes and returns tensors. Captures nothing.
+    """
+    # The one attribute that TensorFlow hands on to the functions it makes for gradients. It takes
+    # functions of one name for implementations of one interface: so each has a name of its own.
+    name = f"{_LOCAL_REGION}.{next(_numbers)}"
+    return tf.function(
+        function, autograph=False, experimental_attributes={"api_implements": name}
+    )
+
+
+def is_local_region(function: Any) -> bool:
+    """Return whether a function is a local region, or the gradient of one."""
     attributes = function.cached_definition.attr
-    if "_implements" in attributes:
-        return bool(attributes["_implements"].s.decode() == LOCAL_ROWS)
-    if "forward_function_name" in attributes:
-        name = attributes["forward_function_name"].s.decode()
-        return is_local_region(graph, called_function(graph, name))
-    return False
+    return bool(attributes["api_implements"].s.decode().startswith(_LOCAL_REGION))
 
 
 def is_gradient(function: Any) -> bool:

@@ -19,11 +19,13 @@ class Element:
         shape: The one that all have; None for dimensions in which they differ.
         dtype: Of all.
         constant: The value, if it is known and the same for all.
+        element: If they are lists: what their elements have in common.
     """
 
     shape: Shape
     dtype: tf.DType
     constant: np.ndarray[Any, Any] | None = None
+    element: Element | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
