@@ -38,9 +38,27 @@ TENSORFLOW = """
 #define TNT_TENSORFLOW_HEADERS_INCLUDED
 #include "tnt/keras/tensorflow_c_api.h"
 static_assert(TF_OK == 0 && TF_INVALID_ARGUMENT == 3 && TF_DEADLINE_EXCEEDED == 4, "");
-static_assert(TF_ABORTED == 10 && TF_INTERNAL == 13 && TF_UNAVAILABLE == 14, "");
-static_assert(TF_FLOAT == 1 && TF_DOUBLE == 2 && TF_HALF == 19 && TF_BFLOAT16 == 14, "");
-static_assert(TF_INT32 == 3 && TF_INT64 == 9 && TF_UINT32 == 22 && TF_UINT64 == 23, "");
+static_assert(TF_ABORTED == 10 && TF_INTERNAL == 13 && TF_UNAVAILABLE == 14 && TF_INT32 == 3, "");
+static_assert(TF_FLOAT == 1 && TF_DOUBLE == 2 && TF_UINT8 == 4 && TF_INT16 == 5, "");
+static_assert(TF_INT8 == 6 && TF_STRING == 7 && TF_INT64 == 9 && TF_BOOL == 10, "");
+static_assert(TF_BFLOAT16 == 14 && TF_HALF == 19 && TF_UINT32 == 22 && TF_UINT64 == 23, "");
+"""
+
+STRINGS = """
+#include "tensorflow/core/platform/ctstring.h"
+#include "tnt/keras/tensorflow_string.hpp"
+using tnt::keras::TensorFlowString;
+static_assert(sizeof(TF_TString) == sizeof(TensorFlowString), "");
+static_assert(TF_TString_SmallCapacity == TensorFlowString::kMaxSmallSize, "");
+static_assert(TF_TSTR_SMALL == int(TensorFlowString::kSmall), "");
+static_assert(TF_TSTR_LARGE == int(TensorFlowString::kLarge), "");
+static_assert(TF_TSTR_OFFSET == int(TensorFlowString::kOffset), "");
+static_assert(TF_TSTR_VIEW == int(TensorFlowString::kView), "");
+static_assert(offsetof(TF_TString_Small, str) == offsetof(TensorFlowString::Small, text), "");
+static_assert(offsetof(TF_TString_Large, cap) == offsetof(TensorFlowString::Large, capacity), "");
+static_assert(offsetof(TF_TString_Large, ptr) == offsetof(TensorFlowString::Large, text), "");
+static_assert(offsetof(TF_TString_Offset, count) == offsetof(TensorFlowString::Offset, count), "");
+static_assert(offsetof(TF_TString_View, ptr) == offsetof(TensorFlowString::View, text), "");
 """
 
 COMM = """
@@ -52,6 +70,10 @@ static_assert(TNT_COMM_ABI_VERSION == TNT_KERAS_COMM_ABI_VERSION, "");
 
 def test_tensorflow_declarations_agree_with_the_installed_headers(tmp_path: pathlib.Path) -> None:
     assert _compile(TENSORFLOW, tf.sysconfig.get_include(), folder=tmp_path) == ""
+
+
+def test_strings_have_the_layout_of_the_installed_headers(tmp_path: pathlib.Path) -> None:
+    assert _compile(STRINGS, tf.sysconfig.get_include(), folder=tmp_path) == ""
 
 
 def test_comm_declarations_agree_with_the_installed_header(tmp_path: pathlib.Path) -> None:

@@ -49,7 +49,7 @@ void define_op(const char* name, const std::vector<const char*>& inputs,
   for (const char* spec : inputs) TF_OpDefinitionBuilderAddInput(builder, spec);
   for (const char* spec : outputs) TF_OpDefinitionBuilderAddOutput(builder, spec);
   TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, unknown_shape);
-  TF_OpDefinitionBuilderSetIsStateful(builder, is_stateful);
+  if (is_stateful) TF_OpDefinitionBuilderSetIsStateful(builder, true);  // false does the same
   StatusPtr status = new_status();
   TF_RegisterOpDefinition(builder, status.get());
   check(status.get());

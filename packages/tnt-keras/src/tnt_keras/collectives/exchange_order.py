@@ -1,4 +1,4 @@
-"""What must come before an exchange in a graph, so that ranks cannot wait for each other for ever."""
+"""What comes before an exchange in a graph, so that ranks cannot wait for each other for ever."""
 
 from __future__ import annotations
 
@@ -17,95 +17,105 @@ _CALLS = frozenset(
 )
 """Operations that run functions."""
 
+_MUST_BE_AROUND = (
+    "An operation that runs a function with exchanges, such as a `While` or `If`, must be made "
+    "inside of `StepExchange.around`: else ranks could come to other exchanges before it."
+)
+
 
 @dataclasses.dataclass
 class _Position:
     """How far the exchanges of one graph are.
 
     Attributes:
-        token: Of the last one; None if there was none.
-        num_operations: Of the graph, when it was added.
-        has_exchange_inside: Whether a function that was traced since then exchanges something.
+        graph: The graph.
+        token: Of the last exchange; None if there was none.
+        has_open_function: Whether a function of a branch or loop has exchanges, and what runs it
+            has not been ordered yet.
     """
 
+    graph: Any
     token: tf.Tensor | None = None
-    num_operations: int = 0
-    has_exchange_inside: bool = False
+    has_open_function: bool = False
 
 
 class ExchangeOrder:
-    """The order of the exchanges of a graph, and of those in its branches and loops.
+    """The order of the exchanges of a graph, and of those in the functions of branches and loops.
 
-    All ranks come to exchanges in the order in which they were traced. An exchange in a function
-    (of a branch or loop) comes after the last one of the graph around it, whose token the function
-    captures; the next one of that graph comes after the operation that runs the function. That
-    operation is not known, since it is made when the function is complete: so the next exchange
-    comes after all operations since the last one that run functions.
+    All ranks come to exchanges in the order in which they were traced. In each graph and function
+    an exchange takes the token of the one before. What runs a function with exchanges, such as an
+    `If` or `While`, is one of those of the graph around it: it is made in `around`.
 
-    A loop must begin no iteration before the one before is complete: it has `parallel_iterations=1`,
-    or its functions have automatic control dependencies, as those of `tf.while_loop` do. Since its
-    condition is a function too, an exchange waits for all that its function is given.
+    Functions have automatic control dependencies, as those of `tf.cond`, `tf.while_loop` and
+    `tf.function` do: then what runs them is not complete before their exchanges are, nor does the
+    next iteration of a loop begin.
 
     It belongs to the graph that is being traced when it is created.
     """
 
     def __init__(self) -> None:
-        self._graph = tf.compat.v1.get_default_graph()
+        self._graph = _current_graph()
         self._positions: dict[int, _Position] = {}
-        self._graphs: list[Any] = []  # keeps their ids unique
+
+    def is_in_function(self) -> bool:
+        """Return whether a branch or loop of the graph is being traced. Local."""
+        return _current_graph() is not self._graph
 
     @contextlib.contextmanager
     def next(self) -> Iterator[tf.Tensor]:
         """Give the token of what comes before the next exchange of the current graph. Local.
 
-        What is traced inside waits for it, too.
-        """
-        graph = tf.compat.v1.get_default_graph()
-        self._note_in_graphs_around(graph)
-        token = self._token_of(graph)
-        given = [] if graph is self._graph else list(graph.inputs)
-        with tf.control_dependencies([*given, *self._calls_in(graph)]):
-            yield tf.zeros([], tf.int32) if token is None else token
+        What is traced inside waits for all that a function is given: for its iteration.
 
-    def is_in_function(self) -> bool:
-        """Return whether a branch or loop of the graph is being traced. Local."""
-        return tf.compat.v1.get_default_graph() is not self._graph
+        Raises:
+            RuntimeError: If what runs a function with exchanges was not made in `around`.
+        """
+        position = self._position()
+        if position.has_open_function:
+            raise RuntimeError(_MUST_BE_AROUND)
+        outer = self._outer_position(position.graph)
+        if outer is not None:
+            outer.has_open_function = True
+        given = list(position.graph.inputs) if self.is_in_function() else []
+        with tf.control_dependencies(given):
+            yield tf.zeros([], tf.int32) if position.token is None else position.token
 
     def finished(self, token: tf.Tensor) -> None:
-        """Note the token of the exchange that was added last to the current graph. Local."""
-        graph = tf.compat.v1.get_default_graph()
-        position = self._position_of(graph)
-        position.token = token
-        position.num_operations = len(graph.get_operations())
-        position.has_exchange_inside = False
+        """Note the token of the exchange that was traced last in the current graph. Local."""
+        self._position().token = token
 
-    def _position_of(self, graph: Any) -> _Position:
-        if id(graph) not in self._positions:
-            self._graphs.append(graph)
-            self._positions[id(graph)] = _Position()
-        return self._positions[id(graph)]
+    @contextlib.contextmanager
+    def around(self) -> Iterator[None]:
+        """Order what runs functions with exchanges, and is made inside. Local."""
+        position = self._position()
+        graph = position.graph
+        num_before = len(graph.get_operations())
+        position.has_open_function = False
+        with self.next() as previous, tf.control_dependencies([previous]):
+            yield
+        calls = [each for each in graph.get_operations()[num_before:] if each.type in _CALLS]
+        with tf.control_dependencies(calls):
+            position.token = tf.identity(previous)
+        position.has_open_function = False
 
-    def _note_in_graphs_around(self, graph: Any) -> None:
-        for outer in _graphs_around(graph):
-            self._position_of(outer).has_exchange_inside = True
+    def require_complete(self) -> None:
+        """Make sure that all that runs functions with exchanges has been ordered. Local.
 
-    def _token_of(self, graph: Any) -> tf.Tensor | None:
-        for each in (graph, *_graphs_around(graph)):
-            token = self._position_of(each).token
-            if token is not None:
-                return token
-        return None
+        Raises:
+            RuntimeError: If it has not.
+        """
+        if any(position.has_open_function for position in self._positions.values()):
+            raise RuntimeError(_MUST_BE_AROUND)
 
-    def _calls_in(self, graph: Any) -> list[tf.Operation]:
-        position = self._position_of(graph)
-        if not position.has_exchange_inside:
-            return []
-        new = graph.get_operations()[position.num_operations :]
-        return [operation for operation in new if operation.type in _CALLS]
+    def _position(self) -> _Position:
+        return self._position_in(_current_graph())
+
+    def _position_in(self, graph: Any) -> _Position:
+        return self._positions.setdefault(id(graph), _Position(graph))
+
+    def _outer_position(self, graph: Any) -> _Position | None:
+        return None if graph is self._graph else self._position_in(graph.outer_graph)
 
 
-def _graphs_around(graph: Any) -> Iterator[Any]:
-    outer = getattr(graph, "outer_graph", None)
-    while outer is not None:
-        yield outer
-        outer = getattr(outer, "outer_graph", None)
+def _current_graph() -> Any:
+    return tf.compat.v1.get_default_graph()

@@ -59,11 +59,10 @@ class ExchangePlan:
             values: What they exchange.
         """
         calls = tuple(
-            PlannedCall(f"{where}: {value.what}", value.request.name, value.request.line)
-            for value in values
+            PlannedCall(value.what, value.request.name, value.request.line) for value in values
         )
         for call in calls:
-            self._agreement.note(call)
+            self._agreement.note(dataclasses.replace(call, what=f"{where}: {call.what}"))
         if calls:
             num_bytes = sum(value.num_bytes for value in values)
             num_updates = sum(value.request.is_update for value in values)

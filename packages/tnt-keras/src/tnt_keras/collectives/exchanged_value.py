@@ -59,7 +59,7 @@ class ExchangedValue:
         text = f"{request.kind} of {request.value.dtype.name}"
         if request.kind in REDUCTIONS and shape.rank is not None:
             text += f" ({', '.join('?' if size is None else str(size) for size in shape)})"
-        return f"{text} for an update" if request.is_update else text
+        return f"update: {text}" if request.is_update else text
 
     @property
     def num_bytes(self) -> int:

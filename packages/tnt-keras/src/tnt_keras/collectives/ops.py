@@ -4,9 +4,9 @@ Most come in two halves. *Start* hands a tensor to tnt-comm, *finish* waits for 
 return a token besides, a scalar that only says "has started" or "has finished". Finish blocks one
 of TensorFlow's threads, so it takes a `barrier`: the sum of the tokens of all starts that must come
 first. Exchanges (`tnt_keras.collectives.exchange` and `step_exchange`) build it; nothing else calls
-these operations. They are not stateful, so that TensorFlow runs a start as soon as its input exists.
-Therefore it would also compute a start of constants once and for all, when it optimises the graph:
-one input of every start must not be a constant.
+these operations. They are not stateful, so that TensorFlow runs a start as soon as its input
+exists. Therefore it would also compute a start of constants once and for all, when it optimises the
+graph: one input of every start must not be a constant.
 
 Those that do all at once, `allreduce`, `gather` and `broadcast`, are stateful: each runs exactly as
 often as the graph comes to it, also in a branch or loop, whoever reads its result. They take the

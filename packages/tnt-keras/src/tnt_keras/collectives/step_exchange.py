@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable, Iterable, Sequence
 
 import tensorflow as tf
@@ -23,15 +24,16 @@ class StepExchange:
     come to one barrier, and are finished, whichever results the graph uses. Starts wait for their
     tensor alone, so that a gradient is on its way while backpropagation goes on; only where an
     object of tnt-comm serves for the second time in a graph they wait until it has finished. Groups
-    come one after the other; `ExchangeSequence` says why ranks then never wait for ever. What is not
-    summed, gathered or broadcast is combined after the barrier.
+    come one after the other; `ExchangeSequence` says why ranks then never wait for ever. What is
+    not summed, gathered or broadcast is combined after the barrier.
 
     Single values that are exchanged in a branch or loop, or whose size is known only when the graph
-    runs, are `blocking`: between groups, one after the other, in the order in which they are traced.
+    runs, are `blocking`: between groups, one after the other, in the order in which they are
+    traced. What runs the functions of branches and loops is made in `around`.
 
-    Every rank must ask for the same in the same order. Ranks compare that while the graph is traced:
-    before they make something together, and in the last group. What travels without a plan is
-    compared again whenever it does.
+    Every rank must ask for the same in the same order. Ranks compare that while the graph is
+    traced: before they make something together, and in the last group. What travels without a plan
+    is compared again whenever it does.
 
     It belongs to the graph that is being traced when it is created. On one rank, results are the
     values themselves.
@@ -86,7 +88,7 @@ class StepExchange:
             The shape of what was broadcast is not known.
 
         Raises:
-            RuntimeError: In a branch or loop.
+            RuntimeError: In a branch or loop, or if what runs one was not made in `around`.
             tnt_comm.MismatchError: If ranks are going to exchange different things.
             tf.errors.OpError: When the graph runs, if it fails: `UnavailableError` if a rank was
                 lost, `DeadlineExceededError` at the deadline, `AbortedError` if ranks called
@@ -101,6 +103,7 @@ class StepExchange:
         else:
             results = self._exchange(values, self._parts(values, last))
         if last:
+            self._order.require_complete()
             self._plan.log()
         return [results[value] for value in values]
 
@@ -108,9 +111,8 @@ class StepExchange:
         """Exchange a value at once, also in a branch or loop, or of unknown size. Collective.
 
         It is performed as often as the graph comes to it, whether its result is used or not. All
-        ranks must take the same branches, and as many iterations. In a function (of a branch or
-        loop) it captures a tensor of the graph around it. A loop must begin no iteration before the
-        one before is complete, see `ExchangeOrder`.
+        ranks must take the same branches, and as many iterations. What runs the function of a
+        branch or loop is made in `around`.
 
         Args:
             request: The value. It is not fused with others, and never rounded.
@@ -121,6 +123,7 @@ class StepExchange:
         Raises:
             ValueError: If there is no such kind, or a scalar is to be gathered.
             TypeError: As `ask`.
+            RuntimeError: If what runs another function with exchanges was not made in `around`.
             tnt_comm.MismatchError: As `flush`.
             tf.errors.OpError: As `flush`.
         """
@@ -132,6 +135,14 @@ class StepExchange:
             token, result = self._perform_at_once(value, after)
         self._order.finished(token)
         return value.form.restore(result)
+
+    def around(self) -> contextlib.AbstractContextManager[None]:
+        """Order an operation that runs functions with exchanges, such as a `While` or `If`. Local.
+
+        It is made inside of this context, and so may its functions be, which have automatic control
+        dependencies. What is made inside waits for the exchange before.
+        """
+        return self._order.around()
 
     def _value_of(self, request: Request) -> ExchangedValue:
         self._num_values += 1

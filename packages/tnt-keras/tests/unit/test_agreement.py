@@ -1,0 +1,66 @@
+"""What ranks are going to exchange is compared, but for names and lines."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import tnt_comm
+from tnt_keras.collectives import agreement
+from tnt_keras.collectives.agreement import Agreement, PlannedCall
+
+SUM = PlannedCall("end: sum of float32 (2)", "dense/MatMul", "train.py:3")
+ROWS = PlannedCall("end: gather of string", "dense/Gather", "")
+
+
+def _of_ranks(monkeypatch: pytest.MonkeyPatch, *others: list[PlannedCall]) -> None:
+    """Let other ranks than this one, which is rank 0, have noted these."""
+    messages = [json.dumps([[c.what, c.name, c.line] for c in calls]).encode() for calls in others]
+    monkeypatch.setattr(agreement, "allgather", lambda name, own: [own, *messages])
+
+
+def _agreement(*calls: PlannedCall) -> Agreement:
+    result = Agreement("train_step 1")
+    for call in calls:
+        result.note(call)
+    return result
+
+
+def test_names_and_lines_may_differ_and_are_those_of_the_master(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _of_ranks(monkeypatch, [PlannedCall(SUM.what, "dense_1/MatMul", "a.py:1")])
+    assert _agreement(SUM).reach() == ["dense/MatMul"]
+
+
+def test_a_difference_names_both_values_and_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    _of_ranks(monkeypatch, [SUM, ROWS], [SUM, SUM])
+    with pytest.raises(tnt_comm.MismatchError) as caught:
+        _agreement(SUM, ROWS).reach()
+    assert (
+        "do not exchange the same in train_step 1. As number 2 of it, rank 0 exchanges end: gather "
+        "of string for 'dense/Gather', rank 2 end: sum of float32 (2) for 'dense/MatMul' "
+        "(train.py:3)."
+    ) in str(caught.value)
+
+
+def test_what_only_one_rank_has_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    _of_ranks(monkeypatch, [SUM])
+    with pytest.raises(tnt_comm.MismatchError, match=r"number 2 of it.*rank 1 nothing more"):
+        _agreement(SUM, ROWS).reach()
+    _of_ranks(monkeypatch, [SUM])
+    with pytest.raises(tnt_comm.MismatchError, match="rank 0 exchanges nothing more, rank 1 end"):
+        _agreement().reach()
+
+
+def test_what_was_compared_is_counted_and_not_compared_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared = _agreement(SUM, SUM)
+    _of_ranks(monkeypatch, [SUM, SUM])
+    compared.reach()
+    compared.note(ROWS)
+    _of_ranks(monkeypatch, [SUM])
+    with pytest.raises(tnt_comm.MismatchError, match="As number 3 of it"):
+        compared.reach()
