@@ -19,7 +19,7 @@ import keras
 import tensorflow as tf
 
 from tnt_keras.keras_hooks.patch import replaced
-from tnt_keras.partition import LOCAL_ROWS
+from tnt_keras.partition import local_region
 from tnt_keras.step.owner import StepOptions
 
 _DATA_FORMATS = {1: "NCHW", 3: "NHWC"}  # by the axis of the channels
@@ -97,18 +97,14 @@ def _marking(plain: Callable[..., Any], fuses: bool) -> Callable[..., Any]:
             return plain(self, inputs, training=training, mask=mask)
         is_fused = fuses and _can_be_fused(self, inputs, mask)
 
-        values = _values(self)
-
-        def normalise(inputs: Any, *others: Any) -> Any:  # which must be tensors
-            of_layer, masks = list(others[: len(values)]), others[len(values) :]
+        def normalise(inputs: Any, mask: Any, values: list[tf.Tensor]) -> Any:
             if is_fused:
-                outputs, *moved = _fused(self, inputs, of_layer)
+                outputs, *moved = _fused(self, inputs, values)
             else:
-                outputs, *moved = _composed(self, plain, inputs, of_layer, *masks)
+                outputs, *moved = _composed(self, plain, inputs, mask, values)
             return outputs, *map(tf.stop_gradient, moved)
 
-        region = tf.function(normalise, autograph=False, experimental_implements=LOCAL_ROWS)
-        outputs, *moved = region(inputs, *values, *([] if mask is None else [mask]))
+        outputs, *moved = local_region(normalise)(inputs, mask, _values(self))
         _assign(self, moved)
         return outputs
 
@@ -137,7 +133,7 @@ def _assign(layer: Any, moved: list[tf.Tensor]) -> None:
 
 
 def _composed(
-    layer: Any, plain: Callable[..., Any], inputs: Any, values: list[tf.Tensor], mask: Any = None
+    layer: Any, plain: Callable[..., Any], inputs: Any, mask: Any, values: list[tf.Tensor]
 ) -> tuple[Any, ...]:
     """Return what Keras computes: the output, and what it makes of the layer's statistics."""
     with keras.StatelessScope(zip(layer.variables, values, strict=True)) as scope:
