@@ -76,7 +76,7 @@ def dropout_masks() -> dict[str, np.ndarray]:
 
     keras.utils.set_random_seed(1)
     model = Noisy([keras.Input((64,)), Kept(0.5), keras.layers.Dense(1)])
-    model = tnt_keras.Model(model, probe="off")
+    model = tnt_keras.Model(model)
     model.compile("sgd", "mse", run_eagerly=True)
     model.fit(np.ones((6, 64)), np.ones((6, 1)), batch_size=6, verbose=0)
     return seen
@@ -386,7 +386,7 @@ def optimizers_kept_by_a_second_compile(spoil: bool) -> dict[str, Any]:
             for variable in optimizers[1].variables[2:]:
                 variable.assign(tf.ones_like(variable))
         model.fit(samples()[0], batch_size=5, shuffle=False, verbose=0)
-        kept = model._tnt_communication.optimizers
+        kept = model._tnt_owner.optimizers
         known.append([sum(o is optimizer for o in kept) for optimizer in optimizers])
     states = [np.asarray(v) for optimizer in optimizers for v in optimizer.variables]
     return {"known": known, "variables": [*map(np.asarray, model.get_weights()), *states]}
@@ -416,7 +416,7 @@ def weighted_counts(distributed: bool) -> list[float]:
     layers = [keras.Input((6,)), keras.layers.Dense(1, activation="sigmoid")]
     model = keras.Sequential(layers)
     if distributed:
-        model = tnt_keras.Model(model, probe="error")
+        model = tnt_keras.Model(model)
     iou = keras.metrics.BinaryIoU(name="iou")
     model.compile("sgd", "binary_crossentropy", metrics=[_Highest()], weighted_metrics=[iou])
     y = (x[:, :1] > 0.3).astype("int32")

@@ -136,7 +136,7 @@ def _sum_on_master_in_a_step() -> None:
                 tnt_keras.batch_sum(data[0])
             return super().train_step(data)
 
-    model = tnt_keras.Model(Summing([keras.Input((6,)), keras.layers.Dense(1)]), probe="off")
+    model = tnt_keras.Model(Summing([keras.Input((6,)), keras.layers.Dense(1)]))
     model.compile("sgd", "mse")
     model.fit(np.zeros((8, 6)), np.zeros((8, 1)), batch_size=4, verbose=0)  # fit with a sum
 

@@ -90,8 +90,6 @@ def _expected(outputs: np.ndarray, rows: list[int]) -> dict[str, float]:
     [
         ("metrics", False, False),
         pytest.param("metrics", False, True, marks=pytest.mark.thorough),
-        pytest.param("proved metrics", False, False, marks=pytest.mark.thorough),
-        pytest.param("proved metrics", False, True, marks=pytest.mark.thorough),
         pytest.param("plain log", False, False, marks=pytest.mark.thorough),
         pytest.param("plain log", True, False, marks=pytest.mark.thorough),
     ],

@@ -27,6 +27,10 @@ _KINDS: dict[str, type[Exception]] = {
 }
 _CAUSE = re.compile(rf"(?:^|[\s:])({'|'.join(_KINDS)}): (.*?)(?=\n?\s*\[\[|\n\t|\Z)", re.DOTALL)
 
+MARK_OF_CHECKS = "Wrong data on several ranks: "
+"""Distinguishes assertions of ours in the graph of a step from those of a user."""
+_FAILED_CHECK = re.compile(rf"assertion failed: \[{MARK_OF_CHECKS}(.*?)\]", re.DOTALL)
+
 
 def cause_of(error: Exception) -> Exception | None:
     """Return the cause of an error as one of tnt-comm or of Python. Pure.
@@ -44,6 +48,9 @@ def cause_of(error: Exception) -> Exception | None:
         return ValueError(str(error))
     if isinstance(error, DifferentWeightsError):
         return RuntimeError(str(error))
+    failed = _FAILED_CHECK.search(str(error)) if isinstance(error, tf.errors.OpError) else None
+    if failed is not None:
+        return ValueError(failed.group(1))
     found = _CAUSE.search(str(error)) if isinstance(error, tf.errors.OpError) else None
     if found is None:
         return None

@@ -16,6 +16,8 @@ from tnt_keras.step.variables import (
 )
 from tnt_keras.step.whole_steps import use_generators_of_master
 
+_KINDS = ("train", "test", "predict")
+
 
 @dataclasses.dataclass
 class Preparation:
@@ -55,9 +57,11 @@ def switches(model: Any) -> dict[str, Any]:
     Args:
         model: A distributed model.
     """
+    made = [kind for kind in _KINDS if getattr(model, f"{kind}_function") is not None]
     return {
         "run_eagerly": model.run_eagerly,
         "steps_per_execution": model.steps_per_execution,
+        "steps that ran since compile()": made,
         # One rank may have built its model before, but none trains it alone.
         "number of trainable variables": len(model.trainable_variables) if model.built else None,
     }

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
-
 from tnt_keras.collectives.step_channels import StepChannels
-from tnt_keras.collectives.step_exchange import StepExchange
 from tnt_keras.step.data_check import DataCheck
 
 
@@ -60,15 +56,15 @@ class StepOwner:
             self._data_check = DataCheck()
         return self._data_check
 
-    def make_exchange(self, name: str) -> StepExchange:
-        """Return the exchange of a graph that is being built. Local.
+    def channels(self, name: str) -> StepChannels:
+        """Return what all graphs of a step exchange by. Local.
 
         Args:
-            name: Of the step; all graphs of a step share what they exchange by.
+            name: Of the step.
         """
         if name not in self._channels:
             self._channels[name] = StepChannels(name)
-        return _Exchange(self._channels[name])
+        return self._channels[name]
 
     def add_optimizer(self, optimizer: Any) -> None:
         """Add an optimizer to the list, unless it is there. Local."""
@@ -85,10 +81,3 @@ class StepOwner:
         new = [variable for variable in variables if id(variable) not in known]
         self.variables += new
         return new
-
-
-class _Exchange(StepExchange):
-    """Finds by itself the operations that exchange inside of branches and loops."""
-
-    def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
-        return make()

@@ -11,7 +11,8 @@ import tensorflow as tf
 from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Rows, build
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch_part import BatchPart, cut, has_rows
+from tnt_keras.step.batch_part import BatchPart, cut, even_sizes, has_rows
+from tnt_keras.step.checked_exchange import CheckedExchange
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.signature import Signature, layout_of, specs_of
 from tnt_keras.step.traced_steps import StepTrace, TracedSteps
@@ -100,13 +101,18 @@ class PartitionedSteps:
             shape.inputs,
             Lanes(get_rank(), 1, size),
             size if shape.num_rows is None else shape.num_rows,
-            lambda: self._owner.make_exchange(self.name),
+            lambda: self._exchange(shape),
             accumulators=accumulations.variables,
             decide=accumulations.decide(are_updates),
         )
         if is_first:
             logger.info("%s on %d ranks", self.name, size)
         return built
+
+    def _exchange(self, shape: _Shape) -> CheckedExchange:
+        num_global = get_size() if shape.num_rows is None else shape.num_rows
+        num_local = 1 if shape.num_rows is None else even_sizes(num_global)[get_rank()]
+        return CheckedExchange(self._owner.channels(self.name), num_local, num_global)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
