@@ -13,7 +13,12 @@ from tnt_keras.keras_hooks.class_swap import MixinBase, plain_class
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.batch_norm_region import fused_batch_norm
 from tnt_keras.step.context import is_inside_step
-from tnt_keras.step.keras_function import KerasFunction, KerasPredictFunction, Steps
+from tnt_keras.step.keras_function import (
+    KerasFunction,
+    KerasPredictFunction,
+    Steps,
+    require_call,
+)
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.partitioned_steps import PartitionedSteps
 from tnt_keras.step.whole_steps import WholeSteps
@@ -129,12 +134,7 @@ class DistributedFunctions(MixinBase):
 
     def _tnt_step(self, name: str) -> Any:
         if get_size() > 1 and not is_inside_step():
-            raise RuntimeError(
-                f"`{name}` of the distributed model {self.name!r} was called, but not by a "
-                "method of `tnt.Model`, so that each rank would train on its own. Call `fit`, "
-                "`evaluate`, `predict` or `train_on_batch`; in methods of a class of your own, by "
-                "`super().fit(...)`, not by `keras.Model.fit(self, ...)`."
-            )
+            require_call(name)
         is_on_whole_batches = get_size() == 1 or tf.executing_eagerly()
         return fused_batch_norm(is_on_whole_batches and self._tnt_owner.options.fuses_batch_norm)
 

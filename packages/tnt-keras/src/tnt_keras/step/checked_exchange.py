@@ -50,9 +50,10 @@ class CheckedExchange(StepExchange):
         return results
 
     def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
-        """Make an operation with exchanges inside; which it is is found by itself. Local.
+        """Make an operation that has exchanges inside: a loop or a branch. Local.
 
         Args:
             make: Makes the operation.
         """
-        return make()
+        with self.around():
+            return make()

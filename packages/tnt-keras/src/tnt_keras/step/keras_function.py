@@ -9,12 +9,15 @@ import keras
 import tensorflow as tf
 
 from tnt_data import MicroBatch
+from tnt_keras.collectives.current_call import current_call
 from tnt_keras.step.batch_part import BatchPart, CheckedBatch, LocalBatch, part_of
 from tnt_keras.step.owner import StepOwner
 
 
 class Steps(Protocol):
     """One kind of step, be it partitioned or not."""
+
+    name: str
 
     @property
     def graph(self) -> Any:
@@ -53,6 +56,7 @@ class KerasFunction:
         Raises:
             StopIteration: If there is no batch.
         """
+        require_call(self.steps.name)
         num_steps = self._num_steps()
         element_spec = _spec_of_batches(iterator)
         result = None
@@ -115,12 +119,31 @@ class KerasPredictFunction:
         Args:
             batches: What `part_of` takes.
         """
+        require_call(self.steps.name)
         if isinstance(batches[0], LocalBatch):
             if self._plain is None:
                 self._plain = self._make_plain()
             return self._plain([batch.data for batch in batches])
         results = [self.steps.run(part_of(batch, self._owner.data_check)) for batch in batches]
         return results[0] if len(results) == 1 else _one_after_the_other(results)
+
+
+def require_call(name: str) -> None:
+    """Check that a method of a distributed model is running, which all ranks have called. Local.
+
+    Args:
+        name: Of the step that is about to run.
+
+    Raises:
+        RuntimeError: If not.
+    """
+    if current_call() is None:
+        raise RuntimeError(
+            f"`{name}` of a distributed model was called, but not by a method of `tnt.Model`, so "
+            "that ranks do not know of each other. Call `fit`, `evaluate`, `predict` or "
+            "`train_on_batch`; in methods of a class of your own, by `super().fit(...)`, not by "
+            "`keras.Model.fit(self, ...)`."
+        )
 
 
 def _one_after_the_other(results: Sequence[Any]) -> Any:

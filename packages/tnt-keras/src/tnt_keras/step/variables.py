@@ -69,7 +69,7 @@ def synchronize(owner: StepOwner) -> None:
     _check_same_structure([*variables, *of_metrics])
     if broadcast("whether Keras has a seed", np.array(has_global_seed())):
         variables.append(global_seed())
-    _give_values_of_master(variables)
+    _give_values_of_master([*variables, *of_metrics])
 
 
 def synchronize_new(owner: StepOwner, used: Sequence[Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -73,8 +74,7 @@ def use_generators_of_master() -> None:
     These are those of `random` and `numpy.random`, and the global seed of TensorFlow, if it has
     none: each rank draws the same then.
     """
-    seed = random.getrandbits(31) if is_master_rank() else 0
-    own = (random.getstate(), np.random.get_state(), seed)
+    own = (random.getstate(), np.random.get_state(), secrets.randbits(31))
     states = allgather("random generators", pickle.dumps(own) if is_master_rank() else b"")
     of_python, of_numpy, seed = pickle.loads(states[MASTER_RANK])
     random.setstate(of_python)
