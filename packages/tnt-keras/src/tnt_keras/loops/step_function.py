@@ -27,7 +27,8 @@ from tnt_keras.step.batch_part import BatchPart, cut, even_sizes, num_rows, rows
 from tnt_keras.step.context import is_inside_step
 from tnt_keras.step.data_check import NO_LABEL
 from tnt_keras.step.keras_function import Steps
-from tnt_keras.step.owner import StepOptions, StepOwner
+from tnt_keras.step.options import default_options, given_options
+from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.partitioned_steps import PartitionedSteps
 from tnt_keras.step.variables import check_replicas_in_turn, replicated_variables
 from tnt_keras.step.whole_steps import WholeSteps, use_generators_of_master
@@ -43,16 +44,19 @@ class StepFunction:
     Args:
         python_function: The function, or a `tf.function` of it.
         run_eagerly: As for `function`.
+        options: Attributes of `StepOptions` that the user has given.
     """
 
-    def __init__(self, python_function: Callable[..., Any], run_eagerly: bool) -> None:
+    def __init__(
+        self, python_function: Callable[..., Any], run_eagerly: bool, options: dict[str, Any]
+    ) -> None:
         functools.update_wrapper(self, python_function)
         name = getattr(python_function, "__name__", type(python_function).__name__)
         self._run_eagerly = run_eagerly
         self._name = name
         self._function = python_function if run_eagerly else _as_graph(python_function)
         # As on one rank, where the function is TensorFlow's.
-        self._owner = StepOwner(StepOptions(fuses_batch_norm=False))
+        self._owner = StepOwner(default_options(fuses_batch_norm=False, **options))
         self._steps: dict[Layout, Steps] = {}
         self._used = UsedLayers()
         self._num_checks = 0
@@ -133,13 +137,25 @@ class StepFunction:
 
 @overload
 def function(
-    python_function: Callable[..., Any], *, run_eagerly: bool = ..., probe: str | None = ...
+    python_function: Callable[..., Any],
+    *,
+    run_eagerly: bool = ...,
+    probe: str | None = ...,
+    batch_norm: str | None = ...,
+    draws: str | None = ...,
+    check: bool | None = ...,
 ) -> StepFunction: ...
 
 
 @overload
 def function(
-    python_function: None = ..., *, run_eagerly: bool = ..., probe: str | None = ...
+    python_function: None = ...,
+    *,
+    run_eagerly: bool = ...,
+    probe: str | None = ...,
+    batch_norm: str | None = ...,
+    draws: str | None = ...,
+    check: bool | None = ...,
 ) -> Callable[[Callable[..., Any]], StepFunction]: ...
 
 
@@ -148,6 +164,9 @@ def function(
     *,
     run_eagerly: bool = False,
     probe: str | None = None,
+    batch_norm: str | None = None,
+    draws: str | None = None,
+    check: bool | None = None,
 ) -> Any:
     """Make a function a step of a training loop that all ranks compute together. Local.
 
@@ -180,6 +199,9 @@ def function(
         python_function: The function, also one that is a `tf.function` already.
         run_eagerly: Whether it runs as Python code in each step, for `.numpy()` say.
         probe: Has no effect, as for `tnt.Model`.
+        batch_norm: As for `tnt.Model`.
+        draws: As for `tnt.Model`.
+        check: As for `tnt.Model`.
 
     Returns:
         The step, to be called by all ranks with the same arguments or their parts; what it returns
@@ -195,8 +217,11 @@ def function(
     """
     check_probe(probe)
     if python_function is None:
-        return functools.partial(function, run_eagerly=run_eagerly, probe=probe)
-    return StepFunction(python_function, run_eagerly)
+        return functools.partial(
+            function, run_eagerly=run_eagerly, batch_norm=batch_norm, draws=draws, check=check
+        )
+    options = given_options(None, batch_norm, draws, check)
+    return StepFunction(python_function, run_eagerly, options)
 
 
 def _known_by_name(python_function: Any) -> list[Any]:

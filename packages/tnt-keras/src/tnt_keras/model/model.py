@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from typing import Any
 
@@ -24,8 +25,9 @@ from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
 from tnt_keras.process.verbosity import is_shown
 from tnt_keras.step.accumulation import settle_before_copy
+from tnt_keras.step.options import default_options, given_options
 from tnt_keras.step.own_loops import notice_own_loops
-from tnt_keras.step.owner import StepOptions, StepOwner
+from tnt_keras.step.owner import StepOwner
 
 
 class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
@@ -55,10 +57,19 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
             same to rounding, and weights and files are untouched. It is done for inputs of 4
             dimensions with channels last or first and without mask, on one rank too. None, the
             default, is True for a new model.
+        batch_norm: "local" for batch normalisation by the statistics of each rank's rows, as usual
+            in data-parallel training; "global" for those of the batch, as in the serial run. None,
+            the default, is "local" for a new model. Layers with `synchronized=True`, and those of
+            derived classes, take the statistics of the batch in any case.
+        draws: "serial" for the random numbers of the serial run; "local" lets each rank draw other
+            ones, which is faster where most of a step is drawing. None is "serial" for a new model.
+        check: Whether the first step of each kind is compared with the serial one, which costs as
+            much as a few steps; a difference is logged as an error, and is a fault of this package.
+            None is what `TNT_CHECK_STEPS` says for a new model, else False.
 
     Raises:
         TypeError: If `model` is not a Keras model, or `parallel_strategy` not a `ParallelStrategy`.
-        ValueError: If `probe` is none of the words that it had.
+        ValueError: If `probe`, `batch_norm` or `draws` is none of its words.
         NotImplementedError: If pipelining is asked for.
     """
 
@@ -69,9 +80,13 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         *,
         probe: str | None = None,
         fused_batch_norm: bool | None = None,
+        batch_norm: str | None = None,
+        draws: str | None = None,
+        check: bool | None = None,
     ) -> Any:
         """Distribute the given model."""
-        return _distribute(model, parallel_strategy, probe=probe, fused_batch_norm=fused_batch_norm)
+        options = given_options(fused_batch_norm, batch_norm, draws, check)
+        return _distribute(model, parallel_strategy, probe=probe, options=options)
 
     def __init__(
         self,
@@ -80,6 +95,9 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         *,
         probe: str | None = None,
         fused_batch_norm: bool | None = None,
+        batch_norm: str | None = None,
+        draws: str | None = None,
+        check: bool | None = None,
     ) -> None:
         """Describe the arguments; the model was initialised when it was made."""
 
@@ -140,6 +158,9 @@ class Sequential(Model, keras.Sequential):
         name: As for `keras.Sequential`.
         probe: As for `Model`.
         fused_batch_norm: As for `Model`.
+        batch_norm: As for `Model`.
+        draws: As for `Model`.
+        check: As for `Model`.
     """
 
     def __new__(
@@ -150,10 +171,14 @@ class Sequential(Model, keras.Sequential):
         *,
         probe: str | None = None,
         fused_batch_norm: bool | None = None,
+        batch_norm: str | None = None,
+        draws: str | None = None,
+        check: bool | None = None,
     ) -> Any:
         """Make the Keras model and distribute it."""
         plain = keras.Sequential(layers, trainable, name)
-        return _distribute(plain, probe=probe, fused_batch_norm=fused_batch_norm)
+        options = given_options(fused_batch_norm, batch_norm, draws, check)
+        return _distribute(plain, probe=probe, options=options)
 
     def __init__(
         self,
@@ -163,6 +188,9 @@ class Sequential(Model, keras.Sequential):
         *,
         probe: str | None = None,
         fused_batch_norm: bool | None = None,
+        batch_norm: str | None = None,
+        draws: str | None = None,
+        check: bool | None = None,
     ) -> None:
         """Describe the arguments; the model was initialised when it was made."""
 
@@ -202,7 +230,7 @@ def _distribute(
     strategy: ParallelStrategy = ParallelStrategy.DATA,
     *,
     probe: str | None = None,
-    fused_batch_norm: bool | None = None,
+    options: dict[str, Any] | None = None,
 ) -> keras.Model:
     if not isinstance(model, keras.Model):
         raise TypeError(f"`tnt.Model` takes a `keras.Model`. Received: {type(model).__name__}.")
@@ -210,8 +238,8 @@ def _distribute(
     if not is_distributing(strategy):
         return model
     if isinstance(model, Model):
-        if fused_batch_norm is not None:
-            model._tnt_owner.options.fuses_batch_norm = fused_batch_norm
+        if options:
+            model._tnt_owner.options = dataclasses.replace(model._tnt_owner.options, **options)
             _forget_functions(model)
         return model
     check_not_distributed_otherwise(model)
@@ -222,8 +250,8 @@ def _distribute(
     below = Sequential if isinstance(model, keras.Sequential) else Model
     add_mixin(model, _OfAnyClass, below=below)
     # Past Keras' own __setattr__, which would track what it does not know.
-    options = StepOptions(fuses_batch_norm=fused_batch_norm is not False)
-    object.__setattr__(model, "_tnt_owner", StepOwner(options, model))
+    owner = StepOwner(default_options(**(options or {})), model)
+    object.__setattr__(model, "_tnt_owner", owner)
     object.__setattr__(model, "_tnt_preparation", Preparation())
     if model.compiled:
         _distribute_compiled(model)

@@ -44,6 +44,7 @@ class Settings:
             fusion off, and None means that the size is measured.
         wire_dtype: What float32 gradients are rounded to while they travel, or None.
         probe: One of `PROBES`, which has no effect; None if it is not set.
+        checks_steps: Whether the first step of each kind is compared with the serial one.
     """
 
     log_level: str = "WARNING"
@@ -54,6 +55,7 @@ class Settings:
     fusion_threshold_bytes: int | None = 1024 * _DEFAULT_THRESHOLD_KB
     wire_dtype: str | None = None
     probe: str | None = None
+    checks_steps: bool = False
 
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -80,6 +82,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         fusion_threshold_bytes=None if threshold_kb == _AUTO else 1024 * threshold_kb,
         wire_dtype=_read(environment, "TNT_WIRE_DTYPE", _wire_dtype, None),
         probe=_read(environment, "TNT_PROBE", _probe, None),
+        checks_steps=_read(environment, "TNT_CHECK_STEPS", _boolean, False),
     )
 
 

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from tnt_keras.collectives.step_channels import StepChannels
 from tnt_keras.step.data_check import DataCheck
-
-
-@dataclasses.dataclass
-class StepOptions:
-    """How steps compute, as for `tnt.Model`.
-
-    Attributes:
-        fuses_batch_norm: Whether batch normalisation of a rank's rows is fused where it can be.
-        batch_norm: "local" for statistics of each rank's rows, "global" for those of the batch.
-        draws: "serial" for the random numbers of the serial run, "local" for others on each rank.
-        check: Whether the first step of each kind is compared with the serial one.
-    """
-
-    fuses_batch_norm: bool = True
-    batch_norm: str = "local"
-    draws: str = "serial"
-    check: bool = False
+from tnt_keras.step.options import StepOptions
 
 
 class StepOwner:
