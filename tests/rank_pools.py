@@ -21,7 +21,6 @@ ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TF_NUM_INTEROP_THREADS": "2",
     "TF_NUM_INTRAOP_THREADS": "1",
-    "TNT_PROBE": "off",  # takes as long as a small training; what it proves has tests of its own
 }
 """What a rank of a test finds in its environment: one core, no GPU, little noise."""
 

@@ -38,7 +38,7 @@ def started_job(
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=listen_to_ctrl_c,
-        env={**os.environ, "TNT_PROBE": "off"},
+        env=dict(os.environ),
     )
     try:
         yield launcher

@@ -86,7 +86,6 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
         for name in [name for name in os.environ if name.startswith("TNT_")]:
             patch.delenv(name)
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
-        patch.setenv("TNT_PROBE", "off")
         notebook = Notebook(tmp_path_factory.mktemp("notebook"))
         stack.callback(notebook.close)
         notebook.run(PREPARE)

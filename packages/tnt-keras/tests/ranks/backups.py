@@ -145,7 +145,6 @@ class Options(NamedTuple):
     steps_per_execution: int = 1
     accumulated_steps: int | None = None
     draws_of_rows: bool = True
-    probe: str = "off"
 
 
 def _model(options: Options) -> Any:
@@ -153,7 +152,7 @@ def _model(options: Options) -> Any:
     layers = [keras.layers.Dense(8, "tanh"), keras.layers.Dense(3)]
     if options.draws_of_rows:
         layers[1:1] = [keras.layers.BatchNormalization(), keras.layers.Dropout(0.3)]
-    model = tnt_keras.Model(keras.Sequential(layers), probe=options.probe)
+    model = tnt_keras.Model(keras.Sequential(layers))
     accumulated = options.accumulated_steps
     model.compile(
         keras.optimizers.Adam(

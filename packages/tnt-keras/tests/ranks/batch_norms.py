@@ -125,7 +125,7 @@ def second_derivative() -> str:
             self.optimizer.apply(gradients, self.trainable_variables)
             return {}
 
-    model = tnt_keras.Model(Penalised(), probe="off")
+    model = tnt_keras.Model(Penalised())
     model.compile("sgd")
     try:
         model.fit(*samples("features"), BATCH_SIZE, verbose=0)

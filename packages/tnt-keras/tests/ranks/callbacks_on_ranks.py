@@ -93,10 +93,10 @@ class WithPlainLog(keras.Model):
         return super().train_step(data) | {"mean": tf.reduce_mean(data[0])}
 
 
-def _still(make: Callable[[], Any], probe: str) -> Any:
+def _still(make: Callable[[], Any]) -> Any:
     """The model with weights that do not move, so that losses can be computed by hand."""
     keras.utils.set_random_seed(11)
-    model = tnt_keras.Model(make(), probe=probe)
+    model = tnt_keras.Model(make())
     loss = "sparse_categorical_crossentropy"
     model.compile(keras.optimizers.SGD(0.0), loss, metrics=["accuracy"])
     return model
@@ -111,7 +111,7 @@ def own_logs(
 ) -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:
     """What callbacks see, with own and with global logs, and the outputs for all samples."""
     make = WithPlainLog if kind == "plain log" else _functional
-    model = _still(make, "error" if kind == "proved metrics" else "off")
+    model = _still(make)
     model.run_eagerly = eager
     x, y = samples()
     validation = (x[VALIDATION], y[VALIDATION])
@@ -261,7 +261,7 @@ def tensorboard(
     if wrapper is not None:
         given = Callback(given, run_on_all_ranks=wrapper)
     messages: list[str] = []
-    settings = environment.Settings(probe="off", tensorboard_on_all_ranks=wanted)
+    settings = environment.Settings(tensorboard_on_all_ranks=wanted)
     keras.utils.set_random_seed(11)
     model = keras.Sequential(
         [keras.Input((4,)), keras.layers.Embedding(5, 2), keras.layers.Flatten()]

@@ -48,12 +48,12 @@ class NoisyGradients(keras.Model):
         return {"loss": loss}
 
 
-def with_a_generator(distributed: bool, run_eagerly: bool, probe: str) -> dict[str, Any]:
+def with_a_generator(distributed: bool, run_eagerly: bool) -> dict[str, Any]:
     """Two epochs; the last batch of each has fewer samples than ranks."""
     keras.utils.set_random_seed(1)
     model: Any = NoisyGradients(3, tf.random.Generator.from_seed(5))
     if distributed:
-        model = tnt_keras.Model(model, probe=probe)
+        model = tnt_keras.Model(model)
     model.compile(keras.optimizers.SGD(0.1), run_eagerly=run_eagerly)
     history = model.fit(samples(21)[0], batch_size=5, shuffle=False, epochs=2, verbose=0)
     state = np.asarray(model.generator.state, np.float64)
@@ -76,21 +76,8 @@ def noise_without_a_seed(kind: str, run_eagerly: bool) -> np.ndarray:
     keras.utils.set_random_seed(int.from_bytes(os.urandom(3), "big"))
     tf.random.set_seed(None)
     tf.random.set_global_generator(tf.random.Generator.from_non_deterministic_state())
-    model = tnt_keras.Model(NoisyGradients(400, *NOISES[kind]()), probe="off")
+    model = tnt_keras.Model(NoisyGradients(400, *NOISES[kind]()))
     model.compile(keras.optimizers.SGD(1.0), run_eagerly=run_eagerly)
     x = samples(NUM_ROWS)[0]
     model.fit(x, batch_size=len(x), verbose=0)
     return np.asarray(model.dense.kernel)
-
-
-def masks_of_own_samples() -> np.ndarray:
-    """What dropout makes of ones where each rank predicts samples of its own, as in a callback."""
-
-    class Dropping(keras.Model):
-        def call(self, inputs: Any) -> Any:
-            return keras.random.dropout(inputs, 0.5, seed=3)
-
-    model = tnt_keras.Model(Dropping(), probe="off")
-    return np.asarray(
-        model.predict(np.ones((4, 64)), batch_size=4, tnt_distribute_dataset=False, verbose=0)
-    )

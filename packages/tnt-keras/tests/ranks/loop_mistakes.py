@@ -15,7 +15,6 @@ from loop_parts import (
 )
 
 import tnt_keras
-from tnt_keras import ProbeError
 
 
 def _error(function: Callable[[], Any]) -> str:
@@ -33,7 +32,7 @@ def mistakes() -> dict[str, str]:
     x, y = images()
     x, y = x[:BATCH_SIZE], y[:BATCH_SIZE]
 
-    @tnt_keras.function(probe="error")
+    @tnt_keras.function
     def train_step(x: Any, y: Any = None, quotient: bool = False) -> Any:
         with tf.GradientTape() as tape:
             errors = tf.reduce_sum(tf.square(model(x)), axis=1)
@@ -49,7 +48,6 @@ def mistakes() -> dict[str, str]:
     parts = next(iter(dataset))
     rank = tnt_keras.get_rank()
     found = {
-        "no samples": _error(lambda: train_step(tf.constant(1.0))),
         "other rows": _error(lambda: train_step(x, y[:3])),
         "mixed": _error(lambda: train_step([x, 1])),
         "changed part": _error(lambda: train_step(parts, 2.0 * parts)),
@@ -58,7 +56,6 @@ def mistakes() -> dict[str, str]:
         "other constants": _error(lambda: train_step(x, y, quotient=rank == 1)),
         "inside of a graph": _error(lambda: tf.function(lambda: train_step(x))()),
         "loop inside of a graph": _error(lambda: tf.function(lambda: list(dataset))()),
-        "quotient": _error(lambda: train_step(x, y, quotient=True)),
         "dataset": _error(lambda: tnt_keras.data.distribute([x])),
         "probe": _error(lambda: tnt_keras.function(lambda: None, probe="no")),
     }
@@ -105,6 +102,4 @@ def loop_without_function() -> list[str]:
             gradients = tape.gradient(loss, model.trainable_weights)
             optimizer.apply(gradients, model.trainable_weights)
 
-    errors = [_error(lambda: loop(batches(True))), _error(lambda: loop(batches(False)))]
-    assert all(ProbeError.__name__ in error for error in errors[:1])
-    return errors
+    return [_error(lambda: loop(batches(True))), _error(lambda: loop(batches(False)))]

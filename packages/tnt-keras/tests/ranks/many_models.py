@@ -17,26 +17,23 @@ import tnt_keras
 NUM_SAMPLES = 21
 
 
-def observe_rounds(
-    distributed: bool, num_rounds: int, probe: str, observed: list[int]
-) -> list[dict[str, Any]]:
+def observe_rounds(distributed: bool, num_rounds: int, observed: list[int]) -> list[dict[str, Any]]:
     """Runs rounds, one after the other, in this process.
 
     Args:
         distributed: Whether models are distributed, else plain ones of Keras.
         num_rounds: How many.
-        probe: As for `tnt.Model`.
         observed: The rounds, counted from 0, after which to look at the process.
     """
     seen = []
     for index in range(num_rounds):
-        _run(distributed, probe)
+        _run(distributed)
         if index in observed:
             seen.append(_observe())
     return seen
 
 
-def _run(distributed: bool, probe: str) -> None:
+def _run(distributed: bool) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(NUM_SAMPLES, 6)).astype("float32")
     y = x[:, :1]
@@ -44,7 +41,7 @@ def _run(distributed: bool, probe: str) -> None:
     layers = [keras.layers.Dense(5, "tanh"), norm, keras.layers.Dense(1)]
     model = keras.Sequential([keras.Input((6,)), *layers])
     if distributed:
-        model = tnt_keras.Model(model, probe=probe)
+        model = tnt_keras.Model(model)
     optimizer = keras.optimizers.Adam(1e-2, gradient_accumulation_steps=2)
     model.compile(optimizer, "mse", metrics=["mae"])
     build_optimizer(model)

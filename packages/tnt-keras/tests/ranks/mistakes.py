@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import unittest
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 import numpy as np
-import pytest
 import tensorflow as tf
 from behaviours import batches_of
 from classifiers import classifier, samples
@@ -51,33 +49,6 @@ def _generator() -> None:
 
 def _not_a_model() -> None:
     tnt_keras.Model(batches_of())
-
-
-def _unreduced_loss() -> None:
-    loss = keras.losses.SparseCategoricalCrossentropy(reduction=None)
-    classifier(True, loss=loss).fit(batches_of())
-
-
-def _stateful_layer() -> None:
-    inputs = keras.Input(batch_shape=(5, 10))
-    sequence = keras.layers.Reshape((5, 2))(inputs)
-    outputs = keras.layers.LSTM(3, stateful=True)(sequence)
-    model = keras.Model(inputs, outputs)
-    model.compile("sgd", "sparse_categorical_crossentropy")
-    tnt_keras.Model(model).fit(batches_of())
-
-
-def _step_of_an_object() -> None:
-    model = keras.Sequential([keras.Input((10,)), keras.layers.Dense(3)])
-    model.predict_step = lambda data: 2.0 * model(data)
-    tnt_keras.Model(model).predict(batches_of().map(lambda x, y: x), verbose=0)
-
-
-def _apply_of_an_object() -> None:
-    optimizer = keras.optimizers.SGD()
-    plain_apply = optimizer.apply
-    optimizer.apply = lambda *args: plain_apply(*args)
-    tnt_keras.Model(keras.Sequential([keras.layers.Dense(3)])).compile(optimizer, "mse")
 
 
 def _checkpoint_of_the_master() -> None:
@@ -131,30 +102,6 @@ def _drifting_rank() -> None:
     classifier(True).fit(batches_of(), epochs=2, verbose=0, callbacks=[Drift()])
 
 
-def _derived_log() -> None:
-    class Perplexity(keras.Model):
-        def __init__(self) -> None:
-            super().__init__()
-            self.dense = keras.layers.Dense(10)
-            self.tracker = keras.metrics.Mean(name="loss")
-
-        def call(self, inputs: Any) -> Any:
-            return self.dense(inputs)
-
-        def train_step(self, data: Any) -> Any:
-            x, _ = data
-            with tf.GradientTape() as tape:
-                loss = tf.reduce_mean(tf.square(self(x) - x))
-            gradients = tape.gradient(loss, self.trainable_variables)
-            self.optimizer.apply(gradients, self.trainable_variables)
-            self.tracker.update_state(loss)
-            return {"perplexity": tf.exp(self.tracker.result())}
-
-    model = tnt_keras.Model(Perplexity())
-    model.compile("sgd")
-    model.fit(batches_of(), verbose=0)
-
-
 def _different_data() -> None:
     size = 22 - 2 * tnt_keras.get_rank()  # 5 and 4 batches of 5
     data = tf.data.Dataset.from_tensor_slices(samples(size)).batch(5)
@@ -169,29 +116,6 @@ def _different_batches() -> None:
     signature = (tf.TensorSpec((None, 10)), tf.TensorSpec((None,), tf.int32))
     data = tf.data.Dataset.from_generator(batches, output_signature=signature)
     classifier(True).fit(data, verbose=0)
-
-
-def _rows_that_are_no_samples() -> None:
-    inputs = keras.Input((10,))
-    model = tnt_keras.Model(keras.Model(inputs, keras.ops.reshape(inputs, (-1, 6))))
-    model.predict(samples(6)[0], batch_size=6, verbose=0)
-
-
-def _predicting(convert: Callable[[Any], Any]) -> None:
-    """Predicts what a function makes of dense outputs; a warning before it is another error."""
-
-    class Own(keras.Model):
-        def predict_step(self, data: Any) -> Any:
-            return convert(super().predict_step(data))
-
-    inputs = keras.Input((10,))
-    model = tnt_keras.Model(Own(inputs, keras.layers.Dense(3)(inputs)), probe="error")
-    with (
-        unittest.TestCase().assertNoLogs("tnt_keras", "WARNING"),
-        pytest.raises(TypeError) as refusal,
-    ):
-        model.predict(samples(6)[0], batch_size=6, verbose=0)
-    raise refusal.value
 
 
 def _different_arguments(method: str, name: str) -> None:
@@ -210,7 +134,7 @@ def _learning_rate_of_one_rank() -> None:
 
 def _metric_of_one_rank() -> None:
     metrics = ["accuracy"] if tnt_keras.is_master_rank() else []
-    model = tnt_keras.Model(classifier(False, metrics=metrics), probe="error")
+    model = tnt_keras.Model(classifier(False, metrics=metrics))
     model.fit(batches_of(), verbose=0)
 
 
@@ -239,12 +163,12 @@ def _compiled_anew_by_one_rank() -> None:
 
 
 def _other_function_of_the_user() -> None:
-    """A function has no settings: the proof of the step finds that ranks differ."""
+    """A function has no settings: what ranks have traced differs."""
     functions = [lambda x: x, lambda x: 2 * x]
     activation = functions[tnt_keras.get_rank()]
     layers = [keras.layers.Dense(4, activation=activation), keras.layers.Dense(1)]
     model = keras.Sequential([keras.Input((10,)), *layers])
-    model = tnt_keras.Model(model, probe="error")
+    model = tnt_keras.Model(model)
     model.compile("sgd", "mse")
     model.fit(*samples(), batch_size=6, verbose=0)
 
@@ -268,10 +192,6 @@ MISTAKES = {
     "contradicting micro-batch": _contradicting_micro_batch,
     "generator": _generator,
     "not a model": _not_a_model,
-    "unreduced loss": _unreduced_loss,
-    "stateful layer": _stateful_layer,
-    "step of an object": _step_of_an_object,
-    "apply of an object": _apply_of_an_object,
     "checkpoint of the master": _checkpoint_of_the_master,
     "other schedule": _schedule_of_this_rank,
     "other clipping": _clipping_of_this_rank,
@@ -294,12 +214,7 @@ MISTAKES = {
     "other number of samples to predict": _other_number_of_samples_to_predict,
     "custom loop": _custom_loop,
     "drifting rank": _drifting_rank,
-    "derived log": _derived_log,
     "different data": _different_data,
-    "rows that are no samples": _rows_that_are_no_samples,
-    "ragged predictions": lambda: _predicting(tf.RaggedTensor.from_tensor),
-    "sparse predictions": lambda: _predicting(tf.sparse.from_dense),
-    "strings as predictions": lambda: _predicting(tf.strings.as_string),
 }
 
 

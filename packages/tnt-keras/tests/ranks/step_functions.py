@@ -28,7 +28,7 @@ def all_kinds_of_arguments(distributed: bool) -> dict[str, Any]:
     class Trainer:
         factor = 0.5
 
-        @step_of(distributed, probe="error")
+        @step_of(distributed)
         def step(
             self, batch: Any, scale: Any, *, weights: Any, name: str, settings: dict[str, Any]
         ) -> Any:
@@ -67,7 +67,7 @@ def variable_of_its_own(distributed: bool) -> dict[str, Any]:
     kernel = keras.Variable(generator.normal(size=(16, 3)).astype("float32"))
     optimizer = keras.optimizers.Adam(0.01)
 
-    @step_of(distributed, probe="error")
+    @step_of(distributed)
     def train_step(x: Any, y: Any) -> Any:
         with tf.GradientTape() as tape:
             logits = tf.matmul(tf.reshape(x, [-1, 16]), kernel)
@@ -85,12 +85,12 @@ def sums_and_branches(distributed: bool) -> dict[str, Any]:
     model = classifier()
     optimizer = keras.optimizers.SGD(0.01)
 
-    @step_of(distributed, probe="error")
+    @step_of(distributed)
     def loss_of(x: Any, y: Any) -> Any:
         logits = model(x, training=True)
         return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
 
-    @step_of(distributed, probe="error")
+    @step_of(distributed)
     def train_step(x: Any, y: Any) -> Any:
         with tf.GradientTape() as tape:
             losses = loss_of(x, y)

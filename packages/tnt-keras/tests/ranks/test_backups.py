@@ -100,9 +100,8 @@ def test_killed_again_and_again(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("probe", ["off", "error"])
-def test_killed_after_every_step(probe: str, preloaded: Any, tmp_path: pathlib.Path) -> None:
-    runs = Runs(preloaded, tmp_path, "shuffled", Options(probe=probe))
+def test_killed_after_every_step(preloaded: Any, tmp_path: pathlib.Path) -> None:
+    runs = Runs(preloaded, tmp_path, "shuffled", Options())
     expected, num_killed = runs.undisturbed(2), 0
     while runs.kill(2, Death("on_train_batch_end", 1)):
         num_killed += 1

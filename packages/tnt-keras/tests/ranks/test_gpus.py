@@ -21,7 +21,6 @@ GPU_ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "0",  # of all ranks, so that one GPU is enough
     "HIP_VISIBLE_DEVICES": "0",
     "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-    "TNT_PROBE": "error",
 }
 
 

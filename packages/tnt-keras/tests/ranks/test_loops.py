@@ -57,7 +57,6 @@ def test_files_that_all_ranks_write_of_plain_models_are_whole(
 
 def test_mistakes_in_calls_are_named(pool_of: Any) -> None:
     expected = {
-        "no samples": "TypeError: `train_step` was called without samples",
         "other rows": "they have [6, 3] rows",
         "mixed": "holds samples and other things",
         "changed part": "Give it the elements as they are",
@@ -66,7 +65,6 @@ def test_mistakes_in_calls_are_named(pool_of: Any) -> None:
         "other constants": "called with quotient = False on rank 0 and with quotient = True on",
         "inside of a graph": "was called inside of a `tf.function`",
         "loop inside of a graph": "`tnt.data.distribute(dataset)` is inside of a `tf.function`",
-        "quotient": "of `train_step` would not be that of the serial run",
         "dataset": "`tnt.data.distribute` takes a `tf.data.Dataset`",
         "probe": "`probe` must be one of",
     }
@@ -85,6 +83,7 @@ def test_weights_that_one_rank_changes_between_steps_are_named(pool_of: Any) -> 
 
 def test_loop_without_a_step_function_is_named_at_its_first_step(pool_of: Any) -> None:
     for over_parts, over_all in pool_of(2).run(loop_mistakes.loop_without_function):
+        assert over_parts.startswith("RuntimeError: loop_mistakes.py:")
         assert "while an iterator of `tnt.data.distribute(...)` is in use" in over_parts
         assert "`@tnt.function`" in over_parts
         assert over_all == ""

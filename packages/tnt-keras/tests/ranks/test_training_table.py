@@ -19,8 +19,8 @@ OF_ALL_PAIRS = {"Circle"}
 """Losses that compare all samples of a batch: refused, or an example with gathered rows."""
 
 
-def _assert_serial(rows: Sequence[TableRow], size: int, pool_of: Any, probe: str = "off") -> None:
-    results = joined(pool_of(size).run(training_table.train_and_compare, rows, probe))
+def _assert_serial(rows: Sequence[TableRow], size: int, pool_of: Any) -> None:
+    results = joined(pool_of(size).run(training_table.train_and_compare, rows))
     others = {
         row.name: result
         for row, result in zip(rows, results, strict=True)
@@ -53,12 +53,6 @@ def test_each_reduction_kind_of_values_weights_and_split_trains_as_in_serial(poo
 @pytest.mark.parametrize("part", range(len(_calls(training_table.whole_table()))))
 def test_all_that_may_interact_trains_as_in_serial(part: int, size: int, pool_of: Any) -> None:
     _assert_serial(_calls(training_table.whole_table())[part], size, pool_of)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("part", range(len(_calls(training_table.short_table()))))
-def test_proved_steps_of_the_short_table_train_as_in_serial(part: int, pool_of: Any) -> None:
-    _assert_serial(_calls(training_table.short_table())[part], 2, pool_of, probe="error")
 
 
 def test_every_loss_without_reduction_is_refused(pool_of: Any) -> None:

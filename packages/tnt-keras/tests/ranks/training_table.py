@@ -247,12 +247,11 @@ def shortest_table() -> list[TableRow]:
     return [TableRow(**row) for row in covering_rows(factors, once, is_possible)]
 
 
-def train_and_compare(rows: Sequence[TableRow], probe: str = "off") -> list[tuple[int, Any]]:
+def train_and_compare(rows: Sequence[TableRow]) -> list[tuple[int, Any]]:
     """Train rows on all ranks, and compare each on one rank with its serial run. Collective.
 
     Args:
         rows: What to train.
-        probe: Whether the steps are proved first, as for `tnt.Model`.
 
     Returns:
         For each row a checksum of the results, and a `Result` on the rank that has compared it.
@@ -260,7 +259,7 @@ def train_and_compare(rows: Sequence[TableRow], probe: str = "off") -> list[tupl
 
     def outcome(row: TableRow, distributed: bool) -> Values | Result:
         try:
-            return _train(row, distributed, probe)
+            return _train(row, distributed)
         except Exception as error:
             return failure(error, distributed)
 
@@ -284,14 +283,14 @@ def unreduced() -> dict[str, str]:
     return messages
 
 
-def _train(row: TableRow, distributed: bool, probe: str) -> Values:
+def _train(row: TableRow, distributed: bool) -> Values:
     """Train, evaluate and predict; return all results by name."""
     keras.backend.clear_session()
     keras.utils.set_random_seed(5)
     loss = LOSSES[row.loss]
     model = _model(loss, row)
     if distributed:
-        model = tnt_keras.Model(model, probe=probe)
+        model = tnt_keras.Model(model)
     plain, weighted = loss.metrics[:1], loss.metrics[1:]
     optimizer = OPTIMIZERS[row.optimizer]()
     model.compile(

@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 import tnt_comm
-from tnt_keras.collectives.checks import require
 from tnt_keras.collectives.error_cause import cause_of
 from tnt_keras.collectives.user_frames import user_frames_of, user_line
 
@@ -20,21 +19,7 @@ def _raised(function: Any, *args: Any) -> Exception:
     return info.value
 
 
-def _needs_positive(value: tf.Tensor) -> tf.Tensor:
-    with tf.control_dependencies([require(value > 0, "It must be positive. It is:", [value])]):
-        return tf.identity(value)
-
-
-@pytest.mark.parametrize("wrap", [tf.function, lambda function: function], ids=["graph", "eager"])
-def test_failed_check_becomes_a_value_error_with_its_values(wrap: Any) -> None:
-    checked = wrap(_needs_positive)
-    assert checked(tf.constant(2)) == 2
-    cause = cause_of(_raised(checked, tf.constant(-3)))
-    assert type(cause) is ValueError
-    assert str(cause) == "It must be positive. It is: -3"
-
-
-def test_assertion_of_a_user_is_no_check_of_ours() -> None:
+def test_assertion_of_a_user_is_an_error_of_the_user() -> None:
     error = _raised(tf.debugging.assert_equal, tf.constant(1), tf.constant(2), "mine")
     assert isinstance(error, tf.errors.InvalidArgumentError)
     assert cause_of(error) is None

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import tnt_keras
-from tnt_keras.step.fused_batch_norm import fused_batch_norm
+from tnt_keras.step.batch_norm_region import fused_batch_norm
 
 ROUNDING = {"float32": 2e-6, "float64": 0.0, "mixed_float16": 1e-3, "mixed_bfloat16": 8e-3}
 BATCH_NORM = keras.layers.BatchNormalization
@@ -204,7 +204,7 @@ def test_fusing_is_switched_off_later_and_files_are_plain(tmp_path: Path) -> Non
     model = trained(tnt_keras.Model)
     assert tnt_keras.Model(model, fused_batch_norm=False) is model
     assert fused_operations(model) == 0
-    tnt_keras.Model(model, probe="warn")
+    tnt_keras.Model(model)
     assert fused_operations(model) == 0
     model.save(tmp_path / "model.keras")
     plain = keras.models.load_model(tmp_path / "model.keras")

@@ -17,8 +17,8 @@ import tensorflow as tf
 import tnt_keras
 from tnt_keras.keras_hooks import private, private_tensorflow
 from tnt_keras.keras_hooks.version_gate import VersionGate
+from tnt_keras.model import model
 from tnt_keras.process.log import logger
-from tnt_keras.step import model_steps
 
 FOLDER = Path(tnt_keras.__file__).parent
 PRIVATE = [FOLDER / "keras_hooks" / name for name in ("private.py", "private_tensorflow.py")]
@@ -277,15 +277,13 @@ def test_a_name_that_tensorflow_lacks_is_told_with_versions_of_tensorflow() -> N
 
 
 @pytest.mark.usefixtures("tensorflow_without_a_name")
-def test_a_model_needs_private_names_of_tensorflow_for_a_proof_alone(
+def test_a_model_needs_private_names_of_tensorflow_on_several_ranks_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model_steps.StepCommunication("error")  # one rank has nothing to prove
-    monkeypatch.setattr(model_steps, "get_size", lambda: 2)
-    model_steps.StepCommunication("off")
-    for probe in ("error", "warn"):
-        with pytest.raises(ImportError, match="TensorFlow"):
-            model_steps.StepCommunication(probe)
+    tnt_keras.Model(keras.Sequential())
+    monkeypatch.setattr(model, "get_size", lambda: 2)
+    with pytest.raises(ImportError, match="TensorFlow"):
+        tnt_keras.Model(keras.Sequential())
 
 
 def test_the_seed_of_functions_without_one_is_known_once_there_is_one() -> None:

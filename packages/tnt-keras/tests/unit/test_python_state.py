@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from tnt_keras.probe.runs.python_state import PythonState
+from tnt_keras.model.python_state import PythonState
 
 
 def test_generators_of_python_and_numpy_begin_again() -> None:
@@ -45,9 +45,9 @@ def test_a_number_that_the_class_holds_is_seen_again() -> None:
     state = PythonState([layer])
     layer.num_calls += 1
     layer.last = np.float32(0.5)
-    assert {state.name_of(key): number for key, number in state.changed_numbers().items()} == {
-        "counting.num_calls": 1.0,
-        "counting.last": 0.5,
+    assert {name: number for (_, name), number in state.changed_numbers().items()} == {
+        "num_calls": 1.0,
+        "last": 0.5,
     }
     state.restore()
     assert (layer.num_calls, "num_calls" in vars(layer)) == (0, False)

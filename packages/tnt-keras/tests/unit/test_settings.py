@@ -18,7 +18,7 @@ def test_empty_environment_gives_the_documented_defaults() -> None:
         gpus_per_node=None,
         fusion_threshold_bytes=32768,
         wire_dtype=None,
-        probe="error",
+        probe=None,
     )
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import tnt_data
 import tnt_keras
-from tnt_keras.process.environment import settings
+from tnt_keras.process import former_probe
 
 
 def _trained(wrap: Any) -> list[np.ndarray]:
@@ -59,22 +59,20 @@ def test_datasets_that_users_have_shared_are_read_as_they_are() -> None:
         model.fit(part)
 
 
-def test_probe_is_one_of_three_words_and_can_be_changed_later(
-    monkeypatch: pytest.MonkeyPatch,
+def test_probe_is_accepted_with_one_warning_that_it_has_no_effect(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(former_probe, "_has_warned", False)
     model = tnt_keras.Model(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]))
-    assert model._tnt_communication.probe == "error"
+    assert not caplog.records
     assert tnt_keras.Model(model, probe="off") is model
-    assert model._tnt_communication.probe == "off"
-    tnt_keras.Model(model)
-    assert model._tnt_communication.probe == "off"
+    tnt_keras.Sequential([keras.layers.Dense(1)], probe="error")
+    tnt_keras.function(lambda x: x, probe="warn")
+    [record] = caplog.records
+    assert "probe= has no effect" in record.getMessage()
     for wrong in ("no", "Off", False):
         with pytest.raises(ValueError, match=r"one of error, warn, off\. Received: probe="):
             tnt_keras.Model(model, probe=wrong)
-    monkeypatch.setenv("TNT_PROBE", "warn")
-    settings.cache_clear()
-    assert tnt_keras.Model(keras.Sequential())._tnt_communication.probe == "warn"
-    settings.cache_clear()
 
 
 def test_a_probe_error_is_a_value_error() -> None:

@@ -17,7 +17,7 @@ from tnt_keras.collectives.messages import allgather, allreduce
 from tnt_keras.process.progress import note_progress
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.accumulation import settle
-from tnt_keras.step.model_steps import keep_own_logs
+from tnt_keras.step.own_logs import keep_own_logs
 from tnt_keras.step.variables import check_replicas
 
 _Call = Callable[[keras.callbacks.Callback], None]
@@ -152,9 +152,9 @@ class Lockstep(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks, agree on whether to stop, and compare the weights. Collective."""
-        settle(self.model._tnt_communication.optimizers)  # a callback of one rank may save them
+        settle(self.model._tnt_owner.optimizers)  # a callback of one rank may save them
         self._run("end of epoch", lambda one: one.on_epoch_end(epoch, logs), "stop_training")
-        check_replicas(self.model)
+        check_replicas(self.model._tnt_owner)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks after training, and compare the weights. Collective."""
@@ -177,13 +177,13 @@ class Lockstep(keras.callbacks.Callback):
         self._compare_weights()
 
     def _reset_own_logs(self) -> None:
-        own_logs = self.model._tnt_communication.own_logs
+        own_logs = self.model._tnt_owner.own_logs
         if own_logs is not None:  # be it for the callbacks of a call in which this one is made
-            own_logs.reset(self.model.metrics)
+            own_logs.reset()
 
     def _compare_weights(self) -> None:
         if self._compares_weights:
-            check_replicas(self.model)
+            check_replicas(self.model._tnt_owner)
 
     def _run_at_batch_begin(self, point: str, call: _Call) -> None:
         if self._at_batch_begin:

@@ -101,23 +101,23 @@ class Callback(keras.callbacks.Callback):
 
     def _logs(self, hook: str, logs: Any) -> Any:
         """Return the logs that the callback gets in a hook."""
-        communication = getattr(self.model, "_tnt_communication", None)
+        owner = getattr(self.model, "_tnt_owner", None)
         if (
             self.aggregate_logs
             or get_size() == 1
-            or communication is None  # a model of Keras, whose logs are of one rank
-            or communication.own_logs is None
+            or owner is None  # a model of Keras, whose logs are of one rank
+            or owner.own_logs is None
             or not isinstance(logs, dict)
             or hook.startswith("on_predict")
         ):
             return logs
         if hook.startswith("on_test"):
-            own: dict[str, Any] = communication.own_logs.replace(logs, "test_step")
+            own: dict[str, Any] = owner.own_logs.replace(logs, "test_step")
             self._validation = {f"{_VALIDATION}{key}": value for key, value in own.items()}
             return own
         # Another callback may have evaluated since the validation.
         own_validation = {key: self._validation[key] for key in logs if key in self._validation}
-        return communication.own_logs.replace(logs, "train_step") | own_validation
+        return owner.own_logs.replace(logs, "train_step") | own_validation
 
 
 def _check(callback: Any, aggregate_logs: bool, run_on_all_ranks: bool) -> None:

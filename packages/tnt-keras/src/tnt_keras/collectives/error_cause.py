@@ -11,7 +11,6 @@ import re
 import tensorflow as tf
 
 import tnt_comm
-from tnt_keras.collectives.checks import failed_check
 from tnt_keras.collectives.errors import (
     DifferentInputError,
     DifferentWeightsError,
@@ -27,6 +26,10 @@ _KINDS: dict[str, type[Exception]] = {
     "MismatchError": tnt_comm.MismatchError,
 }
 _CAUSE = re.compile(rf"(?:^|[\s:])({'|'.join(_KINDS)}): (.*?)(?=\n?\s*\[\[|\n\t|\Z)", re.DOTALL)
+
+MARK_OF_CHECKS = "Wrong data on several ranks: "
+"""Distinguishes assertions of ours in the graph of a step from those of a user."""
+_FAILED_CHECK = re.compile(rf"assertion failed: \[{MARK_OF_CHECKS}(.*?)\]", re.DOTALL)
 
 
 def cause_of(error: Exception) -> Exception | None:
@@ -45,9 +48,9 @@ def cause_of(error: Exception) -> Exception | None:
         return ValueError(str(error))
     if isinstance(error, DifferentWeightsError):
         return RuntimeError(str(error))
-    check = failed_check(error)
-    if check is not None:
-        return ValueError(check)
+    failed = _FAILED_CHECK.search(str(error)) if isinstance(error, tf.errors.OpError) else None
+    if failed is not None:
+        return ValueError(failed.group(1))
     found = _CAUSE.search(str(error)) if isinstance(error, tf.errors.OpError) else None
     if found is None:
         return None

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.step.local_batch import rows_at
+from tnt_keras.step.batch_part import rows_at
 
 
 def is_array(leaf: Any) -> bool:

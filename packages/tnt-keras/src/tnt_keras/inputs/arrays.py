@@ -18,7 +18,7 @@ from tnt_keras.inputs.array_leaves import (
     without_pandas,
 )
 from tnt_keras.inputs.seed import Seeds
-from tnt_keras.step.local_batch import rows_at
+from tnt_keras.step.batch_part import rows_at
 
 IN_BATCHES = "batch"
 """The value of `shuffle` for which Keras mixes rows inside of each batch alone."""

@@ -17,8 +17,8 @@ import tensorflow as tf
 
 from tnt_data import MicroBatch
 from tnt_keras.inputs.array_leaves import without_pandas
+from tnt_keras.step.batch_part import CheckedBatch, LocalBatch
 from tnt_keras.step.data_check import NO_LABEL
-from tnt_keras.step.local_batch import CheckedBatch, LocalBatch
 
 ClassWeight = dict[int, float] | None
 """Weights by class, as for `fit`."""

@@ -33,7 +33,7 @@ from tnt_keras.inputs.map_batches import (
 from tnt_keras.inputs.seed import SEED, Seeds, seeds_of_keras, seeds_of_master
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.local_batch import CheckedBatch
+from tnt_keras.step.batch_part import CheckedBatch
 
 
 def distribute_input(

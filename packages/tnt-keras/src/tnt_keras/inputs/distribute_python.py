@@ -33,7 +33,7 @@ from tnt_keras.inputs.py_dataset import (
 from tnt_keras.keras_hooks.private import ChangedInput
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.local_batch import CheckedBatch, num_rows, rows_at
+from tnt_keras.step.batch_part import CheckedBatch, num_rows, rows_at
 
 _FACTOR = 31
 _COMPARED_ROWS = 8  # of a batch, or a few more: next to nothing to read

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.step.local_batch import LocalBatch
+from tnt_keras.step.batch_part import LocalBatch
 
 BatchFunction = Callable[[Any], Any]
 """Takes a batch as one argument, whatever its structure, and returns another one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 _ABSENT = object()
@@ -40,33 +40,6 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
             delete_attribute(owner, name)
         else:
             set_attribute(owner, name, before)
-
-
-@contextlib.contextmanager
-def replaced_in_subclasses(
-    base: Any, name: str, replacement: Callable[[Callable[..., Any]], Callable[..., Any]]
-) -> Iterator[None]:
-    """Replace a method of a class and of all classes below it inside a with-block. Local.
-
-    Args:
-        base: The class.
-        name: Of the method.
-        replacement: Makes the new method of the one that a class has.
-    """
-    with contextlib.ExitStack() as stack:
-        for cls in _classes_with(base, name):
-            stack.enter_context(replaced(cls, name, replacement(getattr(cls, name))))
-        yield
-
-
-def _classes_with(base: Any, method: str) -> Iterator[Any]:
-    """Yield a class and those below it that have a method of their own."""
-    below, to_visit = [base], [base]
-    while to_visit:
-        new = [sub for sub in to_visit.pop().__subclasses__() if sub not in below]
-        below += new
-        to_visit += new
-    yield from (each for each in below if each is base or method in vars(each))
 
 
 def _in_this_thread(value: Any, plain: Any) -> Any:

@@ -1,13 +1,8 @@
 """The only module that uses what Keras does not document; `private_tensorflow` is for TensorFlow.
 
-- The mask of a tensor: Keras hands the mask of a layer's or loss' output on with the tensor, and
-  there is no public way to read it.
 - The layers of a model at any depth: `model.layers` lists one level only, and not those that a
   layer keeps for itself.
 - The adapters by which Keras reads its inputs: they start and stop the workers of a `PyDataset`.
-- The moments that `BatchNormalization` takes of a batch, before it updates its moving statistics:
-  those of all ranks are put there, and in a proof those of the serial run.
-- The methods that give a variable of Keras its first value, be it when it is made or later.
 - How an optimizer accumulates gradients over several steps: its counter of steps (`iterations`
   counts updates), the sums so far, and the method that adds to them.
 - The seed of random functions that are given none: it is the only state of Keras without an owner.
@@ -34,21 +29,12 @@ from tnt_keras.keras_hooks.version_gate import VersionGate
 
 _GATE = VersionGate("Keras", "keras", oldest=(3, 8), newest=(3, 15))
 
-_get_keras_mask = _GATE.find("keras.src.backend.common.masking", "get_keras_mask")
 _get_data_adapter = _GATE.find("keras.src.trainers.data_adapters", "get_data_adapter")
 _flatten_layers = _GATE.find("keras.src.layers.layer", "Layer", "_flatten_layers")
 _DataAdapter: Any = (
     _GATE.find("keras.src.trainers.data_adapters.data_adapter", "DataAdapter") or object
 )
-_batch_moments = _GATE.find(
-    "keras.src.layers.normalization.batch_normalization", "BatchNormalization", "_moments"
-)
-_variable_creation = {
-    name: _GATE.find("keras.src.backend", "Variable", name)
-    for name in ("__init__", "_deferred_initialize")
-}
 _accumulating_method = _GATE.find("keras", "Optimizer", "_backend_apply_gradients")
-_accumulator_index = _GATE.find("keras", "Optimizer", "_get_variable_index")
 _trainer = "keras.src.backend.tensorflow.trainer", "TensorFlowTrainer"
 _symbolic_build = _GATE.find(*_trainer, "_maybe_symbolic_build")
 _results_or_logs = _GATE.find(*_trainer, "_get_metrics_result_or_logs")
@@ -71,16 +57,6 @@ def check_version() -> None:
         ImportError: If it is older or newer than all that are supported, or lacks a name.
     """
     _GATE.check(keras.__version__)
-
-
-def mask_of(tensor: tf.Tensor) -> tf.Tensor | None:
-    """Return the mask that Keras attached to `tensor`, None if there is none. Local.
-
-    Args:
-        tensor: Output of a layer, a model or a loss' `call`.
-    """
-    check_version()
-    return _get_keras_mask(tensor)
 
 
 def all_layers(model: keras.Model) -> list[Any]:
@@ -108,16 +84,6 @@ def global_seed() -> keras.Variable:
     return _global_seed_generator().state
 
 
-def accumulates_as_keras(cls: Any) -> bool:
-    """Return whether optimizers of a class accumulate gradients by the method of Keras. Local.
-
-    Args:
-        cls: Derived from `keras.optimizers.Optimizer`.
-    """
-    check_version()
-    return cls._backend_apply_gradients is _accumulating_method
-
-
 def steps_of(optimizer: Any) -> keras.Variable:
     """Return an optimizer's counter of calls of `apply`, be they updates or not. Local.
 
@@ -128,55 +94,24 @@ def steps_of(optimizer: Any) -> keras.Variable:
     return optimizer._iterations
 
 
-def built_for(optimizer: Any) -> list[Any]:
-    """Return the variables that an optimizer changes if it is given gradients alone. Local.
+def accumulates_as_keras(cls: Any) -> bool:
+    """Return whether optimizers of a class accumulate gradients by the method of Keras. Local.
 
     Args:
-        optimizer: Any optimizer of Keras that is built.
+        cls: Derived from `keras.optimizers.Optimizer`.
     """
     check_version()
-    return list(optimizer._trainable_variables)
+    return cls._backend_apply_gradients is _accumulating_method
 
 
-def accumulator_of(optimizer: Any, variable: Any) -> keras.Variable:
-    """Return where an optimizer adds up the gradients of a variable between updates. Local.
+def accumulators_of(optimizer: Any) -> list[keras.Variable]:
+    """Return where an optimizer adds up gradients between updates. Local.
 
     Args:
         optimizer: Built, with `gradient_accumulation_steps`.
-        variable: One of those that it was built for.
     """
     check_version()
-    return optimizer._accumulated_gradients[_accumulator_index(optimizer, variable)]
-
-
-@contextlib.contextmanager
-def replaced_batch_moments(
-    replace: Callable[[Callable[..., Any]], Callable[..., Any]],
-) -> Iterator[None]:
-    """Replace the method of `BatchNormalization` that computes mean and variance. Local.
-
-    Args:
-        replace: Given the function of layer, inputs and mask, the one that is used in the block.
-    """
-    check_version()
-    with replaced(keras.layers.BatchNormalization, "_moments", replace(_batch_moments)):
-        yield
-
-
-@contextlib.contextmanager
-def replaced_variable_creation(
-    replace: Callable[[Callable[..., None]], Callable[..., None]],
-) -> Iterator[None]:
-    """Replace the methods that make variables of Keras and give them first values. Local.
-
-    Args:
-        replace: Given a function of a variable and other arguments, the one used in the block.
-    """
-    check_version()
-    with contextlib.ExitStack() as stack:
-        for name, plain in _variable_creation.items():
-            stack.enter_context(replaced(keras.Variable, name, replace(plain)))
-        yield
+    return [each for each in optimizer._accumulated_gradients if each is not None]
 
 
 @contextlib.contextmanager

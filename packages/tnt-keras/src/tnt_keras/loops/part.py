@@ -7,10 +7,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tnt_data import MicroBatch
-from tnt_keras.step.data_check import NO_LABEL
-from tnt_keras.step.local_batch import CheckedBatch
-
 _ATTRIBUTE = "_tnt_part"
 
 
@@ -35,16 +31,6 @@ class Part:
         for leaf in tf.nest.flatten(rows):
             setattr(leaf, _ATTRIBUTE, self)
         return rows
-
-    def element(self, rows: Any, fingerprint: tf.Tensor) -> CheckedBatch:
-        """Return what a step is given. Local.
-
-        Args:
-            rows: Those of this part, in the structure of the step's data.
-            fingerprint: int64 scalar, equal on all ranks if they have read the same.
-        """
-        sizes = tf.constant(self.num_local, tf.int64), tf.constant(self.num_global, tf.int64)
-        return CheckedBatch(MicroBatch(rows, *sizes, fingerprint), tf.constant(NO_LABEL))
 
 
 def part_of(tensor: Any) -> Part | None:

@@ -12,25 +12,30 @@ import tensorflow as tf
 
 from tnt_data import fingerprint_of
 from tnt_keras.collectives.collective_call import collective_call
-from tnt_keras.loops.arguments import Arguments, Layout
+from tnt_keras.loops.arguments import Arguments, Layout, call_with
 from tnt_keras.loops.constants import check_same_constants
-from tnt_keras.loops.part import Part, part_of
-from tnt_keras.loops.step_model import StepModel
+from tnt_keras.loops.part import part_of
+from tnt_keras.loops.used_layers import UsedLayers
 from tnt_keras.loops.whole_files import make_files_whole
 from tnt_keras.model.batch_norm import warn_about_batch_statistics
-from tnt_keras.model.first_step import prepare_single_step
-from tnt_keras.model.model import Model
-from tnt_keras.probe.samples.first_samples import take_rows
-from tnt_keras.process.environment import PROBES
+from tnt_keras.process.former_probe import check_probe
 from tnt_keras.process.log import logger
 from tnt_keras.process.other_distribution import check_no_strategy
-from tnt_keras.process.rank import get_rank, get_size
+from tnt_keras.process.rank import get_size
+from tnt_keras.process.set_up import set_up_process
+from tnt_keras.step.batch_part import BatchPart, cut, even_sizes, num_rows, rows_at
 from tnt_keras.step.context import is_inside_step
-from tnt_keras.step.local_batch import CheckedBatch, num_rows
+from tnt_keras.step.data_check import NO_LABEL
+from tnt_keras.step.keras_function import Steps
+from tnt_keras.step.options import default_options, given_options
+from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.partitioned_steps import PartitionedSteps
+from tnt_keras.step.variables import check_replicas_in_turn, replicated_variables
+from tnt_keras.step.whole_steps import WholeSteps, use_generators_of_master
 
 _COMPARED_ROWS = 8  # of each argument: enough to notice other samples, and next to nothing to read
 
-_MANY_MODELS = 5
+_MANY_GRAPHS = 5
 
 
 class StepFunction:
@@ -39,19 +44,22 @@ class StepFunction:
     Args:
         python_function: The function, or a `tf.function` of it.
         run_eagerly: As for `function`.
-        probe: As for `function`.
+        options: Attributes of `StepOptions` that the user has given.
     """
 
     def __init__(
-        self, python_function: Callable[..., Any], run_eagerly: bool, probe: str | None
+        self, python_function: Callable[..., Any], run_eagerly: bool, options: dict[str, Any]
     ) -> None:
         functools.update_wrapper(self, python_function)
         name = getattr(python_function, "__name__", type(python_function).__name__)
         self._run_eagerly = run_eagerly
-        self._probe = probe
         self._name = name
         self._function = python_function if run_eagerly else _as_graph(python_function)
-        self._models: dict[Layout, Any] = {}
+        # As on one rank, where the function is TensorFlow's.
+        self._owner = StepOwner(default_options(fuses_batch_norm=False, **options))
+        self._steps: dict[Layout, Steps] = {}
+        self._used = UsedLayers()
+        self._num_checks = 0
         self._run_on_all_ranks = collective_call(name)(self._run)
 
     def __get__(self, instance: Any, owner: Any) -> Any:
@@ -82,49 +90,72 @@ class StepFunction:
         return self._run_on_all_ranks(args, kwargs)
 
     def _run(self, args: Any, kwargs: Any) -> Any:
+        set_up_process()
         arguments = Arguments.of_call(args, kwargs, is_for_graph=not self._run_eagerly)
-        element = _element(arguments, self._name)
-        rows = element.micro_batch.data
-        model = self._models.get(arguments.layout)
-        if model is None:
-            model = self._models[arguments.layout] = self._new_model(arguments)
-        for variable, value in zip(model.scalars, arguments.scalars, strict=True):
-            variable.assign(value)
-        is_first = not model._tnt_preparation.is_synchronized
-        model._tnt_communication.make_data_check()
-        prepare_single_step(model, "train_step", rows)
-        if is_first:
-            make_files_whole([*model.used_layers, *_known_by_name(inspect.unwrap(self))])
-            warn_about_batch_statistics(model, int(element.micro_batch.num_global))
-        model.make_train_function()
-        return model.train_function(iter([element]))
+        part = self._part(arguments)
+        steps = self._steps.get(arguments.layout)
+        if steps is None:
+            steps = self._steps[arguments.layout] = self._new_steps(arguments)
+        elif self._owner.variables:
+            variables = replicated_variables(self._owner)
+            check_replicas_in_turn(self._owner, variables, self._num_checks)
+            self._num_checks += 1
+        num_layers = len(self._used.layers)
+        with self._used.watching():
+            result = steps.run(part)
+        if len(self._used.layers) > num_layers:
+            make_files_whole([*self._used.layers, *_known_by_name(inspect.unwrap(self))])
+            warn_about_batch_statistics(self._used.layers, part.num_global)
+        return result
 
-    def _new_model(self, arguments: Arguments) -> Any:
+    def _part(self, arguments: Arguments) -> BatchPart:
+        """Return this rank's part of samples and scalars, when ranks are known to agree."""
+        part, fingerprint = _part_of(arguments, self._name)
+        self._owner.data_check().same_batch(part.num_local, part.num_global, fingerprint, NO_LABEL)
+        return part
+
+    def _new_steps(self, arguments: Arguments) -> Steps:
         check_same_constants(arguments.constants, self._name)
-        if len(self._models) + 1 == _MANY_MODELS:
+        if len(self._steps) + 1 == _MANY_GRAPHS:
             logger.warning(
                 "`%s` was called with %d different sets of arguments that are constants, each of "
-                "which makes a graph and a proof of its own. Give numbers that change as tensors: "
+                "which makes a graph of its own. Give numbers that change as tensors: "
                 "`tf.constant(value)`.",
                 self._name,
-                _MANY_MODELS,
+                _MANY_GRAPHS,
             )
-        model = StepModel(
-            self._function, arguments.layout, arguments.scalars, self._name, self._run_eagerly
-        )
-        # As on one rank, where the function is TensorFlow's.
-        return Model(model, probe=self._probe, fused_batch_norm=False)
+        layout = arguments.layout
+
+        def step(given: Any) -> Any:
+            return call_with(self._function, layout, *given)
+
+        if self._run_eagerly or tf.config.functions_run_eagerly():
+            use_generators_of_master()
+            return WholeSteps(self._name, step, self._owner, "it runs eagerly")
+        return PartitionedSteps(self._name, step, self._owner, traces_exactly=True)
 
 
 @overload
 def function(
-    python_function: Callable[..., Any], *, run_eagerly: bool = ..., probe: str | None = ...
+    python_function: Callable[..., Any],
+    *,
+    run_eagerly: bool = ...,
+    probe: str | None = ...,
+    batch_norm: str | None = ...,
+    draws: str | None = ...,
+    check: bool | None = ...,
 ) -> StepFunction: ...
 
 
 @overload
 def function(
-    python_function: None = ..., *, run_eagerly: bool = ..., probe: str | None = ...
+    python_function: None = ...,
+    *,
+    run_eagerly: bool = ...,
+    probe: str | None = ...,
+    batch_norm: str | None = ...,
+    draws: str | None = ...,
+    check: bool | None = ...,
 ) -> Callable[[Callable[..., Any]], StepFunction]: ...
 
 
@@ -133,6 +164,9 @@ def function(
     *,
     run_eagerly: bool = False,
     probe: str | None = None,
+    batch_norm: str | None = None,
+    draws: str | None = None,
+    check: bool | None = None,
 ) -> Any:
     """Make a function a step of a training loop that all ranks compute together. Local.
 
@@ -148,24 +182,26 @@ def function(
             return loss
 
     Each call is one step, as `train_on_batch` is: its arguments hold one global batch, of which
-    rank r of n computes the rows r, r + n, ...; with n_r of n samples there, gradients, returned
-    values and states of metrics combine as in a `train_step` in `fit`: by default the mean
-    sum_r (n_r / n) * v_r, or the rule that the proof of the first step finds. What the function
-    uses need not be told: any number of models, optimizers, losses and metrics.
+    rank r of n computes the rows r, r + n, ...; what it changes and returns is that of the serial
+    run. What the function uses need not be told: any number of models, optimizers, losses and
+    metrics.
 
     - Arrays and tensors with a dimension are samples, all with the same number of rows. They are a
       global batch that all ranks have, or come from an element of `tnt.data.distribute(dataset)`
       as they are.
     - Tensors without dimensions may change from call to call; they are the same on all ranks.
     - Other arguments are constants, the same on all ranks; a dictionary or a list of them is one
-      too. As in a `tf.function`, a new value makes a new graph, with a proof of its own.
+      too. As in a `tf.function`, a new value makes a new graph.
 
     Inside of another step it is a plain function. On one rank it is a `tf.function`.
 
     Args:
         python_function: The function, also one that is a `tf.function` already.
         run_eagerly: Whether it runs as Python code in each step, for `.numpy()` say.
-        probe: As for `tnt.Model`.
+        probe: Has no effect, as for `tnt.Model`.
+        batch_norm: As for `tnt.Model`.
+        draws: As for `tnt.Model`.
+        check: As for `tnt.Model`.
 
     Returns:
         The step, to be called by all ranks with the same arguments or their parts; what it returns
@@ -174,18 +210,18 @@ def function(
     Raises:
         ValueError: If `probe` is none of its words. When it is called, if arguments have different
             numbers of rows or ranks were given different batches.
-        TypeError: When it is called, if no argument holds samples, or one holds samples and other
-            things.
+        TypeError: When it is called, if an argument holds samples and other things.
         RuntimeError: When it is called inside of a `tf.function`, or if one rank has changed the
             weights by itself.
-        ProbeError: When it is called, if its results would not be those of one rank.
         tnt_comm.CommError: When it is called, if another rank is lost, late, or in another call.
     """
-    if probe is not None and probe not in PROBES:
-        raise ValueError(f"`probe` must be one of {', '.join(PROBES)}. Received: probe={probe!r}.")
+    check_probe(probe)
     if python_function is None:
-        return functools.partial(function, run_eagerly=run_eagerly, probe=probe)
-    return StepFunction(python_function, run_eagerly, probe)
+        return functools.partial(
+            function, run_eagerly=run_eagerly, batch_norm=batch_norm, draws=draws, check=check
+        )
+    options = given_options(None, batch_norm, draws, check)
+    return StepFunction(python_function, run_eagerly, options)
 
 
 def _known_by_name(python_function: Any) -> list[Any]:
@@ -201,16 +237,13 @@ def _as_graph(python_function: Callable[..., Any]) -> Callable[..., Any]:
     return python_function if is_graph else tf.function(python_function)
 
 
-def _element(arguments: Arguments, name: str) -> CheckedBatch:
-    """Return what the step of this rank is given."""
+def _part_of(arguments: Arguments, name: str) -> tuple[BatchPart, int]:
+    """Return this rank's part of samples and scalars, and what must be equal on all ranks."""
+    given = (arguments.samples, arguments.scalars)
+    fingerprint = fingerprint_of((arguments.scalars,))
     leaves = [leaf for leaf in tf.nest.flatten(arguments.samples) if leaf is not None]
     if not leaves:
-        raise TypeError(
-            f"`{name}` was called without samples, so that there is nothing to share between "
-            "ranks: give it the batch, an array or tensor with one row for each sample. What does "
-            "something without one, such as applying gradients that were added up, belongs into "
-            "the function that has the batch."
-        )
+        return BatchPart(given, even_sizes(0), whole=given), int(fingerprint)
     numbers = [int(num_rows(leaf)) for leaf in leaves]
     if len(set(numbers)) > 1:
         raise ValueError(
@@ -218,23 +251,23 @@ def _element(arguments: Arguments, name: str) -> CheckedBatch:
             f"batch, but they have {numbers} rows. Let it read others where they are defined, or "
             "from a `tf.Variable`."
         )
-    fingerprint = fingerprint_of((arguments.scalars,))
     parts = [part_of(leaf) for leaf in leaves]
     known = [part for part in parts if part is not None]
     if not known:
-        return _part_of_global_batch(arguments.samples, numbers[0], fingerprint)
+        some = tf.range(0, numbers[0], max(1, numbers[0] // _COMPARED_ROWS), dtype=tf.int64)
+        in_order = tf.nest.map_structure(_in_order, arguments.samples)
+        rows = tf.nest.map_structure(
+            lambda leaf: leaf if leaf is None else rows_at(leaf, some), in_order
+        )
+        return cut(given), int(fingerprint + fingerprint_of(rows))
     if len(known) < len(parts) or len({(one.num_local, one.num_global) for one in known}) > 1:
         raise ValueError(
             f"Some arguments of `{name}` are this rank's part of a batch, as "
             "`tnt.data.distribute` gives it, and others are not, or are parts of another batch. "
             f"Give it the elements as they are, and change them in `{name}` or by `dataset.map`."
         )
-    return known[0].element(arguments.samples, fingerprint)
+    return BatchPart(given, even_sizes(known[0].num_global)), int(fingerprint)
 
 
-def _part_of_global_batch(samples: Any, num_global: int, fingerprint: tf.Tensor) -> CheckedBatch:
-    rank, size = get_rank(), get_size()
-    own = range(rank, num_global, size)
-    some = range(0, num_global, max(1, num_global // _COMPARED_ROWS))
-    fingerprint += fingerprint_of(take_rows(samples, some))
-    return Part(len(own), num_global).element(take_rows(samples, own), fingerprint)
+def _in_order(leaf: Any) -> Any:
+    return tf.sparse.reorder(leaf) if isinstance(leaf, tf.SparseTensor) else leaf

@@ -140,7 +140,7 @@ def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str
     if is_left_to_keras(own):
         return {}
     part = distribute_input(own)
-    prepare_steps(model, step_name, part.batch_spec)
+    prepare_steps(model)
     if is_prediction:
         ends = end_of_data_callback(model, predicting=part)
     else:

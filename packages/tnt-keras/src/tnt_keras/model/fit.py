@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from typing import Any
 
 import keras
 
-from tnt_keras.callbacks.prove_again import ProveAgain
 from tnt_keras.callbacks.select import select_callbacks
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.inputs.arguments import (
@@ -26,14 +24,13 @@ from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.backup.callbacks import BackUp, Restore
 from tnt_keras.model.backup.fit_backup import FitBackup, backup_of
 from tnt_keras.model.batch_norm import warn_about_batch_statistics
+from tnt_keras.model.build import build_by_tracing
 from tnt_keras.model.first_step import (
-    build_alone,
     check_compiled,
     end_of_data_callback,
     prepare_steps,
     switches,
 )
-from tnt_keras.model.proved_steps import allow_another_proof
 from tnt_keras.model.unknown_length import warn_of_step_without_batch
 from tnt_keras.process.verbosity import verbosity
 
@@ -167,8 +164,9 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
         training, shuffle=given["shuffle"], class_weight=given["class_weight"], seed=seed
     )
     test_input = None if validation.x is None else distribute_input(validation)
-    prepare_steps(model, "train_step", train_input.batch_spec)
-    warn_about_batch_statistics(model, train_input.batch_size)
+    prepare_steps(model)
+    if model._tnt_owner.options.batch_norm == "local":
+        warn_about_batch_statistics([model], train_input.batch_size)
     ends = end_of_data_callback(model, training=train_input, testing=test_input)
     replacements = {
         "x": train_input.data,
@@ -184,16 +182,13 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
         "callbacks": select_callbacks(
             given["callbacks"] if backup is None else backup.callbacks,
             training=True,
-            first=[
-                *([] if ends is None else [ends]),
-                ProveAgain(functools.partial(allow_another_proof, model)),
-            ],
+            first=[] if ends is None else [ends],
             before=[] if backup is None else [Restore(backup)],
             after=[] if backup is None else [BackUp(backup)],
         ),
     }
     if backup is not None:
-        build_alone(model, "train_step", train_input.batch_spec)
+        build_by_tracing(model, "train_step", train_input.batch_spec)
         lives_on = not training.is_from_arrays and not hasattr(training.x, "num_batches")
         backup.begin(train_input, test_input, lives_on=lives_on)
         replacements["initial_epoch"] = backup.first_epoch(given["initial_epoch"], given["epochs"])

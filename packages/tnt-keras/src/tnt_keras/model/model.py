@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from typing import Any
 
 import keras
 
+from tnt_keras.keras_hooks import private, private_tensorflow
 from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, without_mixins
 from tnt_keras.model.evaluate import Evaluating
 from tnt_keras.model.first_step import Preparation
 from tnt_keras.model.fit import Fitting
 from tnt_keras.model.keras_signature import signature_of
+from tnt_keras.model.model_functions import DistributedFunctions
 from tnt_keras.model.on_batch import SingleBatches
-from tnt_keras.model.proved_steps import ProvedSteps
 from tnt_keras.model.save import Saving
-from tnt_keras.process.environment import PROBES, settings
+from tnt_keras.process.former_probe import check_probe
 from tnt_keras.process.log import logger
 from tnt_keras.process.other_distribution import check_no_strategy, check_not_distributed_otherwise
 from tnt_keras.process.parallel_strategy import ParallelStrategy, is_distributing
@@ -23,10 +25,9 @@ from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
 from tnt_keras.process.verbosity import is_shown
 from tnt_keras.step.accumulation import settle_before_copy
-from tnt_keras.step.losses import check_reductions
-from tnt_keras.step.model_steps import DistributedSteps, StepCommunication
-from tnt_keras.step.optimizer import distribute_optimizer
+from tnt_keras.step.options import default_options, given_options
 from tnt_keras.step.own_loops import notice_own_loops
+from tnt_keras.step.owner import StepOwner
 
 
 class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
@@ -50,18 +51,25 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
     Args:
         model: Any Keras model; one that is distributed already is only given other options.
         parallel_strategy: `ParallelStrategy.DATA`; `NONE` gives the model back as it is.
-        probe: What is done with a model whose results on several ranks would not be the serial
-            ones: "error" raises a `ProbeError`, "warn" logs a warning, "off" does not look. By
-            default what `TNT_PROBE` says, else "error".
+        probe: Has no effect, and there is a warning: results are the serial ones.
         fused_batch_norm: Whether the model's steps compute `keras.layers.BatchNormalization` by one
             operation where they train it, instead of the many that Keras takes. The results are the
             same to rounding, and weights and files are untouched. It is done for inputs of 4
             dimensions with channels last or first and without mask, on one rank too. None, the
             default, is True for a new model.
+        batch_norm: "local" for batch normalisation by the statistics of each rank's rows, as usual
+            in data-parallel training; "global" for those of the batch, as in the serial run. None,
+            the default, is "local" for a new model. Layers with `synchronized=True`, and those of
+            derived classes, take the statistics of the batch in any case.
+        draws: "serial" for the random numbers of the serial run; "local" lets each rank draw other
+            ones, which is faster where most of a step is drawing. None is "serial" for a new model.
+        check: Whether the first step of each kind is compared with the serial one, which costs as
+            much as a few steps; a difference is logged as an error, and is a fault of this package.
+            None is what `TNT_CHECK_STEPS` says for a new model, else False.
 
     Raises:
         TypeError: If `model` is not a Keras model, or `parallel_strategy` not a `ParallelStrategy`.
-        ValueError: If `probe` is none of the three words.
+        ValueError: If `probe`, `batch_norm` or `draws` is none of its words.
         NotImplementedError: If pipelining is asked for.
     """
 
@@ -72,9 +80,13 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         *,
         probe: str | None = None,
         fused_batch_norm: bool | None = None,
+        batch_norm: str | None = None,
+        draws: str | None = None,
+        check: bool | None = None,
     ) -> Any:
         """Distribute the given model."""
-        return _distribute(model, parallel_strategy, probe=probe, fused_batch_norm=fused_batch_norm)
+        options = given_options(fused_batch_norm, batch_norm, draws, check)
+        return _distribute(model, parallel_strategy, probe=probe, options=options)
 
     def __init__(
         self,
@@ -83,6 +95,9 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         *,
         probe: str | None = None,
         fused_batch_norm: bool | None = None,
+        batch_norm: str | None = None,
+        draws: str | None = None,
+        check: bool | None = None,
     ) -> None:
         """Describe the arguments; the model was initialised when it was made."""
 
@@ -108,17 +123,15 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         XLA cannot compile communication, so that on several ranks `jit_compile` is False.
 
         Args:
-            *args: As in Keras; on several ranks every loss must be reduced to a scalar.
+            *args: As in Keras.
             **kwargs: As in Keras.
 
         Raises:
-            ValueError: If a loss is not reduced.
             RuntimeError: If a `tf.distribute.Strategy` is active.
         """
         check_no_strategy("compile")
         if get_size() > 1:
             given = _COMPILE.bind_partial(self, *args, **kwargs).arguments
-            check_reductions(given.get("loss"))
             if given.get("jit_compile") is True:
                 logger.warning("jit_compile=True is ignored: XLA cannot compile communication.")
         super().compile(*args, **kwargs)
@@ -145,6 +158,9 @@ class Sequential(Model, keras.Sequential):
         name: As for `keras.Sequential`.
         probe: As for `Model`.
         fused_batch_norm: As for `Model`.
+        batch_norm: As for `Model`.
+        draws: As for `Model`.
+        check: As for `Model`.
     """
 
     def __new__(
@@ -155,10 +171,14 @@ class Sequential(Model, keras.Sequential):
         *,
         probe: str | None = None,
         fused_batch_norm: bool | None = None,
+        batch_norm: str | None = None,
+        draws: str | None = None,
+        check: bool | None = None,
     ) -> Any:
         """Make the Keras model and distribute it."""
         plain = keras.Sequential(layers, trainable, name)
-        return _distribute(plain, probe=probe, fused_batch_norm=fused_batch_norm)
+        options = given_options(fused_batch_norm, batch_norm, draws, check)
+        return _distribute(plain, probe=probe, options=options)
 
     def __init__(
         self,
@@ -168,6 +188,9 @@ class Sequential(Model, keras.Sequential):
         *,
         probe: str | None = None,
         fused_batch_norm: bool | None = None,
+        batch_norm: str | None = None,
+        draws: str | None = None,
+        check: bool | None = None,
     ) -> None:
         """Describe the arguments; the model was initialised when it was made."""
 
@@ -175,8 +198,8 @@ class Sequential(Model, keras.Sequential):
 _COMPILE = inspect.signature(keras.Model.compile)
 
 
-class _OfAnyClass(ProvedSteps, DistributedSteps):
-    """Mixin in front of a model's own class: distributed steps, their proof, and copying."""
+class _OfAnyClass(DistributedFunctions):
+    """Mixin in front of a model's own class: distributed steps, and copying."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Make a plain model: Keras copies a model by its class and its configuration."""
@@ -197,7 +220,7 @@ class _OfAnyClass(ProvedSteps, DistributedSteps):
         It is collective in the middle of gradient accumulation, where each rank has sums that the
         others need.
         """
-        settle_before_copy(self._tnt_communication.optimizers)
+        settle_before_copy(self._tnt_owner.optimizers)
         with without_mixins(self):  # the class is written too, by its name
             return self.__reduce__()
 
@@ -207,30 +230,28 @@ def _distribute(
     strategy: ParallelStrategy = ParallelStrategy.DATA,
     *,
     probe: str | None = None,
-    fused_batch_norm: bool | None = None,
+    options: dict[str, Any] | None = None,
 ) -> keras.Model:
     if not isinstance(model, keras.Model):
         raise TypeError(f"`tnt.Model` takes a `keras.Model`. Received: {type(model).__name__}.")
-    if probe is not None and probe not in PROBES:
-        raise ValueError(f"`probe` must be one of {', '.join(PROBES)}. Received: probe={probe!r}.")
+    check_probe(probe)
     if not is_distributing(strategy):
         return model
     if isinstance(model, Model):
-        if probe is not None:
-            model._tnt_communication.probe = probe
-        if fused_batch_norm is not None:
-            model._tnt_communication.fuses_batch_norm = fused_batch_norm
+        if options:
+            model._tnt_owner.options = dataclasses.replace(model._tnt_owner.options, **options)
             _forget_functions(model)
         return model
     check_not_distributed_otherwise(model)
     set_up_process()
-    if get_size() > 1 and model.compiled:
-        check_reductions(model.loss)
+    private.check_version()
+    if get_size() > 1:
+        private_tensorflow.check_version()
     below = Sequential if isinstance(model, keras.Sequential) else Model
     add_mixin(model, _OfAnyClass, below=below)
     # Past Keras' own __setattr__, which would track what it does not know.
-    communication = StepCommunication(probe or settings().probe, fused_batch_norm is not False)
-    object.__setattr__(model, "_tnt_communication", communication)
+    owner = StepOwner(default_options(**(options or {})), model)
+    object.__setattr__(model, "_tnt_owner", owner)
     object.__setattr__(model, "_tnt_preparation", Preparation())
     if model.compiled:
         _distribute_compiled(model)
@@ -241,16 +262,15 @@ def _distribute(
 
 
 def _distribute_compiled(model: Any) -> None:
-    model._tnt_preparation.reset()
+    model._tnt_preparation.is_synchronized = False
     if get_size() == 1:
         return
     model.jit_compile = False
-    model._tnt_communication.optimizers.clear()
-    model._tnt_communication.rules.clear()
-    model._tnt_communication.own_logs = None  # its metrics are other ones
+    owner = model._tnt_owner
+    owner.optimizers.clear()
+    owner.own_logs = None  # its metrics are other ones
     if model.optimizer is not None:
-        distribute_optimizer(model.optimizer)
-        model._tnt_communication.add_optimizer(model.optimizer)
+        owner.add_optimizer(model.optimizer)
 
 
 def _forget_functions(model: Any) -> None:

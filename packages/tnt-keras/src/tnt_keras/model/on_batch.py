@@ -34,7 +34,7 @@ class SingleBatches(MixinBase):
             Loss and metrics of the global batch, equal on all ranks.
         """
         check_compiled(self, "train_on_batch")
-        prepare_single_step(self, "train_step", (x, y))
+        prepare_single_step(self)
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
 
     @collective_call("test_on_batch")
@@ -53,7 +53,7 @@ class SingleBatches(MixinBase):
             Loss and metrics of the global batch, equal on all ranks.
         """
         check_compiled(self, "test_on_batch")
-        prepare_single_step(self, "test_step", (x, y))
+        prepare_single_step(self)
         return super().test_on_batch(x, y, sample_weight, return_dict)
 
     @collective_call("predict_on_batch")
@@ -66,5 +66,5 @@ class SingleBatches(MixinBase):
         Returns:
             The predictions for the global batch in its order, on all ranks.
         """
-        prepare_single_step(self, "predict_step", (x,))
+        prepare_single_step(self)
         return super().predict_on_batch(x)

@@ -15,13 +15,13 @@ from tnt_keras.model.first_step import Preparation
 from tnt_keras.model.keras_signature import signature_of
 from tnt_keras.model.masters_file import read_from_master
 from tnt_keras.step.accumulation import settle
-from tnt_keras.step.model_steps import StepCommunication
+from tnt_keras.step.owner import StepOwner
 
 
 class Saving(MixinBase):
     """Mixin for a Keras model: reads and writes files that know nothing of Tarantella."""
 
-    _tnt_communication: StepCommunication
+    _tnt_owner: StepOwner
     _tnt_preparation: Preparation
 
     @signature_of(keras.Model.save, tnt_save_all_devices=False)
@@ -51,7 +51,7 @@ class Saving(MixinBase):
             FileExistsError: On all ranks, if the file exists and `overwrite` is False.
             OSError: On all ranks, if the file cannot be written.
         """
-        settle(self._tnt_communication.optimizers)
+        settle(self._tnt_owner.optimizers)
 
         def write_to(path: pathlib.Path) -> None:
             keras.Model.save(self, path, zipped=zipped, **kwargs)
@@ -80,7 +80,7 @@ class Saving(MixinBase):
             FileExistsError: As `save` does.
             OSError: As `save` does.
         """
-        settle(self._tnt_communication.optimizers)
+        settle(self._tnt_owner.optimizers)
 
         def write_to(path: pathlib.Path) -> None:
             keras.Model.save_weights(self, path, **kwargs)

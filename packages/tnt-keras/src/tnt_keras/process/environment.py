@@ -22,7 +22,7 @@ _DEFAULT_THRESHOLD_KB = 32
 _LARGEST_INTEGER = 2**31 - 1
 _WIRE_DTYPES = {"none": None, "bfloat16": "bfloat16", "float16": "float16"}
 PROBES = ("error", "warn", "off")
-"""What can be done with a model whose results on several ranks would not be the serial ones."""
+"""What `TNT_PROBE` and `probe=` may say, though it has no effect any more."""
 
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
@@ -43,8 +43,8 @@ class Settings:
         fusion_threshold_bytes: Gradients are fused into buckets of at least this size; 0 turns
             fusion off, and None means that the size is measured.
         wire_dtype: What float32 gradients are rounded to while they travel, or None.
-        probe: What is done if the results of a model on several ranks would not be the serial ones:
-            one of `PROBES`.
+        probe: One of `PROBES`, which has no effect; None if it is not set.
+        checks_steps: Whether the first step of each kind is compared with the serial one.
     """
 
     log_level: str = "WARNING"
@@ -54,7 +54,8 @@ class Settings:
     gpus_per_node: int | None = None
     fusion_threshold_bytes: int | None = 1024 * _DEFAULT_THRESHOLD_KB
     wire_dtype: str | None = None
-    probe: str = "error"
+    probe: str | None = None
+    checks_steps: bool = False
 
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -80,7 +81,8 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         gpus_per_node=_read(environment, "TNT_GPUS_PER_NODE", _natural, None),
         fusion_threshold_bytes=None if threshold_kb == _AUTO else 1024 * threshold_kb,
         wire_dtype=_read(environment, "TNT_WIRE_DTYPE", _wire_dtype, None),
-        probe=_read(environment, "TNT_PROBE", _probe, "error"),
+        probe=_read(environment, "TNT_PROBE", _probe, None),
+        checks_steps=_read(environment, "TNT_CHECK_STEPS", _boolean, False),
     )
 
 

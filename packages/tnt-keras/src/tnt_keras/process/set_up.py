@@ -7,6 +7,7 @@ import os
 
 from tnt_keras.process.devices import check_devices
 from tnt_keras.process.environment import is_started_by_launcher, settings
+from tnt_keras.process.former_probe import check_probe
 from tnt_keras.process.log import set_up_logging
 from tnt_keras.process.variable_names import warn_of_unknown_names
 
@@ -23,3 +24,4 @@ def set_up_process() -> None:
     if not is_started_by_launcher():  # the launcher has warned already
         warn_of_unknown_names(os.environ)
     check_devices(settings())
+    check_probe(settings().probe, "TNT_PROBE")

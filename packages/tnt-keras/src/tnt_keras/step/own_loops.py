@@ -14,11 +14,9 @@ from typing import Any
 
 import keras
 
+from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.keras_hooks.class_swap import plain_class
-from tnt_keras.process.environment import settings
-from tnt_keras.process.log import logger
-from tnt_keras.step.context import is_inside_step
-from tnt_keras.step.errors import ProbeError
+from tnt_keras.step.context import current_owner
 
 _REMEDY = (
     "so that each rank trains on its own and results are not those of the serial run. Put the step "
@@ -83,8 +81,11 @@ def _noticing(plain_apply: Callable[..., Any]) -> Callable[..., Any]:
     def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
         if trainable_variables is not None:
             trainable_variables = list(trainable_variables)
-        if not is_inside_step():
+        owner = current_owner()
+        if owner is None:
             _notice(optimizer, trainable_variables or [])
+        else:
+            owner.add_optimizer(optimizer)
         return plain_apply(optimizer, grads, trainable_variables)
 
     return apply
@@ -99,34 +100,26 @@ def _notice(optimizer: Any, variables: list[Any]) -> None:
         _report(
             "An optimizer was applied while an iterator of `tnt.data.distribute(...)` is in use, "
             f"but outside of a step of all ranks, {_REMEDY} If it is meant to train on each rank "
-            "alike, do that when the loop has ended, or set TNT_PROBE=warn.",
-            "warn" if settings().probe == "warn" else "error",
+            "alike, do that when the loop has ended."
         )
     _look_at(models, variables)
     _looked_at[optimizer] = seen
 
 
 def _is_distributed(model: keras.Model) -> bool:
-    """Return whether a model is not taken for a plain one just now (to prove a step, say)."""
+    """Return whether a model is not taken for a plain one just now."""
     return plain_class(type(model)) is not type(model)
 
 
 def _look_at(models: list[keras.Model], variables: list[Any]) -> None:
     changed = {id(variable) for variable in variables}
     for model in models:
-        probe = model._tnt_communication.probe
-        known = {id(variable) for variable in model.trainable_variables}
-        if probe == "off" or not known & changed:
-            continue
-        _report(
-            f"An optimizer trains the distributed model {model.name!r} outside of a step of all "
-            f"ranks, {_REMEDY}",
-            probe,
-        )
+        if changed & {id(variable) for variable in model.trainable_variables}:
+            _report(
+                f"An optimizer trains the distributed model {model.name!r} outside of a step of "
+                f"all ranks, {_REMEDY}"
+            )
 
 
-def _report(text: str, probe: str) -> None:
-    if probe == "error":
-        raise ProbeError(text)
-    if probe == "warn":
-        logger.warning(text)
+def _report(text: str) -> None:
+    raise RuntimeError(f"{user_line()}: {text}")

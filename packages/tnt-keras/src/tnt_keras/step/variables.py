@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,64 +17,98 @@ from tnt_keras.collectives.replicas import compare_arrays, first_difference
 from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
 from tnt_keras.process.rank import MASTER_RANK, get_rank
+from tnt_keras.step.accumulation import pending_variables
 from tnt_keras.step.optimizer_settings import require_same_optimizers
-from tnt_keras.step.rank_draws import CommonSeeds
+from tnt_keras.step.owner import StepOwner
 
 _NAME_ON_MASTER_RANK = "_tnt_name"
 _NUM_IN_TURN = 4
 _NUM_ENTRIES = 16
 
 
-def replicated_variables(model: keras.Model) -> list[Any]:
-    """Return all variables that must be equal on all ranks. Local.
+def replicated_variables(owner: StepOwner) -> list[Any]:
+    """Return all variables that must be equal on all ranks, each once. Local.
 
-    These are the model's weights, and the variables of the optimizers that it is known to use and
-    those that they change.
+    These are the weights of the model, the variables of the optimizers that steps are known to use,
+    and whatever else steps read or change. Metrics are left out, and sums of gradients of which
+    each rank has an addend.
 
     Args:
-        model: A built distributed model.
+        owner: Of the steps.
     """
-    optimizers = model._tnt_communication.optimizers
-    variables = [*model.weights, *(v for optimizer in optimizers for v in optimizer.variables)]
-    variables += model._tnt_communication.variables
-    return list({id(variable): variable for variable in variables}.values())
+    model = owner.model
+    of_optimizers = [each for optimizer in owner.optimizers for each in optimizer.variables]
+    of_model = [] if model is None else model.weights
+    left_out = [] if model is None else _of_metrics(model)
+    left_out += pending_variables(owner.optimizers)
+    known = {id(backing(variable)) for variable in left_out}
+    variables = []
+    for variable in [*of_model, *of_optimizers, *owner.variables]:
+        if id(backing(variable)) not in known:
+            known.add(id(backing(variable)))
+            variables.append(variable)
+    return variables
 
 
-def synchronize(model: keras.Model) -> None:
+def synchronize(owner: StepOwner) -> None:
     """Give all ranks the weights, optimizer state and seeds of the master rank. Collective.
 
     Args:
-        model: A built model.
+        owner: Of the steps.
 
     Raises:
         DifferentInputError: On all ranks, if the models differ in structure, or optimizers in
             their settings; names the first difference.
     """
-    require_same_optimizers(model._tnt_communication.optimizers)
-    variables = [*replicated_variables(model), *seed_states(model), *states_of_generators(model)]
-    of_metrics = [variable for metric in model.metrics for variable in metric.variables]
+    require_same_optimizers(owner.optimizers)
+    variables = replicated_variables(owner)
+    of_metrics: list[Any] = []
+    if owner.model is not None:
+        of_metrics = _of_metrics(owner.model)
+        variables += [*seed_states(owner), *states_of_generators(owner.model)]
     _check_same_structure([*variables, *of_metrics])
     if broadcast("whether Keras has a seed", np.array(has_global_seed())):
         variables.append(global_seed())
-    for variable in variables:
-        variable.assign(broadcast("weights of the master rank", _array(variable)))
-    if model._tnt_communication.seeds is None:
-        seed = np.array(1 + secrets.randbelow(2**31 - 1))
-        model._tnt_communication.seeds = CommonSeeds(int(broadcast("seed", seed)))
+    _give_values_of_master([*variables, *of_metrics])
 
 
-def check_replicas(model: keras.Model) -> None:
+def synchronize_new(owner: StepOwner, used: Sequence[Any]) -> None:
+    """Give all ranks the master's values of what a step uses and ranks have not shared. Collective.
+
+    Args:
+        owner: Of the steps.
+        used: The `tf.Variable`s that a step was seen to use.
+
+    Raises:
+        DifferentInputError: As `synchronize` does.
+    """
+    shared = {id(backing(variable)) for variable in replicated_variables(owner)}
+    new = [variable for variable in owner.add_variables(used) if id(variable) not in shared]
+    _check_same_structure(new)
+    _give_values_of_master(new)
+
+
+def backing(variable: Any) -> Any:
+    """Return the `tf.Variable` that a variable of Keras or TensorFlow is. Local.
+
+    Args:
+        variable: Either.
+    """
+    return variable.value if isinstance(variable, keras.Variable) else variable
+
+
+def check_replicas(owner: StepOwner) -> None:
     """Compare the weights of all ranks bit by bit, through checksums. Collective.
 
     Args:
-        model: A built model.
+        owner: Of the steps.
 
     Raises:
         DifferentWeightsError: On all ranks, if a variable differs; names the first one and the
             ranks.
     """
     # Scalars first: another learning rate is the cause of other weights, which are many.
-    variables = sorted(replicated_variables(model), key=lambda variable: len(variable.shape))
+    variables = sorted(replicated_variables(owner), key=lambda variable: len(variable.shape))
     difference = compare_arrays(
         "checksums of weights", (_array(variable) for variable in variables)
     )
@@ -84,20 +117,19 @@ def check_replicas(model: keras.Model) -> None:
         raise DifferentWeightsError(
             f"Rank {get_rank()}: the variable {name!r} is not the same on all ranks: ranks "
             f"{difference.ranks} differ from rank {MASTER_RANK}. Training was stopped, since its "
-            "results would be wrong. Does the step, a callback or other code change variables by "
-            "other means than an optimizer, from the samples of one rank? Do ranks run different "
-            "code?"
+            "results would be wrong. Does a callback or other code change variables outside of a "
+            "step, on one rank or differently on each?"
         )
 
 
-def check_replicas_in_turn(model: keras.Model, variables: Sequence[Any], turn: int) -> None:
+def check_replicas_in_turn(owner: StepOwner, variables: Sequence[Any], turn: int) -> None:
     """Compare some entries of a few variables, and all of all if they differ. Collective.
 
     That takes next to no time. What one rank changes by itself (its learning rate, say, or the
     weights that it restores) soon makes others differ, and so is found by one of the next steps.
 
     Args:
-        model: A built model.
+        owner: Of the steps.
         variables: Its `replicated_variables`.
         turn: How often this was done before: other variables follow.
 
@@ -110,24 +142,23 @@ def check_replicas_in_turn(model: keras.Model, variables: Sequence[Any], turn: i
     arrays = [_array(variables[place % len(variables)]).reshape(-1) for place in places]
     own = b"".join(array[:: max(1, len(array) // _NUM_ENTRIES)].tobytes() for array in arrays)
     if len(set(allgather("some entries of the weights", own))) > 1:
-        check_replicas(model)
+        check_replicas(owner)
 
 
-def seed_states(model: keras.Model) -> list[Any]:
+def seed_states(owner: StepOwner) -> list[Any]:
     """Return the states of the seed generators of all layers (of `Dropout`, say). Local.
 
     They are what a model has besides weights and metrics: pairs of a seed and a counter.
 
     Args:
-        model: A built distributed model.
+        owner: Of the steps of a model.
     """
-    others = [*replicated_variables(model)]
-    others += [variable for metric in model.metrics for variable in metric.variables]
-    known = {id(variable) for variable in others}
+    others = [*replicated_variables(owner), *_of_metrics(owner.model)]
+    known = {id(backing(variable)) for variable in others}
     return [
         variable
-        for variable in model.variables
-        if id(variable) not in known
+        for variable in owner.model.variables
+        if id(backing(variable)) not in known
         and tuple(variable.shape) == (2,)
         and tf.as_dtype(variable.dtype).is_integer
     ]
@@ -144,6 +175,15 @@ def states_of_generators(model: keras.Model) -> list[tf.Variable]:
     with contextlib.suppress(RuntimeError):  # there is none if operations are deterministic
         generators.append(tf.random.get_global_generator())
     return list({id(each): each.state for each in generators}.values())
+
+
+def _of_metrics(model: keras.Model) -> list[Any]:
+    return [variable for metric in model.metrics for variable in metric.variables]
+
+
+def _give_values_of_master(variables: Sequence[Any]) -> None:
+    for variable in variables:
+        variable.assign(broadcast("weights of the master rank", _array(variable)))
 
 
 def _array(variable: Any) -> np.ndarray:
@@ -193,13 +233,3 @@ def _describe(variables: list[Any]) -> str:
         return "absent"
     [(path, shape, dtype)] = variables
     return f"{path!r} of shape {tuple(shape)} and dtype {dtype}"
-
-
-def is_number(dtype: Any) -> bool:
-    """Return whether a type is numeric or boolean, so that its values can be compared. Local.
-
-    Args:
-        dtype: Of a tensor or variable.
-    """
-    dtype = tf.as_dtype(dtype)
-    return bool(dtype.is_floating or dtype.is_integer or dtype.is_bool)

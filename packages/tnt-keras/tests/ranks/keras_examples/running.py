@@ -47,8 +47,8 @@ SERIAL = SimpleNamespace(
 """Stands for `tarantella` in a serial run: plain Keras and TensorFlow."""
 
 DISTRIBUTED = SimpleNamespace(
-    Model=functools.partial(tnt_keras.Model, probe="error"),
-    function=functools.partial(tnt_keras.function, probe="error"),
+    Model=functools.partial(tnt_keras.Model),
+    function=functools.partial(tnt_keras.function),
     data=tnt_keras.data,
     gather_batch=tnt_keras.gather_batch,
     batch_sum=tnt_keras.batch_sum,

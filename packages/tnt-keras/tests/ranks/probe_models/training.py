@@ -68,7 +68,7 @@ def refusals(cases: Sequence[Case]) -> list[str]:
         keras.backend.clear_session()
         model, arguments = case.make()
         try:
-            tnt_keras.Model(model, probe="error").fit(**arguments)
+            tnt_keras.Model(model).fit(**arguments)
             messages.append("")
         except tnt_keras.ProbeError as error:
             messages.append(str(error))
@@ -125,7 +125,7 @@ def _move(model: Any, relative: float, seed: int) -> None:
 
 def _train(case: Case, model: Any, arguments: Any, distributed: bool) -> dict[str, Any]:
     if distributed:
-        model = tnt_keras.Model(model, probe="error")
+        model = tnt_keras.Model(model)
     history = model.fit(**arguments)
     values = {f"history[{name!r}]": np.asarray(each) for name, each in flat_logs(history.history)}
     for index, weight in enumerate(model.weights):

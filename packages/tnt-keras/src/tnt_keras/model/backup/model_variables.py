@@ -10,8 +10,12 @@ import tensorflow as tf
 
 from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
-from tnt_keras.step.metrics import all_metrics
-from tnt_keras.step.variables import name_of, replicated_variables, states_of_generators
+from tnt_keras.step.variables import (
+    backing,
+    name_of,
+    replicated_variables,
+    states_of_generators,
+)
 
 
 def variables_of(model: keras.Model) -> list[Any]:
@@ -24,15 +28,18 @@ def variables_of(model: keras.Model) -> list[Any]:
     Args:
         model: A built distributed model.
     """
-    variables = [*replicated_variables(model), *model.variables]
+    variables = [*replicated_variables(model._tnt_owner), *model.variables]
     optimizers = in_attributes(model, keras.optimizers.Optimizer)  # the compiled one, too
     variables += [each for optimizer in optimizers for each in optimizer.variables]
-    variables += [each for metric in all_metrics(model) for each in metric.variables]
+    variables += [each for metric in _all_metrics(model) for each in metric.variables]
     variables += [each for layer in all_layers(model) for each in _tensorflow_variables(layer)]
     variables += states_of_generators(model)
     if has_global_seed():
         variables.append(global_seed())
-    return list({id(variable): variable for variable in variables}.values())
+    unique: dict[int, Any] = {}
+    for variable in variables:
+        unique.setdefault(id(backing(variable)), variable)
+    return list(unique.values())
 
 
 def build_optimizer(model: keras.Model) -> None:
@@ -54,6 +61,12 @@ def describe(variables: list[Any]) -> list[list[Any]]:
 def values_of(variables: list[Any]) -> list[np.ndarray[Any, Any]]:
     """Return the values of variables. Local."""
     return [np.asarray(tf.convert_to_tensor(variable)) for variable in variables]
+
+
+def _all_metrics(model: keras.Model) -> list[Any]:
+    """Return the metrics of a model, also those that its own `metrics` leaves out."""
+    metrics = [*model.metrics, *keras.Model.metrics.fget(model)]
+    return list({id(metric): metric for metric in metrics}.values())
 
 
 def _tensorflow_variables(layer: Any) -> list[Any]:

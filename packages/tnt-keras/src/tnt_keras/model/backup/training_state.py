@@ -20,7 +20,7 @@ from tnt_keras.model.backup.position import Progress
 from tnt_keras.model.backup.random_generators import generator_states
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
-from tnt_keras.step.accumulation import forget, settle
+from tnt_keras.step.accumulation import note_totals, settle
 
 _Arrays = list[np.ndarray[Any, Any]]
 
@@ -102,7 +102,7 @@ class TrainingState:
         Args:
             progress: How far the training has come.
         """
-        settle(self._model._tnt_communication.optimizers)  # the same with and without a restart
+        settle(self._model._tnt_owner.optimizers)  # the same with and without a restart
         generators = {"first": self.first_generators, "now": generator_states()}
         parts = [_packed(generators), *(callback.save() for callback in self._callbacks)]
         places, parts = gather_parts(parts)
@@ -163,8 +163,8 @@ def restore_variables(model: Any, saved: SavedState) -> None:
     _check_same_structure(describe(variables), saved.variables)
     for variable, value in zip(variables, saved.values, strict=True):
         variable.assign(value)
-    for optimizer in model._tnt_communication.optimizers:
-        forget(optimizer)
+    for optimizer in model._tnt_owner.optimizers:
+        note_totals(optimizer)
 
 
 def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:

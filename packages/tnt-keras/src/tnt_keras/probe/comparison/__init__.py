@@ -1,1 +1,0 @@
-"""The comparison of a serial step with that of the ranks, and what follows from it."""

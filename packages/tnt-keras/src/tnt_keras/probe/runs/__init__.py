@@ -1,1 +1,0 @@
-"""Runs of a step on some samples, and what they show."""

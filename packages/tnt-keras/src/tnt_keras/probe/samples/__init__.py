@@ -1,1 +1,0 @@
-"""The samples on which a step is proved."""

@@ -1,0 +1,65 @@
+"""How steps compute, as the user wants it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from tnt_keras.process.environment import settings
+
+BATCH_NORMS = ("local", "global")
+DRAWS = ("serial", "local")
+
+
+@dataclasses.dataclass(frozen=True)
+class StepOptions:
+    """How steps compute, as for `tnt.Model`.
+
+    Attributes:
+        fuses_batch_norm: Whether batch normalisation of a rank's rows is fused where it can be.
+        batch_norm: "local" for statistics of each rank's rows, "global" for those of the batch.
+        draws: "serial" for the random numbers of the serial run, "local" for others on each rank.
+        check: Whether the first step of each kind is compared with the serial one.
+    """
+
+    fuses_batch_norm: bool = True
+    batch_norm: str = "local"
+    draws: str = "serial"
+    check: bool = False
+
+
+def default_options(**given: Any) -> StepOptions:
+    """Return the options where some are given. Local.
+
+    Args:
+        **given: Attributes of `StepOptions`.
+    """
+    return StepOptions(**{"check": settings().checks_steps, **given})
+
+
+def given_options(
+    fused_batch_norm: bool | None, batch_norm: str | None, draws: str | None, check: bool | None
+) -> dict[str, Any]:
+    """Return the attributes of `StepOptions` that a user has given. Local.
+
+    Args:
+        fused_batch_norm: As for `tnt.Model`.
+        batch_norm: Likewise.
+        draws: Likewise.
+        check: Likewise.
+
+    Raises:
+        ValueError: If one is none of its words.
+    """
+    for name, value, words in (("batch_norm", batch_norm, BATCH_NORMS), ("draws", draws, DRAWS)):
+        if value is not None and value not in words:
+            raise ValueError(
+                f"`{name}` must be one of {', '.join(words)}. Received: {name}={value!r}."
+            )
+    given = {
+        "fuses_batch_norm": fused_batch_norm,
+        "batch_norm": batch_norm,
+        "draws": draws,
+        "check": check,
+    }
+    return {name: value for name, value in given.items() if value is not None}

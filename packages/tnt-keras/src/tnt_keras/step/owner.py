@@ -1,0 +1,66 @@
+"""What the steps of one model, or of one function of the user's own, have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tnt_keras.collectives.step_channels import StepChannels
+from tnt_keras.step.data_check import DataCheck
+from tnt_keras.step.options import StepOptions
+
+
+class StepOwner:
+    """What the steps of one model or function share, and what ranks hold alike because of them.
+
+    Args:
+        options: How steps compute.
+        model: The model whose steps they are, None for a function.
+
+    Attributes:
+        options: As above.
+        model: As above.
+        optimizers: The compiled one, and others that a step was seen to apply.
+        variables: What steps were seen to use: `tf.Variable`s, each once.
+        own_logs: Of this rank's samples; None until a callback asks for them.
+    """
+
+    def __init__(self, options: StepOptions, model: Any = None) -> None:
+        self.options = options
+        self.model = model
+        self.optimizers: list[Any] = []
+        self.variables: list[Any] = []
+        self.own_logs: Any = None
+        self._channels: dict[str, StepChannels] = {}
+        self._data_check: DataCheck | None = None
+
+    def data_check(self) -> DataCheck:
+        """Return the data check, which the first call makes. Collective the first time."""
+        if self._data_check is None:
+            self._data_check = DataCheck()
+        return self._data_check
+
+    def channels(self, name: str) -> StepChannels:
+        """Return what all graphs of a step exchange by. Local.
+
+        Args:
+            name: Of the step.
+        """
+        if name not in self._channels:
+            self._channels[name] = StepChannels(name)
+        return self._channels[name]
+
+    def add_optimizer(self, optimizer: Any) -> None:
+        """Add an optimizer to the list, unless it is there. Local."""
+        if not any(optimizer is known for known in self.optimizers):
+            self.optimizers.append(optimizer)
+
+    def add_variables(self, variables: Any) -> list[Any]:
+        """Add variables to the list, and return those that were not there. Local.
+
+        Args:
+            variables: `tf.Variable`s.
+        """
+        known = {id(variable) for variable in self.variables}
+        new = [variable for variable in variables if id(variable) not in known]
+        self.variables += new
+        return new

@@ -1,0 +1,127 @@
+"""What tells one function of a step from another: structure, dtypes and shapes of the batch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_keras.step.batch_part import has_rows
+
+Specs = tuple[Any, ...]
+"""Of the leaves of a batch that are not None, in their order, with the rows of the whole batch."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """A batch without its numbers.
+
+    Attributes:
+        skeleton: Its structure.
+        is_present: Which of its leaves are not None.
+    """
+
+    skeleton: Hashable
+    is_present: tuple[bool, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """What decides which function a step runs; equal on ranks that have parts of one batch.
+
+    Attributes:
+        layout: Of the batch.
+        specs: Of the whole batch, all sizes known.
+    """
+
+    layout: Layout
+    specs: Specs
+
+
+def layout_of(batch: Any, leaves: Sequence[Any]) -> Layout:
+    """Return the layout of a batch. Local.
+
+    Args:
+        batch: Any structure.
+        leaves: As `tf.nest.flatten` gives them.
+    """
+    return Layout(_skeleton(batch), tuple(leaf is not None for leaf in leaves))
+
+
+def specs_of(leaves: Sequence[Any], num_rows: int | None) -> Specs:
+    """Return the specs of the whole batch of which a rank has rows. Local.
+
+    Args:
+        leaves: Of this rank's part, without None.
+        num_rows: Rows of the whole batch; None if that is not to be known.
+    """
+    return tuple(_spec_of(leaf, num_rows) for leaf in leaves)
+
+
+def traced_specs(specs: Specs, like: Sequence[Any] | None) -> Specs:
+    """Return the specs with which plain Keras traces a step. Pure.
+
+    Sizes that the dataset does not promise are None: all of the user's Python code that looks at
+    them then does what it does on one rank.
+
+    Args:
+        specs: Of a whole batch, all sizes known.
+        like: The specs of the elements of the dataset, as this rank reads them; None if the batch
+            was given as arrays, with which Keras traces exactly.
+    """
+    if like is None:
+        return specs
+    return tuple(_loosened(spec, of_data) for spec, of_data in zip(specs, like, strict=True))
+
+
+def relaxed(specs: Specs, known: Specs) -> Specs | None:
+    """Return specs that hold for both, as TensorFlow relaxes them; None if none do. Pure."""
+    both = []
+    for one, other in zip(specs, known, strict=True):
+        common = one.most_specific_common_supertype([other])
+        if common is None or common.shape.rank is None:
+            return None
+        both.append(common)
+    return tuple(both)
+
+
+def covers(general: Specs, specs: Specs) -> bool:
+    """Return whether a trace for some specs holds for others. Pure."""
+    return all(one.is_subtype_of(all_) for one, all_ in zip(specs, general, strict=True))
+
+
+def _spec_of(leaf: Any, num_rows: int | None) -> Any:
+    if not isinstance(leaf, tf.Tensor):
+        leaf_spec = tf.type_spec_from_value(leaf)
+        return with_shape(leaf_spec, [num_rows, *leaf_spec.shape[1:]])
+    shape = leaf.shape
+    return tf.TensorSpec([num_rows, *shape[1:]] if has_rows(leaf) else shape, leaf.dtype)
+
+
+def _loosened(spec: Any, of_data: Any) -> Any:
+    if spec.shape.rank is None or of_data.shape.rank != spec.shape.rank:
+        return with_shape(spec, [None] * (spec.shape.rank or 0))
+    sizes = [
+        None if promised is None else size
+        for size, promised in zip(spec.shape, of_data.shape, strict=True)
+    ]
+    return with_shape(spec, sizes)
+
+
+def with_shape(spec: Any, shape: Any) -> Any:
+    """Return the spec of a dense, ragged or sparse tensor with another shape. Pure."""
+    if isinstance(spec, tf.RaggedTensorSpec):
+        return tf.RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank, spec.row_splits_dtype)
+    if isinstance(spec, tf.SparseTensorSpec):
+        return tf.SparseTensorSpec(shape, spec.dtype)
+    return tf.TensorSpec(shape, spec.dtype)
+
+
+def _skeleton(batch: Any) -> Hashable:
+    if isinstance(batch, Mapping):
+        return type(batch), tuple((key, _skeleton(batch[key])) for key in batch)
+    if isinstance(batch, (list, tuple)):
+        return type(batch), tuple(map(_skeleton, batch))
+    return None

@@ -1,0 +1,141 @@
+"""The traces of one kind of step, as plain Keras would have made them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_keras.partition import TracedStep, build_without_batch, trace
+from tnt_keras.step.accumulation import Accumulations
+from tnt_keras.step.batch_norm_region import marked_batch_norm
+from tnt_keras.step.comparison import compare_traces, require_same_settings
+from tnt_keras.step.context import step_scope
+from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.signature import Layout, Signature, Specs, covers, relaxed, traced_specs
+from tnt_keras.step.variables import synchronize_new
+
+
+class StepTrace:
+    """A step as it was traced for batches of a layout and of some shapes.
+
+    Args:
+        layout: Of the batches.
+        specs: Of the batches.
+        traced: The trace.
+        optimizers: That the step applies.
+
+    Attributes:
+        layout: As above.
+        specs: As above.
+        traced: As above.
+        accumulations: Of its optimizers.
+    """
+
+    def __init__(
+        self, layout: Layout, specs: Specs, traced: TracedStep, optimizers: list[Any]
+    ) -> None:
+        self.layout = layout
+        self.specs = specs
+        self.traced = traced
+        self.accumulations = Accumulations(traced, optimizers)
+
+    @functools.cached_property
+    def without_batch(self) -> Callable[[], None] | None:
+        """What the step does that needs no batch, None if that is nothing."""
+        num_inputs = len(tf.nest.flatten(list(self.specs), expand_composites=True))
+        return build_without_batch(self.traced, num_inputs)
+
+
+class TracedSteps:
+    """One kind of step, traced for each layout of batches, and anew for shapes that are others.
+
+    Args:
+        name: Of the step, for messages.
+        step: Called with a batch while it is traced.
+        owner: Of the step.
+        traces_exactly: Whether there is a trace for each shape, as in a `tf.function`; else the
+            sizes that differ become None.
+    """
+
+    def __init__(
+        self, name: str, step: Callable[[Any], Any], owner: StepOwner, *, traces_exactly: bool
+    ) -> None:
+        self._name = name
+        self._step = step
+        self._owner = owner
+        self._traces_exactly = traces_exactly
+        self._known: list[StepTrace] = []
+
+    @property
+    def last(self) -> StepTrace | None:
+        """The trace that was made last, None before the first one."""
+        return self._known[-1] if self._known else None
+
+    def for_batch(self, signature: Signature, batch: Any, element_spec: Any) -> StepTrace:
+        """Return a trace that holds for a signature. Collective if it must be made.
+
+        What is made while the step is traced gets the master's values, and ranks compare what they
+        have traced.
+
+        Args:
+            signature: Of the batch.
+            batch: This rank's part, whose structure counts.
+            element_spec: As for `PartitionedSteps.run`.
+
+        Raises:
+            DifferentInputError: On all ranks, if they have traced different steps.
+        """
+        of_layout = [known for known in self._known if known.layout == signature.layout]
+        for known in reversed(of_layout):
+            if covers(known.specs, signature.specs):
+                return known
+        specs = traced_specs(signature.specs, _present_specs(element_spec, signature.layout))
+        if not self._traces_exactly:
+            common = (relaxed(specs, known.specs) for known in reversed(of_layout))
+            specs = next((each for each in common if each is not None), specs)
+        with self._tracing():
+            traced = trace(_flat_step(self._step, batch), list(specs))
+        require_same_settings(self._owner)
+        compare_traces(self._name, traced)
+        synchronize_new(self._owner, _in_order_of_use(traced))
+        made = StepTrace(signature.layout, specs, traced, self._owner.optimizers)
+        self._known.append(made)
+        return made
+
+    @contextlib.contextmanager
+    def _tracing(self) -> Iterator[None]:
+        with step_scope(self._owner), marked_batch_norm(self._owner.options):
+            yield
+
+
+def _in_order_of_use(traced: TracedStep) -> list[tf.Variable]:
+    """Return the variables that a step uses in an order that is the same on all ranks."""
+    by_handle = {id(variable.handle): variable for variable in traced.variables}
+    return [by_handle[id(each)] for each in traced.captures if id(each) in by_handle]
+
+
+def _flat_step(step: Callable[[Any], Any], batch: Any) -> Callable[..., Any]:
+    """Return the step as a function of the leaves that are not None."""
+    like = tf.nest.map_structure(lambda leaf: leaf is not None, batch)
+    is_present = tf.nest.flatten(like)
+
+    def flat(*leaves: Any) -> Any:
+        given = iter(leaves)
+        return step(
+            tf.nest.pack_sequence_as(like, [next(given) if each else None for each in is_present])
+        )
+
+    return flat
+
+
+def _present_specs(element_spec: Any, layout: Layout) -> list[Any] | None:
+    if element_spec is None:
+        return None
+    specs = tf.nest.flatten(element_spec)
+    if len(specs) != len(layout.is_present):  # None is no leaf of a dataset's
+        return specs
+    return [spec for spec, is_present in zip(specs, layout.is_present, strict=True) if is_present]

@@ -1,0 +1,89 @@
+"""Bring the rows of all ranks to each of them, in the order of the batch: any dtype, any kind."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_keras.collectives.errors import DifferentInputError
+from tnt_keras.collectives.messages import allgather
+from tnt_keras.process.rank import get_rank
+from tnt_keras.step.batch_part import BatchPart, has_rows, rows_at
+from tnt_keras.step.signature import with_shape
+
+_NAME = "rows of a batch"
+
+
+def whole_batch(part: BatchPart) -> Any:
+    """Return the batch of which each rank has a part. Collective, unless this rank has all of it.
+
+    Row p of a batch that Tarantella has split over n ranks is row p // n of rank p mod n. Of
+    samples that ranks share by themselves the first of each rank come first, then the second ones,
+    and so on. A duplicate, which a rank without samples has, is not in it.
+
+    Args:
+        part: Of this rank.
+
+    Returns:
+        The structure, of eager tensors with the rows of all ranks. Scalars are those of this rank.
+
+    Raises:
+        DifferentInputError: On all ranks, if the rows of ranks do not fit together.
+    """
+    if part.whole is not None:
+        return part.whole
+    leaves = tf.nest.flatten(part.rows)
+    with_rows = [leaf for leaf in leaves if has_rows(leaf)]
+    of_ranks = [
+        _unpacked(message, with_rows)
+        for message, size in zip(allgather(_NAME, _packed(with_rows)), part.sizes, strict=True)
+        if size
+    ]
+    order = tf.constant(order_of_rows(part.sizes), tf.int64)
+    joined = iter([_joined(of_leaf, order) for of_leaf in zip(*of_ranks, strict=True)])
+    return tf.nest.pack_sequence_as(
+        part.rows, [next(joined) if has_rows(leaf) else leaf for leaf in leaves]
+    )
+
+
+def order_of_rows(sizes: tuple[int, ...]) -> list[int]:
+    """Return the place of each row of a batch in the concatenation of the parts of ranks. Pure.
+
+    Args:
+        sizes: Of the parts.
+    """
+    begins = [sum(sizes[:rank]) for rank in range(len(sizes))]
+    rows = sorted((row, rank) for rank, size in enumerate(sizes) for row in range(size))
+    return [begins[rank] + row for row, rank in rows]
+
+
+def _packed(leaves: list[Any]) -> bytes:
+    components = tf.nest.flatten(leaves, expand_composites=True)
+    texts = [tf.io.serialize_tensor(component).numpy() for component in components]
+    return json.dumps([len(text) for text in texts]).encode() + b"\n" + b"".join(texts)
+
+
+def _unpacked(message: bytes, like: list[Any]) -> list[Any]:
+    header, _, rest = message.partition(b"\n")
+    dtypes = [component.dtype for component in tf.nest.flatten(like, expand_composites=True)]
+    specs = [with_shape(tf.type_spec_from_value(leaf), [None] * leaf.shape.rank) for leaf in like]
+    components, begin = [], 0
+    for length, dtype in zip(json.loads(header), dtypes, strict=True):
+        components.append(tf.io.parse_tensor(rest[begin : begin + length], dtype))
+        begin += length
+    return tf.nest.pack_sequence_as(specs, components, expand_composites=True)
+
+
+def _joined(of_ranks: tuple[Any, ...], order: tf.Tensor) -> Any:
+    try:
+        if isinstance(of_ranks[0], tf.SparseTensor):
+            return rows_at(tf.sparse.reorder(tf.sparse.concat(0, of_ranks)), order)
+        return rows_at(tf.concat(of_ranks, axis=0), order)
+    except tf.errors.InvalidArgumentError:
+        shapes = [str(tuple(leaf.shape)) for leaf in of_ranks]
+        raise DifferentInputError(
+            f"Rank {get_rank()}: the samples of ranks have different shapes, so that they are no "
+            f"batch: {', '.join(shapes)}. Pad them alike, or bucket them in the same way."
+        ) from None

@@ -1,0 +1,103 @@
+"""Steps that cannot be partitioned since no graph is traced: each rank computes the whole batch."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tnt_keras.collectives.messages import allgather
+from tnt_keras.process.log import logger
+from tnt_keras.process.rank import MASTER_RANK, is_master_rank
+from tnt_keras.step.batch_part import BatchPart
+from tnt_keras.step.context import step_scope
+from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.variables import replicated_variables, synchronize
+from tnt_keras.step.whole_batch import whole_batch
+
+
+class WholeSteps:
+    """One kind of step that each rank runs on the whole batch, as Python code.
+
+    Args:
+        name: Of the step: "train_step". For messages.
+        step: Called with each batch.
+        owner: Of the step.
+        reason: Why it is not partitioned, for the warning.
+    """
+
+    def __init__(
+        self, name: str, step: Callable[[Any], Any], owner: StepOwner, reason: str
+    ) -> None:
+        self.name = name
+        self.graph: Any = None
+        self._step = step
+        self._owner = owner
+        self._num_variables = -1
+        logger.warning(
+            "%s: %s, so that each rank computes the whole batch, and several ranks are not faster "
+            "than one.",
+            name,
+            reason,
+        )
+
+    def run(self, part: BatchPart, element_spec: Any = None) -> Any:
+        """Compute a step, and return its result. Collective.
+
+        Args:
+            part: Of this rank.
+            element_spec: Has no effect.
+        """
+        batch = whole_batch(part)
+        with step_scope(self._owner):
+            result = self._step(batch)
+        num_variables = len(replicated_variables(self._owner))
+        if num_variables != self._num_variables:  # each rank has made some, with other values
+            self._num_variables = num_variables
+            synchronize(self._owner)
+            result = _of_master(result)
+        return result
+
+    def run_without_batch(self) -> None:
+        """Do nothing: at the end of data Keras runs nothing eagerly. Local."""
+
+
+def use_generators_of_master() -> None:
+    """Set the generators that Python code draws from to the states of the master rank. Collective.
+
+    These are those of `random` and `numpy.random`, and the global seed of TensorFlow, if it has
+    none: each rank draws the same then.
+    """
+    own = (random.getstate(), np.random.get_state(), secrets.randbits(31))
+    states = allgather("random generators", pickle.dumps(own) if is_master_rank() else b"")
+    of_python, of_numpy, seed = pickle.loads(states[MASTER_RANK])
+    random.setstate(of_python)
+    np.random.set_state(of_numpy)
+    if tf.compat.v1.get_seed(None) == (None, None):
+        tf.random.set_seed(seed)
+
+
+def _of_master(result: Any) -> Any:
+    """Return the numbers that the master rank has computed, in the places of this rank's."""
+    leaves = keras.tree.flatten(result)
+    own = [np.asarray(leaf) if _is_number(leaf) else None for leaf in leaves]
+    message = pickle.dumps(own) if is_master_rank() else b""
+    of_master = pickle.loads(allgather("result of the master rank", message)[MASTER_RANK])
+    return keras.tree.pack_sequence_as(
+        result,
+        [
+            leaf if array is None else tf.convert_to_tensor(array) if tf.is_tensor(leaf) else array
+            for leaf, array in zip(leaves, of_master, strict=True)
+        ],
+    )
+
+
+def _is_number(leaf: Any) -> bool:
+    is_dense = tf.is_tensor(leaf) and not isinstance(leaf, (tf.RaggedTensor, tf.SparseTensor))
+    return is_dense or isinstance(leaf, (int, float, np.ndarray, np.generic))
