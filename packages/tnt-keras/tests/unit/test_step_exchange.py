@@ -392,20 +392,24 @@ def test_what_cannot_be_exchanged_is_refused(
 
 
 @pytest.mark.parametrize("kind", ["sum", "max"])
-def test_sizes_are_known_in_groups_and_need_not_be_of_single_values(
-    kind: str, channels: StepChannels
-) -> None:
+def test_sizes_need_not_be_known(kind: str, channels: StepChannels) -> None:
     @tf.function(input_signature=[tf.TensorSpec([None, 2])], autograph=False)
     def step(value: tf.Tensor) -> Any:
         exchange = StepExchange(channels)
-        with pytest.raises(ValueError, match=r"shape of 'kernel' must be known.*\(None, 2\)"):
-            exchange.ask(Request(kind, value, "kernel"))
-        result = exchange.blocking(Request(kind, value, "kernel"))
-        assert result.shape.as_list() == [None, 2]
+        for factor in (1.0, 2.0):
+            exchange.ask(Request(kind, value * factor))
+        exchange.ask(Request("sum", tf.ones([3])))
+        once, twice, known = exchange.flush(last=False)
+        single = exchange.blocking(Request(kind, value * 4.0))
+        for result in (once, twice, single):
+            assert result.shape.as_list() == [None, 2]
         exchange.flush(last=True)
-        return result
+        return once, twice, single, known
 
-    np.testing.assert_array_equal(step(tf.ones([3, 2])), np.ones([3, 2]))
+    once, twice, single, known = step(tf.ones([3, 2]))
+    for result, expected in ((once, 1.0), (twice, 2.0), (single, 4.0)):
+        np.testing.assert_array_equal(result, np.full([3, 2], expected))
+    np.testing.assert_array_equal(known, np.ones(3))
 
 
 def test_on_one_rank_values_are_their_own_results() -> None:

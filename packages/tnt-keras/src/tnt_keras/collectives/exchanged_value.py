@@ -68,9 +68,9 @@ class ExchangedValue:
         return (self.request.value.shape.num_elements() or 0) * self.request.value.dtype.size
 
     @property
-    def is_summed(self) -> bool:
-        """Whether a sum over ranks travels."""
-        return self.form.kind == "sum"
+    def is_planned(self) -> bool:
+        """Whether a sum over ranks travels, of a size that is known while the graph is traced."""
+        return self.form.kind == "sum" and self.form.value.shape.is_fully_defined()
 
     @property
     def is_gathered(self) -> bool:

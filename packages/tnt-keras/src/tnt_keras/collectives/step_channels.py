@@ -67,7 +67,7 @@ class ExchangeChannels:
         updates: dict[ExchangedValue, Summand] = {}
         totals: dict[ExchangedValue, Summand] = {}
         for value, name in zip(values, names, strict=True):
-            if value.is_summed:
+            if value.is_planned:
                 is_update = self._updates is not None and value.request.is_update
                 (updates if is_update else totals)[value] = _summand(value, name)
         pairs = [(self._totals, totals)]

@@ -23,12 +23,13 @@ class StepExchange:
     come to one barrier, and are finished, whichever results the graph uses. Starts wait for their
     tensor alone, so that a gradient is on its way while backpropagation goes on; only where an
     object of tnt-comm serves for the second time in a graph they wait until it has finished. Groups
-    come one after the other; `ExchangeSequence` says why ranks then never wait for ever. What is
-    not summed, gathered or broadcast is combined after the barrier.
+    come one after the other; `ExchangeSequence` says why ranks then never wait for ever. Values
+    that are combined otherwise than by a sum, or whose size is known only when the graph runs, are
+    combined after the barrier.
 
-    Single values that are exchanged in a branch or loop, or whose size is known only when the graph
-    runs, are `blocking`: between groups, one after the other, in the order in which they are
-    traced. What runs the functions of branches and loops is made by `ordered`.
+    Single values that are exchanged in a branch or loop are `blocking`, and others may be: between
+    groups, one after the other, in the order in which they are traced. What runs the functions of
+    branches and loops is made by `ordered`.
 
     Every rank must ask for the same in the same order. Ranks compare that while the graph is
     traced: before they make something together, and in the last group. What travels without a plan
@@ -59,21 +60,13 @@ class StepExchange:
         """Remember a value; it takes part in the next `flush`. Local.
 
         Args:
-            request: The value, of a size that is known, unless it is gathered or broadcast.
+            request: The value.
 
         Raises:
-            ValueError: If there is no such kind, a scalar is to be gathered, or the size is not
-                known.
+            ValueError: If there is no such kind, or a scalar is to be gathered.
             TypeError: If the dtype cannot be exchanged in this way.
         """
-        value = self._value_of(request)
-        shape = request.value.shape
-        if not value.is_gathered and shape.num_elements() is None:
-            raise ValueError(
-                f"The shape of {request.name!r} must be known before the step runs, to plan its "
-                f"{request.kind} over ranks. Received: shape {shape}."
-            )
-        self._asked.append(value)
+        self._asked.append(self._value_of(request))
 
     def flush(self, last: bool) -> list[tf.Tensor]:
         """Exchange all that was asked for since the last time. Collective.
@@ -108,7 +101,7 @@ class StepExchange:
         return [results[value] for value in values]
 
     def blocking(self, request: Request) -> tf.Tensor:
-        """Exchange a value at once, also in a branch or loop, or of unknown size. Collective.
+        """Exchange a value at once, also in a branch or loop. Collective.
 
         It is performed as often as the graph comes to it, whether its result is used or not. All
         ranks must take the same branches, and as many iterations. What runs the function of a
@@ -202,19 +195,34 @@ def _combined(
     values: Sequence[ExchangedValue], barrier: tf.Tensor
 ) -> dict[ExchangedValue, tuple[tf.Tensor, tf.Tensor]]:
     """Return token and result of what is combined after the barrier: equal kinds together."""
-    groups: dict[tuple[str, tf.DType], list[ExchangedValue]] = {}
+    groups: dict[Hashable, list[ExchangedValue]] = {}
     for value in values:
-        groups.setdefault((value.form.kind, value.form.value.dtype), []).append(value)
-    finished = {}
+        travelling = value.form.value
+        is_known = travelling.shape.is_fully_defined()
+        key = (value.form.kind, travelling.dtype) if is_known else value
+        groups.setdefault(key, []).append(value)
+    finished: dict[ExchangedValue, tuple[tf.Tensor, tf.Tensor]] = {}
     token = barrier
-    for (kind, _), group in groups.items():
-        flat = tf.concat([tf.reshape(value.form.value, [-1]) for value in group], 0)
-        token, together = ops.allreduce(flat, token, kind, _label_of(group))
-        shapes = [value.form.value.shape for value in group]
-        parts = tf.split(together, [shape.num_elements() for shape in shapes])
-        for value, part, shape in zip(group, parts, shapes, strict=True):
-            finished[value] = token, tf.reshape(part, shape)
+    for group in groups.values():
+        token, results = _combined_together(group, token)
+        finished.update(
+            (value, (token, result)) for value, result in zip(group, results, strict=True)
+        )
     return finished
+
+
+def _combined_together(
+    values: Sequence[ExchangedValue], after: tf.Tensor
+) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    kind, label = values[0].form.kind, _label_of(values)
+    travelling = [value.form.value for value in values]
+    if len(values) == 1:
+        token, result = ops.allreduce(travelling[0], after, kind, label)
+        return token, [result]
+    flat = tf.concat([tf.reshape(each, [-1]) for each in travelling], 0)
+    token, together = ops.allreduce(flat, after, kind, label)
+    parts = tf.split(together, [each.shape.num_elements() for each in travelling])
+    return token, [tf.reshape(p, each.shape) for p, each in zip(parts, travelling, strict=True)]
 
 
 def _label_of(values: Sequence[ExchangedValue]) -> ops.Label:
