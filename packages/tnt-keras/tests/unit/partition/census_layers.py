@@ -17,7 +17,6 @@ from census_values import (
     INTS,
     LABELS,
     MATRICES,
-    NUMBERS,
     SIDE,
     SIGNALS,
     STRINGS,
@@ -174,7 +173,11 @@ def add_layer(census: Census, name: str, cls: Any) -> None:
     def trace(call: Example, training: bool = True, **more: Any) -> Callable[[], set[str]]:
         return lambda: layer_types(made(cls, more), call, training)
 
-    fitting = [call for call in calls(cls) if census.add(name, [trace(call)])]
+    fitting: list[Example] = []
+    for call in usual_calls(cls):
+        if len(fitting) < 3 and census.add(name, [trace(call)]):
+            fitting.append(call)
+    census.add(name, [trace(call) for call in masked_calls(cls)])
     census.add(name, [trace(call, training=False) for call in fitting[:2]])
     for call in fitting[:1]:
         singles = options(cls.__init__, OPTIONS)
@@ -198,13 +201,13 @@ def made(cls: Any, more: dict[str, Any]) -> Any:
     )
 
 
-def calls(cls: Any) -> Iterator[Example]:
-    if cls.__name__ in CALLS:
-        yield from CALLS[cls.__name__]
-        return
+def usual_calls(cls: Any) -> list[Example]:
     names = required(cls.call)
-    for value in IMAGE_INPUTS if "data" in names else USUAL_INPUTS:
-        yield Example(tuple(value for _ in names), {})
+    inputs = IMAGE_INPUTS if "data" in names else USUAL_INPUTS
+    return CALLS.get(cls.__name__) or [Example((value,) * len(names), {}) for value in inputs]
+
+
+def masked_calls(cls: Any) -> Iterator[Example]:
     accepted = inspect.signature(cls.call).parameters
     if "mask" in accepted:
         mask = rows(SIDE, dtype=tf.bool)
@@ -212,11 +215,9 @@ def calls(cls: Any) -> Iterator[Example]:
         yield example([MATRICES, MATRICES], mask=[mask, mask])
     if "attention_mask" in accepted:
         yield example(MATRICES, MATRICES, attention_mask=rows(SIDE, SIDE, dtype=tf.bool))
-    if "use_causal_mask" in accepted:
-        inputs = [MATRICES] * len(names) if len(names) > 1 else [[MATRICES, MATRICES]]
-        yield example(*inputs, use_causal_mask=True)
-    if "sample_weight" in accepted:
-        yield example(MATRICES, sample_weight=NUMBERS)
+        yield example(MATRICES, MATRICES, use_causal_mask=True)
+    elif "use_causal_mask" in accepted:
+        yield example([MATRICES, MATRICES], use_causal_mask=True)
 
 
 def combined(choices: list[dict[str, Any]]) -> list[dict[str, Any]]:

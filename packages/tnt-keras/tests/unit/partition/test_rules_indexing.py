@@ -89,16 +89,17 @@ def test_gathered_slices_have_rows_where_params_or_indices_have_them(
 ) -> None:
     chosen = np.arange(np.prod(indices), dtype=np.int32).reshape(indices) % params[axis]
     is_ruled = expected is not None
-    decision = assert_rule(
-        lambda p, i, a: raw.GatherV2(params=p, indices=i, axis=a, batch_dims=batch),
-        [numbers(params), chosen, np.array(axis)],
-        [where, rows, REPLICATED],
-        N,
-        4,
-        constants=[False, False, True],
-        is_ruled=is_ruled,
-    )
-    assert (decision and decision.outputs[0]) == expected
+    for dims in (batch, batch - len(indices)):
+        decision = assert_rule(
+            lambda p, i, a, dims=dims: raw.GatherV2(params=p, indices=i, axis=a, batch_dims=dims),
+            [numbers(params), chosen, np.array(axis)],
+            [where, rows, REPLICATED],
+            N,
+            4,
+            constants=[False, False, True],
+            is_ruled=is_ruled,
+        )
+        assert (decision and decision.outputs[0]) == expected
     if axis == 0 and batch == 0:
         gather = lambda p, i: raw.Gather(params=p, indices=i)  # noqa: E731
         assert_rule(gather, [numbers(params), chosen], [where, rows], N, 4, is_ruled=is_ruled)

@@ -47,7 +47,8 @@ def launch(
         n: Number of ranks; by default one for each GPU, or one rank if there is none.
         args: Positional arguments, the same for all ranks.
         kwargs: Keyword arguments, the same for all ranks.
-        env: Variables for all ranks besides those of this process, such as `{"TNT_PROBE": "warn"}`.
+        env: Variables for all ranks besides those of this process, such as
+            `{"TNT_CHECK_STEPS": "1"}`.
         allow_gpus: Whether GPUs may be used.
         output_on_all_devices: Whether what the other ranks print is shown too.
         timeout_s: Longest wait of a collective operation, in seconds.

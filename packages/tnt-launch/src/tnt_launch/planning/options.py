@@ -78,6 +78,7 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
         fusion_threshold_kb=options.fusion_threshold_kb,
         wire_dtype=options.wire_dtype,
         probe=options.probe,
+        check_steps=options.check_steps,
         timeout_s=options.timeout_s,
         hosts=hosts,
         ssh=_ssh(options),

@@ -279,8 +279,13 @@ def _add_exactness_options(group: argparse._ArgumentGroup) -> None:
         "--probe",
         metavar=_one_of(PROBES),
         type=_reader(PROBE.kind),
-        help="what is done with a model whose results would not be the serial ones "
-        "(default: error)",
+        help="has no effect any more: every step gives the serial result",
+    )
+    group.add_argument(
+        "--check-steps",
+        action="store_true",
+        default=None,
+        help="run the first step of each kind serially as well, on a few rows, and compare",
     )
 
 

@@ -10,6 +10,7 @@ from tnt_launch.errors import LaunchError
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import (
     ALL_NAMES,
+    CHECK_STEPS,
     FUSION_THRESHOLD,
     FUSION_THRESHOLD_KB,
     INTERFACE,
@@ -92,6 +93,7 @@ def _from_options(spec: LaunchSpec, has_alias: bool) -> dict[str, object]:
         FUSION_THRESHOLD: spec.fusion_threshold_kb if has_alias else None,
         WIRE_DTYPE: spec.wire_dtype,
         PROBE: spec.probe,
+        CHECK_STEPS: spec.check_steps,
         TIMEOUT_S: spec.timeout_s,
         INTERFACE: spec.interface,
     }

@@ -71,7 +71,8 @@ class LaunchSpec:
         fusion_threshold_kb: Gradients are fused into buckets of at least this size, in kB of 1024
             bytes; 0 turns fusion off; "auto" has it measured.
         wire_dtype: One of `WIRE_DTYPES`: what float32 gradients are rounded to while they travel.
-        probe: One of `PROBES`: what is done with results that would not be the serial ones.
+        probe: One of `PROBES`; has no effect any more.
+        check_steps: Whether the first step of each kind is compared with the serial one.
         timeout_s: Longest wait of a collective operation, in seconds.
         hosts: Where ranks run, each host once; empty for this host alone.
         bind_to: One of `BINDINGS`: which cores a rank is kept on.
@@ -99,6 +100,7 @@ class LaunchSpec:
     fusion_threshold_kb: int | Literal["auto"] | None = None
     wire_dtype: str | None = None
     probe: str | None = None
+    check_steps: bool | None = None
     timeout_s: float | None = None
     hosts: tuple[HostSlots, ...] = ()
     bind_to: str | None = None

@@ -265,6 +265,7 @@ FUSION_THRESHOLD_KB = Variable("TNT_FUSION_THRESHOLD_KB", IntegerOrAuto(0), (_KE
 FUSION_THRESHOLD = Variable("TNT_FUSION_THRESHOLD", IntegerOrAuto(0), (_KERAS,))
 WIRE_DTYPE = Variable("TNT_WIRE_DTYPE", Word(WIRE_DTYPES), (_KERAS,))
 PROBE = Variable("TNT_PROBE", Word(PROBES), (_KERAS,))
+CHECK_STEPS = Variable("TNT_CHECK_STEPS", Boolean(), (_KERAS,))
 TIMELINE = Variable("TNT_TIMELINE", Path(), (_COMM,))
 LOG_LEVEL = Variable("TNT_LOG_LEVEL", Word(LOG_LEVELS), (_COMM, _KERAS, _LAUNCH))
 LOG_ON_ALL_DEVICES = Variable("TNT_LOG_ON_ALL_DEVICES", Boolean(), (_KERAS,))
@@ -290,6 +291,7 @@ USER_VARIABLES: tuple[Variable[Any], ...] = (
     FUSION_THRESHOLD,
     WIRE_DTYPE,
     PROBE,
+    CHECK_STEPS,
     TIMELINE,
     LOG_LEVEL,
     LOG_ON_ALL_DEVICES,

@@ -27,6 +27,8 @@ class Case:
         evaluates: Whether the model has what `evaluate` needs.
         predicts: Whether the model has what `predict` needs.
         rtol: Rounding that is allowed, of each array's largest value.
+        amplifies: Whether steps amplify rounding: what moving the weights by one unit in the last
+            place changes is allowed too, ten times.
         gathers: Types of operations for which rows are gathered because no rule applies.
     """
 
@@ -36,6 +38,7 @@ class Case:
     evaluates: bool = True
     predicts: bool = True
     rtol: float = 3e-5
+    amplifies: bool = False
     gathers: frozenset[str] = frozenset()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import keras
@@ -188,12 +189,12 @@ def heat_maps_of_centres() -> Training:
 
 @script()
 def set_prediction_with_a_matching_in_python() -> Training:
-    from scipy.optimize import linear_sum_assignment
+    pairs = np.array(list(itertools.permutations(range(4), 2)))
 
     def matched(cost: np.ndarray) -> np.ndarray:
-        return np.stack(
-            [linear_sum_assignment(c)[0][np.argsort(linear_sum_assignment(c)[1])] for c in cost]
-        ).astype("int64")
+        """The two of four queries that are nearest to the two boxes, for each sample."""
+        totals = cost[:, pairs[:, 0], 0] + cost[:, pairs[:, 1], 1]
+        return pairs[np.argmin(totals, 1)].astype("int64")
 
     class Sets(OwnLoss):
         def __init__(self) -> None:
