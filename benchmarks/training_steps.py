@@ -9,7 +9,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-import tarantella as tnt
 from benchmarks.step_time import StepTime, between, now
 
 
@@ -30,14 +29,6 @@ class StepClock(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.steps += between([self._begin, now()])
-
-
-def distributed(model: keras.Model) -> keras.Model:
-    """Return `model`, turned into a distributed one without a proof.
-
-    Samples that are all alike prove little, so that the proof would be repeated in later rounds.
-    """
-    return tnt.Model(model, probe="off")
 
 
 def batches(shape: Sequence[int], batch_size: int, num_batches: int) -> Any:

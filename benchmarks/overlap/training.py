@@ -9,10 +9,11 @@ from typing import Any
 import keras
 import numpy as np
 
+import tarantella as tnt
 import tnt_comm
 from benchmarks.keras_models import CNN_SHAPE, CNN_WIDTHS, vgg
 from benchmarks.overlap.plain_sockets import BesideSteps, PlainTransfer
-from benchmarks.training_steps import batches, distributed, time_steps, versions
+from benchmarks.training_steps import batches, time_steps, versions
 
 WIDTHS: dict[str, Sequence[Sequence[int]]] = {
     "cnn": CNN_WIDTHS,
@@ -86,7 +87,7 @@ def measure(
         For each of the five, rounds of seconds.
     """
     plain = compiled(build_model(name))
-    trained = compiled(distributed(build_model(name)))
+    trained = compiled(tnt.Model(build_model(name)))
     global_size = batch_size * tnt_comm.get_size()
     time_steps(plain, batches(CNN_SHAPE, batch_size, 2))
     time_steps(trained, batches(CNN_SHAPE, global_size, 2))

@@ -10,8 +10,9 @@ from typing import Any
 import keras
 import numpy as np
 
+import tarantella as tnt
 import tnt_comm
-from benchmarks.training_steps import batches, distributed, time_steps, versions
+from benchmarks.training_steps import batches, time_steps, versions
 
 NUM_CLASSES = 1000
 
@@ -57,7 +58,7 @@ def measure(
     global_size = batch_size * tnt_comm.get_size()
     kinds = {
         "plain": (compiled(build_model(name, pixels)), batch_size),
-        "tnt": (compiled(distributed(build_model(name, pixels))), global_size),
+        "tnt": (compiled(tnt.Model(build_model(name, pixels))), global_size),
     }
     for model, size in kinds.values():
         time_steps(model, batches((pixels, pixels, 3), size, 2))
