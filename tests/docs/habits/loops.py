@@ -85,9 +85,7 @@ def loop_with_penalty(make_step, scaled):
 @habit("tf.nn.scale_regularization_loss(penalty)")
 def a_penalty_is_added_as_it_is(code):
     expected = loop_with_penalty(tf.function, tf.nn.scale_regularization_loss)
-    found = loop_with_penalty(
-        tnt.function, lambda penalty: value(code, penalty=penalty)
-    )
+    found = loop_with_penalty(tnt.function, lambda penalty: value(code, penalty=penalty))
     assert_same(found, expected)
 
 
