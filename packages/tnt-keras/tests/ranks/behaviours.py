@@ -57,31 +57,6 @@ def different_initial_weights() -> tuple[list[np.ndarray], list[np.ndarray]]:
     return own, [np.asarray(w) for w in model.get_weights()]
 
 
-def dropout_masks() -> dict[str, np.ndarray]:
-    """What dropout and noise of the step's own make of ones in a training step, on each rank."""
-    seen = {}
-
-    class Noisy(keras.Sequential):
-        def call(self, inputs: Any, training: bool = False) -> Any:
-            outputs = super().call(inputs, training=training)
-            if training:
-                seen["dropout"] = np.asarray(self.layers[0].output_of_step)
-                seen["noise"] = np.asarray(keras.random.normal(tf.shape(inputs)))
-            return outputs
-
-    class Kept(keras.layers.Dropout):
-        def call(self, inputs: Any, training: bool = False) -> Any:
-            self.output_of_step = super().call(inputs, training=training)
-            return self.output_of_step
-
-    keras.utils.set_random_seed(1)
-    model = Noisy([keras.Input((64,)), Kept(0.5), keras.layers.Dense(1)])
-    model = tnt_keras.Model(model)
-    model.compile("sgd", "mse", run_eagerly=True)
-    model.fit(np.ones((6, 64)), np.ones((6, 1)), batch_size=6, verbose=0)
-    return seen
-
-
 def train_save_and_go_on(folder: str, distributed: bool) -> dict[str, Any]:
     """Trains 2 epochs, saves, loads, trains 2 more; the optimizer has momentum."""
     path = pathlib.Path(folder) / f"{'distributed' if distributed else 'serial'}.keras"

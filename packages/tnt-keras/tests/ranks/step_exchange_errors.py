@@ -11,6 +11,7 @@ import tensorflow as tf
 from step_exchanges import Request
 
 import tnt_comm
+from tnt_keras.collectives import ops
 from tnt_keras.collectives.step_channels import StepChannels
 from tnt_keras.collectives.step_exchange import StepExchange
 
@@ -83,6 +84,18 @@ def bring_rows_of_other_shapes(how: str) -> str:
     return str(caught.value)
 
 
+def gather_rows_of_other_shapes_without_labels(dtype: str) -> str:
+    """What a rank says whose rows are not like those of another, when nothing was compared."""
+    is_other = tnt_comm.get_rank() == 1
+    rows = tf.cast(tf.ones([1, 3 if is_other else 2]), tf.int32)
+    rows = tf.strings.as_string(rows) if dtype == "string" else rows
+    gatherer = tnt_comm.Gatherer("rows of other shapes")
+    token = ops.start_gather(rows, ops.one(), gatherer)
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        ops.finish_gather(rows, token, gatherer)
+    return str(caught.value)
+
+
 def fail_before_an_exchange(where: str) -> None:
     """Raises in the step of rank 1, before it comes to an exchange that others wait in."""
     channels = StepChannels("train_step")
@@ -102,10 +115,11 @@ def fail_before_an_exchange(where: str) -> None:
             return exchange.blocking(Request("sum", checked, "loss"))
 
         if where == "loop":
-            with exchange.around():
-                _, total = tf.while_loop(
-                    lambda i, _: i < 3, lambda i, total: (i + 1, exchanged(x)), [0, x]
+            _, total = exchange.ordered(
+                lambda: tf.while_loop(
+                    lambda i, _: i < 3, lambda i, _: (i + 1, exchanged(x)), [0, x]
                 )
+            )
         else:
             checked = tf.ensure_shape(tf.numpy_function(check, [x], tf.float32), [])
             exchange.ask(
@@ -138,7 +152,7 @@ def come_late() -> None:
         exchange.ask(Request("gather", late(x), "embedding/Gather", "simclr.py:12"))
         [rows] = exchange.flush(last=False)
         single = exchange.blocking(Request("max", late(rows[:2]), "norm/Max", "simclr.py:13"))
-        exchange.ask(Request("sum", late(single), "dense/kernel", "", is_update=True))
+        exchange.ask(Request("sum", late(single), "dense/kernel", "model.py:5", is_update=True))
         return exchange.flush(last=True)
 
     np.testing.assert_array_equal(step(tf.ones([2]))[0], [2.0, 2.0])

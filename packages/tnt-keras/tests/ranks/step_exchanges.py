@@ -252,11 +252,12 @@ def _traced(exchange: StepExchange, place: str, requests: list[Request]) -> list
         # A loop must say which shapes its values have; they are those of a string here.
         return tf.io.serialize_tensor(result)
 
-    with exchange.around():
+    def made() -> list[tf.Tensor]:
         if place == "branch":
-            text = tf.cond(tf.timestamp() > 0.0, once, lambda: tf.constant(""))
-        else:
-            _, text = tf.while_loop(lambda i, _: i < 2, lambda i, _: (i + 1, once()), [0, ""])
+            return [tf.cond(tf.timestamp() > 0.0, once, lambda: tf.constant(""))]
+        return tf.while_loop(lambda i, _: i < 2, lambda i, _: (i + 1, once()), [0, ""])[1:]
+
+    [text] = exchange.ordered(made)
     return [tf.io.parse_tensor(text, request.value.dtype)]
 
 
@@ -321,16 +322,18 @@ def exchange_in_loops(parallel_iterations: int) -> dict[str, Any]:
             gathered = exchange.blocking(Request("gather", delayed(i)[tf.newaxis]))
             return i + 1, rows.write(i, tf.ensure_shape(gathered, [tnt_comm.get_size()]))
 
-        rows = tf.TensorArray(tf.int32, num_iterations)
-        with exchange.around():
+        def loop() -> list[tf.Tensor]:
             _, rows = tf.while_loop(
                 lambda i, _: i < num_iterations,
                 body,
-                [0, rows],
+                [0, tf.TensorArray(tf.int32, num_iterations)],
                 parallel_iterations=parallel_iterations,
             )
+            return [rows.stack()]
+
+        [rows] = exchange.ordered(loop)
         exchange.flush(last=True)
-        return rows.stack()
+        return rows
 
     @_graph
     def of_operations() -> tf.Tensor:
@@ -348,13 +351,15 @@ def exchange_in_loops(parallel_iterations: int) -> dict[str, Any]:
             _graph(function).get_concrete_function(*specs)
             for function in (lambda i, _: i < num_iterations, body)
         ]
-        with exchange.around():
-            _, rows = tf.raw_ops.While(
-                input=[tf.constant(0), tf.zeros(shape, tf.int32)],
+        start = [tf.constant(0), tf.zeros(shape, tf.int32)]
+        _, rows = exchange.ordered(
+            lambda: tf.raw_ops.While(
+                input=start,
                 cond=functions[0],
                 body=functions[1],
                 parallel_iterations=parallel_iterations,
             )
+        )
         exchange.flush(last=True)
         return rows
 
@@ -385,15 +390,13 @@ def exchange_in_conditions_of_loops() -> list[float]:
             exchange.blocking(Request("gather", x[tf.newaxis], "nobody reads it"))
             return i + 1, value * 2.0 + 0.0 * exchange.blocking(Request("max", x))
 
-        with exchange.around():
-            count, value = tf.while_loop(goes_on, body, [0, x])
+        count, value = exchange.ordered(lambda: tf.while_loop(goes_on, body, [0, x]))
         total = exchange.blocking(Request("sum", value))
-        with exchange.around():
-            chosen = tf.cond(
-                total > 150.0,
-                lambda: exchange.blocking(Request("min", value)),
-                lambda: exchange.blocking(Request("max", value)),
-            )
+
+        def branch(kind: str) -> Callable[[], tf.Tensor]:
+            return lambda: exchange.blocking(Request(kind, value))
+
+        [chosen] = exchange.ordered(lambda: [tf.cond(total > 150.0, branch("min"), branch("max"))])
         exchange.ask(Request("sum", tf.reduce_sum(value)))
         [last] = exchange.flush(last=True)
         return tf.cast(count, tf.float32), total, chosen, last

@@ -55,13 +55,6 @@ def test_all_optimizers_of_a_step_are_synchronized_after_every_compile(pool_of: 
     _assert_all_equal([result["variables"] for result in [*plain, *spoilt]])
 
 
-def test_ranks_draw_different_numbers_for_their_samples(pool_of: Any) -> None:
-    first, second = pool_of(2).run(behaviours.dropout_masks)
-    for kind in ("dropout", "noise"):
-        assert first[kind].shape == second[kind].shape == (3, 64)
-        assert not np.array_equal(first[kind], second[kind]), kind
-
-
 @pytest.mark.thorough
 def test_saved_model_is_plain_and_training_goes_on_as_in_serial(
     pool_of: Any, tmp_path: pathlib.Path

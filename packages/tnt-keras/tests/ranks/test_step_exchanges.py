@@ -133,23 +133,23 @@ def test_reducers_end_with_the_channels_of_their_step(pool_of: Any) -> None:
     [
         (
             "another shape",
-            "end: sum of float32 (2) for 'dense_1/MatMul' (model.py:4)",
-            "end: sum of float32 (3) for 'dense_1/MatMul' (model.py:4)",
+            "sum of float32 (2) for 'dense_1/MatMul' (model.py:4) in exchange 2 (end)",
+            "sum of float32 (3) for 'dense_1/MatMul' (model.py:4) in exchange 2 (end)",
         ),
         (
             "another kind",
-            "control flow: sum of float32 (2) for 'dense_1/MatMul' (model.py:4)",
-            "control flow: max of float32 (2) for 'dense_1/MatMul' (model.py:4)",
+            "sum of float32 (2) for 'dense_1/MatMul' (model.py:4) in exchange 2 (control flow)",
+            "max of float32 (2) for 'dense_1/MatMul' (model.py:4) in exchange 2 (control flow)",
         ),
         (
             "one more",
             "nothing more",
-            "control flow: gather of float32 for 'dense_1/MatMul' (model.py:4)",
+            "gather of float32 for 'dense_1/MatMul' (model.py:4) in exchange 2 (control flow)",
         ),
         (
             "another order",
-            "end: sum of float32 (5, 1) for 'a' (model.py:4)",
-            "end: sum of float32 (5) for 'b' (model.py:4)",
+            "sum of float32 (5, 1) for 'a' (model.py:4) in exchange 2 (end)",
+            "sum of float32 (5) for 'b' (model.py:4) in exchange 2 (end)",
         ),
     ],
 )
@@ -161,7 +161,7 @@ def test_ranks_that_ask_for_different_things_are_told_what(
     ):
         assert (
             f"Rank {rank}: ranks do not exchange the same in train_step 1. As number 2 of "
-            f"it, rank 0 exchanges {first}, rank 1 {second}."
+            f"it, rank 0 has {first}, rank 1 has {second}."
         ) in text
 
 
@@ -189,6 +189,13 @@ def test_shapes_that_differ_when_the_step_runs_are_named(
         for shape in shapes:
             assert f"'train_step 1, {kind} 1 of float32 {shape}' from " in report.value
         assert "embedding/Gather (simclr.py:12)" in report.value
+
+
+@pytest.mark.parametrize("dtype", ["int32", "string"])
+def test_rows_of_other_shapes_are_noticed_by_their_sizes(dtype: str, pool_of: Any) -> None:
+    function = step_exchange_errors.gather_rows_of_other_shapes_without_labels
+    for own, text in enumerate(pool_of(2).run(function, dtype)):
+        assert f"on this rank it is ({2 + own}), on rank {1 - own} another one" in text
 
 
 @pytest.mark.parametrize("where", ["sums", "rows", "loop"])
@@ -223,7 +230,8 @@ def late(preloaded: Any, tmp_path_factory: Any) -> tuple[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "name", ["embedding/Gather (simclr.py:12)", "norm/Max (simclr.py:13)", "dense/kernel"]
+    "name",
+    ["embedding/Gather (simclr.py:12)", "norm/Max (simclr.py:13)", "dense/kernel (model.py:5)"],
 )
 def test_reports_of_long_waits_name_what_is_waited_for(name: str, late: tuple[str, Any]) -> None:
     output, _ = late

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tnt_keras.process.environment import Settings, read_settings
+from tnt_keras.process.environment import Settings, read_settings, threads_of_operations
 
 
 def test_empty_environment_gives_the_documented_defaults() -> None:
@@ -94,3 +94,13 @@ def test_blanks_around_a_value_and_its_case_are_ignored(
     name: str, text: str, field: str, value: object
 ) -> None:
     assert getattr(read_settings({name: text}), field) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "threads"), [(None, None), ("", None), ("0", None), ("-3", None), (" 6 ", 6)]
+)
+def test_threads_of_operations_are_those_that_tensorflow_is_told(
+    text: str | None, threads: int | None
+) -> None:
+    environment = {} if text is None else {"TF_NUM_INTRAOP_THREADS": text}
+    assert threads_of_operations(environment) == threads

@@ -230,8 +230,7 @@ def test_what_runs_a_function_with_exchanges_is_one_of_them(channels: StepChanne
         def body(i: tf.Tensor, total: tf.Tensor) -> Any:
             return i + 1, total + exchange.blocking(Request("sum", tf.ones([]), "in the loop"))
 
-        with exchange.around():
-            _, total = tf.while_loop(lambda i, _: i < count, body, [0, 0.0])
+        _, total = exchange.ordered(lambda: tf.while_loop(lambda i, _: i < count, body, [0, 0.0]))
         after = exchange.blocking(Request("sum", tf.ones([2]), "after"))
         exchange.flush(last=True)
         return before, total, after
@@ -257,12 +256,10 @@ def test_exchanges_of_a_function_come_one_after_the_other(channels: StepChannels
         def branch() -> tf.Tensor:
             graphs.append(tf.compat.v1.get_default_graph())
             first = exchange.blocking(Request("sum", tf.ones([]), "first"))
-            with exchange.around():
-                second = tf.cond(is_wanted, inner, lambda: 0.0)
+            [second] = exchange.ordered(lambda: [tf.cond(is_wanted, inner, lambda: 0.0)])
             return first + second + exchange.blocking(Request("sum", tf.ones([]), "third"))
 
-        with exchange.around():
-            result = tf.cond(is_wanted, branch, lambda: 0.0)
+        [result] = exchange.ordered(lambda: [tf.cond(is_wanted, branch, lambda: 0.0)])
         exchange.flush(last=True)
         return result
 
@@ -288,7 +285,7 @@ def test_a_function_with_exchanges_that_is_not_ordered_is_an_error(channels: Ste
         lambda exchange: exchange.flush(last=True),
         lambda exchange: exchange.blocking(Request("sum", tf.ones([]))),
     ):
-        with pytest.raises(RuntimeError, match=r"inside of `StepExchange\.around`"):
+        with pytest.raises(RuntimeError, match=r"by `StepExchange\.ordered`"):
             _graph_of(lambda: step(then))  # noqa: B023 (called here)
 
 

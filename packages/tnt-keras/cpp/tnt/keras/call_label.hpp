@@ -22,6 +22,9 @@ class CallLabel {
   explicit CallLabel(TF_OpKernelConstruction* context)
       : label_(string_attribute(context, "label")), caller_(string_attribute(context, "caller")) {}
 
+  /// Where the calls stem from.
+  const std::string& caller() const { return caller_; }
+
   /// Runs a function under the label, to which the shape that `tensor` must have on all ranks is
   /// added: from dimension `first_dim` on.
   template <typename Function>

@@ -3,7 +3,8 @@
 // They are bit for bit those of TensorFlow's own draw of the whole shape, with the generator that
 // TensorFlow uses on CPUs. The result is flat. The operations are functions of their inputs, so
 // TensorFlow may compute one of constant inputs when it optimises the graph.
-#include <limits>
+#include <string>
+#include <vector>
 
 #include "tnt/keras/distributions.hpp"
 #include "tnt/keras/in_parts.hpp"

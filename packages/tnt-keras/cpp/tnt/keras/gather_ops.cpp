@@ -99,13 +99,13 @@ class Gatherer {
     }
   }
 
-  [[noreturn]] static void fail_by_shape(size_t rank, const std::vector<int64_t>& own) {
+  [[noreturn]] void fail_by_shape(size_t rank, const std::vector<int64_t>& own) const {
     std::string shape;
     for (size_t i = 1; i < own.size(); ++i) shape += (i > 1 ? ", " : "") + std::to_string(own[i]);
+    const std::string of = label_.caller().empty() ? "" : " of " + label_.caller();
     throw KernelError(TF_INVALID_ARGUMENT,
-                      "rows must have the same shape on all ranks: those of this rank have the "
-                      "shape (" +
-                          shape + "), those of rank " + std::to_string(rank) + " another one");
+                      "rows" + of + " must have the same shape on all ranks: on this rank it is (" +
+                          shape + "), on rank " + std::to_string(rank) + " another one");
   }
 
   int64_t handle_;

@@ -17,6 +17,7 @@ from tnt_keras.collectives.messages import allgather, allreduce
 from tnt_keras.process.progress import note_progress
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.accumulation import settle
+from tnt_keras.step.own_logs import keep_own_logs
 from tnt_keras.step.variables import check_replicas
 
 _Call = Callable[[keras.callbacks.Callback], None]
@@ -70,6 +71,8 @@ class Lockstep(keras.callbacks.Callback):
             model: The model.
         """
         super().set_model(model)
+        if self._keeps_own_logs:
+            keep_own_logs(model)
         for callback in self.callbacks:
             callback.set_model(model)
 
@@ -176,7 +179,7 @@ class Lockstep(keras.callbacks.Callback):
     def _reset_own_logs(self) -> None:
         own_logs = self.model._tnt_owner.own_logs
         if own_logs is not None:  # be it for the callbacks of a call in which this one is made
-            own_logs.reset(self.model.metrics)
+            own_logs.reset()
 
     def _compare_weights(self) -> None:
         if self._compares_weights:

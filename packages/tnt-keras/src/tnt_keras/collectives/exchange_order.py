@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
-_CALLS = frozenset(
-    {
-        *("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"),
-        *("PartitionedCall", "StatefulPartitionedCall"),
-    }
-)
-"""Operations that run functions."""
-
-_MUST_BE_AROUND = (
+_MUST_BE_ORDERED = (
     "An operation that runs a function with exchanges, such as a `While` or `If`, must be made "
-    "inside of `StepExchange.around`: else ranks could come to other exchanges before it."
+    "by `StepExchange.ordered`: else ranks could come to other exchanges before it."
 )
 
 
@@ -44,7 +36,7 @@ class ExchangeOrder:
 
     All ranks come to exchanges in the order in which they were traced. In each graph and function
     an exchange takes the token of the one before. What runs a function with exchanges, such as an
-    `If` or `While`, is one of those of the graph around it: it is made in `around`.
+    `If` or `While`, is one of those of the graph around it: it is made by `ordered`.
 
     Functions have automatic control dependencies, as those of `tf.cond`, `tf.while_loop` and
     `tf.function` do: then what runs them is not complete before their exchanges are, nor does the
@@ -68,11 +60,11 @@ class ExchangeOrder:
         What is traced inside waits for all that a function is given: for its iteration.
 
         Raises:
-            RuntimeError: If what runs a function with exchanges was not made in `around`.
+            RuntimeError: If what runs a function with exchanges was not made by `ordered`.
         """
         position = self._position()
         if position.has_open_function:
-            raise RuntimeError(_MUST_BE_AROUND)
+            raise RuntimeError(_MUST_BE_ORDERED)
         outer = self._outer_position(position.graph)
         if outer is not None:
             outer.has_open_function = True
@@ -84,19 +76,21 @@ class ExchangeOrder:
         """Note the token of the exchange that was traced last in the current graph. Local."""
         self._position().token = token
 
-    @contextlib.contextmanager
-    def around(self) -> Iterator[None]:
-        """Order what runs functions with exchanges, and is made inside. Local."""
+    def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
+        """Make what runs functions with exchanges, in its place among the exchanges. Local.
+
+        Args:
+            make: Makes it, and may make the functions, too. Returns its outputs, or something that
+                depends on it; at least one.
+        """
         position = self._position()
-        graph = position.graph
-        num_before = len(graph.get_operations())
         position.has_open_function = False
         with self.next() as previous, tf.control_dependencies([previous]):
-            yield
-        calls = [each for each in graph.get_operations()[num_before:] if each.type in _CALLS]
-        with tf.control_dependencies(calls):
+            made = make()
+        with tf.control_dependencies(made):
             position.token = tf.identity(previous)
         position.has_open_function = False
+        return made
 
     def require_complete(self) -> None:
         """Make sure that all that runs functions with exchanges has been ordered. Local.
@@ -105,7 +99,7 @@ class ExchangeOrder:
             RuntimeError: If it has not.
         """
         if any(position.has_open_function for position in self._positions.values()):
-            raise RuntimeError(_MUST_BE_AROUND)
+            raise RuntimeError(_MUST_BE_ORDERED)
 
     def _position(self) -> _Position:
         return self._position_in(_current_graph())

@@ -45,6 +45,7 @@ class ExchangePlan:
         self._title = title
         self._agreement = Agreement(title)
         self._exchanges: list[PlannedExchange] = []
+        self._num_logged = 0
 
     @property
     def exchanges(self) -> tuple[PlannedExchange, ...]:
@@ -58,11 +59,13 @@ class ExchangePlan:
             where: See `PlannedExchange`.
             values: What they exchange.
         """
+        exchange = f"exchange {len(self._exchanges) + 1} ({where})"
         calls = tuple(
-            PlannedCall(value.what, value.request.name, value.request.line) for value in values
+            PlannedCall(exchange, value.what, value.request.name, value.request.line)
+            for value in values
         )
         for call in calls:
-            self._agreement.note(dataclasses.replace(call, what=f"{where}: {call.what}"))
+            self._agreement.note(call)
         if calls:
             num_bytes = sum(value.num_bytes for value in values)
             num_updates = sum(value.request.is_update for value in values)
@@ -72,7 +75,7 @@ class ExchangePlan:
         """Compare with other ranks what was added since the last time. Collective.
 
         Returns:
-            The names on the master rank.
+            What the values are called on the master rank.
 
         Raises:
             tnt_comm.MismatchError: On all ranks, if it differs; names the first difference.
@@ -82,14 +85,16 @@ class ExchangePlan:
         return self._agreement.reach()
 
     def log(self) -> None:
-        """Log all exchanges at DEBUG. Local."""
-        if not logger.isEnabledFor(logging.DEBUG):
+        """Log at DEBUG the exchanges that were not logged yet. Local."""
+        exchanges = self._exchanges[self._num_logged :]
+        self._num_logged = len(self._exchanges)
+        if not exchanges or not logger.isEnabledFor(logging.DEBUG):
             return
-        num_bytes = sum(exchange.num_bytes for exchange in self._exchanges)
-        num_calls = sum(len(exchange.calls) for exchange in self._exchanges)
+        num_bytes = sum(exchange.num_bytes for exchange in exchanges)
+        num_calls = sum(len(exchange.calls) for exchange in exchanges)
         logger.debug(
             "%s: %d exchanges of %d tensors, %d bytes",
-            *(self._title, len(self._exchanges), num_calls, num_bytes),
+            *(self._title, len(exchanges), num_calls, num_bytes),
         )
-        for exchange in self._exchanges:
+        for exchange in exchanges:
             logger.debug("%s: %s", self._title, exchange)

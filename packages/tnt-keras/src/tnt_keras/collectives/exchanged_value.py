@@ -8,6 +8,7 @@ from typing import Protocol
 import tensorflow as tf
 
 from tnt_keras.collectives import ops
+from tnt_keras.collectives.agreement import source_of
 from tnt_keras.collectives.wire_forms import REDUCTIONS, WireForm, wire_form
 
 _KINDS = (*REDUCTIONS, "gather", "broadcast")
@@ -100,6 +101,5 @@ def exchanged_value(request: Request, number: int, graph: str) -> ExchangedValue
         form = wire_form(kind, value)
     else:
         form = WireForm(kind, value, lambda received: received)
-    caller = f"{request.name} ({request.line})" if request.line else request.name
     text = f"{graph}, {kind} {number} of {value.dtype.name}"
-    return ExchangedValue(request, form, ops.Label(text, caller))
+    return ExchangedValue(request, form, ops.Label(text, source_of(request.name, request.line)))

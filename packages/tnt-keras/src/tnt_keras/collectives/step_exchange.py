@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import tensorflow as tf
 
@@ -29,7 +28,7 @@ class StepExchange:
 
     Single values that are exchanged in a branch or loop, or whose size is known only when the graph
     runs, are `blocking`: between groups, one after the other, in the order in which they are
-    traced. What runs the functions of branches and loops is made in `around`.
+    traced. What runs the functions of branches and loops is made by `ordered`.
 
     Every rank must ask for the same in the same order. Ranks compare that while the graph is
     traced: before they make something together, and in the last group. What travels without a plan
@@ -80,15 +79,16 @@ class StepExchange:
         """Exchange all that was asked for since the last time. Collective.
 
         Args:
-            last: Whether it is the last exchange of the graph. To be called with True once, also if
-                nothing was asked for.
+            last: Whether the step goes on without rows of other ranks, so that it is the last
+                exchange, as a rule. Called with True at the end also if nothing was asked for, it
+                compares what ranks have not compared yet.
 
         Returns:
             The results, in the order in which they were asked for: bitwise the same on all ranks.
             The shape of what was broadcast is not known.
 
         Raises:
-            RuntimeError: In a branch or loop, or if what runs one was not made in `around`.
+            RuntimeError: In a branch or loop, or if what runs one was not made by `ordered`.
             tnt_comm.MismatchError: If ranks are going to exchange different things.
             tf.errors.OpError: When the graph runs, if it fails: `UnavailableError` if a rank was
                 lost, `DeadlineExceededError` at the deadline, `AbortedError` if ranks called
@@ -112,7 +112,7 @@ class StepExchange:
 
         It is performed as often as the graph comes to it, whether its result is used or not. All
         ranks must take the same branches, and as many iterations. What runs the function of a
-        branch or loop is made in `around`.
+        branch or loop is made by `ordered`.
 
         Args:
             request: The value. It is not fused with others, and never rounded.
@@ -123,7 +123,7 @@ class StepExchange:
         Raises:
             ValueError: If there is no such kind, or a scalar is to be gathered.
             TypeError: As `ask`.
-            RuntimeError: If what runs another function with exchanges was not made in `around`.
+            RuntimeError: If what runs another function with exchanges was not made by `ordered`.
             tnt_comm.MismatchError: As `flush`.
             tf.errors.OpError: As `flush`.
         """
@@ -136,13 +136,20 @@ class StepExchange:
         self._order.finished(token)
         return value.form.restore(result)
 
-    def around(self) -> contextlib.AbstractContextManager[None]:
-        """Order an operation that runs functions with exchanges, such as a `While` or `If`. Local.
+    def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
+        """Make an operation that runs functions with exchanges, such as a `While` or `If`. Local.
 
-        It is made inside of this context, and so may its functions be, which have automatic control
-        dependencies. What is made inside waits for the exchange before.
+        It comes after all exchanges that were traced, and before all that follow. Its functions
+        have automatic control dependencies, as those that `tf.function` traces.
+
+        Args:
+            make: Makes the operation, and may make its functions, too. Returns its outputs, or
+                something that depends on it; at least one.
+
+        Returns:
+            What `make` returns.
         """
-        return self._order.around()
+        return make() if get_size() == 1 else self._order.ordered(make)
 
     def _value_of(self, request: Request) -> ExchangedValue:
         self._num_values += 1
@@ -151,7 +158,7 @@ class StepExchange:
     def _parts(self, values: Sequence[ExchangedValue], last: bool) -> dict[ExchangedValue, Part]:
         channels = self._channels.at_end if last else self._channels.inside
         if not last and channels.has_for(values):
-            return channels.parts(values, [value.request.name for value in values])
+            return channels.parts(values, [value.label.caller for value in values])
         names = self._plan.agree()
         return channels.parts(values, names[len(names) - len(values) :])
 
@@ -160,7 +167,8 @@ class StepExchange:
     ) -> dict[ExchangedValue, tf.Tensor]:
         if not values:
             return {}
-        tokens = list(self._start(parts.values()))
+        one = ops.one()
+        tokens = [self._start(part, one) for part in parts.values()]
         with self._order.next() as previous:
             barrier = tf.add_n([*tokens, previous])
         finished = {value: part.finish(barrier) for value, part in parts.items()}
@@ -171,12 +179,10 @@ class StepExchange:
         self._last_uses.update((part.owner, token) for part in parts.values())
         return {value: value.form.restore(result) for value, (_, result) in finished.items()}
 
-    def _start(self, parts: Iterable[Part]) -> Iterable[tf.Tensor]:
-        one = ops.one()
-        for part in parts:
-            last_use = self._last_uses.get(part.owner)
-            with tf.control_dependencies([] if last_use is None else [last_use]):
-                yield part.start(one)
+    def _start(self, part: Part, one: tf.Tensor) -> tf.Tensor:
+        last_use = self._last_uses.get(part.owner)
+        with tf.control_dependencies([] if last_use is None else [last_use]):
+            return part.start(one)
 
     def _perform_at_once(
         self, value: ExchangedValue, after: tf.Tensor

@@ -1,6 +1,7 @@
 """The only module that uses what TensorFlow does not document.
 
-That is where a graph keeps the functions that its operations call.
+That is where a graph keeps the functions that its operations call, and what makes a graph of the
+definition of one.
 
 Other versions of TensorFlow than those of the `VersionGate` are noticed when the first of these
 names is needed, or by `check_version`: importing this module neither fails nor logs.
@@ -8,7 +9,9 @@ names is needed, or by `check_version`: importing this module neither fails nor 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import weakref
 from typing import Any
 
 import tensorflow as tf
@@ -31,6 +34,10 @@ _AtomicFunction = _GATE.find(
     "AtomicFunction",
     "cached_definition",
 )
+_function_def_to_graph = _GATE.find(
+    "tensorflow.python.framework.function_def_to_graph", "function_def_to_graph"
+)
+_called_functions: weakref.WeakKeyDictionary[Any, CalledFunction] = weakref.WeakKeyDictionary()
 
 
 @functools.cache
@@ -43,8 +50,21 @@ def check_version() -> None:
     _GATE.check(tf.__version__)
 
 
-def called_function(graph: Any, name: str) -> Any:
-    """Return a function that an operation calls: `graph`, `cached_definition`. Local.
+@dataclasses.dataclass(frozen=True, slots=True)
+class CalledFunction:
+    """A function that operations of a graph call.
+
+    Attributes:
+        graph: Its body.
+        definition: The same as a protocol buffer, with its attributes.
+    """
+
+    graph: Any
+    definition: Any
+
+
+def called_function(graph: Any, name: str) -> CalledFunction:
+    """Return a function that an operation of a graph calls. Local.
 
     Args:
         graph: That of the operation. Functions of the graphs around it are found as well.
@@ -57,6 +77,16 @@ def called_function(graph: Any, name: str) -> Any:
     while graph is not None:
         function = _get_function(graph, name)
         if function is not None:
-            return function
+            return _called(function)
         graph = getattr(graph, "outer_graph", None)
     raise LookupError(f"The graph has no function {name!r}.")
+
+
+def _called(function: Any) -> CalledFunction:
+    if function not in _called_functions:
+        definition = function.cached_definition
+        body = getattr(function, "graph", None)
+        if body is None:  # made by TensorFlow's own code of the days of sessions
+            body = _function_def_to_graph(definition)
+        _called_functions[function] = CalledFunction(body, definition)
+    return _called_functions[function]

@@ -15,8 +15,8 @@ def warn_of_step_without_batch(model: Any, x: Any, steps_per_epoch: int | None) 
 
     Its graph is that of a step, and what needs no batch runs in it: `optimizer.iterations` counts
     one more, and states of seeds advance. So it is on any number of ranks, as in plain Keras. Where
-    batches have a fixed size, plain Keras adds that to the counts of its means, too, which are
-    then too small by the factor s / (s + 1) after s steps; on several ranks they are right.
+    batches have a fixed size, it is added to the counts of means, too, which are then too small by
+    the factor s / (s + 1) after s steps.
 
     Several steps in an execution, eager steps, and those that XLA compiles have no such step.
 
@@ -36,7 +36,7 @@ def warn_of_step_without_batch(model: Any, x: Any, steps_per_epoch: int | None) 
     logger.warning(
         "fit: the number of batches is not known. Keras finds the end of an epoch by a step "
         "without a batch, in which `optimizer.iterations` counts one more, also here: schedules "
-        "and Adam's corrections run ahead. If batches have a fixed size, one rank and plain Keras "
-        "log means that are too small besides. Give the number: "
+        "and Adam's corrections run ahead. If batches have a fixed size, means that are logged are "
+        "too small besides. Give the number: "
         "`dataset.apply(tf.data.experimental.assert_cardinality(number))`, or `steps_per_epoch`."
     )

@@ -1,15 +1,16 @@
-"""Any traced step, cut along the rows of the batch: the graph that one rank runs.
+"""Any traced step, partitioned along the rows of the batch: the graph that one rank runs.
 
-The idea is that of GSPMD (Xu et al. 2021, arXiv 2105.04663), on TensorFlow graphs and for the axis
-of the batch alone. Modules, from the bottom up: `placement` and `value` say what is known of a value
-while a graph is built; `rules` say, for each type of operation, which placements it needs and gives;
-`traced`, `analysis` and `control_flow` walk the traced graph and choose; `reshard`, `emission` and
-`schedule` build the graph of a rank. Nothing here knows ranks or Keras: exchanges between processes
-are made by the object that `partition` is given.
+This is the idea of GSPMD (Xu et al. 2021, arXiv 2105.04663), for TensorFlow graphs and the batch
+axis alone. The modules, from the bottom up: `placement` and `value` say what is known of a value
+while a graph is built. `rules` say which placements each type of operation needs and gives.
+`traced`, `analysis` and `control_flow` walk the traced graph and choose placements. `reshard`,
+`emission` and `schedule` build the graph of a rank. Nothing here knows ranks or Keras: the object
+that `build` is given makes the exchanges between processes.
 """
 
 from tnt_keras.partition.analysis import PartitionError
 from tnt_keras.partition.build import Input, PartitionedStep, build, build_without_batch
+from tnt_keras.partition.explain import Exchanged, Explanation
 from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.placement import REPLICATED, Rows
 from tnt_keras.partition.requests import Exchange, Request
@@ -18,6 +19,8 @@ from tnt_keras.partition.traced import TracedStep, local_region, trace
 __all__ = [
     "REPLICATED",
     "Exchange",
+    "Exchanged",
+    "Explanation",
     "Input",
     "Lanes",
     "PartitionError",

@@ -1,14 +1,18 @@
-"""The walk over a traced graph that places every value. It makes no operation, so it may be repeated."""
+"""The walk over a traced graph that places every value.
+
+It makes no operations, so it may be repeated.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.partition import control_flow, lists, regions, rules
+from tnt_keras.partition import control_flow, lists, regions
 from tnt_keras.partition.draws import is_draw
 from tnt_keras.partition.effects import CHECKS, runs_on_first
 from tnt_keras.partition.folding import with_known
@@ -27,30 +31,43 @@ from tnt_keras.partition.placement import (
     Rows,
     Shape,
     is_shared,
+    local_size,
 )
-from tnt_keras.partition.plan import Accumulated, Alias, Body, Check, Compute, Count, Known, OnFirst, Step
+from tnt_keras.partition.plan import (
+    Accumulated,
+    Alias,
+    Body,
+    Check,
+    Compute,
+    Count,
+    Known,
+    OnFirst,
+    Step,
+)
 from tnt_keras.partition.rules.registry import Decision, Entry, Operation, Output, entry_of
 from tnt_keras.partition.traced import Edge, FlatGraph, Node, users_line
 from tnt_keras.partition.value import Value
 
 _ALIASES = {"Identity", "IdentityN", "PreventGradient", "Snapshot", "StopGradient"}
 _READ_NO_ELEMENTS = {"OnesLike", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"}
-assert rules  # fills the table
 _SIZES = {"Shape", "ShapeN", "Size"}
 
 
 class PartitionError(RuntimeError):
-    """A step could not be cut along the rows of the batch; names the operation and the user's line."""
+    """A step could not be partitioned. The message names the operation and the user's line."""
 
 
 class Analysis:
-    """Places values. What it learns of shapes and bodies serves all graphs of a step. Local.
+    """Places values. All graphs of a step share what it learns of shapes and bodies. Local.
 
     Args:
         num_rows: Rows of the batch.
-        lane_rows: The numbers of rows that lanes have.
-        shapes: Shape functions.
-        graphs: Bodies of loops, branches and regions without their calls, by the traced graph.
+        lane_rows: The numbers of rows that a lane can have.
+        shapes: The shape functions.
+        graphs: Flat bodies of loops, branches and regions, by the traced graph.
+
+    Attributes:
+        placements_of_regions: The placements of what local regions return.
     """
 
     def __init__(
@@ -62,15 +79,16 @@ class Analysis:
     ) -> None:
         self.num_rows = num_rows
         self.lane_rows = tuple(lane_rows)
+        self.placements_of_regions: dict[Node, list[Placement]] = {}
         self._shapes = shapes
         self._graphs = graphs
 
     def of_lane(self, num_rows: int) -> Analysis:
-        """Return the analysis of a local region in a lane of so many rows: they are all there is."""
+        """Return the analysis for a local region in a lane, whose rows are its whole batch."""
         return Analysis(num_rows, [num_rows], self._shapes, self._graphs)
 
     def flat(self, graph: Any) -> FlatGraph:
-        """Return the body of a loop, branch or region without its calls."""
+        """Return the body of a loop, branch or region with all calls inlined."""
         if graph not in self._graphs:
             self._graphs[graph] = FlatGraph(graph)
         return self._graphs[graph]
@@ -88,8 +106,8 @@ class Analysis:
         Args:
             flat: The graph.
             arguments: What is known of its arguments.
-            is_step: Whether it is the step itself, which collects exchanges; not a body in it.
-            is_region: Whether it is the body of a local region, of which only the placements count.
+            is_step: Whether it is the step itself, where exchanges are collected, and not a body.
+            is_region: Whether it is the body of a local region, of which only placements matter.
         """
         walk = _Walk(self, self._shapes, flat, arguments, is_step, is_region)
         return walk.body()
@@ -160,6 +178,11 @@ class _Walk:
                     node, inputs, decision.inputs, tuple(outputs), decision, False, False
                 )
         outputs = with_known(node, inputs, shapes)
+        examples = self._shapes.in_example(node, inputs, [v.shape for v in outputs])
+        outputs = [
+            v if example is None else dataclasses.replace(v, example_shape=example)
+            for v, example in zip(outputs, examples, strict=True)
+        ]
         if node.type == "Const" and outputs[0].constant is None:
             return self._replicated(node, inputs, outputs, False)
         if all(v.constant is not None for v in outputs) and outputs:
@@ -187,11 +210,24 @@ class _Walk:
         if decision is None:
             has_rows = any(isinstance(v.placement, Rows) for v in seen)
             return self._replicated(node, inputs, outputs, has_rows)
-        placed = tuple(v.placed(p) for v, p in zip(outputs, decision.outputs, strict=True))
+        placed = tuple(
+            self._with_rows(v.placed(p)) for v, p in zip(outputs, decision.outputs, strict=True)
+        )
         return Compute(node, inputs, decision.inputs, placed, decision, False, False)
 
+    def _with_rows(self, value: Value) -> Value:
+        """Return the value with the size of the rows' axis, if the shape function has none."""
+        if not isinstance(value.placement, Rows) or value.shape is None:
+            return value
+        axis = value.placement.axis
+        size = local_size(value.placement, self._analysis.num_rows)
+        if value.shape[axis] is not None or size is None:
+            return value
+        shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
+        return dataclasses.replace(value, shape=shape)
+
     def _seen(self, node: Node, i: int, value: Value, entry: Entry | None) -> Value:
-        """What a rule sees of an input: operands that must be replicated are."""
+        """Return what a rule sees of an input: replicated, unless the rule can take it as it is."""
         if is_shared(value.placement):
             return value
         if entry is None or i in entry.replicated or i - len(node.inputs) in entry.replicated:
@@ -233,7 +269,7 @@ def describe(value: Value) -> str:
 
 
 def _accumulated(node: Node, inputs: tuple[Value, ...]) -> Step:
-    """What is done with a variable that holds an addend in each process: it stays one."""
+    """Return the step of a variable that holds an addend in each process, and goes on to."""
     if node.type == "ReadVariableOp":
         shape = tuple(node.shapes[0].as_list())
         return Accumulated(node, inputs, (ADDENDS,), (Value(PARTIAL, shape, node.dtypes[0]),))
@@ -243,7 +279,10 @@ def _accumulated(node: Node, inputs: tuple[Value, ...]) -> Step:
 
 
 def _check(node: Node, inputs: tuple[Value, ...]) -> Step:
-    """An assertion holds for all lanes if it holds for each; what it shows stays where it is."""
+    """Return the step of an assertion, which each lane checks for its own part.
+
+    It holds for the whole batch if it holds in every lane. What it prints is not gathered.
+    """
 
     def local(value: Value) -> Placement:
         is_condition = value is inputs[0]
@@ -255,6 +294,7 @@ def _check(node: Node, inputs: tuple[Value, ...]) -> Step:
 
 
 def _readers(flat: FlatGraph) -> Counter[Edge]:
+    """Return how many operations read the elements of each value."""
     readers: Counter[Edge] = Counter(flat.outputs)
     for node in flat.nodes:
         if node.type not in _READ_NO_ELEMENTS:
@@ -267,7 +307,7 @@ def _holds_list(inputs: Sequence[Value]) -> bool:
 
 
 def _whole(placement: Placement) -> Placement:
-    """The placement of a value that all lanes have as a whole."""
+    """Return the placement of the value when every lane holds all of it."""
     match placement:
         case Handle():
             return placement

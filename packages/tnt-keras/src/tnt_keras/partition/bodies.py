@@ -1,4 +1,4 @@
-"""What lanes do for one node of the traced graph, and for the bodies of loops, branches and regions."""
+"""What lanes do for one node of the traced graph: operations, loops, branches and regions."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def emit(emission: Emission, step: Step, inputs: Sequence[Emitted]) -> Sequence[
 
     Args:
         emission: Makes them, in the graph that is being built.
-        step: What is done for a node.
-        inputs: Of the node; what must be exchanged before was, or blocks.
+        step: What lanes do for the node.
+        inputs: Inputs of the node. What has not been exchanged yet is exchanged now, and blocks.
     """
     match step:
         case Alias():
@@ -55,10 +55,12 @@ def emit(emission: Emission, step: Step, inputs: Sequence[Emitted]) -> Sequence[
 
 
 def run_in_order(emission: Emission, body: Body, arguments: Sequence[Emitted]) -> list[Emitted]:
-    """Make the operations of a body in the order of the trace; exchanges block. Collective then.
+    """Make the operations of a body in the order of the trace. Collective if it exchanges values.
+
+    Every exchange blocks.
 
     Returns:
-        Its outputs, not yet brought to the placements that the body wants.
+        The outputs, not yet brought to the placements that the body demands.
     """
     emitted: dict[Edge, Emitted] = {
         (node, 0): e for node, e in zip(body.flat.arguments, arguments, strict=True)
@@ -78,7 +80,7 @@ def _emitted(step: Step, outputs: Sequence[Sequence[tf.Tensor]]) -> list[Emitted
 
 
 def _on_first(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
-    """Run an operation on rank 0, and return there and elsewhere what it gave."""
+    """Run an operation on rank 0, and return its outputs on all ranks."""
     node = step.node
     operands = [emission.bring(e, p)[0] for e, p in zip(inputs, step.demands, strict=True)]
     is_first = emission.layout.lanes.first == 0
@@ -107,17 +109,13 @@ def _check(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[lis
     with emission.after(step.node):
         for lane in range(lanes):
             operands = [tensors[min(lane, len(tensors) - 1)] for tensors in brought]
-            operation = create_operation(
-                step.node.type, operands, [], step.node.name, attributes
-            )
+            operation = create_operation(step.node.type, operands, [], step.node.name, attributes)
             emission.operations.setdefault(step.node, []).append(operation)
     return []
 
 
-def _accumulated(
-    emission: Emission, step: Any, inputs: Sequence[Emitted]
-) -> list[list[tf.Tensor]]:
-    """The first lane of a process answers for what its variable holds."""
+def _accumulated(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
+    """Read or assign the addend of this process, which counts as that of its first lane."""
     node, layout = step.node, emission.layout
     [handle] = emission.bring(inputs[0], step.demands[0])
     operands = [handle]
@@ -132,7 +130,7 @@ def _accumulated(
 
 
 def _count(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
-    """Shapes and sizes of whole values: of a lane's part, with its `k` rows made `N`."""
+    """Compute shapes and sizes of whole values: those of a lane's part, with `N` rows for `k`."""
     layout, node = emission.layout, step.node
     k, num_rows = layout.lane_rows[0], layout.num_rows
     outputs = []
@@ -183,13 +181,21 @@ def _branch(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[li
     is_case = node.type.endswith("Case")
     kind = "Case" if is_case else "If"
     name = kind if blocks or node.type == kind else f"Stateless{kind}"
-    chosen = {"branches": functions} if is_case else dict(zip(("then_branch", "else_branch"), functions, strict=True))
+    chosen = (
+        {"branches": functions}
+        if is_case
+        else dict(zip(("then_branch", "else_branch"), functions, strict=True))
+    )
     chosen["branch_index" if is_case else "cond"] = brought[0][0]
     types = [t.dtype for t in functions[0].outputs]
 
     def branch() -> Any:
         made = getattr(tf.raw_ops, name)(
-            input=_flat(brought[1:]), Tout=types, output_shapes=[], name=_local_name(node.name), **chosen
+            input=_flat(brought[1:]),
+            Tout=types,
+            output_shapes=[],
+            name=_local_name(node.name),
+            **chosen,
         )
         return [made] if isinstance(made, tf.Operation | tf.Tensor) else list(made)
 
@@ -199,7 +205,10 @@ def _branch(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[li
 def _made(
     emission: Emission, step: Any, make: Callable[[], list[Any]], blocks: bool
 ) -> list[list[tf.Tensor]]:
-    """Make a loop or branch, in its place among exchanges if it holds any, and sort what it gives."""
+    """Make a loop or branch, and return its outputs by value and lane.
+
+    One that holds exchanges takes its place in the order of all exchanges.
+    """
     with emission.after(step.node):
         made = emission.exchange.ordered(make) if blocks else make()
     if made:
@@ -214,7 +223,7 @@ def _made(
 
 
 def _function(emission: Emission, body: Body, tensors: Sequence[Sequence[tf.Tensor]]) -> Any:
-    """Make a body a function of its own: an argument for each tensor of each value."""
+    """Make a function of a body. It takes an argument for each tensor of each value."""
     specs = []
     for value, parts in zip(body.arguments, tensors, strict=True):
         shapes = _local_shapes(emission, value)
@@ -227,9 +236,7 @@ def _function(emission: Emission, body: Body, tensors: Sequence[Sequence[tf.Tens
         given = iter(flat)
         arguments = [
             Emitted(value, [next(given) for _ in parts], node)
-            for value, parts, node in zip(
-                body.arguments, tensors, body.flat.arguments, strict=True
-            )
+            for value, parts, node in zip(body.arguments, tensors, body.flat.arguments, strict=True)
         ]
         outputs = run_in_order(inner, body, arguments)
         results = [inner.bring(e, p) for e, p in zip(outputs, body.outputs, strict=True)]
@@ -237,7 +244,9 @@ def _function(emission: Emission, body: Body, tensors: Sequence[Sequence[tf.Tens
         return _flat(results)
 
     made = tf.function(function, autograph=False).get_concrete_function(*specs)
-    assert not made.captured_inputs, f"The body of a loop or branch captures {made.captured_inputs}."
+    assert not made.captured_inputs, (
+        f"The body of a loop or branch captures {made.captured_inputs}."
+    )
     emission.keep(made)
     return made
 
@@ -255,16 +264,19 @@ def _shaped(tensor: tf.Tensor, value: Value, shape: Any) -> tf.Tensor:
 
 
 def _region(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
-    """Make the body in each lane as in a process of its own, with the lane's rows as the batch."""
+    """Make the body once for each lane, as if the lane's rows were the whole batch."""
     brought = [emission.bring(e, p) for e, p in zip(inputs, step.demands, strict=True)]
     lanes = list(zip(emission.layout.lanes.numbers, emission.layout.lane_rows, strict=True))
     outputs: list[list[tf.Tensor]] = [[] for _ in step.outputs]
     for place, (lane, k) in enumerate(lanes):
         body = step.bodies[k]
         inner = emission.of_lane(Layout(Lanes(0, 1, 1), k), f"{step.node.name}/lane_{lane}")
+        parts = [tensors[0 if len(tensors) == 1 else place] for tensors in brought]
+        for i in step.weighted:
+            parts[i] = parts[i] * tf.constant(k / emission.layout.num_rows, parts[i].dtype)
         arguments = [
-            Emitted(value, [tensors[0 if len(tensors) == 1 else place]], None)
-            for value, tensors in zip(body.arguments, brought, strict=True)
+            Emitted(value, [part], node)
+            for value, part, node in zip(body.arguments, parts, body.flat.arguments, strict=True)
         ]
         for output, emitted in zip(outputs, run_in_order(inner, body, arguments), strict=True):
             output.append(inner.bring(emitted, emitted.value.placement)[0])

@@ -1,4 +1,4 @@
-"""From a traced step to the function of one process: place, then make operations."""
+"""From a traced step to the function of one process: place all values, then make operations."""
 
 from __future__ import annotations
 
@@ -12,14 +12,24 @@ import tensorflow as tf
 from tnt_keras.partition.analysis import Analysis
 from tnt_keras.partition.bodies import run_in_order
 from tnt_keras.partition.emission import Emission, Emitted
+from tnt_keras.partition.explain import Explanation, explain
 from tnt_keras.partition.global_shapes import GlobalShapes
 from tnt_keras.partition.lanes import Lanes
-from tnt_keras.partition.placement import ADDENDS, HANDLE, REPLICATED, Handle, ListOf, Placement, Shape, local_shape
+from tnt_keras.partition.placement import (
+    ADDENDS,
+    HANDLE,
+    REPLICATED,
+    Handle,
+    ListOf,
+    Placement,
+    Shape,
+    local_shape,
+)
 from tnt_keras.partition.plan import Body
 from tnt_keras.partition.requests import Exchange, NoExchange
 from tnt_keras.partition.reshard import Layout
 from tnt_keras.partition.schedule import Schedule
-from tnt_keras.partition.traced import Decide, FlatGraph, Node, TracedStep
+from tnt_keras.partition.traced import Decide, Edge, FlatGraph, Node, TracedStep, past_aliases
 from tnt_keras.partition.value import Value
 
 
@@ -28,43 +38,62 @@ class Input:
     """What a step is called with.
 
     Attributes:
-        shape: Of the whole batch; None for a dimension that may be another one in each step.
-        placement: `Rows(0)` for what has the batch's rows, `REPLICATED` for what all processes get.
+        shape: Shape for the whole batch. None stands for a size that may vary between steps.
+        placement: `Rows(0)` if it has the rows of the batch, `REPLICATED` if all processes get it.
+        batch_shape: Shape for the batch at hand, if `shape` holds None. Sizes that are equal in it
+            are taken to be equal in every step, wherever one operation combines them.
     """
 
     shape: Shape
     placement: Placement
+    batch_shape: tuple[int, ...] | None = None
 
 
 class PartitionedStep:
-    """A step on the rows of one process. Calling it is collective where lanes are several processes'.
+    """A step on the rows of one process. Calls are collective if several processes have lanes.
 
     Attributes:
-        function: Takes this process' tensors, flat, a tensor for each lane of what has rows; returns
-            the tensors of the whole results, flat.
+        function: Takes the tensors of this process as a flat list, with one tensor per lane for an
+            input with rows. Returns the tensors of the whole results as a flat list.
         plan: What is done for each operation.
-        seconds: That building took, of the processor.
+        addends: Where the addends of variables are in the traced graph, see `with_addends`.
+        explanation: What is exchanged.
+        seconds: Processor time that building took.
     """
 
     def __init__(self, traced: TracedStep, plan: Body) -> None:
         self._traced = traced
         self._kept: list[Any] = []
         self.plan = plan
+        self.addends: list[Edge | None] = []
+        self.explanation: Explanation | None = None
         self.function: Any = None
         self.seconds = 0.0
 
     def keep(self, thing: Any) -> None:
-        """Let something live as long as the step: functions that its loops and branches call."""
+        """Keep something alive as long as the step, such as the functions its loops call."""
         self._kept.append(thing)
 
     def __call__(self, *tensors: tf.Tensor) -> Any:
-        """Run the step, and return what the traced function returned, whole and structured as there."""
+        """Run the step, and return the whole results in the structure of the traced function."""
+        return self.with_addends(*tensors)[0]
+
+    def with_addends(self, *tensors: tf.Tensor) -> tuple[Any, list[tf.Tensor | None]]:
+        """Run the step like a call, and return the addends of this process as well.
+
+        Returns:
+            What a call returns; and for each variable of `addends_of` what the rows of this process
+            have added to it. For a total this is the addend of the process. For what all processes
+            add alike it is the share `k / N`, by rows. None for a variable to which the step does
+            not add exactly once.
+        """
         results = self.function(*tensors)
         flat = iter(results if isinstance(results, list | tuple) else [results])
         structure = self._traced.structured_outputs
         places = tf.nest.flatten(structure, expand_composites=True)
         filled = [next(flat) if tf.is_tensor(place) else place for place in places]
-        return tf.nest.pack_sequence_as(structure, filled, expand_composites=True)
+        addends = [None if edge is None else next(flat) for edge in self.addends]
+        return tf.nest.pack_sequence_as(structure, filled, expand_composites=True), addends
 
 
 def build(
@@ -78,44 +107,46 @@ def build(
     addends_of: Sequence[tf.Variable] = (),
     decide: Decide | None = None,
 ) -> PartitionedStep:
-    """Build the function of one process for one shape of the batch. Collective if exchanges are.
+    """Build the function of one process for one batch shape. Collective if `make_exchange` is.
 
     Args:
         traced: The step.
-        inputs: One for each tensor that it was traced with; composite ones have several.
-        lanes: Those of this process.
-        num_rows: Rows of the batch, at least as many as lanes.
-        make_exchange: Called in the graph that is built; makes the exchanges with other processes.
+        inputs: One for each tensor that it was traced with; a composite tensor has several.
+        lanes: The lanes of this process.
+        num_rows: Rows of the batch, at least as many as there are lanes.
+        make_exchange: Called in the graph that is built. Makes the exchanges with other processes.
         accumulators: Variables that hold an addend in each process, between steps too.
         addends_of: Variables that the step adds to, for `PartitionedStep.addends`.
         decide: As for `FlatGraph`.
 
     Raises:
-        PartitionError: If the step cannot be cut; that is a fault of this package.
+        PartitionError: If the step cannot be partitioned, which is a fault of this package.
     """
     begin = time.process_time()
     layout = Layout(lanes, num_rows)
     lane_rows = sorted({lanes.num_rows(v, num_rows) for v in (0, lanes.total - 1)})
-    analysis = Analysis(num_rows, lane_rows, GlobalShapes(), traced.bodies)
-    arguments = [*_given(traced, inputs), *_captured(traced, len(inputs), accumulators)]
+    shapes = GlobalShapes()
+    analysis = Analysis(num_rows, lane_rows, shapes, traced.bodies)
+    arguments = [*_given(traced, inputs, shapes), *_captured(traced, len(inputs), accumulators)]
     flat = traced.flat if decide is None else FlatGraph(traced.graph, decide)
     plan = analysis.body(flat, arguments, is_step=True)
     plan = plan.bringing([_whole(p) for p in plan.outputs])
     step = PartitionedStep(traced, plan)
-    step.function = _function(traced, plan, layout, len(inputs), make_exchange, step.keep)
+    step.addends = [_added(traced, plan, variable) for variable in addends_of]
+    step.function = _function(traced, step, layout, len(inputs), make_exchange)
     step.seconds = time.process_time() - begin
     return step
 
 
 def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], None] | None:
-    """Build what a step does that needs no batch: counters and seeds that advance.
+    """Build the part of a step that needs no batch: it advances counters and seeds.
 
     Args:
         traced: The step.
-        num_inputs: How many tensors of a batch it takes.
+        num_inputs: How many tensors of the batch the step takes.
 
     Returns:
-        A function of no arguments, local; None if there is nothing to do.
+        A local function without arguments. None if there is nothing to do.
     """
     reduced = traced.flat.without(traced.flat.arguments[:num_inputs])
     if not reduced.nodes:
@@ -129,7 +160,10 @@ def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], Non
 
     def effects() -> None:
         emission = Emission(Layout(Lanes(0, 1, 1), 1), NoExchange(), frozenset(), kept.append)
-        emitted = [Emitted(value, [], node) for value, node in zip(plan.arguments, reduced.arguments, strict=True)]
+        emitted = [
+            Emitted(value, [], node)
+            for value, node in zip(plan.arguments, reduced.arguments, strict=True)
+        ]
         for e, tensor in zip(emitted[num_inputs:], traced.captures, strict=True):
             e.tensors[e.value.placement] = [_captured_here(tensor)]
         run_in_order(emission, plan, emitted)
@@ -139,9 +173,21 @@ def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], Non
     return function
 
 
-def _given(traced: TracedStep, inputs: Sequence[Input]) -> list[Value]:
-    tensors = traced.graph.inputs[: len(inputs)]
-    return [Value(i.placement, i.shape, t.dtype) for i, t in zip(inputs, tensors, strict=True)]
+def _given(traced: TracedStep, inputs: Sequence[Input], shapes: GlobalShapes) -> list[Value]:
+    values = []
+    for place, (given, tensor) in enumerate(zip(inputs, traced.graph.inputs, strict=False)):
+        example = None
+        if given.shape is not None and None in given.shape:
+            example = tuple(
+                shapes.new_size(_place(given, place, axis)) if size is None else size
+                for axis, size in enumerate(given.shape)
+            )
+        values.append(Value(given.placement, given.shape, tensor.dtype, example_shape=example))
+    return values
+
+
+def _place(given: Input, place: int, axis: int) -> object:
+    return (place, axis) if given.batch_shape is None else given.batch_shape[axis]
 
 
 def _captured(
@@ -162,12 +208,12 @@ def _captured(
 
 def _function(
     traced: TracedStep,
-    plan: Body,
+    built: PartitionedStep,
     layout: Layout,
     num_inputs: int,
     make_exchange: Callable[[], Exchange],
-    keep: Callable[[Any], None],
 ) -> Any:
+    plan = built.plan
     given = plan.arguments[:num_inputs]
     specs = [
         tf.TensorSpec(shape, value.dtype)
@@ -176,24 +222,32 @@ def _function(
     ]
 
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
-        emission = Emission(layout, make_exchange(), _updates(traced, plan.flat), keep)
+        emission = Emission(layout, make_exchange(), _updates(traced, plan.flat), built.keep)
         flat = iter(tensors)
         arguments = [
             Emitted(value, [next(flat) for _ in _local_shapes(value, layout)], node)
             for value, node in zip(given, plan.flat.arguments, strict=False)
         ]
         captured = zip(
-            plan.arguments[num_inputs:], traced.captures, plan.flat.arguments[num_inputs:], strict=True
+            plan.arguments[num_inputs:],
+            traced.captures,
+            plan.flat.arguments[num_inputs:],
+            strict=True,
         )
-        arguments += [Emitted(value, [_captured_here(tensor)], node) for value, tensor, node in captured]
-        outputs = Schedule(emission, plan, arguments).run()
-        return [t for [t] in outputs]
+        arguments += [
+            Emitted(value, [_captured_here(tensor)], node) for value, tensor, node in captured
+        ]
+        schedule = Schedule(emission, plan, arguments)
+        outputs = [t for [t] in schedule.run()]
+        built.explanation = explain(plan, emission.exchanged, schedule.num_levels)
+        addends = [schedule.emitted[edge] for edge in built.addends if edge is not None]
+        return [*outputs, *(emission.addend(e) for e in addends)]
 
     return tf.function(step, autograph=False).get_concrete_function(*specs)
 
 
 def _captured_here(tensor: Any) -> Any:
-    """What stands in the graph that is being built for a tensor or resource outside of it."""
+    """Return the placeholder of an outside tensor or resource in the graph that is being built."""
     return tf.compat.v1.get_default_graph().capture(tensor)
 
 
@@ -207,8 +261,31 @@ def _whole(placement: Placement) -> Placement:
     return placement if isinstance(placement, Handle) else REPLICATED
 
 
+def _added(traced: TracedStep, plan: Body, variable: tf.Variable) -> Edge | None:
+    """Return what a step adds to a variable, None unless all it does is to add to it once."""
+    arguments = plan.flat.arguments[len(plan.flat.arguments) - len(traced.captures) :]
+    handle = next(
+        (n for n, t in zip(arguments, traced.captures, strict=True) if t is variable.handle), None
+    )
+    assigned = [n for n in plan.flat.nodes if n.has_effect and (handle, 0) in n.inputs[:1]]
+    if handle is None or len(assigned) != 1:
+        return None
+    [node] = assigned
+    if node.type == "AssignAddVariableOp":
+        return node.inputs[1]
+    total = past_aliases(node.inputs[1])[0] if node.type == "AssignVariableOp" else node
+    if total.type != "AddV2":
+        return None
+    addends = [e for e in total.inputs if not _reads(past_aliases(e)[0], handle)]
+    return addends[0] if len(addends) == 1 else None
+
+
+def _reads(node: Node, handle: Node) -> bool:
+    return node.type == "ReadVariableOp" and node.inputs == [(handle, 0)]
+
+
 def _updates(traced: TracedStep, flat: FlatGraph) -> frozenset[Node]:
-    """Return the nodes from which what trainable variables are assigned is computed."""
+    """Return the nodes from which the updates of trainable variables are computed."""
     trained = {id(v.handle) for v in traced.variables if v.trainable}
     captured = flat.arguments[len(flat.arguments) - len(traced.captures) :]
     handles = {n for n, t in zip(captured, traced.captures, strict=True) if id(t) in trained}

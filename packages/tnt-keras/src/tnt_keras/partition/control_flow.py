@@ -1,4 +1,4 @@
-"""Loops and branches: where the values in them are."""
+"""Loops and branches: the placements of the values in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tnt_keras.partition.placement import (
     join,
 )
 from tnt_keras.partition.plan import Branch, Loop, Step
-from tnt_keras.partition.traced import Edge, FlatGraph, Node, function_of
+from tnt_keras.partition.traced import Edge, FlatGraph, Node, function_of, past_aliases
 from tnt_keras.partition.value import Element, Value
 
 if TYPE_CHECKING:
@@ -45,10 +45,11 @@ def step(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Step | No
 
 
 def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
-    """Find placements of the loop's variables that each turn leaves as they are.
+    """Find a fixed point: placements of the loop's variables that an iteration preserves.
 
-    Every round can only change a variable from "the same in all lanes" towards rows or addends, from
-    there to replicated, and its shape and what is known of it to less; so there is a last round.
+    A round can change a variable only from "the same in all lanes" to rows or addends, and from
+    there to replicated. What is known of its shape and value can only shrink. So there is a last
+    round.
     """
     body_graph = _body_graph(analysis, node, "body")
     condition_graph = _body_graph(analysis, node, "cond")
@@ -85,7 +86,7 @@ def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
 
 
 def _next(variable: Value, result: Value, num_rows: int) -> Value:
-    """What is known of a loop's variable before a turn and after one."""
+    """Return what is known of a loop's variable both before and after an iteration."""
     shape = in_common(variable.shape, result.shape)
     if isinstance(variable.placement, Handle):
         return variable
@@ -97,13 +98,15 @@ def _next(variable: Value, result: Value, num_rows: int) -> Value:
         variable.constant if is_kept else None,
         variable.elements if result is variable else None,
         joined(variable.element, result.element),
+        variable.example if result is variable else None,
+        variable.example_shape if variable.example_shape == result.example_shape else None,
     )
 
 
 def _in_loop(before: Placement, after: Placement, shape: Shape, num_rows: int) -> Placement:
-    """The placement of a variable that has one before a turn and another after it.
+    """Return the placement of a variable, from those before and after an iteration.
 
-    Addends stay addends only if a turn leaves them so: what else it does needs the total.
+    Addends stay addends only if the iteration leaves them so. Anything else needs the total.
     """
     if before == PARTIAL and after != PARTIAL:
         return join(REPLICATED, after)
@@ -117,6 +120,8 @@ def _is_same(first: Value, second: Value) -> bool:
         and first.shape == second.shape
         and (first.constant is None) == (second.constant is None)
         and first.elements == second.elements
+        and (first.example is None) == (second.example is None)
+        and first.example_shape == second.example_shape
         and _is_same_element(first.element, second.element)
     )
 
@@ -132,37 +137,29 @@ def _is_same_element(first: Element | None, second: Element | None) -> bool:
 
 
 def _invariant(value: Value, is_kept: bool) -> Value:
-    """What is known of a loop's variable before its first turn, that may hold in all of them."""
+    """Return what is known of a variable before the loop and may hold in every iteration."""
     if is_kept or isinstance(value.placement, Handle):
         return value
-    return dataclasses.replace(value, constant=None, elements=None)
+    return dataclasses.replace(value, constant=None, elements=None, example=None)
 
 
 def _sources(flat: FlatGraph) -> list[Edge]:
-    """Where the outputs of a graph come from, past operations that do nothing."""
-    return [_past_aliases(edge) for edge in flat.outputs]
-
-
-def _past_aliases(edge: Edge) -> Edge:
-    while edge[0].type == "Identity":
-        edge = edge[0].inputs[0]
-    return edge
+    """Return where the outputs of a graph come from, past operations that do nothing."""
+    return [past_aliases(edge) for edge in flat.outputs]
 
 
 def _accumulators(body: FlatGraph, condition: FlatGraph) -> set[int]:
-    """Variables of a loop that are only added to: each lane can add up its own addends."""
+    """Return the variables that a loop only adds to: each lane can sum up its own addends."""
     readers: dict[Edge, int] = {}
     for flat in (body, condition):
         for node in flat.nodes:
             if node.type != "Identity":
-                for edge in {_past_aliases(e) for e in node.inputs}:
+                for edge in {past_aliases(e) for e in node.inputs}:
                     readers[edge] = readers.get(edge, 0) + 1
     found = set()
-    for i, (node, output) in enumerate(_sources(body)):
+    for i, (node, _) in enumerate(_sources(body)):
         argument = body.arguments[i], 0
-        adds = node.type in ("AddV2", "AddN") and argument in [
-            _past_aliases(e) for e in node.inputs
-        ]
+        adds = node.type in ("AddV2", "AddN") and argument in [past_aliases(e) for e in node.inputs]
         if adds and readers[argument] == 1 and (condition.arguments[i], 0) not in readers:
             found.add(i)
     return found
@@ -186,7 +183,7 @@ def _branch(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Branch
 
 
 def _of_any(results: Sequence[Value], num_rows: int) -> Value:
-    """What is known of the output of a branch, whichever was taken."""
+    """Return what is known of an output whichever branch was taken."""
     first = results[0]
     shape, placement, element = first.shape, first.placement, first.element
     for other in results[1:]:

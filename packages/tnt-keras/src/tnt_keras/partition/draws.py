@@ -1,4 +1,4 @@
-"""Random draws: those of the serial run, of which each lane computes its rows."""
+"""Random draws: each lane computes its rows of those of the serial run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tnt_keras.partition.reshard import Layout
 from tnt_keras.partition.traced import Node
 from tnt_keras.partition.value import Value
 
+
 def is_draw(operation_type: str) -> bool:
     """Return whether rows of such a draw can be computed without the rest."""
     return operation_type in DTYPES_OF_DRAWS
@@ -21,13 +22,13 @@ def is_draw(operation_type: str) -> bool:
 def rows_of_draw(
     node: Node, operands: Sequence[tf.Tensor], whole: Value, rows: Rows, layout: Layout
 ) -> list[tf.Tensor] | None:
-    """Return the rows that each lane has of a draw, None if they must be cut from all of it.
+    """Return each lane's rows of a draw, None if they must be cut from the whole draw.
 
     Args:
         node: The draw.
         operands: Its inputs, the same in all lanes.
-        whole: What is known of all of it.
-        rows: Where the rows are.
+        whole: What is known of the whole draw.
+        rows: The placement of the rows.
         layout: The lanes.
     """
     shape = whole.shape
@@ -49,4 +50,8 @@ def rows_of_draw(
         )
         for lane, k in zip(layout.lanes.numbers, layout.lane_rows, strict=True)
     ]
-    return None if any(part is None for part in parts) else [part for part in parts if part is not None]
+    return (
+        None
+        if any(part is None for part in parts)
+        else [part for part in parts if part is not None]
+    )

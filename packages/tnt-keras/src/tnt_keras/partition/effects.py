@@ -1,8 +1,8 @@
 """Operations with a state or effects: which may run in every process, and which on rank 0 alone.
 
-What is deterministic gives the same result in every process where its inputs are the same. Of
-stateful operations only those listed here are; every other one, known or not, runs on rank 0, and
-its result is broadcast.
+A deterministic operation gives the same result in every process if its inputs are the same. Of the
+stateful operations only those listed here are deterministic. Every other one, known or not, runs on
+rank 0, and its result is broadcast.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _DETERMINISTIC = {
     "VarIsInitializedOp", "VariableShape",
 }  # fmt: skip
 
+_READS_THE_WORLD = {"MatchingFiles", "ReadFile"}  # and are not marked as stateful
+
 CHECKS = {"Assert"}
 """They check what each lane has."""
 
@@ -51,13 +53,13 @@ def _is_deterministic(operation_type: str, node: Node) -> bool:
         return True
     if operation_type.startswith("ResourceSparseApply"):
         return True
-    if is_stateful(operation_type):
+    if is_stateful(operation_type) or operation_type in _READS_THE_WORLD:
         return False
     return not _calls_stateful(node)
 
 
 def _calls_stateful(node: Node) -> bool:
-    """Whether a stateless operation calls a function that holds a stateful operation."""
+    """Return whether a stateless operation calls a function with a stateful operation."""
     if not any(a.type in ("func", "list(func)") for a in definition(node.type).attr):
         return False
     library = node.operation.graph.as_graph_def().library.function

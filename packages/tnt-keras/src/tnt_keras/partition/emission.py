@@ -1,4 +1,4 @@
-"""The graph of one process: the operations of the traced step, on the lanes that it has."""
+"""The graph of one process: the operations of the traced step, in each lane of the process."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tnt_keras.partition.analysis import PartitionError, describe
 from tnt_keras.partition.draws import is_draw, rows_of_draw
+from tnt_keras.partition.explain import Exchanged, exchanged_value
 from tnt_keras.partition.operations import attribute, create_operation
 from tnt_keras.partition.placement import (
     OWN,
@@ -34,14 +35,14 @@ from tnt_keras.partition.value import Value
 
 
 class Emitted:
-    """A value of the graph that is being built, with all placements to which it was brought.
+    """A value in the graph that is being built, in all placements to which it was brought.
 
     Attributes:
         value: What is known of it.
-        tensors: For each placement: one tensor if all lanes have the same, else one for each lane of
+        tensors: For each placement: one tensor if all lanes share it, else one for each lane of
             this process.
-        source: What computes it on demand, None if it was computed.
-        node: That it comes from, for messages.
+        source: What computes it on demand, None if it has been computed.
+        node: The node it comes from, for messages.
     """
 
     __slots__ = ("node", "source", "tensors", "value")
@@ -63,7 +64,7 @@ class Emitted:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class OnDemand:
-    """An operation that is made when what it gives is read."""
+    """An operation that is made when its output is read."""
 
     step: Compute
     inputs: tuple[Emitted, ...]
@@ -73,15 +74,16 @@ class Emission:
     """Makes operations and brings values to placements, in the graph that is being built.
 
     Args:
-        layout: Where rows are.
+        layout: Where the rows are.
         exchange: Makes the exchanges with other processes.
         updates: The nodes whose totals reach the update of an optimizer.
         keep: Called with what must live as long as the graph.
-        scope: Put before the names of all operations.
+        scope: Prefix of the names of all operations.
 
     Attributes:
         num_blocking: How many blocking exchanges were made, in this graph and in bodies.
-        operations: That were made for a node: what comes after it must come after them.
+        exchanged: The values that were exchanged.
+        operations: Those that were made for each node. What comes after the node comes after them.
     """
 
     def __init__(
@@ -96,19 +98,20 @@ class Emission:
         self.exchange = exchange
         self.keep = keep
         self.num_blocking = 0
+        self.exchanged: list[Exchanged] = []
         self.operations: dict[Node, list[tf.Operation]] = {}
         self._updates = updates
         self._scope = scope
         self._constants: dict[Any, tf.Tensor] = {}
 
     def of_body(self) -> Emission:
-        """Return the emission of a function that this graph calls: a body of a loop or branch."""
+        """Return the emission for the body of a loop or branch, a function this graph calls."""
         inner = Emission(self.layout, self.exchange, self._updates, self.keep)
-        inner.num_blocking = self.num_blocking
+        inner.num_blocking, inner.exchanged = self.num_blocking, self.exchanged
         return inner
 
     def of_lane(self, layout: Layout, scope: str) -> Emission:
-        """Return the emission of a local region in this graph, in a lane that is all there is."""
+        """Return the emission for a local region in one lane, whose rows are the whole batch."""
         return Emission(layout, self.exchange, self._updates, self.keep, f"{scope}/")
 
     def blocking(self, request: Request) -> tf.Tensor:
@@ -123,17 +126,28 @@ class Emission:
         held = emitted.value.placement
         if placement in emitted.tensors or held == placement or REPLICATED in emitted.tensors:
             return False
-        return not is_shared(held) and not isinstance(held, ListOf) and not (
-            held == OWN and placement == PARTIAL
+        return (
+            not is_shared(held)
+            and not isinstance(held, ListOf)
+            and not (held == OWN and placement == PARTIAL)
         )
 
-    def request(self, emitted: Emitted) -> Request:
-        """Return what is asked of an exchange so that a value becomes the same in all lanes."""
+    def request(
+        self, emitted: Emitted, level: int | None = None, *, is_last: bool = False
+    ) -> Request:
+        """Return the request of an exchange that makes a value the same in all lanes.
+
+        Args:
+            emitted: The value.
+            level: The number of the exchange, None for one that blocks.
+            is_last: Whether it is the last exchange of the step.
+        """
         value, node = emitted.value, emitted.node
         name = node.name if node is not None else "output"
-        is_update = node in self._updates
+        is_update = is_last and node in self._updates
 
         def made(kind: str, tensor: tf.Tensor) -> Request:
+            self.exchanged.append(exchanged_value(value, node, kind, name, is_update, level))
             return Request(kind, tensor, name, users_line(node), is_update)
 
         parts = emitted.tensors[value.placement]
@@ -145,8 +159,16 @@ class Emission:
             case _:
                 return made("sum", self.layout.reduced(self.layout.weighted(parts), "sum"))
 
+    def addend(self, emitted: Emitted) -> tf.Tensor:
+        """Return this process' addend of a total, or its share `k / N` of a replicated value."""
+        if emitted.value.placement == PARTIAL:
+            return self.layout.reduced(emitted.tensors[PARTIAL], "sum")
+        whole = self.bring(emitted, REPLICATED)[0]
+        share = sum(self.layout.lane_rows) / self.layout.num_rows
+        return tf.cast(tf.cast(whole, tf.float64) * share, whole.dtype)
+
     def received(self, emitted: Emitted, result: tf.Tensor) -> None:
-        """Note the result of what was asked for a value."""
+        """Note the result of the exchange of a value."""
         value = emitted.value
         if isinstance(value.placement, Rows):
             result = self.layout.whole(result, value.shape, value.placement)
@@ -154,7 +176,7 @@ class Emission:
         emitted.tensors[REPLICATED] = [result]
 
     def bring(self, emitted: Emitted, placement: Placement) -> list[tf.Tensor]:
-        """Return the tensors of a value with a placement; what must be exchanged was, or blocks."""
+        """Return the tensors of a value in a placement. An exchange that is still due blocks."""
         if placement not in emitted.tensors:
             emitted.tensors[placement] = self._brought(emitted, placement)
         return emitted.tensors[placement]
@@ -189,7 +211,7 @@ class Emission:
         return emitted.tensors[REPLICATED][0]
 
     def _cut(self, emitted: Emitted, rows: Rows) -> list[tf.Tensor]:
-        """Rows of what is the same in all lanes: computed as rows where that is possible."""
+        """Return rows of what all lanes have alike, computed as rows where that is possible."""
         value = emitted.value
         if value.constant is not None and REPLICATED not in emitted.tensors:
             arrays = self.layout.cut_array(value.constant, rows)
@@ -214,17 +236,21 @@ class Emission:
             operands = [self.bring(e, REPLICATED)[0] for e in inputs]
             return rows_of_draw(step.node, operands, emitted.value, rows, self.layout)
         counts = _shape_operand(step.node.type)
-        placements = [
+        aligned = [
             REPLICATED if i == counts else _aligned(operand.value, len(shape), rows)
             for i, operand in enumerate(inputs)
         ]
-        if None in placements or counts is None and set(placements) == {REPLICATED}:
+        placements = tuple(p for p in aligned if p is not None)
+        is_shared_by_all = counts is None and set(placements) == {REPLICATED}
+        if len(placements) < len(aligned) or is_shared_by_all:
             return None
         decision = dataclasses.replace(
             step.decision,
-            inputs=tuple(placements),
+            inputs=placements,
             outputs=(rows,),
-            counts_rows={} if counts is None else {counts: [a == rows.axis for a in range(len(shape))]},
+            counts_rows={}
+            if counts is None
+            else {counts: [a == rows.axis for a in range(len(shape))]},
         )
         placed = emitted.value.placed(rows)
         return self.compute(
@@ -232,7 +258,7 @@ class Emission:
         )[0]
 
     def _brought_list(self, emitted: Emitted, placement: ListOf) -> list[tf.Tensor]:
-        """A list with elements elsewhere, by way of one tensor of all elements."""
+        """Return a list with its elements in a placement, by way of one tensor of all elements."""
         value = emitted.value
         held = value.placement
         assert isinstance(held, ListOf)
@@ -243,12 +269,16 @@ class Emission:
             return emitted.tensors[held]
         element = value.element
         if element is None or element.shape is None or isinstance(held.element, ListOf):
-            raise PartitionError(f"A list of {held.element} cannot become one of {placement.element}.")
+            raise PartitionError(
+                f"A list of {held.element} cannot become one of {placement.element}."
+            )
         lanes = [None] if is_shared(held) else self.layout.lane_rows
         stacked = [
             tf.raw_ops.TensorListStack(
                 input_handle=handle,
-                element_shape=tf.constant(_sizes(local_shape(element.shape, held.element, k)), tf.int32),
+                element_shape=tf.constant(
+                    _sizes(local_shape(element.shape, held.element, k)), tf.int32
+                ),
                 element_dtype=element.dtype,
             )
             for handle, k in zip(emitted.tensors[held], lanes, strict=True)
@@ -263,7 +293,7 @@ class Emission:
     # ---------------------------------------------------------------- operations
 
     def constant(self, array: np.ndarray[Any, Any], dtype: tf.DType) -> tf.Tensor:
-        """Return a constant; equal ones are made once."""
+        """Return a constant. Equal constants are made once."""
         array = np.asarray(array)
         key = (dtype, array.shape, array.tobytes()) if array.dtype != object else None
         if key is None or key not in self._constants:
@@ -276,7 +306,7 @@ class Emission:
 
     @contextlib.contextmanager
     def after(self, node: Node) -> Iterator[None]:
-        """Make operations where, and after what, the traced node stands."""
+        """Make operations on the device of a traced node, after what the node comes after."""
         before = [op for control in node.controls for op in self.operations.get(control, ())]
         with tf.control_dependencies(before) if before else contextlib.nullcontext():
             device = node.operation.device
@@ -299,14 +329,18 @@ class Emission:
                     for i, tensors in enumerate(brought)
                 ]
                 operation = create_operation(
-                    decision.type or node.type, operands, node.dtypes, self._scope + node.name + suffix, attributes
+                    decision.type or node.type,
+                    operands,
+                    node.dtypes,
+                    self._scope + node.name + suffix,
+                    attributes,
                 )
                 self.operations.setdefault(node, []).append(operation)
                 made.append(self._outputs(step, list(operation.outputs), k))
         return [list(tensors) for tensors in zip(*made, strict=True)]
 
     def _lanes(self) -> list[tuple[int | None, str]]:
-        """For each lane its rows, and what is added to names of its operations."""
+        """Return, for each lane, its number of rows and the suffix of its operations' names."""
         rows = self.layout.lane_rows
         if len(rows) == 1:
             return [(rows[0], "")]
@@ -316,16 +350,18 @@ class Emission:
         decision, value = step.decision, step.inputs[i]
         known = decision.constants.get(i, value.constant)
         if i not in decision.counts_rows or k is None:
-            return self.constant(decision.constants[i], value.dtype) if i in decision.constants else tensor
+            return (
+                self.constant(decision.constants[i], value.dtype)
+                if i in decision.constants
+                else tensor
+            )
         counts, num_rows = decision.counts_rows[i], self.layout.num_rows
         if known is not None:
             return self.constant(local_numbers(np.asarray(known), counts, num_rows, k), value.dtype)
         return local_sizes(tensor, counts, num_rows, k)
 
-    def _outputs(
-        self, step: Compute, tensors: list[tf.Tensor], k: int | None
-    ) -> list[tf.Tensor]:
-        """Hold the shapes of what was made against what they must be."""
+    def _outputs(self, step: Compute, tensors: list[tf.Tensor], k: int | None) -> list[tf.Tensor]:
+        """Check the shapes of a lane's outputs, and return the outputs, weighted if demanded."""
         result = []
         for tensor, value in zip(tensors, step.outputs, strict=True):
             if value.dtype in (tf.resource, tf.variant):
@@ -347,14 +383,14 @@ class Emission:
 
 
 def _shape_operand(operation_type: str) -> int | None:
-    """The operand that says the shape of the output, of operations that spread a value."""
+    """Return the operand with the output's shape, for operations that broadcast a value."""
     return {"BroadcastTo": 1, "Fill": 0}.get(operation_type)
 
 
 def _aligned(operand: Value, rank: int, rows: Rows) -> Placement | None:
-    """Return the rows of an operand that is broadcast to a result of some rank, which has rows.
+    """Return the placement of an operand that is broadcast to a result with rows.
 
-    None if it is not known whether they are broadcast.
+    None if it is not known whether it is broadcast along the rows' axis.
     """
     assert operand.shape is not None
     axis = rows.axis - rank + len(operand.shape)
@@ -366,7 +402,7 @@ def _aligned(operand: Value, rank: int, rows: Rows) -> Placement | None:
 
 
 def _behind(element: Placement) -> Placement:
-    """The placement of a tensor of all elements of a list."""
+    """Return the placement of the tensor in which the elements of a list are stacked."""
     if isinstance(element, Rows):
         return Rows(element.axis + 1, element.outer, element.inner)
     return element
@@ -388,4 +424,3 @@ def _with_shape(tensor: tf.Tensor, shape: Shape) -> tf.Tensor:
     if shape is not None and not tensor.shape.is_fully_defined():
         tensor.set_shape(shape)
     return tensor
-

@@ -1,7 +1,7 @@
-"""Values that are known when the graph is built: shapes of whole values, and what follows from them.
+"""Constant folding: shapes of whole values, and what follows from them when the graph is built.
 
-A size that is not known is never guessed. What was computed of one is not known either, so no
-number that depends on the length of this batch is kept for the next.
+An unknown size is never guessed, and nothing that is computed from one is known. So no number that
+depends on the sizes of this batch is kept for the next.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tnt_keras.partition.value import Value, constant
 _LARGEST = 1000  # elements; larger values are computed when the step runs
 
 # They give the elements of their first tensor others places, and do nothing to them.
+_LARGE = {"BroadcastTo", "Fill", "LinSpace", "OneHot", "Range", "Tile"}  # for a large size
 _MOVES = {
     "ExpandDims", "GatherV2", "Identity", "Reshape", "Slice", "Squeeze", "StridedSlice", "Unpack",
 }  # fmt: skip
@@ -33,7 +34,7 @@ def fold(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[V
     Args:
         node: The operation.
         inputs: What is known of its inputs.
-        shapes: Of its outputs, whole.
+        shapes: Shapes of its whole outputs.
     """
     if node.type == "Const":
         return _const(node)
@@ -42,17 +43,19 @@ def fold(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[V
     known = _sizes(node, inputs)
     if known is not None:
         return known
+    if not all(v.constant is not None for v in inputs):
+        return _broadcast_gradient_axes(node, inputs)
     if inputs and all(v.constant is not None for v in inputs) and _is_small(shapes):
         return _computed(node, inputs)
     return None
 
 
 def known_elements(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...] | None:
-    """Return the integers of a vector of which some are known, None if none is. Local."""
+    """Return the integers of a vector as far as they are known, None if none is. Local."""
     if len(node.dtypes) != 1 or not node.dtypes[0].is_integer:
         return None
     elements: tuple[int | None, ...] | None = None
-    if node.type == "Shape" and inputs[0].shape is not None:
+    if node.type == "Shape":
         elements = inputs[0].shape
     elif node.type == "Pack" and all(v.shape == () for v in inputs):
         elements = tuple((v.known_elements or (None,))[0] for v in inputs)
@@ -65,6 +68,73 @@ def known_elements(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...
     return elements if elements and any(e is not None for e in elements) else None
 
 
+def _broadcast_gradient_axes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
+    """Return the axes along which the gradients of two operands that were broadcast are summed.
+
+    If an operand has size 1 along an axis, or no such axis, its gradient is summed there, whatever
+    the size of the other: a sum along an axis of size 1 changes nothing. Unknown sizes that are
+    equal in the example are equal in every step, since the operation demands equal sizes or 1.
+    """
+    examples = [v.value_in_example for v in inputs]
+    if node.type != "BroadcastGradientArgs" or any(e is None for e in examples):
+        return None
+    rank = max(np.size(e) for e in examples if e is not None)
+    (first, second) = [_with_leading_ones(v, rank) for v in inputs]
+    axes: tuple[list[int], list[int]] = ([], [])
+    for axis, ((a, a_example), (b, b_example)) in enumerate(zip(first, second, strict=True)):
+        if a_example == b_example:
+            continue
+        if a == 1 or b == 1:
+            axes[0 if a == 1 else 1].append(axis)
+        else:
+            return None
+    return [
+        constant(np.asarray(reduced, dtype.as_numpy_dtype), dtype)
+        for reduced, dtype in zip(axes, node.dtypes, strict=True)
+    ]
+
+
+def _with_leading_ones(shape: Value, rank: int) -> list[tuple[int | None, int]]:
+    """Return each size in a shape, as far as it is known and in the example, for a larger rank."""
+    assert shape.value_in_example is not None
+    example = [int(x) for x in np.ravel(shape.value_in_example)]
+    known = shape.known_elements or (None,) * len(example)
+    sizes = list(zip(known, example, strict=True))
+    return [(1, 1)] * (rank - len(sizes)) + sizes
+
+
+def _in_example(
+    node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]
+) -> list[np.ndarray[Any, Any] | None]:
+    """Return the outputs in the example, for integers that depend on unknown sizes."""
+    none: list[np.ndarray[Any, Any] | None] = [None] * len(node.dtypes)
+    if not all(dtype.is_integer or dtype.is_bool for dtype in node.dtypes):
+        return none
+    if node.type in ("Shape", "ShapeN", "Size"):
+        return [
+            None
+            if v.example_shape is None
+            else np.asarray(
+                np.prod(v.example_shape) if node.type == "Size" else v.example_shape,
+                dtype.as_numpy_dtype,
+            )
+            for v, dtype in zip(inputs, node.dtypes, strict=True)
+        ]
+    examples = [v.value_in_example for v in inputs]
+    if (
+        not examples
+        or any(e is None for e in examples)
+        or node.type in _LARGE
+        or not _is_small(shapes)
+        or not _is_pure(node)
+    ):
+        return none
+    try:
+        return [*evaluate(node, [e for e in examples if e is not None])]
+    except (tf.errors.OpError, ValueError):  # the example need not be a batch that could occur
+        return none
+
+
 def _const(node: Node) -> list[Value] | None:
     size = node.shapes[0].num_elements()
     if size is None or size > _LARGEST:
@@ -73,7 +143,7 @@ def _const(node: Node) -> list[Value] | None:
 
 
 def _sizes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
-    """Shapes, sizes and ranks of values: those of the whole ones."""
+    """Return shapes, sizes and ranks, which are those of whole values."""
     if node.type not in ("Shape", "ShapeN", "Size", "Rank"):
         return None
     if node.type == "Rank":
@@ -91,20 +161,25 @@ def _sizes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
 def _is_small(shapes: Sequence[Shape]) -> bool:
     """Return whether outputs are small enough to be computed now.
 
-    Where the shape function cannot tell, they are about as large as the inputs, which are small.
+    If the shape function cannot tell, they are about as large as the inputs, which are small.
     """
     sizes = [[size or 0 for size in shape] for shape in shapes if shape is not None]
     return all(np.prod(size, dtype=np.int64) <= _LARGEST for size in sizes)
 
 
 def _computed(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
-    if is_stateful(node.type) or node.type.startswith("Stateless"):
-        return None
-    if any(a.type in ("func", "list(func)") for a in definition(node.type).attr):
+    numbers = [*node.dtypes, *(v.dtype for v in inputs)]
+    if not _is_pure(node) or not all(d.is_numpy_compatible and d != tf.string for d in numbers):
         return None
     arrays = [np.asarray(v.constant) for v in inputs]
     results = evaluate(node, arrays)
     return [constant(r, dtype) for r, dtype in zip(results, node.dtypes, strict=True)]
+
+
+def _is_pure(node: Node) -> bool:
+    if is_stateful(node.type) or node.type.startswith("Stateless"):
+        return False
+    return not any(a.type in ("func", "list(func)") for a in definition(node.type).attr)
 
 
 def evaluate(node: Node, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
@@ -138,20 +213,16 @@ def evaluate(node: Node, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndar
 
 @functools.cache
 def _argument_names(operation_type: str) -> dict[str, str]:
-    """Return the names that `tf.raw_ops` has for inputs and attributes, some of which are others."""
+    """Return the names of inputs and attributes in `tf.raw_ops`, which renames some of them."""
     described = definition(operation_type)
     accepted = list(inspect.signature(getattr(tf.raw_ops, operation_type)).parameters)
     defined = [a.name for a in (*described.input_arg, *described.attr)]
     deduced = {
-        name
-        for a in described.input_arg
-        for name in (a.type_attr, a.type_list_attr, a.number_attr)
+        name for a in described.input_arg for name in (a.type_attr, a.type_list_attr, a.number_attr)
     }
     others = iter(name for name in accepted if name not in defined and name != "name")
     return {
-        name: name if name in accepted else next(others)
-        for name in defined
-        if name not in deduced
+        name: name if name in accepted else next(others) for name in defined if name not in deduced
     }
 
 
@@ -170,7 +241,7 @@ def _size(value: Value) -> int:
 
 
 def _moved(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...] | None:
-    """The elements of a vector whose elements are moved, by what happens to their positions."""
+    """Return the elements of a vector after an operation that moves them, by their positions."""
     elements = inputs[0].elements
     assert elements is not None
     if len(node.dtypes) != 1 or any(v.constant is None for v in inputs[1:]):
@@ -185,7 +256,7 @@ def _moved(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...] | None
 
 
 def with_known(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[Value]:
-    """Return the outputs of a node that is replicated, with all that is known of them."""
+    """Return the outputs of a replicated node, with all that is known of them."""
     folded = fold(node, inputs, shapes)
     if folded is not None:
         return folded
@@ -196,6 +267,8 @@ def with_known(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> 
         array = np.asarray(elements, dtype.as_numpy_dtype)
         return [constant(array.reshape(shape if shape == () else [-1]), dtype)]
     return [
-        Value(REPLICATED, shape, dtype, elements=elements)
-        for shape, dtype in zip(shapes, node.dtypes, strict=True)
+        Value(REPLICATED, shape, dtype, elements=elements, example=example)
+        for shape, dtype, example in zip(
+            shapes, node.dtypes, _in_example(node, inputs, shapes), strict=True
+        )
     ]

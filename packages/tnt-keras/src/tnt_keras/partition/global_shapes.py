@@ -1,10 +1,15 @@
 """The shapes of whole values, from TensorFlow's own shape functions.
 
-They owe nothing to the rules: what a rule says of a local shape is held against them.
+They are independent of the rules, so the local shapes that follow from a rule are checked by them.
+
+Unknown sizes are followed through an example, in which each of them is a large number of its own.
+The example only tells which sizes a broadcasting operation must find equal. Where another batch
+contradicts it, the step itself fails. No number of the example is used as a size.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,19 +21,22 @@ from tnt_keras.partition.placement import Shape
 from tnt_keras.partition.traced import Node
 from tnt_keras.partition.value import Value
 
+_EXAMPLE_SIZE = 1_000_003  # larger than sizes and bounds of slices are
+_BETWEEN = 7_368_787  # no sum with a size that is known is another one
 _LARGEST_CONSTANT = 256  # elements: shapes, axes, sizes are smaller
 
 
 class GlobalShapes:
     """Shape functions, applied to one operation at a time in a graph that is never run.
 
-    What was found for an operation is kept: layers and turns of a loop repeat it.
+    Results are cached, since layers repeat operations and loops are analysed in several rounds.
     """
 
     def __init__(self) -> None:
         self._graph = tf.Graph()
         self._found: dict[Any, list[Shape]] = {}
-        self._operands: dict[Any, tf.Tensor] = {}
+        self._operands: dict[_Operand, tf.Tensor] = {}
+        self._sizes: dict[Any, int] = {}
 
     def infer(self, node: Node, inputs: Sequence[Value]) -> list[Shape]:
         """Return the shapes of a node's outputs for these inputs.
@@ -36,46 +44,112 @@ class GlobalShapes:
         Raises:
             ValueError: If TensorFlow finds that the inputs do not fit.
         """
+        traced = [_tuple(shape) for shape in node.shapes]
+        if node.type in ("ResourceGather", "ResourceGatherNd"):
+            return [_gathered(node, inputs[1].shape, traced[0])]
         if any(dtype in (tf.resource, tf.variant) for dtype in [*node.dtypes, *_dtypes(inputs)]):
-            return [_tuple(shape) for shape in node.shapes]
+            return traced
         if all(shape.is_fully_defined() for shape in node.shapes):
-            return [_tuple(shape) for shape in node.shapes]
-        key = (node.type, _attribute_key(node), tuple(_operand_key(v) for v in inputs))
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = self._shapes(node, inputs)
-        return [merged(a, _tuple(b)) for a, b in zip(found, node.shapes, strict=True)]
+            return traced
+        found = self._inferred(node, [_operand(v) for v in inputs])
+        return [merged(a, b) for a, b in zip(found, traced, strict=True)]
 
-    def _shapes(self, node: Node, inputs: Sequence[Value]) -> list[Shape]:
-        with self._graph.as_default(), tf.device(None):
-            operands = [self._operand(value) for value in inputs]
-            attributes = {k: v for k, v in node.attributes.proto.items() if k[0] != "_"}
-            made = create(node.type, operands, node.dtypes, "op", attributes)
-        return [_tuple(tensor.shape) for tensor in made]
+    def in_example(
+        self, node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]
+    ) -> list[tuple[int, ...] | None]:
+        """Return the shapes of outputs in the example, None for those that are fully known.
 
-    def _operand(self, value: Value) -> tf.Tensor:
-        key = _operand_key(value)
-        if key not in self._operands:
-            self._operands[key] = self._make_operand(value)
-        return self._operands[key]
+        Args:
+            node: The operation.
+            inputs: What is known of its inputs.
+            shapes: What is known of the shapes of its outputs.
+        """
+        if all(shape is None or None not in shape for shape in shapes):
+            return [None] * len(shapes)
+        try:
+            found = self._inferred(node, [_operand_in_example(v) for v in inputs])
+        except ValueError:  # a shape function that takes no size as large
+            found = [None] * len(shapes)
+        return [
+            self._completed(node, i, shape, example)
+            for i, (shape, example) in enumerate(zip(shapes, found, strict=True))
+        ]
 
-    def _make_operand(self, value: Value) -> tf.Tensor:
-        if _is_small_constant(value):
-            return tf.constant(value.constant, value.dtype)
-        if value.elements and len(value.shape or ()) == 1:
-            return tf.stack(
-                [
-                    tf.compat.v1.placeholder(value.dtype, [])
-                    if e is None
-                    else tf.constant(e, value.dtype)
-                    for e in value.elements
-                ]
-            )
-        return tf.compat.v1.placeholder(value.dtype, value.shape)
+    def new_size(self, place: Any) -> int:
+        """Return the size in the example for a place where it is unknown, always the same one."""
+        return self._sizes.setdefault(place, _EXAMPLE_SIZE + _BETWEEN * len(self._sizes))
+
+    def _completed(
+        self, node: Node, output: int, shape: Shape, example: Shape
+    ) -> tuple[int, ...] | None:
+        if shape is None or None not in shape:
+            return None
+        if example is None or len(example) != len(shape):
+            example = (None,) * len(shape)
+        sizes = [b if a is None else a for a, b in zip(shape, example, strict=True)]
+        return tuple(
+            self.new_size((node, output, axis)) if size is None else size
+            for axis, size in enumerate(sizes)
+        )
+
+    def _inferred(self, node: Node, operands: Sequence[_Operand]) -> list[Shape]:
+        key = (node.type, _attribute_key(node), tuple(operands))
+        if key not in self._found:
+            with self._graph.as_default(), tf.device(None):
+                tensors = [self._tensor(o) for o in operands]
+                attributes = {k: v for k, v in node.attributes.proto.items() if k[0] != "_"}
+                made = create(node.type, tensors, node.dtypes, "op", attributes)
+            self._found[key] = [_tuple(tensor.shape) for tensor in made]
+        return self._found[key]
+
+    def _tensor(self, operand: _Operand) -> tf.Tensor:
+        if operand not in self._operands:
+            self._operands[operand] = operand.make()
+        return self._operands[operand]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Operand:
+    """What a shape function gets of an input: a small constant, some elements, or the shape."""
+
+    dtype: tf.DType
+    shape: Shape
+    array: bytes | None = None
+    elements: tuple[int | None, ...] | None = None
+
+    def make(self) -> tf.Tensor:
+        if self.array is not None:
+            sizes = [size for size in self.shape or () if size is not None]  # all are known
+            array = np.frombuffer(self.array, self.dtype.as_numpy_dtype).reshape(sizes)
+            return tf.constant(array, self.dtype)
+        if self.elements:
+            parts = [
+                tf.compat.v1.placeholder(self.dtype, [])
+                if e is None
+                else tf.constant(e, self.dtype)
+                for e in self.elements
+            ]
+            return tf.stack(parts)
+        return tf.compat.v1.placeholder(self.dtype, self.shape)
+
+
+def _operand(value: Value) -> _Operand:
+    array = value.constant
+    if array is not None and _is_small(array):
+        return _Operand(value.dtype, tuple(array.shape), array.tobytes())
+    is_vector = value.shape is not None and len(value.shape) == 1
+    return _Operand(value.dtype, value.shape, None, value.elements if is_vector else None)
+
+
+def _operand_in_example(value: Value) -> _Operand:
+    array = value.value_in_example
+    if array is not None and _is_small(array):
+        return _Operand(value.dtype, tuple(array.shape), array.tobytes())
+    return _Operand(value.dtype, value.shape_in_example)
 
 
 def merged(first: Shape, second: Shape) -> Shape:
-    """Return what is known of a shape of which two things are known.
+    """Return the shape in which two partly known ones are combined.
 
     Raises:
         ValueError: If they contradict each other.
@@ -90,7 +164,7 @@ def merged(first: Shape, second: Shape) -> Shape:
 
 
 def in_common(first: Shape, second: Shape) -> Shape:
-    """Return the shape that both of two values have, with None where they differ."""
+    """Return what two shapes have in common, with None where they differ."""
     if first is None or second is None or len(first) != len(second):
         return None
     return tuple(a if a == b else None for a, b in zip(first, second, strict=True))
@@ -104,19 +178,19 @@ def _dtypes(inputs: Sequence[Value]) -> list[tf.DType]:
     return [value.dtype for value in inputs]
 
 
-def _is_small_constant(value: Value) -> bool:
-    return (
-        value.constant is not None
-        and value.constant.size <= _LARGEST_CONSTANT
-        and value.constant.dtype.kind in "iubf"
-    )
+def _is_small(array: np.ndarray[Any, Any]) -> bool:
+    return array.size <= _LARGEST_CONSTANT and array.dtype.kind in "iubf"
 
 
-def _operand_key(value: Value) -> Any:
-    if _is_small_constant(value):
-        array = np.asarray(value.constant)
-        return value.dtype, array.shape, array.tobytes()
-    return value.dtype, value.shape, value.elements
+def _gathered(node: Node, indices: Shape, traced: Shape) -> Shape:
+    """Return the shape of gathered rows of a variable: that of the indices, then that of a row."""
+    if indices is None or traced is None:
+        return traced
+    if node.type == "ResourceGatherNd":
+        indices = indices[:-1]
+    elif node.attributes["batch_dims"]:
+        return traced
+    return (*indices, *traced[len(indices) :])
 
 
 def _attribute_key(node: Node) -> Any:

@@ -1,4 +1,4 @@
-"""Lanes: the parts in which a batch is computed, each with every `V`-th row."""
+"""Lanes: the parts into which a batch is cut. Each of `V` lanes has every `V`-th row."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Lanes:
 
     Attributes:
         first: The first lane of this process.
-        count: How many it has, one after the other.
-        total: How many all processes have.
+        count: How many consecutive lanes it has.
+        total: How many lanes all processes have together.
     """
 
     first: int
@@ -35,7 +35,7 @@ class Lanes:
         return len(range(lane, num_rows, self.total))
 
     def order_of_batch(self, num_rows: int) -> list[int]:
-        """Return, for each row of the batch, its place where the rows of all lanes follow one another."""
+        """Return the place of each row of the batch when the rows are sorted by lane."""
         places = [0] * num_rows
         place = 0
         for lane in range(self.total):
@@ -46,10 +46,10 @@ class Lanes:
 
 
 def combined(values: Sequence[T], add: Callable[[T, T], T]) -> T:
-    """Combine values along the tree in which the sums of all processes are formed.
+    """Combine values along the tree in which all processes form sums.
 
-    Neighbours first, in groups of the smallest prime factors: `(x0 + x1) + (x2 + x3)` for four, and
-    `((x0 + x1) + (x2 + x3)) + (x4 + x5)` for six. The lanes of a process are a subtree of it.
+    Neighbours come first, in groups of the smallest prime factor: `(x0 + x1) + (x2 + x3)` for four
+    values, and `((x0 + x1) + (x2 + x3)) + (x4 + x5)` for six. The lanes of a process are a subtree.
     """
     level = list(values)
     while len(level) > 1:

@@ -1,7 +1,7 @@
-"""Lists of tensors: loops keep in them what their gradients read.
+"""Lists of tensors, in which loops keep what their gradients read.
 
-What is put into a list decides what the list holds: rows of the batch, totals or whole values, the
-same for all elements. Shapes travel in lists too, from a loop to the loop of its gradient.
+What is put into a list decides what the list holds: rows of the batch, totals or whole values. All
+elements have the same placement. Shapes, too, pass through lists from a loop to its gradient loop.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _ANY_SHAPE = np.int32(-1)
 def place_list(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
     """Return how an operation on lists is computed, and what is known of its outputs.
 
-    None if there is no rule for it: then all that lists hold is gathered.
+    None if it has no rule: then everything that lists hold is gathered.
 
     Args:
         node: The operation.
         inputs: What is known of its inputs.
-        shapes: Of its outputs, whole.
+        shapes: Shapes of its whole outputs.
     """
     rule = _RULES.get(node.type)
     return None if rule is None else rule(node, inputs, shapes)
 
 
 def joined(first: Element | None, second: Element | None) -> Element | None:
-    """Return what is known of the elements of a list that holds both kinds."""
+    """Return what is known of the elements of a list that holds elements of both kinds."""
     if first is None or second is None:
         return second if first is None else first
     is_same = (
@@ -90,7 +90,7 @@ def _put(inputs: Sequence[Value], item_at: int, known: Any) -> Placed:
 
 
 def _get(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
-    """The last output is the element, the last input its shape."""
+    """Place the operations whose last output is an element, and whose last input is its shape."""
     held = inputs[0]
     placement = _element_of(held) or REPLICATED
     shape = _shape_of_element(held, inputs[-1], node.shapes[-1])
@@ -131,7 +131,7 @@ def _from_tensor(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -
 
 
 def _same(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
-    """A list with more places, in which nothing is yet, or fewer."""
+    """Place the operation that resizes a list. New places hold nothing."""
     held = dataclasses.replace(inputs[0], element=_without_constant(inputs[0].element))
     demands = (held.placement, *(REPLICATED for _ in inputs[1:]))
     return Decision(demands, (held.placement,)), [held]
@@ -143,7 +143,7 @@ def _length(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Pla
 
 
 def _element_shape(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
-    """The shape of whole elements, as far as it is known: -1 elsewhere, as for lists of TensorFlow."""
+    """Return the shape of whole elements with -1 for unknown sizes, as TensorFlow's lists do."""
     held = inputs[0]
     shape = held.element.shape if held.element is not None else None
     sizes = -1 if shape is None else [-1 if size is None else size for size in shape]
@@ -153,7 +153,7 @@ def _element_shape(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape])
 
 
 def _add(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
-    """Gradients with respect to one list, element by element."""
+    """Place the sum of gradients with respect to one list, element by element."""
     if node.dtypes[0] != tf.variant:
         return None
     placement: Placement = ListOf(None)
@@ -190,7 +190,7 @@ _RULES: dict[str, Callable[[Node, Sequence[Value], Sequence[Shape]], Placed | No
     "ZerosLike": _zeros,
 }
 LIST_TYPES = frozenset(_RULES) - {"AddN", "ZerosLike"}
-"""Operations that work on lists alone."""
+"""Operations that apply only to lists."""
 
 
 def _element_of(held: Value) -> Placement | None:
@@ -198,13 +198,13 @@ def _element_of(held: Value) -> Placement | None:
 
 
 def _held_together(held: Value, item: Value) -> Placement:
-    """Return the placement of elements of a list and of one that is put into it."""
+    """Return the common placement of a list's elements and of one that is put into the list."""
     element, placement = _element_of(held), _storable(item.placement)
     if element is None or element == placement:
         return placement
     # A list is brought elsewhere by way of one tensor, for which elements need one shape.
     if held.element is None or held.element.shape != item.shape or item.shape is None:
-        return REPLICATED if element == REPLICATED else element
+        return REPLICATED
     return join(element, placement)
 
 
@@ -213,7 +213,7 @@ def _without_constant(element: Element | None) -> Element | None:
 
 
 def _storable(placement: Placement) -> Placement:
-    """What a list can hold: a total as its addends, which are added where they are read."""
+    """Return the placement in which a list can hold a value. Of a total it holds addends."""
     if isinstance(placement, Rows) or placement == PARTIAL or isinstance(placement, ListOf):
         return placement
     return REPLICATED

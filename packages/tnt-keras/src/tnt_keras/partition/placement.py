@@ -1,4 +1,4 @@
-"""Where the parts of a value are: placements, in the vocabulary of DTensor."""
+"""Placements: where the parts of a value are, in the vocabulary of DTensor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from typing import TypeAlias
 
 Shape: TypeAlias = tuple[int | None, ...] | None
-"""Sizes of the dimensions; None for one that is not known, None alone if their number is not."""
+"""The sizes of the dimensions, None for an unknown size; or None if the rank is unknown."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class Replicated:
 class Rows:
     """Each lane has its rows of the batch.
 
-    The axis is, in row-major order, `outer` blocks of the batch's rows of `inner` elements each: of
-    size `outer * N * inner`, for `N` rows. Lane `v` of `V` has `[:, v::V, :]` of `(outer, N, inner)`.
+    The axis has size `outer * N * inner` for `N` rows: in row-major order, `outer` blocks of `N`
+    rows of `inner` elements each. Lane `v` of `V` has `[:, v::V, :]` of `(outer, N, inner)`.
 
     Attributes:
-        axis: Counted from 0.
-        outer: Number of blocks that hold the whole batch each.
-        inner: Elements of the axis that belong to one row, next to each other; None if not known.
+        axis: The axis, counted from 0.
+        outer: Number of blocks, each of which holds the whole batch.
+        inner: Number of adjacent elements of the axis that belong to one row; None if unknown.
     """
 
     axis: int
@@ -41,7 +41,7 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Partial:
-    """Each lane has its own operand of a reduction over lanes, which gives the value.
+    """Each lane has its own operand. The value is their reduction over all lanes.
 
     Attributes:
         reduction: "sum", "prod", "max", "min", "and" or "or".
@@ -55,10 +55,9 @@ class Partial:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Own:
-    """Each lane's own value of a local region: another one in each lane.
+    """Each lane has its own value, which a local region returned.
 
-    Other regions read it as it is. Everybody else reads the mean over lanes, each weighted by its
-    rows.
+    Other regions read it as it is. Everything else reads the mean over lanes, weighted by rows.
     """
 
     def __repr__(self) -> str:
@@ -70,8 +69,8 @@ class Handle:
     """A resource: a variable, a table, an iterator.
 
     Attributes:
-        holds_addends: Whether it is a variable that holds an addend in every process, and whose value
-            is the total; others hold the same in all processes.
+        holds_addends: Whether it is a variable that holds an addend in every process, and whose
+            value is their total. Others hold the same value in all processes.
     """
 
     holds_addends: bool = False
@@ -82,11 +81,12 @@ class Handle:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of tensors, or an optional: one for all lanes if its elements are replicated, else one
-    in every lane.
+    """A list of tensors, or an optional.
+
+    There is one for all lanes if its elements are replicated, else one in every lane.
 
     Attributes:
-        element: The placement of each element; None for a list in which nothing was put yet.
+        element: The placement of all elements; None for a list that was never written.
     """
 
     element: Placement | None
@@ -105,7 +105,7 @@ OWN = Own()
 
 
 def is_shared(placement: Placement) -> bool:
-    """Return whether all lanes hold the same thing, so that it exists once in a process."""
+    """Return whether all lanes hold the same, so that a process holds it once."""
     match placement:
         case ListOf(element):
             return element is None or is_shared(element)
@@ -118,9 +118,10 @@ def is_shared(placement: Placement) -> bool:
 def join(first: Placement, second: Placement) -> Placement:
     """Return the placement to which values of both can be brought without an exchange, if any.
 
-    Where paths of a program meet (branches, turns of a loop) this is what the result gets. Replicated
-    values can be cut or be held by one lane alone; lists in which nothing was put fit any. Rows along
-    different axes, and rows and totals, have none: they become replicated.
+    It is the placement of a value where paths of a program meet: branches, iterations of a loop.
+    A replicated value can be cut into rows, or be the addend of a single lane. A list that was
+    never written fits any other. Rows along different axes, or rows and totals, have no such
+    placement: they become replicated.
     """
     match first, second:
         case _ if first == second:
@@ -130,7 +131,8 @@ def join(first: Placement, second: Placement) -> Placement:
         case ListOf(), ListOf(None):
             return first
         case ListOf(a), ListOf(b):
-            assert a is not None and b is not None
+            assert a is not None
+            assert b is not None
             return ListOf(join(a, b))
         case Replicated(), (Rows() | Partial()):
             return second
@@ -141,7 +143,7 @@ def join(first: Placement, second: Placement) -> Placement:
 
 
 def can_become(placement: Placement) -> bool:
-    """Return whether what all lanes have can be brought to a placement without an exchange."""
+    """Return whether a replicated value can be brought to a placement without an exchange."""
     match placement:
         case Partial("prod"):
             return False
@@ -152,7 +154,7 @@ def can_become(placement: Placement) -> bool:
 
 
 def fits(shape: Shape, placement: Placement, num_rows: int) -> bool:
-    """Return whether a value of this shape can have a placement in a batch of so many rows."""
+    """Return whether a value of a shape can have a placement, in a batch of `num_rows` rows."""
     if not isinstance(placement, Rows):
         return True
     if shape is None or placement.axis >= len(shape):
@@ -161,7 +163,7 @@ def fits(shape: Shape, placement: Placement, num_rows: int) -> bool:
 
 
 def local_size(rows: Rows, num_rows: int | None) -> int | None:
-    """Return the size of the rows' axis for so many rows, None if it is not known."""
+    """Return the size of the rows' axis for a number of rows, None if it is unknown."""
     if num_rows is None or rows.inner is None:
         return None
     return rows.outer * num_rows * rows.inner
@@ -171,9 +173,9 @@ def local_shape(shape: Shape, placement: Placement, num_rows: int | None) -> Sha
     """Return the shape of one lane's part.
 
     Args:
-        shape: Of the whole value.
+        shape: The shape of the whole value.
         placement: Its placement.
-        num_rows: Rows of the batch in this lane; None if not known.
+        num_rows: Rows of the batch in this lane; None if unknown.
     """
     if shape is None or not isinstance(placement, Rows):
         return shape

@@ -1,4 +1,4 @@
-"""What lanes do for each node of a traced graph: the result of the analysis, as data."""
+"""The plan of a traced graph: what lanes do for each node, as the analysis decided."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Step:
         node: The node.
         inputs: What is known of its inputs.
         demands: The placements to which they are brought.
-        outputs: What is known of its outputs, with the placements that they have.
+        outputs: What is known of its outputs, with their placements.
     """
 
     node: Node
@@ -44,8 +44,8 @@ class Compute(Step):
 
     Attributes:
         decision: What the rule decided.
-        on_demand: Whether a replicated output is computed when it is read: rows of it, where only
-            rows are read.
+        on_demand: Whether a replicated output is computed when it is read. Where only rows of it
+            are read, only these are computed.
         is_gathered: Whether rows are gathered because no rule applies.
     """
 
@@ -56,17 +56,17 @@ class Compute(Step):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OnFirst(Step):
-    """The operation on rank 0; what it returns is broadcast."""
+    """The operation on rank 0. Its outputs are broadcast."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Check(Step):
-    """An assertion about what each lane has."""
+    """An assertion, which each lane checks for its own part."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Accumulated(Step):
-    """A variable that holds an addend in every process is read or assigned."""
+    """A read or an assignment of a variable that holds an addend in every process."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,8 +79,8 @@ class Loop(Step):
     """A loop whose variables have the placements of `demands`.
 
     Attributes:
-        body: Its turns.
-        condition: Whether there is a further one.
+        body: The body of one iteration.
+        condition: The graph that says whether there is another iteration.
     """
 
     body: Body
@@ -92,7 +92,7 @@ class Branch(Step):
     """One of several bodies, chosen by the first input.
 
     Attributes:
-        bodies: By the name of the attribute that holds the function, with its number if several do.
+        bodies: In the order in which the operation's attributes name them.
     """
 
     bodies: tuple[Body, ...]
@@ -105,9 +105,12 @@ class Region(Step):
     Attributes:
         bodies: For each number of rows that a lane can have, the body with these rows as the whole
             batch.
+        weighted: Inputs that are derivatives of a lane's own value, which was read as a mean. They
+            are multiplied by the lane's share of the rows.
     """
 
     bodies: Mapping[int, Body]
+    weighted: frozenset[int]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -134,5 +137,5 @@ class Body:
         return [self.values[edge] for edge in self.flat.outputs]
 
     def bringing(self, outputs: Sequence[Placement]) -> Body:
-        """Return the same body with its outputs brought to these placements."""
+        """Return the same body with its outputs brought to other placements."""
         return dataclasses.replace(self, outputs=tuple(outputs))

@@ -1,9 +1,9 @@
 """Local regions: functions that each lane applies to its own rows, as if they were the whole batch.
 
-Batch normalisation with the statistics of a rank's rows is one. A region is a call of what
-`local_region` returns, or of its gradient. What it returns with rows are rows; everything else
-that it returns is the lane's own, and is read as the mean over lanes, each weighted by its rows. No
-derivative comes back through that mean: the function must stop it.
+An example is batch normalisation with the statistics of a rank's rows. A region is a call of a
+function that `local_region` made, or of its gradient. Outputs with rows stay the lane's rows of the
+batch. Every other output is the lane's own, and is read as the mean over lanes, weighted by rows
+(`k / N`). The derivative that comes back through this mean is weighted in the same way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tnt_keras.partition.placement import (
 )
 from tnt_keras.partition.plan import Region, Step
 from tnt_keras.partition.rules.registry import Decision, Operation
-from tnt_keras.partition.traced import Edge, FlatGraph, Node, function_of, is_gradient
+from tnt_keras.partition.traced import Edge, FlatGraph, Node, gradient_of
 from tnt_keras.partition.value import Value
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def region(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Step:
         node: The call.
         inputs: What is known of its inputs.
     """
-    demands = tuple(_demanded(v.placement) for v in inputs)
+    demands, weighted = _demands(analysis, node, inputs)
     brought = [v.placed(p) for v, p in zip(inputs, demands, strict=True)]
     flat = analysis.flat(node.body)
     whole = analysis.body(flat, [_not_own(v) for v in brought], is_region=True)
@@ -46,17 +46,18 @@ def region(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Step:
     for k in analysis.lane_rows:
         arguments = [_of_lane(v, k) for v in brought]
         bodies[k] = analysis.of_lane(k).body(flat, arguments)
-    placement = PARTIAL if is_gradient(function_of(node, node.attributes["f"].name)) else OWN
+    placement = PARTIAL if gradient_of(node) else OWN
     varying = _varying(flat, [isinstance(p, Rows | Own) for p in demands])
     outputs = tuple(
         _output(v, placement if edge in varying else REPLICATED)
         for v, edge in zip(whole.results, flat.outputs, strict=True)
     )
-    return Region(node, inputs, demands, outputs, bodies)
+    analysis.placements_of_regions[node] = [v.placement for v in outputs]
+    return Region(node, inputs, demands, outputs, bodies, weighted)
 
 
 def fused_batch_norm(operation: Operation) -> Decision | None:
-    """Return the decision for fused batch normalisation within a region: its statistics are own ones."""
+    """Return the decision for fused batch normalisation in a region: each lane has statistics."""
     if operation.type not in ("FusedBatchNormV3", "FusedBatchNormGradV3"):
         return None
     placements = tuple(v.placement for v in operation.inputs)
@@ -64,9 +65,32 @@ def fused_batch_norm(operation: Operation) -> Decision | None:
     return Decision(placements, (placements[0], *others))
 
 
-def _demanded(placement: Placement) -> Placement:
-    """Totals are formed before: what a lane has of them means nothing by itself."""
-    return REPLICATED if placement == PARTIAL else placement
+def _demands(
+    analysis: Analysis, node: Node, inputs: tuple[Value, ...]
+) -> tuple[tuple[Placement, ...], frozenset[int]]:
+    """Return the placements of the inputs, and which of them are derivatives of own values.
+
+    A gradient takes the derivatives of what the function returned, in that order, and what the
+    function saved for it. A derivative has the placement of its value.
+    """
+    demands = [REPLICATED if v.placement == PARTIAL else v.placement for v in inputs]
+    name = gradient_of(node)
+    forward = next((n for n, _ in node.inputs if _calls(n, name)), None) if name else None
+    if forward is None:
+        return tuple(demands), frozenset()
+    given = [i for i, (source, _) in enumerate(node.inputs) if source is not forward]
+    returned = [i for i, dtype in enumerate(forward.dtypes) if dtype.is_floating]
+    weighted = set()
+    for i, output in zip(given, returned, strict=False):
+        placement = analysis.placements_of_regions[forward][output]
+        if placement == OWN:
+            weighted.add(i)
+        demands[i] = placement if isinstance(placement, Rows) else REPLICATED
+    return tuple(demands), frozenset(weighted)
+
+
+def _calls(node: Node, name: str) -> bool:
+    return node.body is not None and node.attributes["f"].name == name
 
 
 def _not_own(value: Value) -> Value:
@@ -86,7 +110,7 @@ def _output(value: Value, without_rows: Placement) -> Value:
 
 
 def _varying(flat: FlatGraph, arguments: Sequence[bool]) -> set[Edge]:
-    """What depends on arguments that are another in each lane."""
+    """Return the values that depend on arguments that differ between lanes."""
     varying: set[Edge] = {
         (node, 0) for node, varies in zip(flat.arguments, arguments, strict=True) if varies
     }

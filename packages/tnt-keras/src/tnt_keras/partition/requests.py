@@ -11,15 +11,15 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Request:
-    """A value of this process that becomes one of all processes.
+    """A value of this process that is combined with those of all processes.
 
     Attributes:
-        kind: "sum", "prod", "max", "min", "and", "or": reduced element by element; "gather": the rows
-            of all processes in the order of ranks, along axis 0, of which each process may have another
-            number; "broadcast": the value of rank 0.
-        value: The lanes of this process, combined.
-        name: Of the traced value, the same on all ranks.
-        line: Of the user's source, "" if there is none.
+        kind: "sum", "prod", "max", "min", "and" or "or" for a reduction element by element.
+            "gather" for the rows of all processes along axis 0, in the order of ranks; processes
+            may have different numbers of rows. "broadcast" for the value of rank 0.
+        value: The value of this process: its lanes, combined.
+        name: The name of the traced value, the same on all ranks.
+        line: The user's source line, "" if there is none.
         is_update: Whether the result reaches the update of an optimizer: a gradient.
     """
 
@@ -31,14 +31,14 @@ class Request:
 
 
 class Exchange(Protocol):
-    """Makes one value of those of all processes. Collective."""
+    """Combines values of all processes. Collective."""
 
     def ask(self, request: Request) -> None:
-        """Note a request; it takes part in the next `flush`."""
+        """Note a request, for the next `flush`."""
         ...
 
     def flush(self, last: bool) -> list[tf.Tensor]:
-        """Exchange all that was asked for, and return the results in that order.
+        """Exchange all noted requests, and return the results in the order of the requests.
 
         Args:
             last: Whether this is the last exchange of the step.
@@ -46,16 +46,16 @@ class Exchange(Protocol):
         ...
 
     def blocking(self, request: Request) -> tf.Tensor:
-        """Exchange one value inside of a branch or loop, or one whose size is not known yet."""
+        """Exchange one value at once: inside a branch or loop, or one whose size is unknown."""
         ...
 
     def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
-        """Make an operation that has blocking exchanges inside: a loop or a branch.
+        """Make an operation with blocking exchanges inside: a loop or a branch.
 
-        It comes after all exchanges that were made, and before all that follow.
+        It runs after all earlier exchanges and before all later ones.
 
         Args:
-            make: Makes the operation, and returns its outputs, or one that depends on it.
+            make: Makes the operation, and returns its outputs or something that depends on it.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Bring values from one placement to another: what moves nothing, and what is asked of an exchange."""
+"""Conversion between placements: what needs no exchange, and the two ends of what needs one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REDUCE = {
 
 
 class Layout:
-    """Where the rows of a batch are in the lanes of this process. Makes operations, exchanges nothing.
+    """The rows of a batch in the lanes of this process. Makes operations, exchanges nothing.
 
     Args:
         lanes: The lanes of this process.
@@ -35,43 +35,42 @@ class Layout:
         self.lane_rows = [lanes.num_rows(lane, num_rows) for lane in lanes.numbers]
 
     def cut(self, whole: tf.Tensor, shape: Shape, rows: Rows) -> list[tf.Tensor]:
-        """Return the rows of each lane of a value that all have. Moves nothing."""
+        """Return each lane's rows of a replicated value."""
         return [
             self._cut(whole, shape, rows, lane, k)
             for lane, k in zip(self.lanes.numbers, self.lane_rows, strict=True)
         ]
 
     def cut_array(self, whole: np.ndarray[Any, Any], rows: Rows) -> list[np.ndarray[Any, Any]]:
-        """Return the rows of each lane of a value that is known."""
+        """Return each lane's rows of a constant."""
         before, after = whole.shape[: rows.axis], whole.shape[rows.axis + 1 :]
-        apart = whole.reshape(*before, rows.outer, self.num_rows, rows.inner, *after)
+        inner = whole.shape[rows.axis] // (rows.outer * self.num_rows)
+        apart = whole.reshape(*before, rows.outer, self.num_rows, inner, *after)
         places = (slice(None),) * (rows.axis + 1)
         return [
             apart[(*places, slice(lane, None, self.lanes.total))].reshape(
-                *before, local_size(rows, k), *after
+                *before, rows.outer * k * inner, *after
             )
             for lane, k in zip(self.lanes.numbers, self.lane_rows, strict=True)
         ]
 
     def addends(self, whole: tf.Tensor) -> list[tf.Tensor]:
-        """Return addends whose total is a value that all have: lane 0 has it, others have zeros."""
+        """Return addends of a replicated value: all of it in lane 0, zeros in the others."""
         return [whole if lane == 0 else tf.zeros_like(whole) for lane in self.lanes.numbers]
 
     def weighted(self, own: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """Return the addends of the mean over lanes of their own values, weighted by rows: `k / N`."""
+        """Return each lane's own value times `k / N`: the addends of the mean over all lanes."""
         return [
             value * tf.constant(k / self.num_rows, value.dtype)
             for value, k in zip(own, self.lane_rows, strict=True)
         ]
 
     def reduced(self, parts: Sequence[tf.Tensor], reduction: str) -> tf.Tensor:
-        """Return this process' operand of a reduction over all lanes."""
+        """Return the lanes of this process, reduced to its operand of the exchange."""
         return combined(parts, _REDUCE[reduction])
 
-    def rows_first(
-        self, parts: Sequence[tf.Tensor], shape: Shape, rows: Rows
-    ) -> tf.Tensor:
-        """Return the rows of this process, along axis 0, in the order of its lanes."""
+    def rows_first(self, parts: Sequence[tf.Tensor], shape: Shape, rows: Rows) -> tf.Tensor:
+        """Return the rows of this process along axis 0, in the order of its lanes."""
         moved = [
             self._rows_first(part, shape, rows, k)
             for part, k in zip(parts, self.lane_rows, strict=True)
@@ -79,7 +78,7 @@ class Layout:
         return moved[0] if len(moved) == 1 else tf.concat(moved, 0)
 
     def whole(self, gathered: tf.Tensor, shape: Shape, rows: Rows) -> tf.Tensor:
-        """Return a value, from the rows of all lanes along axis 0 in the order of lanes."""
+        """Return the whole value, given the rows of all lanes along axis 0 in lane order."""
         in_order = gathered
         if self.lanes.total > 1:
             in_order = tf.gather(gathered, self.lanes.order_of_batch(self.num_rows))
@@ -101,15 +100,13 @@ class Layout:
         sizes = tf.shape(whole)
         inner = -1 if rows.inner is None else rows.inner
         before, after = sizes[: rows.axis], sizes[rows.axis + 1 :]
-        apart = tf.reshape(
-            whole, tf.concat([before, [rows.outer, self.num_rows, inner], after], 0)
-        )
+        apart = tf.reshape(whole, tf.concat([before, [rows.outer, self.num_rows, inner], after], 0))
         part = apart[(slice(None),) * (rows.axis + 1) + (step,)]
         size = local_size(rows, k)
         return tf.reshape(part, tf.concat([before, [-1 if size is None else size], after], 0))
 
     def _rows_first(self, part: tf.Tensor, shape: Shape, rows: Rows, k: int) -> tf.Tensor:
-        """Rows of `(before, outer * k * inner, after)` as `(k, before, outer, inner, after)`."""
+        """Transpose `(before, outer * k * inner, after)` to `(k, before, outer, inner, after)`."""
         if _is_plain(rows):
             return part
         assert shape is not None
@@ -121,9 +118,7 @@ class Layout:
             tf.concat([sizes[:axis], tf.stack([rows.outer, k, inner]), sizes[axis + 1 :]], 0),
         )
         rank = len(shape)
-        return tf.transpose(
-            apart, [axis + 1, *range(axis + 1), *range(axis + 2, rank + 2)]
-        )
+        return tf.transpose(apart, [axis + 1, *range(axis + 1), *range(axis + 2, rank + 2)])
 
 
 def _is_plain(rows: Rows) -> bool:
@@ -133,7 +128,7 @@ def _is_plain(rows: Rows) -> bool:
 def local_sizes(
     operand: tf.Tensor, counts_rows: Sequence[bool], num_rows: int, k: int
 ) -> tf.Tensor:
-    """Return sizes or positions in a lane: `m * N` becomes `m * k` in entries that count rows."""
+    """Return sizes or positions in a lane: `m * k` for `m * N` in entries that count rows."""
     counts = tf.constant(list(counts_rows) if operand.shape.rank else counts_rows[0])
     local = operand // num_rows * k
     return tf.where(tf.logical_and(counts, operand > 0), local, operand)
@@ -142,7 +137,7 @@ def local_sizes(
 def local_numbers(
     operand: np.ndarray[Any, Any], counts_rows: Sequence[bool], num_rows: int, k: int
 ) -> np.ndarray[Any, Any]:
-    """Do what `local_sizes` does, for numbers that are known.
+    """Return what `local_sizes` does, for constants.
 
     Raises:
         ValueError: If an entry that counts rows is no multiple of their number.
@@ -154,5 +149,3 @@ def local_numbers(
             raise ValueError(f"{number} is no multiple of the {num_rows} rows of the batch.")
         local.append(number // num_rows * k if counts and number > 0 else number)
     return np.asarray(local, operand.dtype).reshape(operand.shape)
-
-

@@ -1,11 +1,11 @@
-"""The order in which the operations of a process are made, and what is exchanged together.
+"""List scheduling: in which order a process makes operations, and what it exchanges together.
 
-Operations are made in the order of the trace, each as soon as its inputs are there. What needs a value
-of other processes is put aside. When nothing else can be made, all that was asked for becomes one
-exchange, and what was put aside goes on (list scheduling). A value takes part in the exchange at hand
-only if somebody who reads rows waits for it; all others, gradients and metrics, can wait for the last
-exchange of the step, which is then beside backpropagation: a start runs as soon as its tensor exists,
-wherever it stands in the graph.
+Operations are made in the order of the trace, each as soon as its inputs exist. An operation that
+needs a value from other processes is put aside. When nothing else can be made, the values that are
+needed become one exchange, and the operations put aside go on. A value takes part in this exchange
+only if an operation that leads to rows waits for it. All others, gradients and metrics, wait for
+the last exchange of the step. It overlaps with backpropagation all the same: sending a tensor
+starts as soon as the tensor exists, wherever the exchange stands in the graph.
 """
 
 from __future__ import annotations
@@ -28,14 +28,19 @@ class Schedule:
     Args:
         emission: Makes operations.
         body: What is done for each node.
-        arguments: What the graph is given.
+        arguments: The arguments of the graph.
+
+    Attributes:
+        emitted: What was made for each output of each node.
+        num_levels: How many exchanges were made.
     """
 
     def __init__(self, emission: Emission, body: Body, arguments: Sequence[Emitted]) -> None:
         self._emission = emission
+        self.num_levels = 0
         self._body = body
         self._steps = {step.node: step for step in body.steps}
-        self._emitted: dict[Edge, Emitted] = {
+        self.emitted: dict[Edge, Emitted] = {
             (node, 0): e for node, e in zip(body.flat.arguments, arguments, strict=True)
         }
         self._users: dict[Node, list[Node]] = {}
@@ -47,18 +52,18 @@ class Schedule:
         self._leading = self._leading_to_rows()
         self._readers = self._readers_of_edges()
         self._open: dict[Emitted, bool] = {}  # what must be exchanged -> whether for rows
-        for edge in list(self._emitted):
+        for edge in list(self.emitted):
             self._note(edge)
 
     def run(self) -> list[list[tf.Tensor]]:
-        """Make all operations, and return the tensors of the outputs as the body wants them."""
+        """Make all operations, and return the outputs in the placements that the body demands."""
         self._make_ready()
         while self._open:
             self._exchange()
             self._make_ready()
         assert not self._num_left, f"Operations are left: {self._waiting}"
         return [
-            self._emission.bring(self._emitted[edge], placement)
+            self._emission.bring(self.emitted[edge], placement)
             for edge, placement in zip(self._body.flat.outputs, self._body.outputs, strict=True)
         ]
 
@@ -73,7 +78,7 @@ class Schedule:
                 heapq.heappush(self._ready, (step.node.index, step.node))
 
     def _leading_to_rows(self) -> set[Node]:
-        """Return the operations that read rows, or after which others do."""
+        """Return the operations that read rows, or that such an operation depends on."""
         leading: set[Node] = set()
         for step in reversed(self._body.steps):
             node = step.node
@@ -95,8 +100,8 @@ class Schedule:
         return readers
 
     def _note(self, edge: Edge) -> None:
-        """Note who reads a value that was made, if they need it exchanged."""
-        emitted = self._emitted[edge]
+        """Note that a new value must be exchanged, if one of its readers needs that."""
+        emitted = self.emitted[edge]
         for placement, leads in self._readers.get(edge, ()):
             if self._emission.needs_exchange(emitted, placement):
                 self._open[emitted] = leads or self._open.get(emitted, False)
@@ -106,7 +111,7 @@ class Schedule:
         while self._ready:
             _, node = heapq.heappop(self._ready)
             step = self._steps[node]
-            inputs = [self._emitted[edge] for edge in node.inputs]
+            inputs = [self.emitted[edge] for edge in node.inputs]
             if not isinstance(step, Known | Alias) and any(
                 self._emission.needs_exchange(e, p)
                 for e, p in zip(inputs, step.demands, strict=True)
@@ -114,7 +119,7 @@ class Schedule:
                 self._waiting.append(node)
                 continue
             for i, emitted in enumerate(bodies.emit(self._emission, step, inputs)):
-                self._emitted[node, i] = emitted
+                self.emitted[node, i] = emitted
                 self._note((node, i))
             self._num_left -= 1
             for user in self._users.get(node, ()):
@@ -123,15 +128,17 @@ class Schedule:
                     heapq.heappush(self._ready, (user.index, user))
 
     def _exchange(self) -> None:
-        """Exchange what must be before rows can be read; everything that is asked for, if nothing."""
+        """Exchange what operations on rows wait for; if there is nothing, all that is left."""
         asked = [emitted for emitted, leads in self._open.items() if leads]
         is_last = not asked
         asked = asked or list(self._open)
         # In the order in which their operands came into being.
         asked.sort(key=lambda e: e.node.index if e.node is not None else -1)
         for emitted in asked:
-            self._emission.exchange.ask(self._emission.request(emitted))
+            request = self._emission.request(emitted, self.num_levels, is_last=is_last)
+            self._emission.exchange.ask(request)
         results = self._emission.exchange.flush(is_last)
+        self.num_levels += 1
         for emitted, result in zip(asked, results, strict=True):
             self._emission.received(emitted, result)
             del self._open[emitted]
@@ -143,6 +150,6 @@ class Schedule:
 def _reads_rows(step: Step) -> bool:
     if isinstance(step, Loop | Branch | Region):
         return True
-    return any(
-        isinstance(value.placement, Rows) for value in step.inputs
-    ) or any(isinstance(demand, Rows) for demand in step.demands)
+    return any(isinstance(value.placement, Rows) for value in step.inputs) or any(
+        isinstance(demand, Rows) for demand in step.demands
+    )

@@ -1,4 +1,4 @@
-"""The traced step as a list of nodes: calls of functions are inlined, what nobody needs is left out."""
+"""The traced step as a list of nodes: calls are inlined, and what nobody needs is left out."""
 
 from __future__ import annotations
 
@@ -45,23 +45,24 @@ _NO_EFFECT = {
 
 
 class Node:
-    """An operation of the traced step, in one place: a body that is inlined twice is two nodes.
+    """An operation of the traced step. Each inlined copy of an operation is a node of its own.
 
     Attributes:
-        type: Of the operation; "Argument" for an input of the graph.
-        name: Unique in the step. Begins with the calls it was inlined from.
-        operation: In the traced graph, None for an argument.
-        attributes: Of the operation.
+        type: The type of the operation; "Argument" for an input of the graph.
+        name: Unique in the step. Begins with the names of the calls it was inlined from.
+        operation: The operation in the traced graph, None for an argument.
+        attributes: Those of the operation.
         inputs: Where its inputs come from: a node and the number of its output.
-        controls: Nodes that must come before it.
-        dtypes: Of its outputs.
-        shapes: Of its outputs, as far as tracing told: for any batch.
-        body: Of a local region: its graph; None for other nodes.
+        controls: Nodes that must run before it.
+        dtypes: Dtypes of its outputs.
+        shapes: Shapes of its outputs as traced, which hold for any batch.
+        body: The graph of a local region; None for other nodes.
         index: Its place in the order of the trace.
     """
 
     __slots__ = (
-        "attributes", "body", "controls", "dtypes", "index", "inputs", "name", "operation", "shapes", "type",
+        "attributes", "body", "controls", "dtypes", "index",
+        "inputs", "name", "operation", "shapes", "type",
     )  # fmt: skip
 
     def __init__(self, kind: str, name: str, operation: Any, index: int) -> None:
@@ -78,7 +79,7 @@ class Node:
 
     @property
     def has_effect(self) -> bool:
-        """Whether it must run even if nobody reads what it returns."""
+        """Whether it must run even if nothing reads its outputs."""
         return self.type not in _NO_EFFECT and is_stateful(self.type)
 
     def __repr__(self) -> str:
@@ -90,16 +91,16 @@ Decide = Callable[[Node], bool | None]
 
 
 class FlatGraph:
-    """A graph without calls.
+    """A graph in which all calls are inlined.
 
     Args:
-        graph: As it was traced.
-        decide: Called with each `tf.cond` of it: True or False for the branch that is inlined in its
-            place, None if both may be taken.
+        graph: The traced graph.
+        decide: Called with each `tf.cond` in it. Returns True or False for the branch to inline in
+            its place, None if either may be taken.
 
     Attributes:
         arguments: One node for each input of the graph.
-        nodes: All others that are needed, in the order of the trace, each after its inputs.
+        nodes: All other nodes that are needed, in the order of the trace, each after its inputs.
         outputs: Where the outputs of the graph come from.
     """
 
@@ -108,9 +109,7 @@ class FlatGraph:
         self._counter = 0
         self._attributes: dict[Any, dict[str, Any]] = {}
         self._all: list[Node] = []
-        self.arguments = [
-            self._argument(tensor.op.name, tensor) for tensor in graph.inputs
-        ]
+        self.arguments = [self._argument(tensor.op.name, tensor) for tensor in graph.inputs]
         outputs, _ = self._inline(graph, [(a, 0) for a in self.arguments], "", [])
         self.outputs = [_returned(edge) for edge in outputs]
         self.nodes = _needed(self._all, self.outputs)
@@ -118,7 +117,7 @@ class FlatGraph:
         self._attributes = {}
 
     def without(self, arguments: Sequence[Node]) -> FlatGraph:
-        """Return the effects that need none of these arguments, without outputs."""
+        """Return the graph of the effects that need none of these arguments. It has no outputs."""
         excluded: set[Node] = set(arguments)
         for node in self.nodes:
             before = [source for source, _ in node.inputs] + node.controls
@@ -137,7 +136,7 @@ class FlatGraph:
     def _inline(
         self, graph: Any, arguments: Sequence[Edge], prefix: str, entry: Sequence[Node]
     ) -> tuple[list[Edge], list[Node]]:
-        """Add the operations of a graph. -> where its outputs come from, all nodes added."""
+        """Add the nodes of a graph after those of `entry`, and return its outputs and the nodes."""
         if graph not in self._attributes:
             self._attributes[graph] = attributes_of(graph)
         sources: dict[str, Edge] = {
@@ -197,7 +196,7 @@ class FlatGraph:
         return node
 
     def _body_to_inline(self, operation: Any) -> Any:
-        """The graph that an operation calls, None if it is no call or a local region."""
+        """Return the graph that an operation calls, None if it is a local region or no call."""
         if operation.type in _CALLS:
             function = called_function(operation.graph, operation.get_attr("f").name)
             return None if is_local_region(function) else function.graph
@@ -212,10 +211,10 @@ class TracedStep:
     Attributes:
         flat: Its operations.
         concrete_function: The function itself.
-        variables: Those that it reads or assigns.
-        captures: The tensors and resources outside of it that it reads, as its last arguments.
-        structured_outputs: What it returns, as it returned it.
-        seconds: That tracing took, of the processor.
+        variables: Those that it reads or assigns, in the order in which it captured them.
+        captures: The outside tensors and resources that it reads, which are its last arguments.
+        structured_outputs: What it returns, in the structure in which it does.
+        seconds: Processor time that tracing took.
         graph: The traced graph.
     """
 
@@ -225,18 +224,20 @@ class TracedStep:
         self.seconds = time.process_time() - begin
         self.concrete_function = traced  # owns the graph, and what that has captured
         self.graph = traced.graph
-        self.variables = tuple(traced.graph.variables)
+        places = {id(t): i for i, t in enumerate(traced.captured_inputs)}
+        self.variables = tuple(
+            sorted(traced.graph.variables, key=lambda v: places.get(id(v.handle), -1))
+        )
         self.captures = list(traced.captured_inputs)
         self.structured_outputs = traced.graph.structured_outputs
         self.flat = FlatGraph(traced.graph)
         self.bodies: dict[Any, FlatGraph] = {}
 
-
     def description(self) -> list[str]:
-        """Return a line for each operation: what ranks must have in common, and no more.
+        """Return a line for each operation, with exactly what all ranks must have in common.
 
-        Types, attributes, shapes, edges and constants, by position and without names. Seeds may
-        differ: all ranks take those of rank 0.
+        These are types, attributes, shapes, edges and constants, by position and without names.
+        Seeds may differ, since all ranks take those of rank 0.
         """
         places: dict[Node, int] = {n: -1 - i for i, n in enumerate(self.flat.arguments)}
         lines = [f"{t.dtype.name} {t.shape}" for t in self.graph.inputs]
@@ -248,7 +249,7 @@ class TracedStep:
             attributes = sorted(
                 (k, _described(node, k, v))
                 for k, v in node.attributes.proto.items()
-                if k[0] != "_" and k not in ("seed", "seed2", "container", "shared_name", "token")
+                if k[0] != "_" and k not in _NAMES
             )
             lines.append(f"{node.type} {inputs} {controls} {attributes}")
         return lines
@@ -265,8 +266,8 @@ def trace(
 
     Args:
         function: Called once with one tensor (or composite tensor) for each of `specs`.
-        specs: `tf.TypeSpec`s; the size of the batch is None in them.
-        autograph: As for `tf.function`. Keras traces its steps without.
+        specs: `tf.TypeSpec`s in which the size of the batch is None.
+        autograph: As for `tf.function`. Keras traces its steps without it.
     """
     return TracedStep(function, specs, autograph)
 
@@ -277,7 +278,7 @@ def function_of(node: Node, name: str) -> Any:
 
 
 def local_region(function: Callable[..., Any]) -> Any:
-    """Return a function for steps that each lane applies to its own rows, see `regions`. Local.
+    """Return a function that each lane of a step applies to its own rows, see `regions`. Local.
 
     Args:
         function: Takes and returns tensors. Captures nothing.
@@ -285,20 +286,26 @@ def local_region(function: Callable[..., Any]) -> Any:
     # The one attribute that TensorFlow hands on to the functions it makes for gradients. It takes
     # functions of one name for implementations of one interface: so each has a name of its own.
     name = f"{_LOCAL_REGION}.{next(_numbers)}"
-    return tf.function(
-        function, autograph=False, experimental_attributes={"api_implements": name}
-    )
+    return tf.function(function, autograph=False, experimental_attributes={"api_implements": name})
 
 
 def is_local_region(function: Any) -> bool:
     """Return whether a function is a local region, or the gradient of one."""
-    attributes = function.cached_definition.attr
+    attributes = function.definition.attr
     return bool(attributes["api_implements"].s.decode().startswith(_LOCAL_REGION))
 
 
-def is_gradient(function: Any) -> bool:
-    """Return whether TensorFlow made a function as the gradient of another."""
-    return "forward_function_name" in function.cached_definition.attr
+def gradient_of(node: Node) -> str:
+    """Return the name of the function whose gradient a call computes, "" if it computes none."""
+    function = function_of(node, node.attributes["f"].name)
+    return str(function.definition.attr["forward_function_name"].s.decode())
+
+
+def past_aliases(edge: Edge) -> Edge:
+    """Return where a value comes from, past operations that leave it as it is."""
+    while edge[0].type == "Identity":
+        edge = edge[0].inputs[0]
+    return edge
 
 
 def users_line(node: Node | None) -> str:
@@ -312,13 +319,14 @@ def users_line(node: Node | None) -> str:
     return ""
 
 
+_NAMES = {"container", "seed", "seed2", "shared_name", "token"}
 _NOT_THE_USERS = ("site-packages", "dist-packages", "/lib/python3", "tnt_keras", "<")
 
 
 def _in_order(graph: Any) -> Iterator[Any]:
-    """Operations in the order of their creation, each after its inputs.
+    """Yield the operations in the order of their creation, each after its inputs.
 
-    The gradient of a loop gives the loop further inputs after it was made.
+    The order of creation alone is not enough: the gradient of a loop adds inputs to the loop.
     """
     operations = graph.get_operations()
     index = {op.name: i for i, op in enumerate(operations)}
@@ -341,13 +349,16 @@ def _in_order(graph: Any) -> Iterator[Any]:
 
 
 def _returned(edge: Edge) -> Edge:
-    """What a graph returns: TensorFlow lets it wait for all effects by copies, and does so again."""
+    """Return where an output of a graph comes from, past the copy that waits for all effects.
+
+    TensorFlow makes such copies of outputs, and will again for the function of a process.
+    """
     node, _ = edge
     return node.inputs[0] if node.type == "Identity" and node.controls else edge
 
 
 def _needed(nodes: Sequence[Node], outputs: Sequence[Edge]) -> list[Node]:
-    """Those that outputs and effects need, in the order of the trace."""
+    """Return the nodes that outputs and effects depend on, in the order of the trace."""
     needed: set[Node] = set()
     todo = [n for n, _ in outputs] + [n for n in nodes if n.has_effect]
     while todo:
@@ -365,19 +376,30 @@ def _unique(nodes: Any) -> list[Node]:
 
 
 def _constant_capture(tensor: Any) -> str:
-    """What a captured tensor holds, for those that are no resources."""
+    """Return a hash of what a captured tensor holds, or the dtype of a resource."""
     if tensor.dtype in (tf.resource, tf.variant) or not hasattr(tensor, "numpy"):
         return tensor.dtype.name
     return hashlib.sha256(np.asarray(tensor.numpy()).tobytes()).hexdigest()
 
 
 def _described(node: Node, name: str, attribute: tf.compat.v1.AttrValue) -> str:
-    """An attribute; of a function what it does, not what it is called."""
+    """Return an attribute as text. A function is described by its operations, not its name."""
     functions = _functions_of(attribute)
     if not functions:
         return str(attribute)
     bodies = [function_of(node, f.name).graph.as_graph_def() for f in functions]
-    return str([[(n.op, len(n.input)) for n in body.node] for body in bodies])
+    return str([[_line(n) for n in body.node] for body in bodies])
+
+
+def _line(node: Any) -> str:
+    """Return an operation of a function's body as text, without names."""
+    attributes = [(k, str(v)) for k, v in sorted(node.attr.items()) if _is_compared(k, v)]
+    return f"{node.op} {len(node.input)} {attributes}"
+
+
+def _is_compared(name: str, attribute: tf.compat.v1.AttrValue) -> bool:
+    """Return whether all ranks must have an attribute in common: not names, not seeds."""
+    return name[0] != "_" and name not in _NAMES and not _functions_of(attribute)
 
 
 def _functions_of(attribute: tf.compat.v1.AttrValue) -> list[tf.compat.v1.NameAttrList]:

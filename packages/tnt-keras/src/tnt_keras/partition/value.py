@@ -16,8 +16,8 @@ class Element:
     """What is known of all elements of a list.
 
     Attributes:
-        shape: The one that all have; None for dimensions in which they differ.
-        dtype: Of all.
+        shape: The shape of each; None for dimensions in which they differ.
+        dtype: The dtype of each.
         constant: The value, if it is known and the same for all.
         element: If they are lists: what their elements have in common.
     """
@@ -30,16 +30,19 @@ class Element:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A value of the traced graph: whole, as in the serial run, and where its parts are.
+    """A value of the traced graph: the whole one of the serial run, and where its parts are.
 
     Attributes:
         placement: Where the parts are.
-        shape: Of the whole value.
+        shape: The shape of the whole value.
         dtype: Its dtype.
-        constant: The value itself where it is known and small.
-        elements: Of integers with at most one axis, where not all are known: those that are, None
-            for others. Sizes of unknown dimensions are never known, nor what was computed of them.
-        element: Of a list: what its elements have in common.
+        constant: The value itself, if it is known and small.
+        elements: For an integer vector or scalar that is partly known: its elements, None for
+            unknown ones. What is computed from an unknown size is unknown.
+        element: For a list: what its elements have in common.
+        example: For integers that are not all known: their values in an example, in which every
+            unknown size is a large number of its own.
+        example_shape: The shape in that example; None if `shape` is fully known.
     """
 
     placement: Placement
@@ -48,17 +51,29 @@ class Value:
     constant: np.ndarray[Any, Any] | None = None
     elements: tuple[int | None, ...] | None = None
     element: Element | None = None
+    example: np.ndarray[Any, Any] | None = None
+    example_shape: tuple[int, ...] | None = None
+
+    @property
+    def shape_in_example(self) -> Shape:
+        """The shape in the example, or what is known of it."""
+        return self.shape if self.example_shape is None else self.example_shape
+
+    @property
+    def value_in_example(self) -> np.ndarray[Any, Any] | None:
+        """The value in the example, which is the value itself if that is known."""
+        return self.example if self.constant is None else self.constant
 
     @property
     def rank(self) -> int:
-        """The number of dimensions. For values of unknown rank: a ValueError."""
+        """The number of dimensions. Raises a ValueError if it is unknown."""
         if self.shape is None:
             raise ValueError("The rank of a value is not known.")
         return len(self.shape)
 
     @property
     def num_elements(self) -> int | None:
-        """How many elements the whole value has, None if that is not known."""
+        """The number of elements of the whole value, None if it is unknown."""
         if self.shape is None:
             return None
         total = 1
@@ -81,6 +96,6 @@ class Value:
 
 
 def constant(array: Any, dtype: tf.DType) -> Value:
-    """Return a value that is known."""
+    """Return the value of a constant."""
     array = np.asarray(array)
     return Value(REPLICATED, tuple(array.shape), dtype, array)

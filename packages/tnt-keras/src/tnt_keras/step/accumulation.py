@@ -142,7 +142,7 @@ class Accumulations:
         users = [
             node
             for node in traced.flat.nodes
-            if any(each.type == "Argument" and each.name in of_own for each, _ in node.inputs)
+            if any(n.type == "Argument" and n.name in of_own for n, _ in node.inputs)
         ]
         return len(users) == 1 and (
             users[0].type in ("If", "StatelessIf")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import tensorflow as tf
 
 from tnt_keras.collectives.error_cause import MARK_OF_CHECKS
@@ -48,12 +46,3 @@ class CheckedExchange(StepExchange):
         are_right = tf.reduce_all(sums == tf.constant([self._sizes[1], total], dtype))
         tf.debugging.Assert(are_right, [MARK_OF_CHECKS + _DIFFERENT])
         return results
-
-    def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
-        """Make an operation that has exchanges inside: a loop or a branch. Local.
-
-        Args:
-            make: Makes the operation.
-        """
-        with self.around():
-            return make()

@@ -75,12 +75,19 @@ class PartitionedSteps:
             signature = Signature(layout, specs_of(present, part.num_global))
             trace = self._traces.for_batch(signature, part.rows, element_spec)
             num_rows = part.num_global if is_cut else None
-            shape = self._shapes[key] = _Shape(trace, _inputs(present, num_rows), num_rows)
+            added = self._added(trace)
+            shape = self._shapes[key] = _Shape(trace, _inputs(present, num_rows), num_rows, added)
         are_updates = shape.trace.accumulations.begin_step()
         function = shape.functions.get(are_updates)
         if function is None:
             function = shape.functions[are_updates] = self._build(shape, are_updates)
-        return function(*tf.nest.flatten(present, expand_composites=True))
+        tensors = tf.nest.flatten(present, expand_composites=True)
+        if not shape.added:
+            return function(*tensors)
+        result, addends = function.with_addends(*tensors)
+        own_share = 1.0 if is_cut else get_size() * part.num_local / part.num_global
+        self._owner.own_logs.add(self.name, shape.added, addends, own_share)
+        return result
 
     def run_without_batch(self) -> None:
         """Do what a step does that needs no batch, where plain Keras looks for one in vain. Local.
@@ -91,6 +98,13 @@ class PartitionedSteps:
         last = self._traces.last
         if last is not None and last.without_batch is not None:
             last.without_batch()
+
+    def _added(self, trace: StepTrace) -> list[tf.Variable]:
+        """Return the variables of metrics whose addends are wanted, of those that a step uses."""
+        if self._owner.own_logs is None or self.name == "predict_step":
+            return []
+        used = {id(variable) for variable in trace.traced.variables}
+        return [each for each in self._owner.own_logs.variables() if id(each) in used]
 
     def _build(self, shape: _Shape, are_updates: tuple[bool, ...]) -> PartitionedStep:
         accumulations = shape.trace.accumulations
@@ -103,6 +117,7 @@ class PartitionedSteps:
             size if shape.num_rows is None else shape.num_rows,
             lambda: self._exchange(shape),
             accumulators=accumulations.variables,
+            addends_of=shape.added,
             decide=accumulations.decide(are_updates),
         )
         if is_first:
@@ -123,12 +138,14 @@ class _Shape:
         trace: Of the step.
         inputs: Of the partition.
         num_rows: Of the batch; None if each rank computes all of it.
+        added: The variables whose addends are wanted.
         functions: What was built, by which optimizers update weights.
     """
 
     trace: StepTrace
     inputs: list[Input]
     num_rows: int | None
+    added: list[tf.Variable]
     functions: dict[tuple[bool, ...], PartitionedStep] = dataclasses.field(default_factory=dict)
 
 

@@ -52,7 +52,7 @@ OF_FUNCTIONS: dict[str, list[Example]] = {
     "append": [example(VECTORS, VECTORS, axis=0), example(VECTORS, VECTORS)],
     "arange": [example(0, COUNT), example(0.0, 5.0)],
     "array_split": [example(MATRICES, 3, axis=1)],
-    "associative_scan": [example(OPS.add, MATRICES, axis=1)],
+    "associative_scan": [example(OPS.add, MATRICES, axis=1), example(OPS.add, MATRIX)],
     "average": [example(MATRICES, axis=0, weights=NUMBERS), example(MATRICES)],
     "average_pool": [example(IMAGES, 2), example(IMAGES, 2, padding="same"), example(MATRICES, 2)],
     "batch_normalization": [
@@ -78,8 +78,10 @@ OF_FUNCTIONS: dict[str, list[Example]] = {
         example(MATRICES, whole(3, 2, SIDE)),
         example(VOLUMES, whole(3, 3, 3, 2, 2)),
     ],
-    "correlate": [example(NUMBERS, VECTOR), example(NUMBERS, VECTOR, mode="same")],
-    "crop_images": [example(IMAGES, top_cropping=1, left_cropping=1, target_height=4, target_width=4)],
+    "correlate": [example(VECTOR, VECTOR), example(NUMBERS, VECTOR, mode="same")],
+    "crop_images": [
+        example(IMAGES, top_cropping=1, left_cropping=1, target_height=4, target_width=4)
+    ],
     "ctc_decode": [
         example(MATRICES, LABELS),
         example(MATRICES, LABELS, strategy="beam_search", beam_width=2),
@@ -109,7 +111,10 @@ OF_FUNCTIONS: dict[str, list[Example]] = {
     "fft": [example((MATRICES, MATRICES))],
     "fft2": [example((MATRICES, MATRICES))],
     "fold": [example(rows(12, 49), output_size=8, kernel_size=2)],
-    "fori_loop": [example(0, 3, lambda i, x: 2.0 * x, VECTORS), example(0, COUNT, lambda i, x: x * x, VECTORS)],
+    "fori_loop": [
+        example(0, 3, lambda i, x: 2.0 * x, VECTORS),
+        example(0, COUNT, lambda i, x: x * x, VECTORS),
+    ],
     "gamma": [example((2, SIDE), 0.5), example((2, SIDE), VECTOR)],
     "gcd": [example(whole(2, SIDE, dtype=tf.int32), whole(2, SIDE, dtype=tf.int32))],
     "get_item": [
@@ -119,6 +124,7 @@ OF_FUNCTIONS: dict[str, list[Example]] = {
     ],
     "hamming": [example(5)],
     "hanning": [example(5)],
+    "histogram": [example(NUMBERS)],
     "hsplit": [example(MATRICES, 2)],
     "hstack": [example([VECTORS, VECTORS])],
     "ifft2": [example((MATRICES, MATRICES))],
@@ -149,7 +155,11 @@ OF_FUNCTIONS: dict[str, list[Example]] = {
         example(MATRICES, ((0, 0), (1, 1), (1, 0)), mode="symmetric"),
     ],
     "pad_images": [example(IMAGES, 1, 1, target_height=10, target_width=10)],
-    "percentile": [example(MATRICES, 50.0), example(MATRICES, 50.0, axis=0), example(MATRICES, 50.0, axis=-1)],
+    "percentile": [
+        example(MATRICES, 50.0),
+        example(MATRICES, 50.0, axis=0),
+        example(MATRICES, 50.0, axis=-1),
+    ],
     "perspective_transform": [example(IMAGES, rows(4, 2), rows(4, 2))],
     "quantile": [example(MATRICES, 0.5), example(MATRICES, 0.5, axis=0, method="nearest")],
     "randint": [example((2, SIDE), 0, 10)],
@@ -166,12 +176,17 @@ OF_FUNCTIONS: dict[str, list[Example]] = {
         example(TABLE, rows(1, dtype=tf.int32), VECTORS, **option)
         for option in ({}, {"reduction": "add"}, {"reduction": "max"})
     ],
-    "searchsorted": [example(VECTOR, NUMBERS), example(VECTOR, NUMBERS, side="right")],
+    "searchsorted": [
+        example(VECTOR, whole(5)),
+        example(VECTOR, NUMBERS),
+        example(VECTOR, NUMBERS, side="right"),
+    ],
     "select": [example([BOOLS, BOOLS], [VECTORS, VECTORS])],
     "separable_conv": [example(IMAGES, DEPTH_FILTERS, whole(1, 1, 3, 2))],
     "shuffle": [example(VECTORS), example(MATRICES, axis=1)],
     "slice": [example(MATRICES, (0, 1, 1), (2, 2, 2))],
     "slice_update": [example(TABLE, (0, 0), MATRIX)],
+    "solve": [example(MATRICES, MATRICES), example(MATRIX, MATRIX)],
     "solve_triangular": [example(MATRICES, MATRICES), example(MATRICES, MATRICES, lower=True)],
     "sparse_categorical_crossentropy": [
         example(LABELS, VECTORS),

@@ -13,7 +13,6 @@ import tensorflow as tf
 from census_record import Census, is_subclass, options, public
 from census_tracing import Example, example, traced_types
 from census_values import (
-    BYTE_IMAGES,
     IMAGES,
     INTS,
     LABELS,
@@ -27,9 +26,10 @@ from census_values import (
     named_arguments,
     required,
     rows,
+    whole,
 )
 
-Made = Callable[[], Any]
+Change = Callable[[Any], None]
 BASES = ("Layer", "Wrapper", "InputLayer")
 DETECTIONS = {"boxes": rows(2, 4), "labels": rows(2)}
 ANNOTATED_IMAGES = {
@@ -105,10 +105,11 @@ USUAL_INPUTS: tuple[Any, ...] = (
     rows(3, 4, 4, 4, 2),
     [MATRICES, MATRICES],
 )
-IMAGE_INPUTS: tuple[Any, ...] = (IMAGES, BYTE_IMAGES, ANNOTATED_IMAGES)
+IMAGE_INPUTS: tuple[Any, ...] = (IMAGES, ANNOTATED_IMAGES)
 
-# Values of optional arguments. Each is given alone, to whatever layer has an argument of that name;
-# the slow ones, images and recurrent layers, get the first values of all together, then the next.
+# Values of optional arguments, given to whatever layer has an argument of that name: one at a time,
+# but recurrent layers and those of images, which are slow, get the first values of all together,
+# then the second ones.
 OPTIONS: dict[str, tuple[Any, ...]] = {
     "activation": ("softmax",),
     "activity_regularizer": ("l2",),
@@ -117,14 +118,12 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "bounding_box_format": ("xyxy", "rel_xywh"),
     "crop_to_aspect_ratio": (True,),
     "depth_multiplier": (2,),
-    "dilation_rate": (2,),
     "dropout": (0.3,),
     "dtype": ("mixed_float16",),
-    "fill_mode": ("constant", "nearest", "wrap"),
     "go_backwards": (True,),
     "interpolation": ("nearest", "bicubic", "lanczos3"),
     "invert": (True,),
-    "kernel_regularizer": ("l1_l2", "orthogonal_regularizer"),
+    "kernel_regularizer": ("L1L2", "OrthogonalRegularizer"),
     "mask_zero": (True,),
     "merge_mode": ("sum", "ave"),
     "mode": ("horizontal", "vertical", "magnitude", "psd", "real"),
@@ -141,7 +140,6 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "score_mode": ("concat",),
     "sliding_window": (2,),
     "split": ("character",),
-    "stateful": (True,),
     "strides": (2,),
     "synchronized": (True,),
     "use_gate": (True,),
@@ -150,13 +148,15 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
 }
 ALONE: dict[str, tuple[Any, ...]] = {
     "data_format": ("channels_first",),
+    "dilation_rate": (2,),
+    "fill_mode": ("nearest", "wrap"),
     "pad_to_aspect_ratio": (True,),
     "ragged": (True,),
     "sparse": (True,),
     "unroll": (True,),
 }
 # What is called on a layer that is built.
-CHANGES: dict[str, Made] = {
+CHANGES: dict[str, Change] = {
     "lora": lambda made: made.enable_lora(2),
     **{
         mode: functools.partial(lambda mode, made: made.quantize(mode), mode)
@@ -183,6 +183,8 @@ def add_layer(census: Census, name: str, cls: Any) -> None:
         if not together or not census.add(name, [trace(call, **choice) for choice in together]):
             census.add(name, [trace(call, **choice) for choice in singles])
         census.add(name, [trace(call, **choice) for choice in options(cls.__init__, ALONE)])
+        if "stateful" in inspect.signature(cls.__init__).parameters:
+            census.add(name, [trace(example(whole(2, SIDE, SIDE)), stateful=True)])
         add_on_gpu(census, name, cls, trace(call))
         add_changed(census, name, cls, call)
 
@@ -247,7 +249,7 @@ def add_on_gpu(census: Census, name: str, cls: Any, trace: Callable[[], set[str]
 def add_changed(census: Census, name: str, cls: Any, call: Example) -> None:
     """Trace what can be quantised or adapted in that state too."""
 
-    def trace(change: Made) -> set[str]:
+    def trace(change: Change) -> set[str]:
         one = made(cls, {})
         layer_types(one, call, training=True)
         change(one)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
@@ -30,7 +31,9 @@ class Census:
             if successes == limit:
                 break
             try:
-                found = trace()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    found = trace()
             except Exception as error:  # any: an example that does not fit fails in its own way
                 self.errors[name] = f"{type(error).__name__}: {error}"
             else:
@@ -66,7 +69,7 @@ def is_subclass(base: type) -> Callable[[Any], bool]:
 
 
 def is_call(value: Any) -> bool:
-    """Whether a value of a module is a function, and not one of those that find and save objects."""
+    """Whether a value is a function, and not one that finds or saves objects of its module."""
     return inspect.isfunction(value) and value.__name__ not in ("get", "serialize", "deserialize")
 
 

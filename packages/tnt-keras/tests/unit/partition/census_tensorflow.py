@@ -16,8 +16,6 @@ from census_record import Census, is_call, public
 from census_tracing import Example, example, traced_types
 from census_values import (
     BOOLS,
-    BYTE_IMAGES,
-    COMPLEX,
     COMPOSITES,
     FLOATS,
     IMAGES,
@@ -180,7 +178,10 @@ CALLS: dict[str, list[Example]] = {
     "lu_matrix_inverse": [example(MATRIX, whole(SIDE, dtype=tf.int32))],
     "lu_solve": [example(MATRIX, whole(SIDE, dtype=tf.int32), MATRIX)],
     "map_flat_values": [example(tf.square, RAGGED)],
-    "map_fn": [example(doubled, MATRICES), example(tf.reduce_sum, RAGGED, fn_output_signature="float32")],
+    "map_fn": [
+        example(doubled, MATRICES),
+        example(tf.reduce_sum, RAGGED, fn_output_signature="float32"),
+    ],
     "map_values": [example(tf.square, SPARSE)],
     "mask": [example(tf.IndexedSlicesSpec((None, SIDE)), LABELS)],
     "maximum": [example(VECTORS, VECTORS), example(SPARSE, SPARSE)],
@@ -215,9 +216,18 @@ CALLS: dict[str, list[Example]] = {
     "regex_replace": [example(STRINGS, whole(dtype=tf.string), "b")],
     "repeat": [example(VECTORS, 2, 0), example(VECTORS, LABELS, 0)],
     "reshape": [example(MATRICES, (-1, 16)), example(SPARSE, (-1, 2))],
-    "resize": [example(IMAGES, (5, 6), method) for method in (
-        "bilinear", "nearest", "bicubic", "area", "lanczos3", "gaussian", "mitchellcubic"
-    )],
+    "resize": [
+        example(IMAGES, (5, 6), method)
+        for method in (
+            "bilinear",
+            "nearest",
+            "bicubic",
+            "area",
+            "lanczos3",
+            "gaussian",
+            "mitchellcubic",
+        )
+    ],
     "retain": [example(SPARSE, rows(dtype=tf.bool))],
     "reverse": [example(MATRICES, (1,)), example(RAGGED, (1,))],
     "reverse_sequence": [example(MATRICES, LABELS, 1)],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -55,14 +54,12 @@ def traced_types(
             results = differentiable(forward(*inputs))
         tape.gradient(results, [*weights(), *differentiable(inputs)])
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of Keras and TensorFlow, about the example
-        if gradients:
-            try:
-                return graph_types(traced(forward_and_backward, specs))
-            except (LookupError, TypeError, ValueError, AttributeError, tf.errors.OpError):
-                pass
-        return graph_types(traced(forward, specs))
+    if gradients:
+        try:
+            return graph_types(traced(forward_and_backward, specs))
+        except (LookupError, TypeError, ValueError, AttributeError, tf.errors.OpError):
+            pass
+    return graph_types(traced(forward, specs))
 
 
 def traced(function: Callable[..., Any], specs: list[tf.TypeSpec]) -> tf.Graph:

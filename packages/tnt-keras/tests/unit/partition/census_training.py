@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -126,7 +126,11 @@ def add_loss(
 ) -> None:
     weighted = [pair.with_arguments(sample_weight=NUMBERS) for pair in pairs]
     for calls in (pairs, weighted):
-        census.add(name, [lambda one=one: traced_types(cls(**option), one) for one in calls], 1)
+        census.add(name, [functools.partial(loss_types, cls, option, one) for one in calls], 1)
+
+
+def loss_types(cls: Any, option: dict[str, Any], call: Example) -> set[str]:
+    return traced_types(cls(**option), call)
 
 
 def add_function_of_pairs(census: Census, name: str, function: Any) -> None:
@@ -143,10 +147,8 @@ def add_metrics(census: Census) -> None:
     for name, cls in public(keras.metrics, is_subclass(keras.metrics.Metric)):
         arguments = named_arguments(cls.__init__) | METRIC_ARGUMENTS.get(name, {})
         for option in [{}, *options(cls.__init__, METRIC_OPTIONS)]:
-            traces = [
-                lambda call=call, option=option: metric_types(cls(**arguments | option), call)
-                for call in metric_calls(cls)
-            ]
+            make = functools.partial(cls, **arguments | option)
+            traces = [functools.partial(metric_types, make, call) for call in metric_calls(cls)]
             census.add(f"keras.metrics.{name}", traces, limit=1 if option else 2)
 
 
@@ -158,7 +160,9 @@ def metric_calls(cls: Any) -> Iterator[Example]:
         yield example(*values)
 
 
-def metric_types(metric: Any, call: Example) -> set[str]:
+def metric_types(make: Callable[[], Any], call: Example) -> set[str]:
+    metric = make()
+
     def updated(*args: Any, **kwargs: Any) -> None:
         metric.update_state(*args, **kwargs)
         metric.result()
@@ -170,18 +174,17 @@ def add_optimizers(census: Census) -> None:
     optimizers = keras.optimizers
     for name, cls in public(optimizers, is_subclass(optimizers.Optimizer)):
         choices = OPTIMIZER_CHOICES if not required(cls.__init__) else ({},)
-        traces = [
-            lambda choice=choice: optimizer_types(made_optimizer(cls, choice)) for choice in choices
-        ]
-        census.add(f"keras.optimizers.{name}", traces)
+        makes = [functools.partial(made_optimizer, cls, choice) for choice in choices]
+        census.add(
+            f"keras.optimizers.{name}", [functools.partial(optimizer_types, make) for make in makes]
+        )
     schedules = optimizers.schedules
     for name, cls in public(schedules, is_subclass(schedules.LearningRateSchedule)):
         arguments = named_arguments(cls.__init__) | SCHEDULE_ARGUMENTS.get(name, {})
-        traces = [
-            lambda option=option: optimizer_types(optimizers.SGD(cls(**arguments | option)))
-            for option in [{}, *options(cls.__init__, SCHEDULE_OPTIONS)]
-        ]
-        census.add(f"keras.optimizers.schedules.{name}", traces)
+        for option in [{}, *options(cls.__init__, SCHEDULE_OPTIONS)]:
+            make = functools.partial(optimizers.SGD, cls(**arguments | option))
+            trace = functools.partial(optimizer_types, make)
+            census.add(f"keras.optimizers.schedules.{name}", [trace])
 
 
 def made_optimizer(cls: Any, choice: dict[str, Any]) -> Any:
@@ -193,8 +196,9 @@ def made_optimizer(cls: Any, choice: dict[str, Any]) -> Any:
     return cls(**{name: value for name, value in choice.items() if name in accepted})
 
 
-def optimizer_types(optimizer: Any) -> set[str]:
+def optimizer_types(make: Callable[[], Any]) -> set[str]:
     """Operation types of a step that moves a matrix, a vector and some rows of a table."""
+    optimizer = make()
     kernel, bias, table = weights = [
         keras.Variable(tf.zeros(shape)) for shape in ((SIDE, SIDE), (SIDE,), (10, SIDE))
     ]
@@ -210,14 +214,16 @@ def optimizer_types(optimizer: Any) -> set[str]:
 
 
 def add_what_acts_on_weights(census: Census) -> None:
-    for module, base, value in (
-        (keras.regularizers, keras.regularizers.Regularizer, MATRIX),
-        (keras.constraints, keras.constraints.Constraint, MATRIX),
-        (keras.initializers, keras.initializers.Initializer, (SIDE, SIDE)),
+    for module, base, values in (
+        ("regularizers", keras.regularizers.Regularizer, [MATRIX]),
+        ("constraints", keras.constraints.Constraint, [MATRIX]),
+        ("initializers", keras.initializers.Initializer, [(SIDE, SIDE), (8, 1, SIDE)]),
     ):
-        for name, cls in public(module, is_subclass(base)):
-            traces = [lambda cls=cls, value=value: traced_types(cls(), example(value))]
-            census.add(f"{module.__name__.replace('._tf_keras', '')}.{name}", traces)
+        for name, cls in public(getattr(keras, module), is_subclass(base)):
+            traces = [
+                lambda cls=cls, value=value: traced_types(cls(), example(value)) for value in values
+            ]
+            census.add(f"keras.{module}.{name}", traces, limit=1)
 
 
 def add_steps(census: Census) -> None:

@@ -140,4 +140,4 @@ def guesses(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Iterator[E
     named = named_arguments(function)
     unnamed = [name for name in required(function) if name not in named]
     for value in inputs:
-        yield Example((), {name: value for name in unnamed} | named)
+        yield Example((), dict.fromkeys(unnamed, value) | named)

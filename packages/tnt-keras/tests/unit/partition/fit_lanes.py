@@ -1,4 +1,4 @@
-"""Keras' own `fit`, `evaluate` and `predict` of a model whose steps run in n lanes of one process."""
+"""Keras' own `fit`, `evaluate` and `predict`, with steps that run in n lanes of one process."""
 
 from __future__ import annotations
 

@@ -7,15 +7,14 @@ both must be equal. This is what every rule promises.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
-from tnt_keras.partition import rules
+
 from tnt_keras.partition.operations import Attributes, attribute, attributes_of, create
 from tnt_keras.partition.placement import (
     HANDLE,
@@ -42,9 +41,11 @@ def lane_rows(num_rows: int, lane: int, lanes: int) -> int:
 def cut(array: np.ndarray[Any, Any], rows: Rows, num_rows: int, lane: int, lanes: int) -> Any:
     """The part of a whole array that a lane has, straight from the definition of `Rows`."""
     before, after = array.shape[: rows.axis], array.shape[rows.axis + 1 :]
+    assert rows.inner is not None
     whole = array.reshape(*before, rows.outer, num_rows, rows.inner, *after)
     part = whole[(slice(None),) * (len(before) + 1) + (slice(lane, None, lanes),)]
-    return part.reshape(*before, -1 if part.size else rows.outer * lane_rows(num_rows, lane, lanes) * (rows.inner or 0), *after)
+    k = lane_rows(num_rows, lane, lanes)
+    return part.reshape(*before, rows.outer * k * rows.inner, *after)
 
 
 def put_together(parts: Sequence[Any], placement: Placement, num_rows: int) -> Any:
@@ -88,16 +89,15 @@ def decide(operation: Operation) -> Decision | None:
 
     def seen(i: int, value: Value) -> Value:
         is_linear = entry.linear is None or i in entry.linear
-        if i in replicated or isinstance(value.placement, Partial) and (value.placement != Partial() or not is_linear):
-            return value.placed(REPLICATED)
-        return value
+        is_reduced = isinstance(value.placement, Partial) and not (
+            value.placement == Partial() and is_linear
+        )
+        return value.placed(REPLICATED) if i in replicated or is_reduced else value
 
     values = tuple(seen(i, v) for i, v in enumerate(operation.inputs))
     if all(v.placement in (REPLICATED, HANDLE) for v in values):
         return None
-    return entry.rule(
-        Operation(operation.type, values, operation.outputs, operation.num_rows, operation.attributes)
-    )
+    return entry.rule(dataclasses.replace(operation, inputs=values))
 
 
 def run_rule(
@@ -109,51 +109,93 @@ def run_rule(
     *,
     constants: Sequence[bool] | None = None,
     operation_type: str | None = None,
-    attributes: Mapping[str, Any] | None = None,
 ) -> tuple[Decision | None, list[Any], list[Any]]:
-    """Compute an operation whole and in lanes. -> decision, whole outputs, outputs of the lanes together.
+    """Compute an operation whole and in lanes.
 
     Args:
-        make: Called with tensors; makes the operation (and perhaps others before it, which may only
-            be constants): `tf.raw_ops` or a public function.
+        make: Called with tensors. Makes the operation, by `tf.raw_ops` or a public function. It may
+            make constants before.
         arguments: Arrays, in the order of the operation's inputs.
-        placements: Of the inputs of the operation, in the order of `arguments`.
+        placements: Placements of the inputs, in the order of `arguments`.
         num_rows: Rows of the batch.
-        lanes: How many.
-        constants: Which arguments the rule may read; by default integers and booleans of small size
-            that are replicated.
+        lanes: The number of lanes.
+        constants: Which arguments the rule may read; by default small integers and booleans that
+            are replicated.
+        operation_type: The type of the operation, if `make` makes others after it.
+
+    Returns:
+        The decision, the outputs of the whole operation, and those of the lanes put together.
     """
-    del attributes
-    assert rules
     arrays = [np.asarray(a) for a in arguments]
-    known = constants or [p == REPLICATED and a.dtype.kind in "iub" and a.size < 100 for a, p in zip(arrays, placements, strict=True)]
-    graph = tf.Graph()
-    with graph.as_default():
-        feeds = [tf.compat.v1.placeholder(a.dtype, a.shape) if not k else tf.constant(a) for a, k in zip(arrays, known, strict=True)]
-        made = make(*feeds)
-        first = next(t for t in tf.nest.flatten(made) if t is not None)
-        op = first.op
-        if operation_type is not None:
-            op = next(o for o in graph.get_operations() if o.type == operation_type)
-        order = [next((i for i, f in enumerate(feeds) if f is t), None) for t in op.inputs]
-        values, sources = [], []
-        for place, tensor in zip(order, op.inputs, strict=True):
-            array = tf.get_static_value(tensor) if place is None else arrays[place]
-            placement = REPLICATED if place is None else placements[place]
-            is_known = place is None or known[place]
-            assert array is not None, f"{tensor} is no argument"
-            sources.append(np.asarray(array))
-            values.append(Value(placement, tuple(np.shape(array)), tensor.dtype, np.asarray(array) if is_known else None))
-    with _session(graph) as session:
-        whole = session.run(list(op.outputs), {f: a for f, a, k in zip(feeds, arrays, known, strict=True) if not k})
-    outputs = tuple(Output(_shape(o, w), o.dtype) for w, o in zip(whole, op.outputs, strict=True))
-    protos = attributes_of(graph)[op.name]
-    decision = decide(Operation(op.type, tuple(values), outputs, num_rows, Attributes(protos)))
+    known = constants or [
+        p == REPLICATED and a.dtype.kind in "iub" and a.size < 100
+        for a, p in zip(arrays, placements, strict=True)
+    ]
+    operation, inputs, whole = _run_whole(make, arrays, placements, num_rows, known, operation_type)
+    decision = decide(operation)
     if decision is None:
         return None, whole, whole
-    parts = [_lane(op, decision, values, sources, outputs, protos, num_rows, lane, lanes) for lane in range(lanes)]
-    together = [put_together([p[j] for p in parts], pl, num_rows) for j, pl in enumerate(decision.outputs)]
+    parts = [_lane(operation, inputs, decision, lane, lanes) for lane in range(lanes)]
+    together = [
+        put_together([part[j] for part in parts], placement, num_rows)
+        for j, placement in enumerate(decision.outputs)
+    ]
     return decision, whole, together
+
+
+def _run_whole(
+    make: Callable[..., Any],
+    arrays: Sequence[np.ndarray[Any, Any]],
+    placements: Sequence[Placement],
+    num_rows: int,
+    known: Sequence[bool],
+    operation_type: str | None,
+) -> tuple[Operation, list[_Input], list[Any]]:
+    """The operation as a rule sees it, its inputs, and the outputs of the whole operation."""
+    graph = tf.Graph()
+    with graph.as_default():
+        feeds = [
+            tf.constant(a) if k else tf.compat.v1.placeholder(a.dtype, a.shape)
+            for a, k in zip(arrays, known, strict=True)
+        ]
+        made = make(*feeds)
+        op = next(t for t in tf.nest.flatten(made) if t is not None).op
+        if operation_type is not None:
+            op = next(o for o in graph.get_operations() if o.type == operation_type)
+        inputs = [_Input.of(t, feeds, arrays, placements, known) for t in op.inputs]
+    fed = {f: a for f, a, k in zip(feeds, arrays, known, strict=True) if not k}
+    with _session(graph) as session:
+        whole = session.run(list(op.outputs), fed)
+    outputs = tuple(Output(_shape(o, w), o.dtype) for w, o in zip(whole, op.outputs, strict=True))
+    attributes = Attributes(attributes_of(graph)[op.name])
+    operation = Operation(op.type, tuple(i.value for i in inputs), outputs, num_rows, attributes)
+    return operation, inputs, whole
+
+
+@dataclasses.dataclass(frozen=True)
+class _Input:
+    """An input of the whole operation: what a rule sees of it, and what it holds."""
+
+    value: Value
+    array: np.ndarray[Any, Any]
+
+    @classmethod
+    def of(
+        cls,
+        tensor: Any,
+        feeds: Sequence[Any],
+        arrays: Sequence[np.ndarray[Any, Any]],
+        placements: Sequence[Placement],
+        known: Sequence[bool],
+    ) -> _Input:
+        """The input that is one of the arguments, or a constant that was made besides."""
+        place = next((i for i, feed in enumerate(feeds) if feed is tensor), None)
+        found = tf.get_static_value(tensor) if place is None else arrays[place]
+        assert found is not None, f"{tensor} is no argument"
+        array = np.asarray(found)
+        placement = REPLICATED if place is None else placements[place]
+        constant = array if place is None or known[place] else None
+        return cls(Value(placement, array.shape, tensor.dtype, constant), array)
 
 
 def _session(graph: tf.Graph) -> Any:
@@ -167,35 +209,74 @@ def _shape(tensor: Any, array: Any) -> Any:
     return tuple(tensor.shape if tensor.shape.is_fully_defined() else np.shape(array))
 
 
-def _lane(op: Any, decision: Decision, values: Any, sources: Any, outputs: Any, protos: Any, num_rows: int, lane: int, lanes: int) -> Any:
+def _lane(
+    operation: Operation, inputs: Sequence[_Input], decision: Decision, lane: int, lanes: int
+) -> Any:
+    """The outputs of the operation in one lane."""
+    num_rows, attributes = operation.num_rows, operation.attributes
+    assert isinstance(attributes, Attributes)
     k = lane_rows(num_rows, lane, lanes)
-    operands = []
-    for i, (value, array, wanted) in enumerate(zip(values, sources, decision.inputs, strict=True)):
-        operand = decision.constants.get(i, array)
-        if i in decision.counts_rows:
-            flat = [int(x) // num_rows * k if c and x > 0 else int(x) for x, c in zip(np.ravel(operand), decision.counts_rows[i], strict=True)]
-            assert all(x % num_rows == 0 for x, c in zip(np.ravel(operand), decision.counts_rows[i], strict=True) if c and x > 0)
-            operand = np.asarray(flat, array.dtype).reshape(np.shape(operand))
-        match wanted:
-            case Rows():
-                operand = cut(np.asarray(operand), wanted, num_rows, lane, lanes)
-            case Partial():
-                operand = addends(array, lane, lanes) if value.placement == wanted else (array if lane == 0 else np.zeros_like(array))
-        operands.append(operand)
     graph = tf.Graph()
     with graph.as_default():
-        attrs = {**protos, **{n: attribute(v) for n, v in decision.attributes.items()}}
-        made = create(decision.type or op.type, [tf.constant(o, v.dtype) for o, v in zip(operands, values, strict=True)], [o.dtype for o in outputs], "op", attrs)
+        operands = [
+            tf.constant(_operand(i, given, decision, num_rows, lane, lanes), given.value.dtype)
+            for i, given in enumerate(inputs)
+        ]
+        changed = {name: attribute(value) for name, value in decision.attributes.items()}
+        made = create(
+            decision.type or operation.type,
+            operands,
+            [output.dtype for output in operation.outputs],
+            "op",
+            {**attributes.proto, **changed},
+        )
         if decision.weighted:
-            made = [t * tf.constant(k / num_rows, t.dtype) if isinstance(p, Partial) else t for t, p in zip(made, decision.outputs, strict=True)]
-    for tensor, output, placement in zip(made, outputs, decision.outputs, strict=True):
-        expected = local_shape(output.shape, placement, k)
-        assert tensor.shape.is_compatible_with(tf.TensorShape(expected)), f"{tensor} has not the shape {expected}"
+            made = [
+                t * tf.constant(k / num_rows, t.dtype) if isinstance(p, Partial) else t
+                for t, p in zip(made, decision.outputs, strict=True)
+            ]
+    for tensor, output, placement in zip(made, operation.outputs, decision.outputs, strict=True):
+        expected = tf.TensorShape(local_shape(output.shape, placement, k))
+        assert tensor.shape.is_compatible_with(expected), f"{tensor} has not the shape {expected}"
     with _session(graph) as session:
         return session.run(made)
 
 
-def assert_rule(make: Callable[..., Any], arguments: Sequence[Any], placements: Sequence[Placement], num_rows: int, lanes: int, *, is_ruled: bool | None = True, rtol: float = 1e-5, **options: Any) -> Decision | None:
+def _operand(
+    i: int, given: _Input, decision: Decision, num_rows: int, lane: int, lanes: int
+) -> Any:
+    """What one lane has of an input, as the decision demands."""
+    array, wanted = given.array, decision.inputs[i]
+    operand = decision.constants.get(i, array)
+    if i in decision.counts_rows:
+        k = lane_rows(num_rows, lane, lanes)
+        flat = []
+        for number, counts in zip(np.ravel(operand).tolist(), decision.counts_rows[i], strict=True):
+            is_multiple = counts and number > 0
+            assert not is_multiple or number % num_rows == 0
+            flat.append(number // num_rows * k if is_multiple else number)
+        operand = np.asarray(flat, array.dtype).reshape(np.shape(operand))
+    match wanted:
+        case Rows():
+            return cut(np.asarray(operand), wanted, num_rows, lane, lanes)
+        case Partial() if given.value.placement == wanted:
+            return addends(array, lane, lanes)
+        case Partial():
+            return array if lane == 0 else np.zeros_like(array)
+    return operand
+
+
+def assert_rule(
+    make: Callable[..., Any],
+    arguments: Sequence[Any],
+    placements: Sequence[Placement],
+    num_rows: int,
+    lanes: int,
+    *,
+    is_ruled: bool | None = True,
+    rtol: float = 1e-5,
+    **options: Any,
+) -> Decision | None:
     """Assert that an operation in lanes gives what it gives whole, and whether a rule applies.
 
     Args:
@@ -219,10 +300,6 @@ def all_rows_placements(shape: Sequence[int], num_rows: int) -> list[Rows]:
     for axis, size in enumerate(shape):
         if size % num_rows == 0 and size:
             rest = size // num_rows
-            found += [Rows(axis, outer, rest // outer) for outer in range(1, rest + 1) if rest % outer == 0]
+            outers = [outer for outer in range(1, rest + 1) if rest % outer == 0]
+            found += [Rows(axis, outer, rest // outer) for outer in outers]
     return found
-
-
-def combinations(*choices: Sequence[Any]) -> Any:
-    """All combinations, for parametrised tests."""
-    return itertools.product(*choices)

@@ -65,7 +65,7 @@ class StepCase:
                 for tensor in watched:
                     tape.watch(tensor)
                 values = self.function(weights, *batch)
-                loss = tf.add_n([_loss_of(v) for v in tf.nest.flatten(values) if _counts(v)])
+                loss = loss_of(values)
             gradients = tape.gradient(loss, [weights, *watched], unconnected_gradients="zero")
             gradients = [tf.convert_to_tensor(g) for g in gradients]
             weights.assign_sub(0.1 * gradients[0])
@@ -74,14 +74,15 @@ class StepCase:
         return step
 
 
-def _counts(value: Any) -> bool:
-    return bool(value.dtype.is_floating or value.dtype.is_complex)
+def loss_of(values: Any) -> tf.Tensor:
+    """A smooth loss with another slope for every number of a structure that has one."""
+    flat = [tf.convert_to_tensor(v) for v in tf.nest.flatten(values)]
+    return tf.add_n([_mean_of(v) for v in flat if v.dtype.is_floating or v.dtype.is_complex])
 
 
-def _loss_of(value: tf.Tensor) -> tf.Tensor:
-    """A smooth mean with another slope for every number."""
+def _mean_of(value: tf.Tensor) -> tf.Tensor:
     if value.dtype.is_complex:
-        return _loss_of(tf.math.real(value)) + 0.5 * _loss_of(tf.math.imag(value))
+        return _mean_of(tf.math.real(value)) + 0.5 * _mean_of(tf.math.imag(value))
     value = tf.cast(value, tf.float32)
     return tf.reduce_mean(tf.sqrt(1.0 + value * value) + 0.3 * value)
 

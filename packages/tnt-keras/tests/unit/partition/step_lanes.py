@@ -52,6 +52,7 @@ class StepInLanes:
         rows: For each argument whether it has the batch's rows; None if all have.
         unknown: Argument -> its axes whose sizes are not known when a step is built.
         static: Whether the number of rows stands in the trace.
+        with_example: Whether a step is told the sizes of the first batch where they may vary.
         variables: That the function assigns.
 
     Attributes:
@@ -67,8 +68,10 @@ class StepInLanes:
         rows: Sequence[bool] | None = None,
         unknown: Mapping[int, Sequence[int]] | None = None,
         static: bool = False,
+        with_example: bool = False,
         variables: Sequence[tf.Variable] = (),
     ) -> None:
+        self.with_example = with_example
         tensors = [tf.convert_to_tensor(a) for a in batch]
         self.rows = [True] * len(tensors) if rows is None else list(rows)
         self.unknown = unknown or {}
@@ -99,8 +102,12 @@ class StepInLanes:
         if key not in self.built:
             is_cut = self._num_rows(tensors) >= lanes
             inputs = [
-                Input(shape, Rows(0) if r and is_cut else REPLICATED)
-                for shape, r in zip(shapes, self.rows, strict=True)
+                Input(
+                    shape,
+                    Rows(0) if r and is_cut else REPLICATED,
+                    tuple(t.shape) if self.with_example else None,
+                )
+                for shape, t, r in zip(shapes, tensors, self.rows, strict=True)
             ]
             self.built[key] = build(
                 self.traced, inputs, Lanes(0, lanes, lanes), self._num_rows(tensors), self._exchange
@@ -148,6 +155,8 @@ def assert_equal(result: Any, expected: Any, rtol: float = 2e-5) -> None:
         x, y = np.asarray(x), np.asarray(y)
         assert x.shape == y.shape, f"value {i} has the shape {x.shape}, not {y.shape}"
         assert x.dtype == y.dtype, f"value {i} is {x.dtype}, not {y.dtype}"
+        if tf.as_dtype(y.dtype) == tf.bfloat16:
+            x, y = x.astype("float32"), y.astype("float32")
         if y.dtype.kind in "fc" and rtol:
             finite = np.abs(y[np.isfinite(y)])
             scale = finite.max(initial=1e-3)
@@ -163,6 +172,7 @@ def assert_lanes(
     rows: Sequence[bool] | None = None,
     unknown: Mapping[int, Sequence[int]] | None = None,
     static: bool = False,
+    with_example: bool = False,
     variables: Sequence[tf.Variable] = (),
     rtol: float = 2e-5,
 ) -> StepInLanes:
@@ -175,6 +185,7 @@ def assert_lanes(
         rows: As for `StepInLanes`.
         unknown: As for `StepInLanes`: one step is built for all batches with as many rows.
         static: As for `StepInLanes`.
+        with_example: As for `StepInLanes`.
         variables: As for `StepInLanes`.
         rtol: Rounding that is allowed; 0 for none.
 
@@ -182,7 +193,13 @@ def assert_lanes(
         The step, for further questions.
     """
     step = StepInLanes(
-        function, batches[0], rows=rows, unknown=unknown, static=static, variables=variables
+        function,
+        batches[0],
+        rows=rows,
+        unknown=unknown,
+        static=static,
+        with_example=with_example,
+        variables=variables,
     )
     assert_step(step, *batches, lanes=lanes, rtol=rtol)
     return step

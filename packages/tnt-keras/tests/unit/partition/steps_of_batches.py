@@ -21,7 +21,7 @@ def totals_of_every_kind(w: Any, x: Any) -> Any:
     y = x @ w
     return (
         tf.reduce_sum(y, 0), tf.reduce_mean(y, 0), tf.reduce_max(y, 0), tf.reduce_min(y),
-        tf.reduce_prod(y, 0), tf.reduce_logsumexp(y, 0), tf.reduce_euclidean_norm(y, 0),
+        tf.reduce_prod(y, 0), tf.reduce_logsumexp(y, 0), tf.math.reduce_euclidean_norm(y, 0),
     )  # fmt: skip
 
 
@@ -266,9 +266,9 @@ def normalized_over_rows_and_over_features(w: Any, x: Any) -> Any:
 
 @step(floats(4), integers(4))
 def counts_and_histograms(w: Any, x: Any, label: Any) -> Any:
-    y = x @ w
+    y, weights = x @ w, tf.stop_gradient(x[:, 0])
     return (
-        tf.math.bincount(label, minlength=4, maxlength=4), tf.math.bincount(label, weights=y[:, 0], minlength=4, maxlength=4),
+        y, tf.math.bincount(label, minlength=4, maxlength=4), tf.math.bincount(label, weights, 4, 4),
         tf.histogram_fixed_width(y, [-1.0, 1.0], 5), tf.math.confusion_matrix(label, tf.argmax(x, 1), 4),
         tf.math.count_nonzero(label), tf.math.count_nonzero(y > 0, 0), tf.searchsorted([0.0, 1.0], y[:, 0]),
     )  # fmt: skip

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_lanes import assert_rule
 from rule_sweep import SIZES, decision, placements_of, raw, types_of
+from step_lanes import assert_lanes, gathered
 
 from tnt_keras.partition.operations import definition
-from tnt_keras.partition.placement import REPLICATED, Placement, Rows
+from tnt_keras.partition.placement import REPLICATED, Placement, Rows, Shape
 from tnt_keras.partition.rules import images, quantization
 
 EXAMPLES = max(settings().max_examples // 10, 1)
@@ -27,6 +28,7 @@ GIVEN_FIRST = {**GIVEN, "data_format": "NCHW"}
 STATISTICS = [f"FusedBatchNorm{part}{v}" for part in ("", "Grad") for v in ("", "V2", "V3")]
 
 Array = np.ndarray[Any, Any]
+Inputs = list[tuple[Shape, Placement]]
 
 
 def whole_numbers(*shape: int) -> Array:
@@ -145,8 +147,8 @@ class Case:
     )
 
     def make(self, sizes: Sizes) -> Callable[..., Any]:
-        given = self.attributes(sizes) if callable(self.attributes) else self.attributes
-        return raw(self.type, **given)
+        found = self.attributes(sizes) if callable(self.attributes) else self.attributes
+        return raw(self.type, **found)
 
 
 CASES = [
@@ -404,6 +406,20 @@ def test_lanes_give_the_whole_result_however_inputs_are_placed(case: Case, data:
     assert_rule(case.make(sizes), inputs, placements, num_rows, lanes, is_ruled=None, rtol=1e-4)
 
 
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_rows_along_an_axis_that_is_as_long_as_the_batch_are_no_batch(case: Case) -> None:
+    sizes = Sizes.all_equal(3)
+    inputs = case.inputs(sizes)
+    for axis in range(1, np.ndim(inputs[case.batches[0]])):
+        placements = [
+            Rows(axis)
+            if i in case.batches and np.ndim(x) > axis and x.shape[axis] == 3
+            else REPLICATED
+            for i, x in enumerate(inputs)
+        ]
+        assert_rule(case.make(sizes), inputs, placements, 3, 2, is_ruled=None, rtol=1e-4)
+
+
 @pytest.mark.parametrize("outer", [1, 2])
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_rows_of_the_batch_stay_where_they_are(case: Case, outer: int) -> None:
@@ -438,16 +454,15 @@ def test_a_filter_of_as_many_rows_as_the_batch_is_no_batch() -> None:
 @pytest.mark.parametrize("data_format", [b"NHWC", b"NCHW"])
 def test_rows_are_neither_channels_nor_height(data_format: bytes) -> None:
     for axis in range(4):
-        images_and_filter = [((8, 8, 8, 8), Rows(axis)), ((3, 3, 8, 8), REPLICATED)]
+        images_and_filter: Inputs = [((8, 8, 8, 8), Rows(axis)), ((3, 3, 8, 8), REPLICATED)]
         found = decision("Conv2D", images_and_filter, [(8, 8, 8, 8)], data_format=data_format)
         assert (found is not None) == (axis == 0)
 
 
 @pytest.mark.parametrize("name", sorted(types_of(images)))
 def test_the_batch_comes_first_in_every_layout(name: str) -> None:
-    attributes = {a.name: list(a.allowed_values.list.s) for a in definition(name).attr}
-    assert all(f[:1] in (b"N", b"C") for f in attributes.get("data_format", []))
-    assert not any(f.startswith(b"CN") for f in attributes.get("data_format", []))
+    layouts = {a.name: list(a.allowed_values.list.s) for a in definition(name).attr}
+    assert all(f.startswith((b"N", b"CHANNELS_")) for f in layouts.get("data_format", []))
 
 
 def test_height_and_width_that_equal_the_number_of_rows_are_not_counted() -> None:
@@ -460,23 +475,27 @@ def test_height_and_width_that_equal_the_number_of_rows_are_not_counted() -> Non
 
 
 def test_sizes_of_images_need_not_be_known() -> None:
-    shapes = [((4,), REPLICATED), ((3, 3, 2, 5), REPLICATED), ((8, None, None, 5), Rows(0, 2, 1))]
+    shapes: Inputs = [
+        ((4,), REPLICATED),
+        ((3, 3, 2, 5), REPLICATED),
+        ((8, None, None, 5), Rows(0, 2, 1)),
+    ]
     found = decision("Conv2DBackpropInput", shapes, [(8, None, None, 2)])
     assert found is not None
     assert found.counts_rows == {0: [True, False, False, False]}
     assert decision("MaxPool", [((8, None, None, 2), Rows(0))], [(8, None, None, 2)]) is not None
-    of_any_size = [((None, None, None, 2), Rows(0, 1, None))]
+    of_any_size: Inputs = [((None, None, None, 2), Rows(0, 1, None))]
     assert decision("MaxPool", of_any_size, [(None, None, None, 2)]) is not None
 
 
 def test_without_the_number_of_sizes_there_is_no_telling_which_of_them_counts_rows() -> None:
-    shapes = [((None,), REPLICATED), ((3, 3, 2, 5), REPLICATED), ((8, 6, 6, 5), Rows(0))]
+    shapes: Inputs = [((None,), REPLICATED), ((3, 3, 2, 5), REPLICATED), ((8, 6, 6, 5), Rows(0))]
     assert decision("Conv2DBackpropInput", shapes, [(8, None, None, 2)]) is None
 
 
 def test_images_of_which_only_the_size_is_read_may_be_others() -> None:
     gradient, one_image = Sizes(8).images, Sizes(1).images[:, :3]
-    placements = [Rows(0), REPLICATED]
+    placements: list[Placement] = [Rows(0), REPLICATED]
     assert_rule(raw("ResizeBilinearGrad"), [gradient, one_image], placements, 8, 3, is_ruled=False)
 
 
@@ -490,7 +509,7 @@ def test_one_transform_for_eight_images_is_not_cut_and_eight_are() -> None:
 
 
 def test_an_unknown_number_of_transforms_is_not_guessed() -> None:
-    shapes = [((8, 6, 6, 3), Rows(0)), ((None, 8), REPLICATED), ((2,), REPLICATED)]
+    shapes: Inputs = [((8, 6, 6, 3), Rows(0)), ((None, 8), REPLICATED), ((2,), REPLICATED)]
     assert decision("ImageProjectiveTransformV2", shapes, [(8, 3, 3, 3)]) is None
 
 
@@ -507,7 +526,7 @@ def test_positions_that_are_counted_through_the_batch_are_not_cut() -> None:
 
 @pytest.mark.parametrize("batch_dims", [0, 1, 2])
 def test_a_convolution_without_a_batch_has_no_rows(batch_dims: int) -> None:
-    shapes = [((8, 8, 8, 8), Rows(0)), ((3, 3, 8, 8), REPLICATED)]
+    shapes: Inputs = [((8, 8, 8, 8), Rows(0)), ((3, 3, 8, 8), REPLICATED)]
     found = decision("Conv", shapes, [(8, 8, 8, 8)], batch_dims=batch_dims)
     assert (found is not None) == (batch_dims > 0)
 
@@ -515,7 +534,7 @@ def test_a_convolution_without_a_batch_has_no_rows(batch_dims: int) -> None:
 def test_contrast_is_that_of_whole_images() -> None:
     pictures = fractions(2, 6, 6, 6, 3)
     for axis in range(1, 4):
-        placements = [Rows(axis), REPLICATED]
+        placements: list[Placement] = [Rows(axis), REPLICATED]
         inputs = [pictures, np.float32(0.5)]
         assert_rule(raw("AdjustContrastv2"), inputs, placements, 6, 3, is_ruled=axis == 1)
 
@@ -524,7 +543,7 @@ def test_places_of_a_block_are_whole_batches_and_back() -> None:
     block, no_padding = vector(2, 2), np.zeros([2, 2], np.int32)
     for rows in [Rows(0, 1, 2), Rows(0, 2, 1)]:
         inputs = [Sizes(10).images, block, no_padding]
-        placements = [rows, REPLICATED, REPLICATED]
+        placements: list[Placement] = [rows, REPLICATED, REPLICATED]
         found = assert_rule(raw("SpaceToBatchND"), inputs, placements, 5, 3)
         assert found is not None
         assert found.outputs == (Rows(0, 4 * rows.outer, rows.inner),)
@@ -540,20 +559,38 @@ def test_places_of_a_block_are_whole_batches_and_back() -> None:
 def test_a_batch_that_is_split_into_places_of_a_block_is_not_cut() -> None:
     inputs = [Sizes(20).images, vector(2, 2), np.zeros([2, 2], np.int32)]
     for rows in [Rows(0, 1, 4), Rows(0, 2, 2)]:
-        placements = [rows, REPLICATED, REPLICATED]
+        placements: list[Placement] = [rows, REPLICATED, REPLICATED]
         assert_rule(raw("BatchToSpaceND"), inputs, placements, 5, 3, is_ruled=False)
 
 
 def test_a_block_that_is_not_known_is_not_guessed() -> None:
-    shapes = [((8, 6, 6, 3), Rows(0)), ((2,), REPLICATED), ((2, 2), REPLICATED)]
+    shapes: Inputs = [((8, 6, 6, 3), Rows(0)), ((2,), REPLICATED), ((2, 2), REPLICATED)]
     assert decision("SpaceToBatchND", shapes, [(32, 3, 3, 3)]) is None
 
 
 @pytest.mark.parametrize("name", STATISTICS)
 def test_statistics_of_a_batch_need_all_rows_forward_and_backward(name: str) -> None:
     count = len(definition(name).input_arg)
-    shapes = [((8, 6, 6, 8), Rows(0))] * 2 + [((8,), REPLICATED)] * (count - 2)
+    shapes: Inputs = [((8, 6, 6, 8), Rows(0))] * 2 + [((8,), REPLICATED)] * (count - 2)
     outputs = [(8, 6, 6, 8)] * len(definition(name).output_arg)
     for is_training in [False, True]:
         found = decision(name, shapes, outputs, is_training=is_training)
         assert (found is None) == is_training
+
+
+def test_no_images_are_gathered_in_a_step_whatever_their_height() -> None:
+    filters, of_channels = Sizes(1).filter, Sizes(1).filter_of_channels
+
+    def gradients(pictures: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([pictures, *(weights := [tf.constant(filters), tf.constant(of_channels)])])
+            x = tf.nn.depthwise_conv2d(pictures, weights[1], [1, 1, 1, 1], "SAME", dilations=[2, 2])
+            x = tf.nn.convolution(tf.nn.max_pool2d(x, 2, 1, "SAME"), weights[0], dilations=[2, 1])
+            x = tf.image.resize(tf.nn.avg_pool2d(x, 2, 2, "SAME"), [3, 5])
+            total = tf.reduce_sum(x * x)
+        return tape.gradient(total, [pictures, *weights])
+
+    batches = [[whole_numbers(7, height, 8, 3)] for height in (6, 9)]
+    assert gathered(assert_lanes(gradients, batches[0], lanes=[1, 3], rtol=1e-4)) == []
+    step = assert_lanes(gradients, *batches, lanes=[1, 3], unknown={0: [1]}, rtol=1e-4)
+    assert gathered(step) == []

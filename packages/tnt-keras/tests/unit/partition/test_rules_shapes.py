@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from row_layouts import Layout, asked, data, integers, layouts, numbers
 from rule_lanes import assert_rule
 
-from tnt_keras.partition.placement import PARTIAL, REPLICATED, Partial, Rows, Shape
+from tnt_keras.partition.placement import PARTIAL, REPLICATED, ListOf, Partial, Rows, Shape
+from tnt_keras.partition.value import Value
 
 raw = tf.raw_ops
 
@@ -109,6 +110,7 @@ N, D, H = 6, 8, 2
         ((N * H, None, 4), Rows(0, 1, H), (N, H, None, 4), Rows(0)),
         ((None, N, D), Rows(1), (None, N, H, 4), Rows(1)),
         ((None, N, D), Rows(1), (-1, N * D), Rows(1, 1, D)),
+        ((N * H, None), Rows(0, 1, H), (-1, H), Rows(0, 1, None)),
         ((2 * N, None, D), Rows(0, 2), (2, N, None, D), Rows(1)),
         ((2 * N, None, D), Rows(0, 2), (None, D), Rows(0, 2, None)),
     ],
@@ -293,3 +295,9 @@ def test_what_grows_is_no_total_that_waits() -> None:
     value = data((2,), PARTIAL)
     assert asked("Tile", [value, integers(3)], [(6,)], N) is None
     assert asked("BroadcastTo", [value, integers(3, 2)], [(3, 2)], N) is None
+
+
+def test_a_list_is_no_total() -> None:
+    lists = Value(ListOf(Rows(0)), (2,), tf.variant)
+    assert asked("Reshape", [lists, integers(1, 2)], [(1, 2)], N) is None
+    assert asked("ExpandDims", [lists, integers(0)], [(1, 2)], N) is None

@@ -162,6 +162,7 @@ def test_a_slice_takes_whole_blocks_of_the_batch(
         (np.s_[1:], (N,), Rows(0)),
         (np.s_[:0], (N,), Rows(0)),
         (np.s_[:N], (2 * N,), Rows(0, 1, 2)),
+        (np.s_[: 3 * N], (4 * N,), Rows(0, 2, 2)),
         (np.s_[3 : N + 3], (2 * N,), TWO_VIEWS),
     ],
 )
@@ -169,6 +170,10 @@ def test_rows_that_are_picked_by_position_are_gathered(
     index: Any, shape: tuple[int, ...], rows: Rows
 ) -> None:
     assert_rule(lambda x: x[index], [numbers(shape)], [rows], N, 2, is_ruled=False)
+
+
+def test_a_batch_of_one_row_that_is_picked_is_gathered() -> None:
+    assert_rule(lambda x: x[0], [numbers((1, 4))], [Rows(0)], 1, 1, is_ruled=False)
 
 
 NO_MASKS = dict.fromkeys(
@@ -243,6 +248,32 @@ def test_a_slice_by_begin_and_size_in_lanes_is_the_slice(
     axis = layout.rows.axis
     if size[axis] == layout.shape[axis] or (begin[axis], size[axis]) == (0, -1):
         assert decision is not None
+
+
+@pytest.mark.parametrize(
+    ("begin", "size", "expected"),
+    [
+        (0, -1, Rows(0, 3, 1)),
+        (0, 3 * N, Rows(0, 3, 1)),
+        (0, N, Rows(0)),
+        (N, N, Rows(0)),
+        (N, -1, Rows(0, 2, 1)),
+        (N, 0, None),
+        (1, N, None),
+    ],
+)
+def test_a_slice_by_begin_and_size_takes_whole_blocks(
+    begin: int, size: int, expected: Rows | None
+) -> None:
+    decision = assert_rule(
+        lambda x, b, s: raw.Slice(input=x, begin=b, size=s),
+        [numbers((3 * N, 2)), np.array([begin, 0]), np.array([size, 2])],
+        [Rows(0, 3, 1), REPLICATED, REPLICATED],
+        N,
+        4,
+        is_ruled=expected is not None,
+    )
+    assert (decision and decision.outputs[0]) == expected
 
 
 @pytest.mark.parametrize(
@@ -357,6 +388,13 @@ def test_parts_of_which_one_takes_the_rest_are_whole_blocks() -> None:
         decision = assert_rule(make, inputs, [Rows(0, 3, 1), REPLICATED, REPLICATED], N, 4)
         assert decision is not None
         assert set(decision.outputs) == {Rows(0), TWO_VIEWS}
+
+
+def test_a_value_of_which_one_part_is_empty_is_gathered() -> None:
+    """There are no blocks of which each lane could have its rows."""
+    make = lambda x, s, a: raw.SplitV(value=x, size_splits=s, axis=a, num_split=2)  # noqa: E731
+    inputs = [numbers((N, 2)), np.array([0, N]), np.int32(0)]
+    assert_rule(make, inputs, [Rows(0), REPLICATED, REPLICATED], N, 2, is_ruled=False)
 
 
 @given(layouts(), st.data())

@@ -6,12 +6,10 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <string>
 #include <string_view>
 
 #include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/tnt_comm.h"
 
 namespace tnt::comm {
@@ -49,22 +47,6 @@ tnt_comm_status guard(Function&& function) noexcept {
   } catch (...) {
     return last_error().set(TNT_COMM_ERROR, "An unknown exception was thrown.");
   }
-}
-
-/// What the calling thread says about its calls (see tnt_comm_set_label).
-struct ThreadLabel {
-  std::string label;
-  std::string caller;
-};
-
-inline ThreadLabel& thread_label() {
-  thread_local ThreadLabel label;
-  return label;
-}
-
-/// The same for a call; valid until the thread changes it.
-inline CallLabel call_label() {
-  return {thread_label().label, thread_label().caller};
 }
 
 class Group;

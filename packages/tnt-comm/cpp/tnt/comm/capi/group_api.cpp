@@ -9,6 +9,7 @@
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/capi/registry.hpp"
+#include "tnt/comm/capi/thread_label.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/communicator/shared_array.hpp"
 

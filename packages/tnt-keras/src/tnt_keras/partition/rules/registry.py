@@ -1,14 +1,14 @@
 """The table of rules: from the type of an operation to the rule that places it.
 
-A rule is a pure function of an `Operation`: type, attributes, and what is known of the whole values.
-It knows neither lanes nor ranks, makes nothing, raises nothing, and returns a `Decision`; or None,
-"no": then all inputs are gathered and every rank computes the whole operation, which is right for
-anything.
+A rule is a pure function of an `Operation`: type, attributes, and what is known of whole values. It
+knows neither lanes nor ranks, makes nothing and raises nothing. It returns a `Decision`, or None
+for "no": then all inputs are gathered and every rank computes the whole operation, which is right
+for anything.
 
-Before a rule is asked, the table has done two things: operands that are declared `replicated`
-(shapes, axes, indices of positions, sizes, seeds, predicates) are, and totals (`Partial`) are
-reduced except at inputs declared `linear`. If all inputs are replicated then, no rule is asked. So
-at least one input that a rule sees has rows, or is a total that it may take.
+Before a rule is asked, operands that are declared `replicated` (shapes, axes, indices of positions,
+sizes, seeds, predicates) have become so, and totals (`Partial`) have been reduced, except at inputs
+that are declared `linear`. If all inputs are replicated then, no rule is asked. So a rule sees at
+least one input that has rows, or is a total that it may take.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Output:
     """An output of the whole operation.
 
     Attributes:
-        shape: Global, from TensorFlow's shape function.
+        shape: The global shape, from TensorFlow's shape function.
         dtype: Its dtype.
     """
 
@@ -43,8 +43,8 @@ class Operation:
 
     Attributes:
         type: As TensorFlow registers it: "MatMul".
-        inputs: What is known of each input, with the placement that it has.
-        outputs: Of the whole operation.
+        inputs: What is known of each input, with its placement.
+        outputs: The outputs of the whole operation.
         num_rows: Rows of the batch.
         attributes: By name; types as `tf.DType`, shapes as tuples, strings as bytes.
     """
@@ -65,15 +65,15 @@ class Decision:
     """How an operation is computed in lanes.
 
     Attributes:
-        inputs: The placement that each input must have; what has another is brought to it.
+        inputs: The placement that each input must have. An input in another is brought to it.
         outputs: The placement that each output has then.
-        counts_rows: For operands that hold sizes or positions (input -> one bool for each entry): the
-            entries that are multiples of the number of rows, `m * N`; a lane of `k` rows gets
+        counts_rows: For operands that hold sizes or positions (input -> one bool for each entry):
+            the entries that are multiples `m * N` of the number of rows. A lane of `k` rows gets
             `m * k` in their place. Negative entries stay.
         constants: Input -> what the operation gets in its place, before `counts_rows` is applied.
         attributes: Name -> another value of an attribute, in the operation of the lanes.
         type: Another type of operation in the lanes, with the same inputs and attributes.
-        weighted: Whether outputs that are totals are multiplied by `k / N`: a mean over all rows is
+        weighted: Whether outputs that are totals are multiplied by `k / N`. A mean over all rows is
             the sum of the means over each lane's `k` rows, each times `k / N`.
     """
 
@@ -99,8 +99,8 @@ class Entry:
             last.
         linear: Inputs that may be totals: the operation is linear in all of them together. None
             stands for all inputs.
-        spreads: Whether each element of an output depends on the elements at its own place of the
-            inputs alone, so that rows of a replicated output can be computed from rows of the inputs.
+        spreads: Whether each element of an output depends only on the elements of the inputs at
+            the same place, so that rows of a replicated output can be computed from rows of inputs.
     """
 
     rule: Rule
@@ -122,7 +122,7 @@ def rule(
     """Enter a rule into the table.
 
     Args:
-        types: Of operations, separated by white space.
+        types: Types of operations, separated by white space.
         replicated: As for `Entry`.
         linear: As for `Entry`.
         spreads: As for `Entry`.
@@ -160,5 +160,5 @@ def all_replicated(operation: Operation) -> Decision:
 
 
 def is_total(value: Value) -> bool:
-    """Return whether a value is a sum over lanes that was not formed yet."""
+    """Return whether a value is a sum over lanes that has not been formed yet."""
     return value.placement == Partial("sum")

@@ -210,17 +210,14 @@ def _strided_slice_grad(operation: Operation) -> Decision | None:
     axis = next((a for a, (_, to) in enumerate(spec) if to == rows.axis), None)
     if axis is None:
         return None
-    size, entry = sizes[axis], spec[axis][0]
-    blocks = rows.outer if size is None else _blocks(size, rows, operation.num_rows)
-    if entry is None:
-        blocks = rows.outer
-    if not blocks:
-        return None
-    placed = Rows(axis, blocks, rows.inner)
+    entry, size = spec[axis][0], sizes[axis]
+    is_whole = entry is None or size is None
+    blocks = rows.outer if is_whole else _blocks(size, rows, operation.num_rows)
+    placed = Rows(axis, blocks or 0, rows.inner)
     taken = _taken_blocks(operation, placed, size, entry)
-    if taken is None or taken[0] != rows.outer:
+    if not blocks or taken is None:
         return None
-    changes = taken[1]
+    _, changes = taken
     changes["counts_rows"] = {0: flags(len(sizes), axis)} | changes["counts_rows"]
     return as_they_are(operation, placed, **changes)
 

@@ -1,0 +1,171 @@
+"""Reports for people: what a partitioned step exchanges, and what all processes compute alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from tnt_keras.partition.placement import Rows, Shape, is_shared
+from tnt_keras.partition.plan import Body, Compute
+from tnt_keras.partition.traced import Node, users_line
+from tnt_keras.partition.value import Value
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Exchanged:
+    """A value that processes exchange in each step.
+
+    Attributes:
+        kind: The kind of its `Request`.
+        name: The name of the traced value.
+        line: The user's source line, "" if there is none.
+        num_bytes: Size of the whole value. None if it varies between steps.
+        is_update: Whether it is a gradient.
+        is_row: Whether it has rows of more than one number: features, images, logits.
+        level: The number of the exchange in the step, None inside a loop or branch.
+    """
+
+    kind: str
+    name: str
+    line: str
+    num_bytes: int | None
+    is_update: bool
+    is_row: bool
+    level: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a partitioned step exchanges, and what it computes more than once.
+
+    Attributes:
+        exchanged: All values that are exchanged, in the order of the step.
+        num_levels: How many exchanges there are. Each one waits for the one before.
+        replicated_share: The share of the arithmetic on rows, between 0 and 1, that all processes
+            do alike since the rows were gathered.
+        gathered: The operations for which rows are gathered: type, name and the user's line.
+    """
+
+    exchanged: tuple[Exchanged, ...]
+    num_levels: int
+    replicated_share: float
+    gathered: tuple[tuple[str, str, str], ...]
+
+    @property
+    def summary(self) -> str:
+        """One line: what is exchanged in each step."""
+        gradients = [e for e in self.exchanged if e.is_update]
+        last = self.num_levels - 1
+        numbers = [e for e in self.exchanged if not e.is_update and e.level == last]
+        others = [e for e in self.exchanged if not e.is_update and e.level != last]
+        parts = []
+        if gradients:
+            parts.append(f"{_count(gradients, 'gradient')} beside backpropagation")
+        if numbers:
+            parts.append(f"{_count(numbers, 'value')} at the end")
+        parts.append(f"{_count(others, 'value')} within the step" if others else "nothing else")
+        return ", ".join(parts)
+
+    def table(self) -> str:
+        """Return a table with a line for each value that is exchanged."""
+        rows = [("kind", "bytes", "exchange", "value", "line")]
+        for e in self.exchanged:
+            kind = "gradient" if e.is_update else e.kind
+            size = "varies" if e.num_bytes is None else str(e.num_bytes)
+            level = "blocking" if e.level is None else str(e.level + 1)
+            rows.append((kind, size, level, e.name, e.line))
+        widths = [max(len(row[i]) for row in rows) for i in range(4)]
+        lines = [
+            "  ".join(
+                [*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[4]]
+            ).rstrip()
+            for row in rows
+        ]
+        share = f"{self.replicated_share:.0%} of the arithmetic on rows is done by all ranks alike."
+        return "\n".join([*lines, share])
+
+    def warnings(self) -> list[str]:
+        """Return a sentence for each thing that makes the step slower than it could be."""
+        found = [
+            f"The rows of {e.name!r} ({e.line or 'no line of the script'}) are gathered in each "
+            + ("step." if e.num_bytes is None else f"step: {_bytes(e.num_bytes)}.")
+            for e in self.exchanged
+            if e.kind == "gather" and e.is_row and e.level != self.num_levels - 1
+        ]
+        if self.replicated_share > 0.1:
+            lines = sorted({line or name for _, name, line in self.gathered})
+            found.append(
+                f"All ranks do {self.replicated_share:.0%} of the arithmetic alike, since rows are "
+                f"gathered at {', '.join(lines[:3])}."
+            )
+        return found
+
+
+def exchanged_value(
+    value: Value, node: Node | None, kind: str, name: str, is_update: bool, level: int | None
+) -> Exchanged:
+    """Return the description of a value that is exchanged. Local."""
+    count = value.num_elements
+    row = value.shape[1:] if value.shape is not None else None
+    return Exchanged(
+        kind,
+        name,
+        users_line(node),
+        None if count is None else count * value.dtype.size,
+        is_update,
+        isinstance(value.placement, Rows) and _product(row) != 1,
+        level,
+    )
+
+
+def explain(plan: Body, exchanged: Sequence[Exchanged], num_levels: int) -> Explanation:
+    """Return what a plan exchanges and computes alike. Local."""
+    on_rows = alike = 0
+    spoilt: set[Node] = set()
+    gathered = []
+    for step in plan.steps:
+        if not isinstance(step, Compute):
+            continue
+        node = step.node
+        work = _work(step)
+        if step.is_gathered:
+            gathered.append((node.type, node.name, users_line(node)))
+        is_alike = all(is_shared(v.placement) for v in step.outputs)
+        if is_alike and (step.is_gathered or any(n in spoilt for n, _ in node.inputs)):
+            spoilt.add(node)
+            alike += work
+        elif not is_alike:
+            on_rows += work
+    share = alike / (alike + on_rows) if alike else 0.0
+    return Explanation(tuple(exchanged), num_levels, share, tuple(gathered))
+
+
+def _work(step: Compute) -> int:
+    """Return about how many multiplications and additions an operation takes."""
+    outputs = sum(_product(v.shape) for v in step.outputs)
+    sums = ("MatMul", "BatchMatMul", "Einsum", "Conv")
+    if any(part in step.node.type for part in sums) and len(step.inputs) >= 2:
+        # A sum of products over what the inputs have and the output has not.
+        inputs = [_product(v.shape) for v in step.inputs[:3]]
+        return max(outputs, round((outputs * inputs[0] * inputs[1]) ** 0.5))
+    return outputs
+
+
+def _product(shape: Shape) -> int:
+    total = 1
+    for size in shape or ():
+        total *= 1 if size is None else size
+    return total
+
+
+def _count(values: Sequence[Exchanged], what: str) -> str:
+    num_bytes = sum(e.num_bytes or 0 for e in values)
+    plural = "" if len(values) == 1 else "s"
+    return f"{len(values)} {what}{plural} ({_bytes(num_bytes)})"
+
+
+def _bytes(num_bytes: int) -> str:
+    for unit, size in (("MB", 10**6), ("kB", 10**3)):
+        if num_bytes >= size:
+            return f"{num_bytes / size:.3g} {unit}"
+    return f"{num_bytes} B"

@@ -1,0 +1,106 @@
+"""Logs of this rank's own samples, beside the global ones.
+
+Variables of metrics hold sums over the samples of all ranks. A rank that wants to see its own adds
+up what its rows have added to them in each step, and computes the results of metrics from that when
+it is asked. No rank is asked for it. What is no sum over samples stays global, and so do values of
+a step that are no results of metrics, and all of steps that each rank computes whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+
+class OwnLogs:
+    """What the steps of a model keep for this rank.
+
+    Args:
+        model: A compiled model.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._sums: dict[int, Any] = {}
+        self._newest = ""  # the step whose results are not computed yet
+        self._values: dict[str, dict[str, Any]] = {}
+
+    def variables(self) -> list[tf.Variable]:
+        """Return the variables of the metrics, of which steps are to give addends. Local."""
+        return [each.value for metric in self._model.metrics for each in metric.variables]
+
+    def add(
+        self,
+        step_name: str,
+        variables: Sequence[tf.Variable],
+        addends: Sequence[tf.Tensor | None],
+        factor: float,
+    ) -> None:
+        """Add what this rank's rows have added in a step. Local.
+
+        Args:
+            step_name: "train_step" or "test_step".
+            variables: Of metrics.
+            addends: To each of them; None for what is no sum.
+            factor: By which the addends are multiplied.
+        """
+        for variable, addend in zip(variables, addends, strict=True):
+            if addend is None:
+                self._sums[id(variable)] = None
+            elif self._sums.get(id(variable), 0.0) is not None:
+                self._sums[id(variable)] = self._sums.get(id(variable), 0.0) + factor * addend
+        self._newest = step_name
+
+    def reset(self) -> None:
+        """Begin anew, as Keras does with metrics. Local."""
+        self._sums.clear()
+
+    def replace(self, logs: dict[str, Any], step_name: str) -> dict[str, Any]:
+        """Return logs with the values of this rank where there are such. Local.
+
+        Args:
+            logs: Global ones, as Keras gives them to callbacks.
+            step_name: The step that they are of.
+        """
+        if self._newest == step_name:
+            self._values[step_name] = self._results()
+            self._newest = ""
+        own = self._values.get(step_name, {})
+        return {key: own.get(key, value) for key, value in logs.items()}
+
+    def _results(self) -> dict[str, Any]:
+        """Return the results of the metrics from this rank's sums."""
+        kept = []
+        for metric in self._model.metrics:
+            variables = [each.value for each in metric.variables]
+            if all(self._sums.get(id(variable)) is not None for variable in variables):
+                kept += [(variable, variable.numpy()) for variable in variables]
+        for variable, _ in kept:
+            variable.assign(tf.cast(self._sums[id(variable)], variable.dtype))
+        try:
+            results = self._model.get_metrics_result()
+        finally:
+            for variable, value in kept:
+                variable.assign(value)
+        return {key: _as_number(value) for key, value in results.items()}
+
+
+def keep_own_logs(model: Any) -> None:
+    """Let the steps of a distributed model keep the logs of this rank's samples. Local.
+
+    The first time, graphs of steps without them are dropped.
+
+    Args:
+        model: A distributed model that is compiled.
+    """
+    if model._tnt_owner.own_logs is None:
+        model._tnt_owner.own_logs = OwnLogs(model)
+        model.train_function = model.test_function = None
+
+
+def _as_number(value: Any) -> Any:
+    array = np.asarray(value)
+    return float(array) if array.ndim == 0 else array

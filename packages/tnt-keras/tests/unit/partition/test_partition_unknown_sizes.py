@@ -1,0 +1,270 @@
+"""One step for all lengths: what depends on a size that is not known is computed when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from step_cases import loss_of
+from step_lanes import StepInLanes, assert_lanes, gathered
+
+LENGTHS = (4, 1, 5, 12, 13, 6, 7)
+ROWS_AND_LANES = [(5, 3), pytest.param((7, 2), marks=pytest.mark.thorough)]
+
+
+def rows(*sizes: int, seed: int = 0) -> Any:
+    return np.random.default_rng([seed, *sizes]).normal(size=sizes).astype("float32")
+
+
+def assert_for_all_lengths(
+    function: Callable[..., Any], rows_and_lanes: tuple[int, int] = (5, 3), width: int = 3, with_example: bool = True
+) -> StepInLanes:
+    """Build a step once, and compare it for several lengths."""
+    num_rows, lanes = rows_and_lanes
+    weights = tf.Variable(rows(width, width))
+
+    def step(x: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            values = tf.nest.map_structure(tf.convert_to_tensor, function(weights, x))
+            loss = loss_of(values)
+        gradients = tape.gradient(loss, [weights, x], unconnected_gradients="zero")
+        weights.assign_sub(0.1 * gradients[0])
+        return values, loss, gradients
+
+    batches = [[rows(num_rows, t, width)] for t in LENGTHS]
+    traced = assert_lanes(
+        step, *batches, lanes=[lanes], unknown={0: [1]}, with_example=with_example, variables=[weights]
+    )
+    assert len(traced.built) == 1
+    return traced
+
+
+def length_of(x: tf.Tensor) -> Any:
+    return tf.shape(x)[1]
+
+
+NUMBERS_OF_LENGTHS: dict[str, Callable[..., Any]] = {
+    "minimum": lambda w, x: tf.reduce_sum(x @ w) * tf.cast(tf.minimum(length_of(x), 10), "float32"),
+    "slice": lambda w, x: tf.reduce_mean((x @ w)[:, :10]),
+    "slice that counts from the end": lambda w, x: (x @ w)[:, -6:] * 2.0,
+    "comparison": lambda w, x: tf.cast(length_of(x) > 5, "float32") * x @ w,
+    "branch": lambda w, x: tf.cond(length_of(x) > 5, lambda: x @ w * 2.0, lambda: tf.sin(x @ w)),
+    "remainders": lambda w, x: x @ w * tf.cast(length_of(x) % 4 + length_of(x) % 2, "float32"),
+    "quotient": lambda w, x: x @ w + tf.cast(length_of(x) // 5, "float32"),
+    "padded to even": lambda w, x: tf.pad(x @ w, [[0, 0], [0, length_of(x) % 2], [0, 0]]),
+    "padded to at least eight": lambda w, x: tf.pad(
+        x @ w, [[0, 0], [0, tf.maximum(length_of(x), 8) - length_of(x)], [0, 0]]
+    ),
+    "one hot": lambda w, x: tf.one_hot(tf.minimum(length_of(x) - 1, 3), 5) * (x @ w)[:, 0, :1],
+    "choice": lambda w, x: tf.where(length_of(x) == 5, tf.reduce_sum(x @ w), tf.reduce_mean(x)),
+    "switch": lambda w, x: tf.switch_case(length_of(x) % 3, [lambda: x @ w, lambda: x + 0.0, lambda: -x]),
+    "squares": lambda w, x: x @ w / tf.cast(length_of(x) * length_of(x), "float32"),
+    "size and rank": lambda w, x: (x @ w, tf.size(x), tf.shape(x), tf.rank(x), tf.size(x) // 3, tf.shape(x)[::-1]),
+    "positions": lambda w, x: x @ w + tf.cast(tf.range(length_of(x)), "float32")[:, None],
+    "positions of rows": lambda w, x: x @ w + tf.cast(tf.range(tf.size(x) // 3) % 7, "float32")[0],
+    "difference from rows": lambda w, x: x @ w * tf.cast(tf.shape(x)[0] - length_of(x), "float32"),
+}
+
+
+@pytest.mark.parametrize("rows_and_lanes", ROWS_AND_LANES, ids=str)
+@pytest.mark.parametrize("kind", NUMBERS_OF_LENGTHS)
+def test_a_number_that_depends_on_a_length_is_none_of_the_first_batch(
+    kind: str, rows_and_lanes: tuple[int, int]
+) -> None:
+    assert_for_all_lengths(NUMBERS_OF_LENGTHS[kind], rows_and_lanes)
+
+
+SHAPES_OF_LENGTHS: dict[str, Callable[..., Any]] = {
+    "time merged into rows": lambda w, x: tf.reshape(tf.tanh(tf.reshape(x, [-1, 3]) @ w), tf.shape(x)),
+    "time first": lambda w, x: tf.transpose(x @ w, [1, 0, 2]),
+    "time first and merged": lambda w, x: tf.reshape(tf.transpose(x @ w, [1, 0, 2]), [-1, 3]),
+    "all flat": lambda w, x: tf.reshape(x @ w, [-1]),
+    "rows flat": lambda w, x: tf.reshape(x @ w, [tf.shape(x)[0], -1]),
+    "scores": lambda w, x: tf.matmul(tf.nn.softmax(tf.matmul(x @ w, x, transpose_b=True)), x),
+    "causal scores": lambda w, x: tf.where(
+        tf.linalg.band_part(tf.ones([length_of(x), length_of(x)], "bool"), -1, 0), tf.matmul(x @ w, x, transpose_b=True), 0.0
+    ),
+    "totals over time": lambda w, x: (tf.reduce_sum(x @ w, 1), tf.reduce_mean(x @ w, [0, 1]), tf.reduce_max(x @ w, 1)),
+    "centred": lambda w, x: x @ w - tf.reduce_mean(x @ w, [0, 1], keepdims=True),
+    "softmax over time": lambda w, x: tf.nn.softmax(x @ w, 1),
+    "reversed": lambda w, x: (tf.reverse(x @ w, [1]), (x @ w)[:, ::-1], (x @ w)[:, ::2]),
+    "first and last": lambda w, x: ((x @ w)[:, 0], (x @ w)[:, -1], (x @ w)[:, :1]),
+    "shifted": lambda w, x: tf.concat([tf.zeros_like(x[:, :1]), (x @ w)[:, :-1]], 1),
+    "views": lambda w, x: (lambda y: (y, tf.split(y, 2)[1] * tf.split(y, 2)[0]))(tf.concat([x @ w, 2.0 * x @ w], 0)),
+    "joined in time": lambda w, x: tf.concat([x @ w, x, x], 1),
+    "tiled in time": lambda w, x: tf.tile(x @ w, [1, 3, 1]),
+    "repeated in time": lambda w, x: tf.repeat(x @ w, 2, axis=1),
+    "broadcast": lambda w, x: tf.broadcast_to((x @ w)[:, :1], tf.shape(x)) + tf.zeros_like(x),
+    "weights for all": lambda w, x: x @ w + tf.broadcast_to(w[0], tf.shape(x)),
+    "mask by lengths": lambda w, x: tf.where(
+        tf.sequence_mask(tf.range(tf.shape(x)[0]) % length_of(x) + 1, length_of(x))[:, :, None], x @ w, 0.0
+    ),
+    "every step of time picked by a row": lambda w, x: tf.gather(
+        x @ w, tf.range(tf.shape(x)[0]) % length_of(x), axis=1, batch_dims=1
+    ),
+    "unstacked shape": lambda w, x: (lambda s: tf.reshape(tf.reshape(x @ w, [s[0], s[1] * s[2]]), s))(tf.unstack(tf.shape(x))),
+    "pairs of rows": lambda w, x: tf.einsum("ntd,mtd->nmt", x @ w, x),
+    "pairs in time": lambda w, x: (x @ w)[:, :, None] - x[:, None],
+    "convolved": lambda w, x: tf.nn.conv1d(x, w[None], 1, "SAME"),
+    "draws": lambda w, x: x @ w * tf.random.stateless_normal(tf.shape(x), [1, 2]),
+    "dropout": lambda w, x: tf.nn.experimental.stateless_dropout(x @ w, 0.3, [1, 2]),
+    "moved over time": lambda w, x: tf.roll(x @ w, 1, 1),
+    "cumulated": lambda w, x: (tf.cumsum(x @ w, 1), tf.cumsum(x @ w, 0)),
+    "expanded": lambda w, x: tf.squeeze(tf.expand_dims(x @ w, 1), [1])[:, None, :, None],
+}
+
+
+@pytest.mark.parametrize("rows_and_lanes", ROWS_AND_LANES, ids=str)
+@pytest.mark.parametrize("kind", SHAPES_OF_LENGTHS)
+def test_values_with_a_length_keep_it_in_lanes(
+    kind: str, rows_and_lanes: tuple[int, int]
+) -> None:
+    assert_for_all_lengths(SHAPES_OF_LENGTHS[kind], rows_and_lanes)
+
+
+def test_a_table_of_positions_as_long_as_the_batch_gathers_nothing() -> None:
+    table = tf.Variable(rows(20, 3))
+
+    def function(w: Any, x: Any) -> Any:
+        t = tf.shape(x)[1]
+        return x @ w + table[:t], x + tf.slice(table, [0, 0], [t, 3]), x @ w + tf.gather(table, tf.range(t))
+
+    assert gathered(assert_for_all_lengths(function)) == []
+
+
+def test_attention_over_unknown_lengths_gathers_nothing() -> None:
+    def heads(x: tf.Tensor) -> tf.Tensor:
+        n, t = tf.shape(x)[0], tf.shape(x)[1]
+        return tf.transpose(tf.reshape(x, [n, t, 2, 3]), [0, 2, 1, 3])
+
+    def function(w: Any, x: Any) -> Any:
+        n, t = tf.shape(x)[0], tf.shape(x)[1]
+        q, k, v = heads(x @ w), heads(x * 0.5), heads(tf.sin(x @ w))
+        score = tf.nn.softmax(tf.matmul(q, k, transpose_b=True))
+        return tf.reshape(tf.transpose(tf.matmul(score, v), [0, 2, 1, 3]), [n, t, 6])
+
+    assert gathered(assert_for_all_lengths(function, width=6)) == []
+
+
+LOOPS_OVER_LENGTHS: dict[str, Callable[..., Any]] = {
+    "while": lambda w, x: tf.while_loop(
+        lambda i, a: i < length_of(x), lambda i, a: (i + 1, tf.tanh(a @ w + x[:, i])), [0, tf.zeros_like(x[:, 0])]
+    )[1],
+    "scan": lambda w, x: tf.scan(lambda a, b: tf.tanh(a @ w + b), tf.transpose(x, [1, 0, 2]), tf.zeros_like(x[:, 0])),
+    "list": lambda w, x: tf.while_loop(
+        lambda i, s: i < length_of(x),
+        lambda i, s: (i + 1, s.write(i, tf.sin(x[:, i] @ w))),
+        [0, tf.TensorArray("float32", length_of(x))],
+    )[1].stack(),
+    "growing": lambda w, x: tf.while_loop(
+        lambda i, a: i < 3,
+        lambda i, a: (i + 1, tf.concat([a, x], 1)),
+        [0, x @ w],
+        shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None, 3])],
+    )[1],
+    "shrinking": lambda w, x: tf.while_loop(
+        lambda i, a: tf.shape(a)[1] > 1,
+        lambda i, a: (i + 1, a[:, : tf.shape(a)[1] // 2] * 2.0),
+        [0, x @ w],
+        shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None, 3])],
+    )[1],
+    "branches of other lengths": lambda w, x: tf.cond(
+        tf.reduce_sum(x) > 0, lambda: (x @ w)[:, :1] + tf.constant([1.0, 2.0, 3.0]), lambda: x @ w + tf.constant([[1.0]])
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rows_and_lanes", ROWS_AND_LANES, ids=str)
+@pytest.mark.parametrize("kind", LOOPS_OVER_LENGTHS)
+def test_loops_run_over_the_length_of_each_batch(
+    kind: str, rows_and_lanes: tuple[int, int]
+) -> None:
+    assert_for_all_lengths(LOOPS_OVER_LENGTHS[kind], rows_and_lanes)
+
+
+@pytest.mark.parametrize("with_example", [False, True])
+def test_two_unknown_lengths_are_not_the_same_length(with_example: bool) -> None:
+    def step(x: tf.Tensor, y: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            a, b = tf.shape(x)[1], tf.shape(y)[1]
+            values = (
+                tf.reduce_sum(x) * tf.cast(a - b, "float32"),
+                tf.reduce_sum(y) * tf.cast(a / b, "float32"),
+                tf.where(a == b, tf.reduce_mean(x), tf.reduce_sum(y)),
+                tf.cond(a > b, lambda: tf.reduce_sum(x * 2.0), lambda: tf.reduce_sum(y)),
+                tf.matmul(x, y, transpose_b=True),
+                tf.concat([x, y], 1),
+                tf.reduce_sum(x[:, :, None] * y[:, None], -1),
+            )
+            loss = loss_of(values)
+        return values, tape.gradient(loss, [x, y])
+
+    lengths = [(4, 4), (4, 6), (7, 1), (1, 7), (5, 5)]
+    batches = [[rows(5, a, 3), rows(5, b, 3, seed=1)] for a, b in lengths]
+    traced = assert_lanes(step, *batches, unknown={0: [1], 1: [1]}, with_example=with_example)
+    assert len(traced.built) == 2
+
+
+def test_an_unknown_length_may_be_one_where_another_is_not() -> None:
+    """Then it is broadcast, and its gradient is summed."""
+
+    def step(x: tf.Tensor, y: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            values = x * y, x + y[:, :, :1], tf.maximum(x, y), tf.where(x > y, x, y)
+            loss = loss_of(values)
+        return values, tape.gradient(loss, [x, y])
+
+    batches = [[rows(5, a, 3), rows(5, b, 3, seed=1)] for a, b in ((4, 4), (4, 1), (1, 6), (1, 1))]
+    assert_lanes(step, *batches, unknown={0: [1], 1: [1]})
+
+
+def test_an_unknown_length_beside_an_argument_without_rows() -> None:
+    def step(x: tf.Tensor, places: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([x, places])
+            value = tf.sin(x + places) @ tf.transpose(places)
+            loss = tf.reduce_mean(value * value)
+        return value, tape.gradient(loss, [x, places])
+
+    # The length of the second is known to TensorFlow as little as that of the first.
+    batches = [[rows(5, t, 3), rows(t, 3, seed=1)] for t in (4, 5, 1)]
+    assert_lanes(step, *batches, rows=[True, False], unknown={0: [1], 1: [0]})
+
+
+@pytest.mark.parametrize("unknown", [(1,), (2,), (1, 2)])
+def test_images_of_unknown_sizes(unknown: tuple[int, ...]) -> None:
+    kernel = tf.Variable(rows(3, 3, 2, 4))
+
+    def step(x: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            y = tf.nn.max_pool2d(tf.nn.relu(tf.nn.conv2d(x, kernel, 2, "SAME")), 2, 1, "SAME")
+            y -= tf.reduce_mean(y, [0, 1, 2])
+            loss = tf.reduce_mean(y * y)
+        gradient = tape.gradient(loss, kernel)
+        kernel.assign_sub(gradient)
+        return loss, y, tf.image.resize(x, [4, 5]), tf.reduce_mean(x, [1, 2])
+
+    sizes = [(h if 1 in unknown else 6, w if 2 in unknown else 6) for h, w in ((6, 8), (5, 5), (9, 6))]
+    batches = [[rows(5, h, w, 2)] for h, w in sizes]
+    assert_lanes(step, *batches, unknown={0: unknown}, variables=[kernel], rtol=1e-4)
+
+
+def test_a_batch_is_not_taken_for_a_length_that_happens_to_be_the_same() -> None:
+    def step(x: tf.Tensor) -> Any:
+        scores = tf.einsum("ntd,nsd->nts", x, x)
+        return (
+            scores,
+            tf.transpose(scores, [1, 2, 0]),
+            tf.reduce_sum(scores, 0),
+            tf.reshape(scores, [tf.shape(x)[1], -1]),
+            tf.reshape(tf.transpose(scores, [1, 0, 2]), [-1, tf.shape(x)[1]]),
+        )
+
+    batches = [[rows(5, t, 5)] for t in (5, 1, 10, 15, 7)]
+    assert_lanes(step, *batches, lanes=(2, 5), unknown={0: [1]}, rtol=1e-5)
