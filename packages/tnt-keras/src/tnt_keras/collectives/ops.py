@@ -3,7 +3,7 @@
 Most come in two halves. *Start* hands a tensor to tnt-comm, *finish* waits for the result. Both
 return a token besides, a scalar that only says "has started" or "has finished". Finish blocks one
 of TensorFlow's threads, so it takes a `barrier`: the sum of the tokens of all starts that must come
-first. Exchanges (`tnt_keras.collectives.exchange` and `step_exchange`) build it; nothing else calls
+first. An exchange (`tnt_keras.collectives.step_exchange`) builds it; nothing else calls
 these operations. They are not stateful, so that TensorFlow runs a start as soon as its input
 exists. Therefore it would also compute a start of constants once and for all, when it optimises the
 graph: one input of every start must not be a constant.

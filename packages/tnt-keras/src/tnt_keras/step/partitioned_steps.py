@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,8 @@ import tensorflow as tf
 from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Rows, build
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch_part import BatchPart, cut, even_sizes, has_rows
+from tnt_keras.step.batch_part import BatchPart, cut, even_sizes, has_rows, rows_at
+from tnt_keras.step.check import can_be_compared, compare_with_serial, num_compared_rows
 from tnt_keras.step.checked_exchange import CheckedExchange
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.signature import Signature, layout_of, specs_of
@@ -44,6 +46,7 @@ class PartitionedSteps:
         self._owner = owner
         self._traces = TracedSteps(name, step, owner, traces_exactly=traces_exactly)
         self._shapes: dict[Any, _Shape] = {}
+        self._is_checked = False
 
     @property
     def graph(self) -> Any:
@@ -65,23 +68,11 @@ class PartitionedSteps:
                 they come otherwise, such as arrays.
         """
         part, is_cut = _as_it_can_be_cut(part)
-        leaves = tf.nest.flatten(part.rows)
-        present = [leaf for leaf in leaves if leaf is not None]
-        layout = layout_of(part.rows, leaves)
-        sizes = tuple((leaf.dtype, tuple(leaf.shape)) for leaf in present)
-        key = layout, is_cut, part.num_global, sizes
-        shape = self._shapes.get(key)
-        if shape is None:
-            signature = Signature(layout, specs_of(present, part.num_global))
-            trace = self._traces.for_batch(signature, part.rows, element_spec)
-            num_rows = part.num_global if is_cut else None
-            added = self._added(trace)
-            shape = self._shapes[key] = _Shape(trace, _inputs(present, num_rows), num_rows, added)
-        are_updates = shape.trace.accumulations.begin_step()
-        function = shape.functions.get(are_updates)
-        if function is None:
-            function = shape.functions[are_updates] = self._build(shape, are_updates)
-        tensors = tf.nest.flatten(present, expand_composites=True)
+        shape, tensors = self._shape_of(part, is_cut, element_spec)
+        if self._owner.options.check and not self._is_checked and is_cut:
+            self._is_checked = True
+            self._compare_with_serial(part, shape.trace, element_spec)
+        function = self._function(shape)
         if not shape.added:
             return function(*tensors)
         result, addends = function.with_addends(*tensors)
@@ -98,6 +89,49 @@ class PartitionedSteps:
         last = self._traces.last
         if last is not None and last.without_batch is not None:
             last.without_batch()
+
+    def _shape_of(
+        self, part: BatchPart, is_cut: bool, element_spec: Any
+    ) -> tuple[_Shape, list[tf.Tensor]]:
+        """Return the shape of a batch, and the tensors of this rank's part. Collective at first."""
+        leaves = tf.nest.flatten(part.rows)
+        present = [leaf for leaf in leaves if leaf is not None]
+        layout = layout_of(part.rows, leaves)
+        sizes = tuple((leaf.dtype, tuple(leaf.shape)) for leaf in present)
+        key = layout, is_cut, part.num_global, sizes
+        shape = self._shapes.get(key)
+        if shape is None:
+            signature = Signature(layout, specs_of(present, part.num_global))
+            trace = self._traces.for_batch(signature, part.rows, element_spec)
+            num_rows = part.num_global if is_cut else None
+            inputs, added = _inputs(present, num_rows), self._added(trace)
+            shape = self._shapes[key] = _Shape(trace, inputs, num_rows, added)
+        return shape, tf.nest.flatten(present, expand_composites=True)
+
+    def _function(self, shape: _Shape) -> PartitionedStep:
+        """Return what computes the next step for a shape. Collective if it must be built."""
+        are_updates = shape.trace.accumulations.begin_step()
+        function = shape.functions.get(are_updates)
+        if function is None:
+            function = shape.functions[are_updates] = self._build(shape, are_updates)
+        return function
+
+    def _compare_with_serial(self, part: BatchPart, trace: StepTrace, element_spec: Any) -> None:
+        """Compare the step with the serial one on some rows of a batch. Collective."""
+        if not can_be_compared(trace.traced) or trace.accumulations.variables:
+            logger.info("%s has effects that cannot be taken back, and is not checked.", self.name)
+            return
+        is_for_any_size = all(spec.shape.rank == 0 or not spec.shape[0] for spec in trace.specs)
+        num_rows = min(part.num_global, num_compared_rows() if is_for_any_size else sys.maxsize)
+        some = tf.range(num_rows, dtype=tf.int64)
+        whole = tf.nest.map_structure(
+            lambda leaf: rows_at(leaf, some) if has_rows(leaf) else leaf, whole_batch(part)
+        )
+        shape, tensors = self._shape_of(cut(whole), True, element_spec)
+        of_all = [leaf for leaf in tf.nest.flatten(_as_tensors(whole)) if leaf is not None]
+        compare_with_serial(
+            self.name, trace.traced, of_all, lambda: self._function(shape)(*tensors)
+        )
 
     def _added(self, trace: StepTrace) -> list[tf.Variable]:
         """Return the variables of metrics whose addends are wanted, of those that a step uses."""
