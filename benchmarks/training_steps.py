@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+import tarantella as tnt
 from benchmarks.step_time import StepTime, between, now
 
 

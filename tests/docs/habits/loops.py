@@ -64,7 +64,7 @@ def a_loss_is_a_mean(code):
     def left(losses):
         return tf.nn.compute_average_loss(losses, global_batch_size=BATCH_SIZE)
 
-    old, of_plain = loop(tnt.function(probe="error"), left), loop(tf.function, left)
+    old, of_plain = loop(tnt.function, left), loop(tf.function, left)
     assert_same(old, of_plain)
     np.testing.assert_allclose(old[1]["loss"][:-1], expected[1]["loss"][:-1], rtol=1e-5)
 
@@ -85,9 +85,7 @@ def loop_with_penalty(make_step, scaled):
 @habit("tf.nn.scale_regularization_loss(penalty)")
 def a_penalty_is_added_as_it_is(code):
     expected = loop_with_penalty(tf.function, tf.nn.scale_regularization_loss)
-    found = loop_with_penalty(
-        tnt.function(probe="error"), lambda penalty: value(code, penalty=penalty)
-    )
+    found = loop_with_penalty(tnt.function, lambda penalty: value(code, penalty=penalty))
     assert_same(found, expected)
 
 
@@ -105,7 +103,7 @@ def the_first_step_begins_with_the_weights_of_the_master(code):
 def a_step_has_the_rows_of_all_ranks(code):
     x, _ = samples()
 
-    @tnt.function(probe="error")
+    @tnt.function
     def step(x):
         rows = value(code, x=x)
         return tf.reduce_sum(tf.cumsum(rows))  # depends on the order of rows

@@ -14,21 +14,12 @@ from serial_comparison import joined
 EXAMPLES_OF_A_CALL = 2
 """So few that a call ends in time on a slow machine."""
 
-WITH_DROPOUT_OR_NOISE = [
-    "augmented_images",
-    "digits_convnet",
-    "variational_autoencoder",
-    "denoising_diffusion",
-    "gradient_penalty",
-]
-"""Examples whose numbers are drawn for each sample when users run them."""
-
 PAGE = ROOT / "docs/reference/keras_examples.md"
 
 
-def _assert_serial(names: Sequence[str], size: int, pool_of: Any, **options: Any) -> None:
+def _assert_serial(names: Sequence[str], size: int, pool_of: Any) -> None:
     run = keras_examples.train_and_compare
-    results = joined(pool_of(size).run(run, names, *options.values()))
+    results = joined(pool_of(size).run(run, names))
     others = {
         name: result
         for name, result in zip(names, results, strict=True)
@@ -48,11 +39,6 @@ def _calls(names: Sequence[str]) -> list[Any]:
 @pytest.mark.parametrize("names", _calls([*EXAMPLES]))
 def test_all_examples_train_as_in_serial(names: list[str], size: int, pool_of: Any) -> None:
     _assert_serial(names, size, pool_of)
-
-
-@pytest.mark.thorough
-def test_examples_with_numbers_drawn_for_each_sample_train_alike_on_all_ranks(pool_of: Any) -> None:
-    _assert_serial(WITH_DROPOUT_OR_NOISE, 2, pool_of, rows_are_alike=False)
 
 
 def test_at_most_three_lines_of_an_example_are_changed() -> None:

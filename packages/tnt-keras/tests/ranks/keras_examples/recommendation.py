@@ -62,7 +62,6 @@ def two_towers(tnt: Any) -> Values:
         def train_step(self, data: Any) -> dict[str, Any]:
             with tf.GradientTape() as tape:
                 users, items = self(data)
-                users, items = tnt.gather_batch(users), tnt.gather_batch(items)  # changed
                 scores = tf.matmul(users, items, transpose_b=True)
                 truth = tf.range(tf.shape(scores)[0])
                 loss = keras.losses.sparse_categorical_crossentropy(truth, scores, from_logits=True)

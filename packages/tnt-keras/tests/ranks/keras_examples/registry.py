@@ -25,15 +25,12 @@ class Example:
         kind: What it shows, in a few words.
         run: Trains with what stands for `tarantella`, which is plain Keras in a serial run, and
             returns what it shows: losses, weights, predictions, texts.
-        draws: Whether layers draw random numbers for samples in a way that no test can replace.
-            The results are then not compared with serial ones, only those of the ranks.
     """
 
     name: str
     topic: str
     kind: str
     run: Run
-    draws: bool = False
 
     @property
     def changed_lines(self) -> list[str]:
@@ -49,20 +46,19 @@ EXAMPLES: dict[str, Example] = {}
 """All examples by name, in the order of the modules that define them."""
 
 
-def example(topic: str, kind: str, *, draws: bool = False) -> Callable[[Run], Run]:
+def example(topic: str, kind: str) -> Callable[[Run], Run]:
     """Collect an example.
 
     Args:
         topic: Heading in the documentation.
         kind: What it shows.
-        draws: See `Example`.
     """
 
     def collect(run: Run) -> Run:
         name = run.__name__
         if name in EXAMPLES:
             raise ValueError(f"There are two examples of the name {name!r}.")
-        EXAMPLES[name] = Example(name, topic, kind, run, draws)
+        EXAMPLES[name] = Example(name, topic, kind, run)
         return run
 
     return collect

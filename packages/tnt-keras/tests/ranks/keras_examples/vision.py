@@ -57,7 +57,7 @@ def residual_images(tnt: Any) -> Values:
     return shown(model, history=history, predictions=model.predict(images(), verbose=0))
 
 
-@example("vision", "augmentation by random layers inside of the model", draws=True)
+@example("vision", "augmentation by random layers inside of the model")
 def augmented_images(tnt: Any) -> Values:
     model = keras.Sequential(
         [
@@ -115,15 +115,11 @@ def segmentation(tnt: Any) -> Values:
 
 @example("vision", "segmentation with the Dice loss of the whole batch")
 def dice_segmentation(tnt: Any) -> Values:
-    class Dice(keras.losses.Dice):
-        def call(self, y_true: Any, y_pred: Any) -> Any:
-            return super().call(tnt.gather_batch(y_true), tnt.gather_batch(y_pred))  # changed
-
     model = keras.Sequential(
         [keras.Input((8, 8, 1)), layers.Conv2D(1, 3, padding="same", activation="sigmoid")]
     )
     model = tnt.Model(model)
-    model.compile(keras.optimizers.SGD(0.1), Dice())
+    model.compile(keras.optimizers.SGD(0.1), keras.losses.Dice())
     history = model.fit(images(), (images() > 0.6).astype("float32"), **FIT)
     return shown(model, history=history)
 
@@ -211,7 +207,6 @@ def contrastive_views(tnt: Any) -> Values:
             left, right = data
             with tf.GradientTape() as tape:
                 left, right = self(left), self(right)
-                left, right = tnt.gather_batch(left), tnt.gather_batch(right)  # changed
                 loss = tf.reduce_mean(contrast(left, right))
             weights = self.trainable_weights
             self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
@@ -226,15 +221,10 @@ def contrastive_views(tnt: Any) -> Values:
 
 @example("vision", "metric learning with the Circle loss, which compares all pairs of a batch")
 def metric_learning(tnt: Any) -> Values:
-    class Circle(keras.losses.Circle):
-        def call(self, y_true: Any, y_pred: Any) -> Any:
-            values = super().call(tnt.gather_batch(y_true), tnt.gather_batch(y_pred))  # changed
-            return tf.reduce_mean(values)  # changed
-
     unit = layers.UnitNormalization()
     model = keras.Sequential([keras.Input((8, 8, 1)), layers.Flatten(), layers.Dense(4), unit])
     model = tnt.Model(model)
-    model.compile(keras.optimizers.SGD(1e-3), Circle(gamma=2.0))
+    model.compile(keras.optimizers.SGD(1e-3), keras.losses.Circle(gamma=2.0))
     history = model.fit(images(), labels(), **FIT)
     return shown(model, history=history, embeddings=model.predict(images(), verbose=0))
 
