@@ -303,15 +303,26 @@ def _reads(node: Node, handle: Node) -> bool:
 
 
 def _updates(traced: TracedStep, flat: FlatGraph) -> frozenset[Node]:
-    """Return the nodes from which the updates of trainable variables are computed."""
+    """Return the nodes from which trainable variables are updated, by way of others or directly.
+
+    Optimizers assign moments to variables of their own and read them again.
+    """
     trained = {id(v.handle) for v in traced.variables if v.trainable}
     captured = flat.arguments[len(flat.arguments) - len(traced.captures) :]
-    handles = {n for n, t in zip(captured, traced.captures, strict=True) if id(t) in trained}
-    todo = [n for n in flat.nodes if n.has_effect and n.inputs and n.inputs[0][0] in handles]
+    assignments: dict[Node, list[Node]] = {handle: [] for handle in captured}
+    for node in flat.nodes:
+        if node.has_effect and node.inputs and node.inputs[0][0] in assignments:
+            assignments[node.inputs[0][0]].append(node)
+    todo = [n for n, t in zip(captured, traced.captures, strict=True) if id(t) in trained]
     found: set[Node] = set()
+    read: set[Node] = set()
     while todo:
         node = todo.pop()
-        if node not in found:
+        if node in assignments:
+            if node not in read:
+                read.add(node)
+                todo += assignments[node]
+        elif node not in found:
             found.add(node)
             todo += [source for source, _ in node.inputs]
     return frozenset(found)

@@ -122,7 +122,7 @@ def definition(operation_type: str) -> Any:
     """Return TensorFlow's definition of a type of operation, None for the name of a function."""
     try:
         return tf.Graph().op_def_for_type(operation_type)
-    except (KeyError, tf.errors.NotFoundError, TypeError):
+    except (KeyError, RuntimeError, TypeError, tf.errors.NotFoundError):
         return None
 
 

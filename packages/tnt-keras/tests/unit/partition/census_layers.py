@@ -106,8 +106,8 @@ USUAL_INPUTS: tuple[Any, ...] = (
 )
 IMAGE_INPUTS: tuple[Any, ...] = (IMAGES, ANNOTATED_IMAGES)
 
-# Values of optional arguments, given to whatever layer has an argument of that name: the first values
-# of all together, then the second ones; one at a time if a layer cannot take them together.
+# Values of optional arguments, for whatever layer has an argument of that name: all first values
+# together, then all second ones; one at a time if a layer cannot take them together.
 OPTIONS: dict[str, tuple[Any, ...]] = {
     "activation": ("softmax",),
     "activity_regularizer": ("l2",),
@@ -126,20 +126,15 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "merge_mode": ("sum", "ave"),
     "mode": ("horizontal", "vertical", "magnitude", "psd", "real"),
     "normalize": (True,),
-    "output_mode": ("one_hot", "multi_hot", "count", "tf_idf", "int"),
-    "output_sequence_length": (5,),
     "padding": ("same", "causal"),
     "per_channel": (True,),
     "recurrent_dropout": (0.3,),
-    "renorm": (True,),
     "reset_after": (False,),
     "return_sequences": (True,),
     "return_state": (True,),
     "score_mode": ("concat",),
     "sliding_window": (2,),
-    "split": ("character",),
     "strides": (2,),
-    "synchronized": (True,),
     "use_gate": (True,),
     "use_scale": (True,),
     "zero_output_for_mask": (True,),
@@ -148,9 +143,14 @@ ALONE: dict[str, tuple[Any, ...]] = {
     "data_format": ("channels_first",),
     "dilation_rate": (2,),
     "fill_mode": ("nearest", "wrap"),
+    "output_mode": ("one_hot", "multi_hot", "count", "tf_idf", "int"),
+    "output_sequence_length": (5,),
     "pad_to_aspect_ratio": (True,),
     "ragged": (True,),
+    "renorm": (True,),
     "sparse": (True,),
+    "split": ("character",),
+    "synchronized": (True,),
     "unroll": (True,),
 }
 # What is called on a layer that is built.
@@ -180,10 +180,9 @@ def add_layer(census: Census, name: str, cls: Any) -> None:
     census.add(name, [trace(call) for call in masked_calls(cls)])
     census.add(name, [trace(call, training=False) for call in fitting[:2]])
     for call in fitting[:1]:
-        singles = options(cls.__init__, OPTIONS)
-        together = combined(singles)
-        if not census.add(name, [trace(call, **choice) for choice in together]):
-            census.add(name, [trace(call, **choice) for choice in singles])
+        for together in combined(options(cls.__init__, OPTIONS)):
+            if not census.add(name, [trace(call, **together)]):
+                census.add(name, [trace(call, **{key: together[key]}) for key in together])
         census.add(name, [trace(call, **choice) for choice in options(cls.__init__, ALONE)])
         if "stateful" in inspect.signature(cls.__init__).parameters:
             census.add(name, [trace(example(whole(2, SIDE, SIDE)), stateful=True)])

@@ -283,12 +283,13 @@ def test_the_sum_of_segments_is_no_total_of_totals() -> None:
     "make", [raw.SegmentSum, raw.SegmentMean, raw.SegmentProd, raw.SegmentMax, raw.SegmentMin]
 )
 def test_how_many_sorted_segments_there_are_depends_on_all_rows(make: Any) -> None:
-    values, ids = numbers((N, N)), np.array([0, 0, 1, 1, 3, 3], np.int32)
+    values = numbers((N, N))
     segments = lambda d, s: make(data=d, segment_ids=s)  # noqa: E731
-    assert_rule(segments, [values, ids], [Rows(1), REPLICATED], N, 4)
-    assert_rule(segments, [values, ids], [Rows(1), Rows(0)], N, 4)
-    assert_rule(segments, [values, ids], [Rows(0), REPLICATED], N, 4, is_ruled=False)
-    assert_rule(segments, [values, ids], [Rows(0), Rows(0)], N, 4, is_ruled=False)
+    for ids in (np.array([0, 0, 1, 1, 3, 3], np.int32), np.arange(N, dtype=np.int32)):
+        assert_rule(segments, [values, ids], [Rows(1), REPLICATED], N, 4)
+        assert_rule(segments, [values, ids], [Rows(1), Rows(0)], N, 4)
+        assert_rule(segments, [values, ids], [Rows(0), REPLICATED], N, 4, is_ruled=False)
+        assert_rule(segments, [values, ids], [Rows(0), Rows(0)], N, 4, is_ruled=False)
 
 
 @st.composite
