@@ -1,4 +1,4 @@
-"""Models that the probe is tried on: wrong by construction on several ranks, and right ones."""
+"""Models of all kinds, also those that a sum over ranks of what each computes would not train."""
 
 from . import (
     added_losses,
@@ -30,12 +30,11 @@ from . import (
     vision,
 )
 from .case import CASES, Case
-from .training import refusals, train_and_compare
+from .training import train_and_compare
 
 __all__ = [
     "CASES",
     "Case",
-    "refusals",
     "train_and_compare",
     "added_losses",
     "batch_quotients",

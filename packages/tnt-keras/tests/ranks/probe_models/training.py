@@ -57,24 +57,6 @@ def train_and_compare(cases: Sequence[Case], policy: str | None = None) -> list[
     )
 
 
-def refusals(cases: Sequence[Case]) -> list[str]:
-    """Return of each case why its training was refused, "" if it was not. Collective.
-
-    Args:
-        cases: What to train.
-    """
-    messages = []
-    for case in cases:
-        keras.backend.clear_session()
-        model, arguments = case.make()
-        try:
-            tnt_keras.Model(model).fit(**arguments)
-            messages.append("")
-        except tnt_keras.ProbeError as error:
-            messages.append(str(error))
-    return messages
-
-
 def _judge(case: Case, policy: str | None, actual: Any, expected: Any) -> Result:
     """Compare with the serial training; if need be, also with what rounding does to that one.
 
