@@ -22,10 +22,14 @@ class StepExchange:
     An exchange is a group of values: `ask` for each of them, then `flush`. All of a group start,
     come to one barrier, and are finished, whichever results the graph uses. Starts wait for their
     tensor alone, so that a gradient is on its way while backpropagation goes on; only where an
-    object of tnt-comm serves for the second time in a graph they wait until it has finished. Groups
-    come one after the other; `ExchangeSequence` says why ranks then never wait for ever. Values
+    object of tnt-comm serves for the second time in a graph they wait until it has finished. Values
     that are combined otherwise than by a sum, or whose size is known only when the graph runs, are
     combined after the barrier.
+
+    Groups come one after the other: no operation of a group waits before all starts of its group
+    and all of the previous group are done on this rank. Then there is no cycle of waiting among
+    ranks, however few threads they have: at the first group at which a rank waits, every other rank
+    either waits in it too, hence has made its starts, or is not blocked and will make them.
 
     Single values that are exchanged in a branch or loop are `blocking`, and others may be: between
     groups, one after the other, in the order in which they are traced. What runs the functions of

@@ -14,7 +14,7 @@ import tensorflow as tf
 from step_cases import loss_of
 from step_lanes import StepInLanes, all_steps, assert_equal, assert_lanes
 
-from tnt_keras.partition import local_region
+from tnt_keras.partition import PartitionError, local_region
 from tnt_keras.partition.plan import Region
 
 Function = Callable[..., Any]
@@ -114,6 +114,7 @@ def training(loss: Function, weights: tf.Variable) -> Callable[[Function], Funct
                 values = loss(region, weights, *batch)
                 total = loss_of(values)
             gradients = tape.gradient(total, [weights, *batch], unconnected_gradients="zero")
+            gradients = [tf.convert_to_tensor(g) for g in gradients]
             weights.assign_sub(0.1 * gradients[0])
             return values, total, gradients
 
@@ -351,11 +352,11 @@ def test_a_loop_and_a_branch_in_a_region() -> None:
     assert_as_by_hand(training(loss, weights), [rows(7, 3)], variables=[weights], function=function)
 
 
-def test_sorting_sizes_and_draws_in_a_region_are_those_of_a_lane() -> None:
+def test_sizes_order_and_draws_in_a_region_are_those_of_a_lane() -> None:
     def function(x: tf.Tensor) -> Any:
-        ordered = tf.sort(x, 0)
         noise = tf.random.stateless_normal(tf.shape(x), [1, 2])
-        return ordered + noise, tf.cast(tf.size(x), tf.float32), ordered[0], tf.cast(tf.shape(x)[0], tf.float32)
+        first = tf.sort(x, 0)[0]
+        return x * first + noise, tf.cast(tf.size(x), tf.float32), first, tf.cast(tf.shape(x)[0], tf.float32)
 
     assert_as_by_hand(lambda region: lambda x: region(x), [rows(7, 3)], function=function)
 
@@ -405,7 +406,6 @@ def test_a_second_derivative_through_a_region() -> None:
 
 def test_a_region_with_rows_that_were_gathered_beside_rows() -> None:
     """What has the whole batch's rows is cut, or the step is refused: never read as it is."""
-    weights = tf.Variable(rows(3, 3))
 
     def masked(x: tf.Tensor, mask: tf.Tensor) -> Any:
         mean = tf.reduce_sum(x * mask, 0) / (tf.reduce_sum(mask) + 1.0)
@@ -422,5 +422,9 @@ def test_a_region_with_rows_that_were_gathered_beside_rows() -> None:
         return local_region(masked)(x, mask)[0]
 
     x = rows(6, 3)
-    traced = StepInLanes(step, [x], variables=[weights])
-    assert_equal(traced.in_lanes([x], 2), by_lanes(tf.constant(x), 2), 1e-4)
+    traced = StepInLanes(step, [x])
+    try:
+        result = traced.in_lanes([x], 2)
+    except PartitionError:
+        return
+    assert_equal(result, by_lanes(tf.constant(x), 2), 1e-4)
