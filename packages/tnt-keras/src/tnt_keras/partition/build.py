@@ -33,12 +33,12 @@ from tnt_keras.partition.schedule import Schedule
 from tnt_keras.partition.traced import Decide, Edge, FlatGraph, Node, TracedStep, past_aliases
 from tnt_keras.partition.value import Value
 
-# Operations that give a multiple of one scalar operand if the other is a number.
+# Operations that give a multiple of one operand, a single number, if the other is known.
 _MULTIPLES: dict[str, Callable[[tf.Tensor, Any], tf.Tensor]] = {
     "DivNoNan": tf.math.divide_no_nan,
     "Mul": tf.multiply,
     "RealDiv": tf.divide,
-    "Sum": lambda scalar, axes: scalar,
+    "Sum": lambda number, axes: tf.reduce_sum(number, axes.tolist()),
 }
 
 
@@ -290,7 +290,8 @@ def _addend(emission: Emission, schedule: Schedule, edge: Edge) -> tf.Tensor:
     node, _ = edge = past_aliases(edge)
     emitted = schedule.emitted[edge]
     multiply = _MULTIPLES.get(node.type)
-    if emitted.value.placement != PARTIAL and multiply is not None and emitted.value.shape == ():
+    is_number = emitted.value.num_elements == 1
+    if emitted.value.placement != PARTIAL and multiply is not None and is_number:
         for i in (0, 1):
             factor = schedule.emitted[node.inputs[1 - i]].value.constant
             if factor is not None and (i == 0 or node.type == "Mul"):

@@ -57,7 +57,7 @@ class StepCase:
         return tf.Variable(rng.normal(size=self.weights).astype("float32"))
 
     def train_step(self, weights: tf.Variable) -> Callable[..., Any]:
-        """Return the step that moves weights along the gradient of all that the function returns."""
+        """Return the step that moves weights along the gradient of all that is returned."""
 
         def step(*batch: tf.Tensor) -> Any:
             watched = [t for t in batch if t.dtype.is_floating]

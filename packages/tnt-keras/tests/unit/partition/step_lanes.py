@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Request, Rows, build, trace
+from tnt_keras.partition import (
+    REPLICATED,
+    Input,
+    Lanes,
+    PartitionedStep,
+    Request,
+    Rows,
+    build,
+    trace,
+)
 from tnt_keras.partition.plan import Body, Branch, Compute, Loop, Region, Step
 
 Batch = Sequence[Any]
@@ -77,7 +86,9 @@ class StepInLanes:
         self.unknown = unknown or {}
         self.variables = list(variables)
         specs = [
-            tf.TensorSpec([None if a == 0 and r and not static else s for a, s in enumerate(sizes)], t.dtype)
+            tf.TensorSpec(
+                [None if a == 0 and r and not static else s for a, s in enumerate(sizes)], t.dtype
+            )
             for t, r, sizes in zip(tensors, self.rows, self._known_shapes(tensors), strict=True)
         ]
         self.traced = trace(function, specs)
@@ -147,7 +158,7 @@ class StepInLanes:
 
 
 def assert_equal(result: Any, expected: Any, rtol: float = 2e-5) -> None:
-    """Assert that two structures hold the same values, floats up to rounding; bitwise if `rtol` is 0."""
+    """Assert that two structures hold the same values: floats up to `rtol`, bitwise if it is 0."""
     a = tf.nest.flatten(result, expand_composites=True)
     b = tf.nest.flatten(expected, expand_composites=True)
     assert len(a) == len(b)
@@ -176,7 +187,7 @@ def assert_lanes(
     variables: Sequence[tf.Variable] = (),
     rtol: float = 2e-5,
 ) -> StepInLanes:
-    """Assert that a step gives in lanes, batch after batch, what TensorFlow gives, in variables too.
+    """Assert that a step gives in lanes what TensorFlow gives, batch by batch, in variables too.
 
     Args:
         function: As for `StepInLanes`.
@@ -205,7 +216,9 @@ def assert_lanes(
     return step
 
 
-def assert_step(step: StepInLanes, *batches: Batch, lanes: Sequence[int], rtol: float = 2e-5) -> None:
+def assert_step(
+    step: StepInLanes, *batches: Batch, lanes: Sequence[int], rtol: float = 2e-5
+) -> None:
     """Assert the same of a step that was traced already."""
     for i, batch in enumerate(batches):
         before = step.saved()
@@ -223,7 +236,7 @@ def assert_step(step: StepInLanes, *batches: Batch, lanes: Sequence[int], rtol: 
 
 
 def all_steps(body: Body) -> Iterator[Step]:
-    """All that is done for nodes of a graph, and of the bodies of its loops, branches and regions."""
+    """All that is done for nodes of a graph and of the bodies of its loops, branches, regions."""
     for step in body.steps:
         yield step
         match step:

@@ -23,7 +23,9 @@ def rows_carried_through_a_loop(w: Any, x: Any) -> Any:
 @step(floats(4), weights=(4, 4))
 def state_of_zeros_becomes_rows(w: Any, x: Any) -> Any:
     start = tf.zeros([rows_of(x), 4])
-    return tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, tf.tanh(a @ w) + x), [0, start])[1]
+    return tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, tf.tanh(a @ w) + x), [0, start])[
+        1
+    ]
 
 
 @step()
@@ -57,7 +59,11 @@ def turns_until_the_batch_has_settled(w: Any, x: Any) -> Any:
 @step(floats(4), integers(4))
 def as_many_turns_as_the_batch_says(w: Any, x: Any, label: Any) -> Any:
     turns = tf.reduce_max(label) + 1
-    return tf.while_loop(lambda i, a: i < turns, lambda i, a: (i + 1, tf.sin(a + x @ w)), [0, tf.zeros([rows_of(x), 3])])
+    return tf.while_loop(
+        lambda i, a: i < turns,
+        lambda i, a: (i + 1, tf.sin(a + x @ w)),
+        [0, tf.zeros([rows_of(x), 3])],
+    )
 
 
 @step()
@@ -77,7 +83,9 @@ def rows_leave_the_loop_one_by_one(w: Any, x: Any, label: Any) -> Any:
         return i + 1, a, active & (i < label)
 
     return tf.while_loop(
-        lambda i, a, active: tf.reduce_any(active), turn, [0, tf.zeros([rows_of(x), 3]), tf.ones([rows_of(x)], "bool")]
+        lambda i, a, active: tf.reduce_any(active),
+        turn,
+        [0, tf.zeros([rows_of(x), 3]), tf.ones([rows_of(x)], "bool")],
     )
 
 
@@ -87,7 +95,9 @@ def rows_and_totals_change_places(w: Any, x: Any) -> Any:
     gram = y @ tf.transpose(y) / 4.0
     fixed = tf.eye(rows_of(x))
     return tf.while_loop(
-        lambda i, a, b: i < 3, lambda i, a, b: (i + 1, tf.tanh(b), tf.transpose(a) + 0.5), [0, gram, fixed]
+        lambda i, a, b: i < 3,
+        lambda i, a, b: (i + 1, tf.tanh(b), tf.transpose(a) + 0.5),
+        [0, gram, fixed],
     )
 
 
@@ -95,13 +105,17 @@ def rows_and_totals_change_places(w: Any, x: Any) -> Any:
 def rows_alternate_between_axes(w: Any, x: Any) -> Any:
     y = x @ w
     gram = y @ tf.transpose(y) / 4.0
-    return tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, tf.transpose(tf.tanh(a)) + gram[:1]), [0, gram])[1]
+    return tf.while_loop(
+        lambda i, a: i < 3, lambda i, a: (i + 1, tf.transpose(tf.tanh(a)) + gram[:1]), [0, gram]
+    )[1]
 
 
 @step(floats(4), weights=(4, 4))
 def a_loop_in_a_loop(w: Any, x: Any) -> Any:
     def inner(a: Any) -> Any:
-        return tf.while_loop(lambda j, b: j < 2, lambda j, b: (j + 1, tf.tanh(b @ w + a)), [0, a])[1]
+        return tf.while_loop(lambda j, b: j < 2, lambda j, b: (j + 1, tf.tanh(b @ w + a)), [0, a])[
+            1
+        ]
 
     return tf.while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, inner(a) * 1.1), [0, x])[1]
 
@@ -111,9 +125,13 @@ def a_loop_in_a_loop_with_totals(w: Any, x: Any) -> Any:
     y = x @ w
 
     def inner(a: Any) -> Any:
-        return tf.while_loop(lambda j, b: j < 2, lambda j, b: (j + 1, b + tf.reduce_sum(tf.tanh(y + a), 0)), [0, a])[1]
+        return tf.while_loop(
+            lambda j, b: j < 2, lambda j, b: (j + 1, b + tf.reduce_sum(tf.tanh(y + a), 0)), [0, a]
+        )[1]
 
-    return tf.while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, inner(a) / 4.0), [0, tf.zeros(3)])[1]
+    return tf.while_loop(
+        lambda i, a: i < 2, lambda i, a: (i + 1, inner(a) / 4.0), [0, tf.zeros(3)]
+    )[1]
 
 
 @step()
@@ -121,7 +139,9 @@ def a_branch_in_a_loop(w: Any, x: Any) -> Any:
     y = x @ w
 
     def turn(i: Any, a: Any) -> Any:
-        return i + 1, tf.cond(tf.reduce_mean(a) > 0, lambda: tf.tanh(a) - 0.3, lambda: tf.sin(a + y) + 0.1)
+        return i + 1, tf.cond(
+            tf.reduce_mean(a) > 0, lambda: tf.tanh(a) - 0.3, lambda: tf.sin(a + y) + 0.1
+        )
 
     return tf.while_loop(lambda i, a: i < 4, turn, [0, y])[1]
 
@@ -165,7 +185,13 @@ def one_of_four_branches(w: Any, x: Any) -> Any:
     y = x @ w
     which = tf.cast(tf.reduce_sum(tf.cast(x > 0.0, "float32")), "int32") % 4
     return tf.switch_case(
-        which, [lambda: y, lambda: tf.sin(y), lambda: y * y * w[0], lambda: tf.broadcast_to(w[1], tf.shape(y))]
+        which,
+        [
+            lambda: y,
+            lambda: tf.sin(y),
+            lambda: y * y * w[0],
+            lambda: tf.broadcast_to(w[1], tf.shape(y)),
+        ],
     )
 
 
@@ -182,7 +208,9 @@ def branches_in_branches(w: Any, x: Any) -> Any:
 @step()
 def case_of_conditions(w: Any, x: Any) -> Any:
     y = x @ w
-    return tf.case([(tf.reduce_sum(y) > 3.0, lambda: y), (tf.reduce_sum(y) > 0.0, lambda: -y)], lambda: 2.0 * y)
+    return tf.case(
+        [(tf.reduce_sum(y) > 3.0, lambda: y), (tf.reduce_sum(y) > 0.0, lambda: -y)], lambda: 2.0 * y
+    )
 
 
 @step(floats(4), weights=(4, 4))
@@ -192,14 +220,18 @@ def states_of_all_turns_kept(w: Any, x: Any) -> Any:
         return i + 1, a, states.write(i, a)
 
     states = tf.TensorArray("float32", 3)
-    return tf.transpose(tf.while_loop(lambda i, a, s: i < 3, turn, [0, x, states])[2].stack(), [1, 0, 2])
+    return tf.transpose(
+        tf.while_loop(lambda i, a, s: i < 3, turn, [0, x, states])[2].stack(), [1, 0, 2]
+    )
 
 
 @step(floats(5, 4), weights=(4, 4))
 def steps_of_time_read_from_a_list(w: Any, x: Any) -> Any:
     steps = tf.TensorArray("float32", 5).unstack(tf.transpose(x, [1, 0, 2]))
     return tf.while_loop(
-        lambda i, a: i < 5, lambda i, a: (i + 1, tf.tanh(a @ w + steps.read(i))), [0, tf.zeros([rows_of(x), 4])]
+        lambda i, a: i < 5,
+        lambda i, a: (i + 1, tf.tanh(a @ w + steps.read(i))),
+        [0, tf.zeros([rows_of(x), 4])],
     )[1]
 
 
@@ -207,7 +239,9 @@ def steps_of_time_read_from_a_list(w: Any, x: Any) -> Any:
 def rows_read_one_by_one_from_a_list(w: Any, x: Any) -> Any:
     rows = tf.TensorArray("float32", rows_of(x)).unstack(x @ w)
     return tf.while_loop(
-        lambda i, a: i < rows_of(x), lambda i, a: (i + 1, tf.tanh(0.5 * a + rows.read(i))), [0, tf.zeros(3)]
+        lambda i, a: i < rows_of(x),
+        lambda i, a: (i + 1, tf.tanh(0.5 * a + rows.read(i))),
+        [0, tf.zeros(3)],
     )[1]
 
 
@@ -264,7 +298,9 @@ def scanned_over_time(w: Any, x: Any) -> Any:
 
 @step()
 def folded_over_rows(w: Any, x: Any) -> Any:
-    return tf.foldl(lambda a, b: tf.tanh(0.5 * a + b), x @ w), tf.foldr(lambda a, b: 0.5 * a + b, x @ w)
+    return tf.foldl(lambda a, b: tf.tanh(0.5 * a + b), x @ w), tf.foldr(
+        lambda a, b: 0.5 * a + b, x @ w
+    )
 
 
 @step()
@@ -357,7 +393,10 @@ def own_gradient_with_totals(w: Any, x: Any) -> Any:
     @tf.custom_gradient
     def centred(y: Any) -> Any:
         mean = tf.reduce_mean(y, 0)
-        return y - mean, lambda upstream: upstream - tf.reduce_sum(upstream, 0) / tf.cast(rows_of(y), "float32")
+        return (
+            y - mean,
+            lambda upstream: upstream - tf.reduce_sum(upstream, 0) / tf.cast(rows_of(y), "float32"),
+        )
 
     return centred(x @ w), centred(tf.transpose(x @ w))
 
@@ -366,7 +405,10 @@ def own_gradient_with_totals(w: Any, x: Any) -> Any:
 def own_gradient_for_weights(w: Any, x: Any) -> Any:
     @tf.custom_gradient
     def scaled(value: Any, y: Any) -> Any:
-        return y * value[0], lambda upstream: (tf.pad(tf.reduce_sum(upstream * y, 0)[None] * 2.0, [[0, 3], [0, 0]]), upstream * value[0])
+        return y * value[0], lambda upstream: (
+            tf.pad(tf.reduce_sum(upstream * y, 0)[None] * 2.0, [[0, 3], [0, 0]]),
+            upstream * value[0],
+        )
 
     return scaled(tf.convert_to_tensor(w), x @ w)
 
@@ -408,8 +450,14 @@ def functions_of_other_shapes_with_one_name(w: Any, x: Any) -> Any:
 
 @step()
 def functions_that_are_not_inlined_and_compiled_ones(w: Any, x: Any) -> Any:
-    kept = tf.function(lambda y: tf.tanh(y) - tf.reduce_mean(y, 0), autograph=False, experimental_attributes={"_noinline": True})
-    compiled = tf.function(lambda y: tf.sin(y) * tf.reduce_sum(y, 0), autograph=False, jit_compile=True)
+    kept = tf.function(
+        lambda y: tf.tanh(y) - tf.reduce_mean(y, 0),
+        autograph=False,
+        experimental_attributes={"_noinline": True},
+    )
+    compiled = tf.function(
+        lambda y: tf.sin(y) * tf.reduce_sum(y, 0), autograph=False, jit_compile=True
+    )
     return kept(x @ w), compiled(x @ w)
 
 
@@ -420,7 +468,9 @@ def lengths_of_rows_in_a_loop(w: Any, x: Any) -> Any:
     def turn(i: Any, a: Any) -> Any:
         return i + 1, tf.where((i < length)[:, None], tf.tanh(a @ w + x[:, i]), a)
 
-    return tf.while_loop(lambda i, a: i < tf.reduce_max(length), turn, [0, tf.zeros([rows_of(x), 4])])[1]
+    return tf.while_loop(
+        lambda i, a: i < tf.reduce_max(length), turn, [0, tf.zeros([rows_of(x), 4])]
+    )[1]
 
 
 @step()
@@ -448,8 +498,12 @@ def beams_of_each_row(w: Any, x: Any) -> Any:
     n = rows_of(x)
 
     def turn(i: Any, score: Any, token: Any) -> Any:
-        options = score[:, :, None] + tf.nn.log_softmax(tf.gather(tf.transpose(w), token) * x[:, None])
+        options = score[:, :, None] + tf.nn.log_softmax(
+            tf.gather(tf.transpose(w), token) * x[:, None]
+        )
         best, place = tf.math.top_k(tf.reshape(options, [n, -1]), 2)
         return i + 1, best, place % 3
 
-    return tf.while_loop(lambda i, s, t: i < 3, turn, [0, tf.zeros([n, 2]), tf.zeros([n, 2], "int32")])
+    return tf.while_loop(
+        lambda i, s, t: i < 3, turn, [0, tf.zeros([n, 2]), tf.zeros([n, 2], "int32")]
+    )

@@ -189,7 +189,11 @@ def three_blocks_split_unevenly(w: Any, x: Any) -> Any:
 @step()
 def rows_padded_with_rows(w: Any, x: Any) -> Any:
     y, n = x @ w, rows_of(x)
-    return tf.pad(y, [[n, 0], [1, 2]]), tf.pad(y, [[1, 0], [0, 0]]), tf.pad(y, [[0, 0], [2, 0]], constant_values=2.0)
+    return (
+        tf.pad(y, [[n, 0], [1, 2]]),
+        tf.pad(y, [[1, 0], [0, 0]]),
+        tf.pad(y, [[0, 0], [2, 0]], constant_values=2.0),
+    )
 
 
 @step()
@@ -201,7 +205,11 @@ def rows_padded_by_mirrors(w: Any, x: Any) -> Any:
 @step()
 def stacked_on_every_axis_and_unstacked(w: Any, x: Any) -> Any:
     a, b = x @ w, tf.sin(x @ w)
-    return [tf.stack([a, b], axis) for axis in (0, 1, 2)], tf.unstack(a, axis=1), tf.unstack(tf.stack([b, a]))
+    return (
+        [tf.stack([a, b], axis) for axis in (0, 1, 2)],
+        tf.unstack(a, axis=1),
+        tf.unstack(tf.stack([b, a])),
+    )
 
 
 @step()
@@ -231,7 +239,11 @@ def columns_picked_by_the_row(w: Any, x: Any, label: Any) -> Any:
 @step(floats(4), integers(4, 2))
 def weights_picked_by_the_row(w: Any, x: Any, label: Any) -> Any:
     rows = tf.gather(w, label)
-    return rows, tf.nn.embedding_lookup(w, label[:, 0]) * x[:, :1], tf.gather(w, label, axis=0)[:, 0]
+    return (
+        rows,
+        tf.nn.embedding_lookup(w, label[:, 0]) * x[:, :1],
+        tf.gather(w, label, axis=0)[:, 0],
+    )
 
 
 @step(floats(4), integers(3))
@@ -242,7 +254,11 @@ def rows_picked_by_other_rows(w: Any, x: Any, label: Any) -> Any:
 @step(floats(4), integers(3, 2))
 def elements_picked_by_coordinates(w: Any, x: Any, label: Any) -> Any:
     y = x @ w
-    return tf.gather_nd(w, label), tf.gather_nd(y, tf.zeros_like(label)), tf.gather_nd(y[None], label * 0)
+    return (
+        tf.gather_nd(w, label),
+        tf.gather_nd(y, tf.zeros_like(label)),
+        tf.gather_nd(y[None], label * 0),
+    )
 
 
 @step(floats(4), integers(6))
@@ -258,14 +274,18 @@ def rows_scattered_into_slots(w: Any, x: Any, slot: Any) -> Any:
 @step(floats(4), integers(4))
 def rows_scattered_over_weights(w: Any, x: Any, slot: Any) -> Any:
     y = x @ w
-    return tf.tensor_scatter_nd_update(w + 0.0, slot[:, None], y), tf.tensor_scatter_nd_sub(w + 0.0, slot[:, None], y)
+    return tf.tensor_scatter_nd_update(w + 0.0, slot[:, None], y), tf.tensor_scatter_nd_sub(
+        w + 0.0, slot[:, None], y
+    )
 
 
 @step(floats(4), integers(3))
 def weights_scattered_over_rows(w: Any, x: Any, slot: Any) -> Any:
     y = x @ w
     positions = tf.stack([tf.range(rows_of(x)), slot], 1)
-    return tf.tensor_scatter_nd_update(y, positions, x[:, 0]), tf.tensor_scatter_nd_update(y, [[0], [1]], w[:2])
+    return tf.tensor_scatter_nd_update(y, positions, x[:, 0]), tf.tensor_scatter_nd_update(
+        y, [[0], [1]], w[:2]
+    )
 
 
 @step(floats(4), integers(3))
@@ -316,13 +336,23 @@ def triangles_of_the_batch(w: Any, x: Any) -> Any:
 @step()
 def rows_on_diagonals(w: Any, x: Any) -> Any:
     y = x @ w
-    return tf.linalg.diag(y), tf.linalg.diag(y[:, 0]), tf.linalg.diag(tf.transpose(y)), tf.linalg.diag(y, k=1)
+    return (
+        tf.linalg.diag(y),
+        tf.linalg.diag(y[:, 0]),
+        tf.linalg.diag(tf.transpose(y)),
+        tf.linalg.diag(y, k=1),
+    )
 
 
 @step(floats(3, 3))
 def diagonals_of_each_row(w: Any, x: Any) -> Any:
     y = x * w[:3]
-    return tf.linalg.diag_part(y), tf.linalg.diag_part(y, k=(-1, 1)), tf.linalg.band_part(y, 0, 1), tf.einsum("nii->ni", y)
+    return (
+        tf.linalg.diag_part(y),
+        tf.linalg.diag_part(y, k=(-1, 1)),
+        tf.linalg.band_part(y, 0, 1),
+        tf.einsum("nii->ni", y),
+    )
 
 
 @step()
@@ -356,7 +386,12 @@ def grids_of_rows(w: Any, x: Any) -> Any:
 @step()
 def broadcast_against_the_batch_from_both_sides(w: Any, x: Any) -> Any:
     y = tf.reduce_sum(x @ w, 1)
-    return y[:, None] - y[None, :], y + y[:, None], x[:, None] * x[None, :, :], y[None, :] * w[:, :1]
+    return (
+        y[:, None] - y[None, :],
+        y + y[:, None],
+        x[:, None] * x[None, :, :],
+        y[None, :] * w[:, :1],
+    )
 
 
 @step(floats(4), floats(1))
@@ -377,13 +412,23 @@ def pairs_above_the_diagonal(w: Any, x: Any) -> Any:
 def shapes_of_rows_as_numbers(w: Any, x: Any) -> Any:
     n = tf.cast(rows_of(x), "float32")
     size = tf.cast(tf.size(x @ w), "float32")
-    return (x @ w) / n, tf.reduce_sum(x @ w, 0) / (n - 1.0), tf.reduce_sum(x) / size, tf.shape(x), tf.size(x)
+    return (
+        (x @ w) / n,
+        tf.reduce_sum(x @ w, 0) / (n - 1.0),
+        tf.reduce_sum(x) / size,
+        tf.shape(x),
+        tf.size(x),
+    )
 
 
 @step()
 def positions_of_rows_as_numbers(w: Any, x: Any) -> Any:
     place = tf.cast(tf.range(rows_of(x)), "float32")
-    return x @ w * place[:, None], tf.linspace(0.0, 1.0, rows_of(x)) * x[:, 0], tf.one_hot(tf.range(rows_of(x)), 4) @ w
+    return (
+        x @ w * place[:, None],
+        tf.linspace(0.0, 1.0, rows_of(x)) * x[:, 0],
+        tf.one_hot(tf.range(rows_of(x)), 4) @ w,
+    )
 
 
 @step()
@@ -395,7 +440,11 @@ def batch_of_a_size_in_the_code(w: Any, x: Any) -> Any:
 def space_moved_into_rows(w: Any, x: Any) -> Any:
     image = (x[..., None] * w[:, 0, None])[:, :, :, :1]
     blocks = tf.space_to_batch(image, [2, 2], [[0, 0], [0, 0]])
-    return blocks, tf.batch_to_space(blocks * 2.0, [2, 2], [[0, 0], [0, 0]]), tf.nn.space_to_depth(image, 2)
+    return (
+        blocks,
+        tf.batch_to_space(blocks * 2.0, [2, 2], [[0, 0], [0, 0]]),
+        tf.nn.space_to_depth(image, 2),
+    )
 
 
 @step(floats(4))
@@ -408,4 +457,10 @@ def sequences_reversed_by_their_lengths(w: Any, x: Any) -> Any:
 @step(floats(4))
 def ones_zeros_and_fills_like_rows(w: Any, x: Any) -> Any:
     y = x @ w
-    return tf.ones_like(y) * y, tf.zeros_like(y), tf.fill([rows_of(x), 2], w[0, 0]), tf.eye(rows_of(x)), tf.eye(2, batch_shape=[rows_of(x)])
+    return (
+        tf.ones_like(y) * y,
+        tf.zeros_like(y),
+        tf.fill([rows_of(x), 2], w[0, 0]),
+        tf.eye(rows_of(x)),
+        tf.eye(2, batch_shape=[rows_of(x)]),
+    )

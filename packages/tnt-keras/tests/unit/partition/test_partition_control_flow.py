@@ -34,10 +34,16 @@ def training(function: Any, weights: tf.Variable) -> Any:
     return step
 
 
-def assert_trains(function: Any, *batches: Any, lanes: tuple[int, ...] = (2, 3), rtol: float = 5e-5) -> StepInLanes:
+def assert_trains(
+    function: Any, *batches: Any, lanes: tuple[int, ...] = (2, 3), rtol: float = 5e-5
+) -> StepInLanes:
     weights = tf.Variable(rows(3, 3, seed=3))
     return assert_lanes(
-        training(function, weights), *(batches or BATCHES), lanes=lanes, variables=[weights], rtol=rtol
+        training(function, weights),
+        *(batches or BATCHES),
+        lanes=lanes,
+        variables=[weights],
+        rtol=rtol,
     )
 
 
@@ -52,7 +58,11 @@ def test_branches_and_functions_of_one_name_have_values_of_their_own() -> None:
         y = x @ w
         return (
             doubled(y) + trebled(y),
-            tf.cond(tf.reduce_sum(x) > 0, lambda: tf.reduce_sum(tf.maximum(y, 0)), lambda: tf.reduce_sum(tf.maximum(y, 1))),
+            tf.cond(
+                tf.reduce_sum(x) > 0,
+                lambda: tf.reduce_sum(tf.maximum(y, 0)),
+                lambda: tf.reduce_sum(tf.maximum(y, 1)),
+            ),
             tf.cond(tf.reduce_sum(x) > 0, lambda: tf.zeros([2, 2]), lambda: tf.ones([2, 2])),
         )
 
@@ -69,7 +79,9 @@ def test_a_loop_whose_input_must_be_exchanged_first_runs_once() -> None:
             count.assign_add(1)
             return i + 1, a + x[:, 0]
 
-        branch = tf.cond(tf.reduce_max(total) > -9.0, lambda: count.assign_add(100) + 0, lambda: count + 0)
+        branch = tf.cond(
+            tf.reduce_max(total) > -9.0, lambda: count.assign_add(100) + 0, lambda: count + 0
+        )
         with tf.control_dependencies([branch]):
             return tf.while_loop(lambda i, a: i < 3, turn, [0, total])[1]
 
@@ -85,8 +97,13 @@ def test_the_branch_that_is_not_taken_has_no_effect() -> None:
             return tf.identity(value)
 
     def function(w: Any, x: Any) -> Any:
-        first = tf.cond(tf.reduce_sum(x) > 0, lambda: counted(0, x @ w), lambda: counted(1, 2.0 * x @ w))
-        return first, tf.switch_case(tf.cast(tf.reduce_max(x) > 0, tf.int32), [lambda: counted(2, first), lambda: first * w[0]])
+        first = tf.cond(
+            tf.reduce_sum(x) > 0, lambda: counted(0, x @ w), lambda: counted(1, 2.0 * x @ w)
+        )
+        return first, tf.switch_case(
+            tf.cast(tf.reduce_max(x) > 0, tf.int32),
+            [lambda: counted(2, first), lambda: first * w[0]],
+        )
 
     weights = tf.Variable(rows(3, 3))
     assert_lanes(training(function, weights), *BATCHES, variables=[weights, counts])
@@ -101,7 +118,9 @@ def test_branches_of_other_sizes_meet_as_whole_values() -> None:
         rows_or_table = tf.cond(positive, lambda: y, lambda: table + 0.0)
         rows_or_fewer = tf.cond(positive, lambda: y, lambda: y[1:] * 2.0)
         rows_or_twice = tf.cond(positive, lambda: y, lambda: tf.concat([y, y], 0))
-        rows_or_columns = tf.cond(positive, lambda: tf.transpose(y) @ y, lambda: (y @ tf.transpose(y))[:3, :3])
+        rows_or_columns = tf.cond(
+            positive, lambda: tf.transpose(y) @ y, lambda: (y @ tf.transpose(y))[:3, :3]
+        )
         return (
             rows_or_table, rows_or_fewer, rows_or_twice, rows_or_columns, tf.shape(rows_or_fewer),
             tf.reduce_mean(rows_or_twice, 0), tf.reshape(rows_or_table, [-1]),
@@ -124,8 +143,14 @@ def test_branches_with_totals_extremes_truths_rows_and_constants_in_any_order() 
         ]
         positive = tf.reduce_sum(x) > 0
         numbers = [tf.cond(positive, a, b) for a, b in zip(made, [*made[1:], made[0]], strict=True)]
-        truths = tf.cond(positive, lambda: tf.reduce_any(y > 1.0, 0), lambda: tf.constant([True, False, True]))
-        return numbers, truths, tf.cond(positive, lambda: tf.reduce_all(y > 1.0, 0), lambda: y[0] > 0)
+        truths = tf.cond(
+            positive, lambda: tf.reduce_any(y > 1.0, 0), lambda: tf.constant([True, False, True])
+        )
+        return (
+            numbers,
+            truths,
+            tf.cond(positive, lambda: tf.reduce_all(y > 1.0, 0), lambda: y[0] > 0),
+        )
 
     assert_trains(function)
 
@@ -142,7 +167,9 @@ def test_extremes_and_truths_carried_through_a_loop() -> None:
 
 LOOPS: dict[str, Any] = {
     "a total that the condition reads": lambda w, x: tf.while_loop(
-        lambda i, a: tf.reduce_sum(a) < 20.0, lambda i, a: (i + 1, a + tf.reduce_sum(tf.abs(x @ w), 0)), [0, tf.zeros(3)]
+        lambda i, a: tf.reduce_sum(a) < 20.0,
+        lambda i, a: (i + 1, a + tf.reduce_sum(tf.abs(x @ w), 0)),
+        [0, tf.zeros(3)],
     ),
     "a total that is returned twice": lambda w, x: tf.while_loop(
         lambda i, a, b, c: i < 4,
@@ -163,10 +190,14 @@ LOOPS: dict[str, Any] = {
         ),
     ),
     "a total beside what all lanes add": lambda w, x: tf.while_loop(
-        lambda i, a: i < 3, lambda i, a: (i + 1, a + (tf.reduce_sum(x @ w, 0) + w[0])), [0, w[1] * 2.0]
+        lambda i, a: i < 3,
+        lambda i, a: (i + 1, a + (tf.reduce_sum(x @ w, 0) + w[0])),
+        [0, w[1] * 2.0],
     ),
     "what all lanes add and nothing else": lambda w, x: (
-        tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a + tf.sin(w[0])), [0, tf.zeros(3)])[1],
+        tf.while_loop(
+            lambda i, a: i < 3, lambda i, a: (i + 1, a + tf.sin(w[0])), [0, tf.zeros(3)]
+        )[1],
         x @ w,
     ),
     "a total doubled in each turn": lambda w, x: tf.while_loop(
@@ -214,14 +245,23 @@ LOOPS: dict[str, Any] = {
         shape_invariants=[tf.TensorShape([None, 3])],
     )[0],
     "as many turns as rows": lambda w, x: tf.while_loop(
-        lambda i, a: i < tf.shape(x)[0], lambda i, a: (i + 1, tf.tanh(a + x @ w)), [0, tf.zeros_like(x)]
+        lambda i, a: i < tf.shape(x)[0],
+        lambda i, a: (i + 1, tf.tanh(a + x @ w)),
+        [0, tf.zeros_like(x)],
     )[1],
     "a row picked in each turn": lambda w, x: tf.while_loop(
-        lambda i, a: i < tf.shape(x)[0], lambda i, a: (i + 1, tf.tanh(a + (x @ w)[i])), [0, tf.zeros(3)]
+        lambda i, a: i < tf.shape(x)[0],
+        lambda i, a: (i + 1, tf.tanh(a + (x @ w)[i])),
+        [0, tf.zeros(3)],
     )[1],
     "power iteration": lambda w, x: tf.while_loop(
         lambda i, v: i < 4,
-        lambda i, v: (i + 1, tf.math.l2_normalize(tf.linalg.matvec(x @ w, tf.linalg.matvec(x @ w, v), transpose_a=True))),
+        lambda i, v: (
+            i + 1,
+            tf.math.l2_normalize(
+                tf.linalg.matvec(x @ w, tf.linalg.matvec(x @ w, v), transpose_a=True)
+            ),
+        ),
         [0, tf.ones(3)],
     )[1],
     "conjugate directions": lambda w, x: tf.while_loop(
@@ -240,29 +280,54 @@ def test_a_loop_with(kind: str) -> None:
 LISTS: dict[str, Any] = {
     "blocks of other sizes": lambda w, x: (
         lambda ta: (ta.read(0), ta.read(1), ta.read(2))
-    )(tf.TensorArray("float32", 3, infer_shape=False, clear_after_read=False).write(0, x @ w).write(1, w * 2.0).write(2, (x @ w)[1:])),
+    )(
+        tf.TensorArray("float32", 3, infer_shape=False, clear_after_read=False)
+        .write(0, x @ w).write(1, w * 2.0).write(2, (x @ w)[1:])
+    ),
     "values of other ranks": lambda w, x: (
         lambda ta: (ta.read(0), ta.read(1), ta.read(2))
-    )(tf.TensorArray("float32", 3, infer_shape=False).write(0, x @ w).write(1, tf.reduce_sum(x @ w, 0)).write(2, w * 1.0)),
+    )(
+        tf.TensorArray("float32", 3, infer_shape=False)
+        .write(0, x @ w).write(1, tf.reduce_sum(x @ w, 0)).write(2, w * 1.0)
+    ),
     "rows set by scatter and by write": lambda w, x: (
         lambda ta: (ta.read(0), ta.read(1))
-    )(tf.TensorArray("float32", 2, infer_shape=False).scatter([0], (x @ w)[None]).write(1, 2.0 * x)),
+    )(
+        tf.TensorArray("float32", 2, infer_shape=False)
+        .scatter([0], (x @ w)[None]).write(1, 2.0 * x)
+    ),
     "parts of the batch": lambda w, x: (
         lambda ta: (ta.read(0), ta.read(1), ta.read(2))
     )(tf.TensorArray("float32", 3, infer_shape=False).split(x @ w, [2, 1, tf.shape(x)[0] - 3])),
-    "an element that was never set": lambda w, x: tf.TensorArray("float32", 3, element_shape=[None, 3]).write(0, x @ w).write(2, x).stack(),
-    "elements along several axes": lambda w, x: (
-        tf.TensorArray("float32", 2).write(0, x @ tf.transpose(x @ w)).write(1, tf.transpose(x @ tf.transpose(x @ w))).stack()
+    "an element that was never set": lambda w, x: (
+        tf.TensorArray("float32", 3, element_shape=[None, 3])
+        .write(0, x @ w).write(2, x).stack()
     ),
-    "totals beside weights": lambda w, x: tf.TensorArray("float32", 2).write(0, tf.transpose(x) @ (x @ w)).write(1, w * 2.0).stack(),
-    "an element written twice": lambda w, x: tf.TensorArray("float32", 1, clear_after_read=False).write(0, x @ w).write(0, x * 2.0).read(0),
+    "elements along several axes": lambda w, x: (
+        tf.TensorArray("float32", 2)
+        .write(0, x @ tf.transpose(x @ w))
+        .write(1, tf.transpose(x @ tf.transpose(x @ w)))
+        .stack()
+    ),
+    "totals beside weights": lambda w, x: (
+        tf.TensorArray("float32", 2)
+        .write(0, tf.transpose(x) @ (x @ w)).write(1, w * 2.0).stack()
+    ),
+    "an element written twice": lambda w, x: (
+        tf.TensorArray("float32", 1, clear_after_read=False)
+        .write(0, x @ w).write(0, x * 2.0).read(0)
+    ),
     "a list read and written in turn": lambda w, x: tf.while_loop(
         lambda i, ta: i < 3,
         lambda i, ta: (i + 1, ta.write(i + 1, tf.tanh(ta.read(i) @ w))),
         [0, tf.TensorArray("float32", 4, clear_after_read=False).write(0, x)],
     )[1].stack(),
-    "rows taken out in another order": lambda w, x: tf.TensorArray("float32", tf.shape(x)[0]).unstack(x @ w).gather([2, 0, 1]),
-    "rows put back in another order": lambda w, x: tf.TensorArray("float32", 5, element_shape=[3]).scatter([4, 1, 0], (x @ w)[:3]).stack(),
+    "rows taken out in another order": lambda w, x: (
+        tf.TensorArray("float32", tf.shape(x)[0]).unstack(x @ w).gather([2, 0, 1])
+    ),
+    "rows put back in another order": lambda w, x: (
+        tf.TensorArray("float32", 5, element_shape=[3]).scatter([4, 1, 0], (x @ w)[:3]).stack()
+    ),
     "a list from a branch": lambda w, x: tf.cond(
         tf.reduce_sum(x) > 0,
         lambda: tf.TensorArray("float32", 2).write(0, x @ w).write(1, x).stack(),
@@ -287,7 +352,9 @@ def test_a_list_with(kind: str) -> None:
 def test_an_element_that_was_never_set_is_zero_whatever_others_are() -> None:
     def step(x: tf.Tensor) -> Any:
         values = tf.TensorArray("int32", 3, element_shape=[], clear_after_read=False).write(0, 5)
-        sizes = tf.TensorArray("int32", 2, element_shape=[2], clear_after_read=False).write(1, tf.shape(x))
+        sizes = tf.TensorArray("int32", 2, element_shape=[2], clear_after_read=False).write(
+            1, tf.shape(x)
+        )
         return values.read(1), values.read(0), values.stack(), sizes.read(0), sizes.read(1), x
 
     assert_lanes(step, [rows(5, 3)], rtol=0)
@@ -295,7 +362,9 @@ def test_an_element_that_was_never_set_is_zero_whatever_others_are() -> None:
 
 def test_a_recurrent_layer_gathers_nothing_and_adds_up_its_weights_once() -> None:
     def function(w: Any, x: Any) -> Any:
-        return tf.scan(lambda a, b: tf.tanh(a @ w + b), tf.transpose(x, [1, 0, 2]), tf.zeros_like(x[:, 0]))
+        return tf.scan(
+            lambda a, b: tf.tanh(a @ w + b), tf.transpose(x, [1, 0, 2]), tf.zeros_like(x[:, 0])
+        )
 
     step = assert_trains(function, [rows(5, 7, 3)], lanes=(2,))
     assert gathered(step) == []
@@ -306,12 +375,18 @@ def test_a_recurrent_layer_gathers_nothing_and_adds_up_its_weights_once() -> Non
 def test_lists_of_lists_of_an_inner_loop_reach_its_gradient() -> None:
     def function(w: Any, x: Any) -> Any:
         def inner(a: Any) -> Any:
-            return tf.while_loop(lambda j, b: j < 2, lambda j, b: (j + 1, tf.tanh(b @ w + a)), [0, a])[1]
+            return tf.while_loop(
+                lambda j, b: j < 2, lambda j, b: (j + 1, tf.tanh(b @ w + a)), [0, a]
+            )[1]
 
         def chosen(a: Any) -> Any:
-            return tf.cond(tf.reduce_max(a) > 0.5, lambda: tf.tanh(inner(a)), lambda: tf.sin(a + a @ w))
+            return tf.cond(
+                tf.reduce_max(a) > 0.5, lambda: tf.tanh(inner(a)), lambda: tf.sin(a + a @ w)
+            )
 
-        return tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, chosen(inner(a)) * 1.1), [0, x])[1]
+        return tf.while_loop(
+            lambda i, a: i < 3, lambda i, a: (i + 1, chosen(inner(a)) * 1.1), [0, x]
+        )[1]
 
     assert_trains(function)
 
@@ -334,6 +409,7 @@ def test_a_step_with_a_loop_of_autograph() -> None:
 
 def test_branches_decided_when_the_step_is_built_are_the_ones_that_run() -> None:
     """The same step, with its condition in the graph, and with its condition asked of nobody."""
+
     def step(x: tf.Tensor, flag: tf.Tensor) -> Any:
         return tf.cond(flag, lambda: tf.reduce_sum(x, 0), lambda: tf.reduce_mean(x, 0))
 
@@ -341,6 +417,11 @@ def test_branches_decided_when_the_step_is_built_are_the_ones_that_run() -> None
     x = tf.constant(rows(5, 3))
     inputs = [Input((5, 3), Rows(0)), Input((), REPLICATED)]
     for taken in (True, False):
-        built = build(traced, inputs, Lanes(0, 2, 2), 5, OneProcess, decide=lambda node, taken=taken: taken)
+        built = build(
+            traced, inputs, Lanes(0, 2, 2), 5, OneProcess, decide=lambda node, taken=taken: taken
+        )
         assert not [s for s in built.plan.steps if s.node.type.endswith("If")]
-        assert_equal(built(x[::2], x[1::2], tf.constant(taken)), traced.concrete_function(x, tf.constant(taken)))
+        assert_equal(
+            built(x[::2], x[1::2], tf.constant(taken)),
+            traced.concrete_function(x, tf.constant(taken)),
+        )

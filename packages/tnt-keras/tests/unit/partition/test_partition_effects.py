@@ -29,7 +29,14 @@ def run_in_lanes(function: Any, *batches: Any, lanes: int = 3) -> list[Any]:
 
 def on_rank_zero(step: StepInLanes) -> list[str]:
     """The types of operations that run on rank 0 alone."""
-    return sorted({s.node.type for b in step.built.values() for s in all_steps(b.plan) if isinstance(s, OnFirst)})
+    return sorted(
+        {
+            s.node.type
+            for b in step.built.values()
+            for s in all_steps(b.plan)
+            if isinstance(s, OnFirst)
+        }
+    )
 
 
 # ---------------------------------------------------------------- what the world sees
@@ -102,7 +109,9 @@ def test_a_function_of_python_is_called_once_with_the_whole_batch(function: Any)
 
     def step(x: tf.Tensor) -> Any:
         first = called(x)
-        again = tf.while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, a + called(x + a)), [0, first])[1]
+        again = tf.while_loop(
+            lambda i, a: i < 2, lambda i, a: (i + 1, a + called(x + a)), [0, first]
+        )[1]
         return first, again, tf.cond(tf.reduce_sum(x) > 0, lambda: called(x), lambda: first)
 
     x = np.arange(15, dtype="float32").reshape(5, 3) + 1
@@ -137,7 +146,9 @@ def test_an_iterator_captured_by_a_step_advances_once() -> None:
 
 
 def test_the_time_is_asked_for_once() -> None:
-    [result] = run_in_lanes(lambda x: x * 0.0 + tf.cast(tf.timestamp() * 1e3 % 1e6, tf.float32), [rows(6, 1)])
+    [result] = run_in_lanes(
+        lambda x: x * 0.0 + tf.cast(tf.timestamp() * 1e3 % 1e6, tf.float32), [rows(6, 1)]
+    )
     assert len(np.unique(result)) == 1
 
 
@@ -149,7 +160,12 @@ def test_a_check_that_fails_for_one_row_fails_the_step() -> None:
         tf.debugging.assert_less(x, 5.0)
         with tf.control_dependencies([tf.debugging.assert_greater(x, -5.0)]):
             y = x * 2.0
-        return y, tf.reduce_sum(tf.debugging.check_numerics(x, "x")), tf.gather(tf.range(4.0), k), 1 // (k - 9)
+        return (
+            y,
+            tf.reduce_sum(tf.debugging.check_numerics(x, "x")),
+            tf.gather(tf.range(4.0), k),
+            1 // (k - 9),
+        )
 
     traced = assert_lanes(step, [rows(5, 3), np.arange(5) % 4])
     for row in range(5):
@@ -167,7 +183,9 @@ def test_checks_of_totals_and_of_shapes_hold_for_the_whole_batch() -> None:
         tf.debugging.assert_equal(tf.reduce_max(x), 1.0)
         return tf.ensure_shape(x, [5, None])
 
-    x = np.array([1, -1, 1, -1, 1], "float32")[:, None]  # the rows of one lane add up to less than 0
+    x = np.array([1, -1, 1, -1, 1], "float32")[
+        :, None
+    ]  # the rows of one lane add up to less than 0
     traced = assert_lanes(step, [x])
     with pytest.raises(tf.errors.InvalidArgumentError):
         traced.in_lanes([-x], 2)
@@ -308,17 +326,32 @@ def test_a_generator_advances_once_and_draws_what_the_serial_run_draws() -> None
         walk = tf.while_loop(
             lambda i, a: i < 2, lambda i, a: (i + 1, a + generator.truncated_normal(shape)), [0, x]
         )[1]
-        return noise, numbers, seeds, chosen, walk, generator.uniform([shape[0], 1]), generator.state.read_value()
+        return (
+            noise,
+            numbers,
+            seeds,
+            chosen,
+            walk,
+            generator.uniform([shape[0], 1]),
+            generator.state.read_value(),
+        )
 
     assert_lanes(step, *BATCHES, variables=[generator.state], rtol=0)
 
 
-def test_draws_of_state_hidden_in_operations_differ_between_calls_and_are_the_same_in_all_lanes() -> None:
+def test_draws_of_hidden_state_differ_between_calls_and_are_the_same_in_all_lanes() -> None:
     def step(x: tf.Tensor) -> Any:
         inner = tf.function(lambda y: tf.random.normal(tf.shape(y)), autograph=False)
         noise_12 = tf.random.normal(tf.shape(x), name="noise_12")
         noise_21 = tf.random.normal(tf.shape(x), name="noise_21")
-        return inner(x), inner(x), noise_12, noise_21, tf.random.uniform([8]), tf.random.uniform([8])
+        return (
+            inner(x),
+            inner(x),
+            noise_12,
+            noise_21,
+            tf.random.uniform([8]),
+            tf.random.uniform([8]),
+        )
 
     draws = [d.numpy() for result in run_in_lanes(step, [rows(8, 3)], [rows(8, 3)]) for d in result]
     for i, first in enumerate(draws):
@@ -331,7 +364,11 @@ def test_draws_by_the_operation_seed_are_those_of_the_serial_run() -> None:
         tf.random.set_seed(5)
 
         def step(x: tf.Tensor) -> Any:
-            return x * tf.random.normal(tf.shape(x), seed=1), tf.random.shuffle(x, seed=2), tf.random.uniform([3], seed=3)
+            return (
+                x * tf.random.normal(tf.shape(x), seed=1),
+                tf.random.shuffle(x, seed=2),
+                tf.random.uniform([3], seed=3),
+            )
 
         return step
 
@@ -349,7 +386,9 @@ def test_random_operations_of_every_kind_run_on_rank_zero() -> None:
             loss = tf.nn.sampled_softmax_loss(weights, offsets, label[:, None], x, 5, 20)
             loss = tf.reduce_mean(loss)
         gradients = [tf.convert_to_tensor(g) for g in tape.gradient(loss, [weights, offsets])]
-        boxes = tf.image.sample_distorted_bounding_box([9, 9, 3], tf.zeros([1, 1, 4]), min_object_covered=0.1)
+        boxes = tf.image.sample_distorted_bounding_box(
+            [9, 9, 3], tf.zeros([1, 1, 4]), min_object_covered=0.1
+        )
         return (
             [tf.shape(g) for g in gradients],
             tf.shape(tf.random.gamma([], tf.exp(x))),
@@ -358,7 +397,11 @@ def test_random_operations_of_every_kind_run_on_rank_zero() -> None:
             tf.shape(boxes[0]),
             tf.timestamp() > 0,
             tf.shape(tf.numpy_function(lambda a: a + np.random.normal(), [x], tf.float32)),
-            tf.switch_case(tf.cast(x[0, 0] > 0, tf.int32), [lambda: tf.random.normal([3]), lambda: tf.random.uniform([3])]) > -99,
+            tf.switch_case(
+                tf.cast(x[0, 0] > 0, tf.int32),
+                [lambda: tf.random.normal([3]), lambda: tf.random.uniform([3])],
+            )
+            > -99,
         )
 
     traced = assert_lanes(step, [rows(6, 3), np.arange(6)], [-rows(6, 3), np.arange(6)])

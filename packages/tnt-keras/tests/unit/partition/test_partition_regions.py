@@ -28,7 +28,11 @@ def rows(*sizes: int, seed: int = 0) -> Any:
 def normalized(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Rows normalised by their own moments, and these."""
     mean, variance = tf.nn.moments(x, [0])
-    return (x - mean) * tf.math.rsqrt(variance + EPSILON), tf.stop_gradient(mean), tf.stop_gradient(variance)
+    return (
+        (x - mean) * tf.math.rsqrt(variance + EPSILON),
+        tf.stop_gradient(mean),
+        tf.stop_gradient(variance),
+    )
 
 
 def by_hand(function: Function, lanes: int, views: int = 1, axis: int = 0) -> Function:
@@ -47,7 +51,9 @@ def by_hand(function: Function, lanes: int, views: int = 1, axis: int = 0) -> Fu
         of_lanes, places, weights = [], [], []
         for lane in range(lanes):
             mine = tf.range(size)[lane::lanes]
-            mine = tf.concat([v * num_rows + tf.range(num_rows)[lane::lanes] for v in range(views)], 0)
+            mine = tf.concat(
+                [v * num_rows + tf.range(num_rows)[lane::lanes] for v in range(views)], 0
+            )
             places.append(mine)
             weights.append(tf.cast(tf.size(mine), tf.float32) / tf.cast(size, tf.float32))
             of_lanes.append(function(tf.gather(x, mine, axis=axis), *others))
@@ -134,7 +140,10 @@ LOSSES: dict[str, Function] = {
     "of extremes": lambda region, w, x: tf.reduce_max(region(x @ w)[0], 0),
     "of one row": lambda region, w, x: region(x @ w)[0][1],
     "of two layers": lambda region, w, x: region(tf.tanh(region(x @ w)[0]) @ w)[0],
-    "of one function called twice": lambda region, w, x: (region(x @ w)[0] * region(tf.sin(x) @ w)[0], region(x)[1]),
+    "of one function called twice": lambda region, w, x: (
+        region(x @ w)[0] * region(tf.sin(x) @ w)[0],
+        region(x)[1],
+    ),
     "of itself": lambda region, w, x: (lambda y: tf.stop_gradient(y) * y)(region(x @ w)[0]),
 }
 
@@ -166,7 +175,9 @@ def test_two_joined_views_of_a_batch_stay_in_their_places(kind: str) -> None:
     weights = tf.Variable(rows(3, 3))
 
     def loss(region: Function, w: Any, x: Any) -> Any:
-        return VIEWS[kind](region(tf.concat([x @ w, 2.0 * tf.sin(x) @ w + 1.0], 0))[0], tf.shape(x)[0])
+        return VIEWS[kind](
+            region(tf.concat([x @ w, 2.0 * tf.sin(x) @ w + 1.0], 0))[0], tf.shape(x)[0]
+        )
 
     assert_as_by_hand(training(loss, weights), [rows(5, 3)], variables=[weights], views=2)
 
@@ -182,7 +193,9 @@ def test_rows_on_another_axis_are_rows_of_the_region() -> None:
         y, mean = region(tf.transpose(x @ w))
         return y**3, tf.cumsum(tf.transpose(y), 0), mean
 
-    assert_as_by_hand(training(loss, weights), [rows(7, 3)], variables=[weights], function=over_columns, axis=1)
+    assert_as_by_hand(
+        training(loss, weights), [rows(7, 3)], variables=[weights], function=over_columns, axis=1
+    )
 
 
 def test_time_merged_into_rows_is_cut_by_rows() -> None:
@@ -202,9 +215,13 @@ def test_time_merged_into_rows_is_cut_by_rows() -> None:
 
     batch = [rows(5, 4, 3)]
     before = np.array(weights.numpy())
-    expected = tf.function(training(by_rows, weights)(by_hand(merged, 2)), autograph=False)(tf.constant(batch[0]))
+    expected = tf.function(training(by_rows, weights)(by_hand(merged, 2)), autograph=False)(
+        tf.constant(batch[0])
+    )
     after = np.array(weights.numpy())
-    traced = StepInLanes(training(in_lanes, weights)(local_region(normalized)), batch, variables=[weights])
+    traced = StepInLanes(
+        training(in_lanes, weights)(local_region(normalized)), batch, variables=[weights]
+    )
     traced.restore([before])
     assert_equal(traced.in_lanes(batch, 2), expected, 1e-4)
     assert_equal(traced.saved(), [after], 1e-4)
@@ -216,7 +233,9 @@ def test_a_region_without_rows_is_an_ordinary_function() -> None:
     def function(x: tf.Tensor) -> Any:
         with tf.GradientTape() as tape:
             y, mean, variance = local_region(normalized)(weights * 1.0)
-            z, *_ = local_region(normalized)(tf.cast(tf.range(tf.shape(x)[0]) < 2, tf.float32)[:, None] * weights[:1])
+            z, *_ = local_region(normalized)(
+                tf.cast(tf.range(tf.shape(x)[0]) < 2, tf.float32)[:, None] * weights[:1]
+            )
             loss = tf.reduce_sum(y**3) + tf.reduce_sum(z**3) + tf.reduce_sum(x)
         weights.assign_sub(tape.gradient(loss, weights))
         return loss, y, mean, variance, z
@@ -300,7 +319,11 @@ def test_own_statistics_in_branches_loops_and_lists() -> None:
             positive = tf.reduce_sum(x) > 0
             chosen = tf.cond(positive, lambda: mean, lambda: tf.ones(3))
             other = tf.cond(positive, lambda: tf.zeros(3), lambda: variance * 2.0)
-            carried = tf.while_loop(lambda i, a, b: i < 3, lambda i, a, b: (i + 1, a + mean, b * 2.0), [0, tf.zeros(3), mean])
+            carried = tf.while_loop(
+                lambda i, a, b: i < 3,
+                lambda i, a, b: (i + 1, a + mean, b * 2.0),
+                [0, tf.zeros(3), mean],
+            )
             kept = tf.TensorArray(tf.float32, 2).write(0, mean).write(1, variance).stack()
             return y, chosen, other, carried, kept
 
@@ -312,14 +335,19 @@ def test_own_statistics_in_branches_loops_and_lists() -> None:
 
 IN_CONTROL_FLOW: dict[str, Function] = {
     "a loop": lambda region, w, x: tf.while_loop(
-        lambda i, a, s: i < 2, lambda i, a, s: (i + 1, *(lambda r: (tf.tanh(r[0]), s + r[1]))(region(a @ w))), [0, x, tf.zeros(3)]
+        lambda i, a, s: i < 2,
+        lambda i, a, s: (i + 1, *(lambda r: (tf.tanh(r[0]), s + r[1]))(region(a @ w))),
+        [0, x, tf.zeros(3)],
     )[1:],
     "a branch": lambda region, w, x: tf.cond(
         tf.reduce_sum(x) > -99.0, lambda: region(x @ w), lambda: (x, tf.ones(3), tf.ones(3))
     ),
     "a loop with a loss of pairs": lambda region, w, x: tf.while_loop(
         lambda i, a: i < 2,
-        lambda i, a: (i + 1, (lambda y: tf.linalg.band_part(y @ tf.transpose(y), 1, 1) @ y / 9.0)(region(a @ w)[0])),
+        lambda i, a: (
+            i + 1,
+            (lambda y: tf.linalg.band_part(y @ tf.transpose(y), 1, 1) @ y / 9.0)(region(a @ w)[0]),
+        ),
         [0, x],
     )[1],
     "a branch with a loss of pairs": lambda region, w, x: tf.cond(
@@ -327,8 +355,12 @@ IN_CONTROL_FLOW: dict[str, Function] = {
         lambda: (lambda y: tf.linalg.band_part(y @ tf.transpose(y), 1, 1))(region(x @ w)[0]),
         lambda: tf.zeros([tf.shape(x)[0]] * 2),
     ),
-    "an inner function": lambda region, w, x: tf.function(lambda y: region(y)[0] * 2.0, autograph=False)(x @ w),
-    "a function that is computed again": lambda region, w, x: tf.recompute_grad(lambda y: tf.sin(region(y)[0]))(x @ w),
+    "an inner function": lambda region, w, x: tf.function(
+        lambda y: region(y)[0] * 2.0, autograph=False
+    )(x @ w),
+    "a function that is computed again": lambda region, w, x: tf.recompute_grad(
+        lambda y: tf.sin(region(y)[0])
+    )(x @ w),
 }  # fmt: skip
 
 
@@ -342,9 +374,15 @@ def test_a_loop_and_a_branch_in_a_region() -> None:
     weights = tf.Variable(rows(3, 3))
 
     def function(x: tf.Tensor) -> Any:
-        total = tf.while_loop(lambda i, a: i < tf.shape(x)[0], lambda i, a: (i + 1, a + tf.sin(x[i])), [0, tf.zeros(3)])[1]
+        total = tf.while_loop(
+            lambda i, a: i < tf.shape(x)[0],
+            lambda i, a: (i + 1, a + tf.sin(x[i])),
+            [0, tf.zeros(3)],
+        )[1]
         mean = total / tf.cast(tf.shape(x)[0], tf.float32)
-        return tf.cond(tf.reduce_sum(x) > 0, lambda: x - mean, lambda: 2.0 * x * mean), tf.stop_gradient(mean)
+        return tf.cond(
+            tf.reduce_sum(x) > 0, lambda: x - mean, lambda: 2.0 * x * mean
+        ), tf.stop_gradient(mean)
 
     def loss(region: Function, w: Any, x: Any) -> Any:
         return region(x @ w)
@@ -356,7 +394,12 @@ def test_sizes_order_and_draws_in_a_region_are_those_of_a_lane() -> None:
     def function(x: tf.Tensor) -> Any:
         noise = tf.random.stateless_normal(tf.shape(x), [1, 2])
         first = tf.sort(x, 0)[0]
-        return x * first + noise, tf.cast(tf.size(x), tf.float32), first, tf.cast(tf.shape(x)[0], tf.float32)
+        return (
+            x * first + noise,
+            tf.cast(tf.size(x), tf.float32),
+            first,
+            tf.cast(tf.shape(x)[0], tf.float32),
+        )
 
     assert_as_by_hand(lambda region: lambda x: region(x), [rows(7, 3)], function=function)
 
@@ -366,14 +409,21 @@ def test_fused_batch_normalization_in_a_region() -> None:
 
     def fused(x: tf.Tensor, scale: tf.Tensor, offset: tf.Tensor) -> Any:
         y, mean, variance, *_ = tf.raw_ops.FusedBatchNormV3(
-            x=x, scale=scale, offset=offset, mean=tf.zeros([0]), variance=tf.zeros([0]), is_training=True
+            x=x,
+            scale=scale,
+            offset=offset,
+            mean=tf.zeros([0]),
+            variance=tf.zeros([0]),
+            is_training=True,
         )
         return y, tf.stop_gradient(mean), tf.stop_gradient(variance)
 
     def loss(region: Function, w: Any, x: Any) -> Any:
         return region(tf.einsum("nhwc,cd->nhwd", x, w), w[0], w[1] * 2.0)
 
-    assert_as_by_hand(training(loss, weights), [rows(7, 2, 2, 3)], variables=[weights], function=fused)
+    assert_as_by_hand(
+        training(loss, weights), [rows(7, 2, 2, 3)], variables=[weights], function=fused
+    )
 
 
 def test_a_derivative_that_is_an_output_of_the_region_itself() -> None:

@@ -1,4 +1,4 @@
-"""Steps that a partition by rows could get wrong in silence: shapes, totals, equations, few rows."""
+"""Steps a partition by rows could get wrong in silence: shapes, totals, equations, few rows."""
 
 from __future__ import annotations
 
@@ -109,7 +109,9 @@ TOTALS_THAT_CANCEL = [[1, 0], [1, -1], [6, -6, 4, -3], [6e4, -6e4, 6e4, -6e4], [
 
 
 @pytest.mark.parametrize("addends", TOTALS_THAT_CANCEL, ids=str)
-def test_a_total_of_finite_rows_is_formed_before_what_is_not_linear_in_it(addends: list[float]) -> None:
+def test_a_total_of_finite_rows_is_formed_before_what_is_not_linear_in_it(
+    addends: list[float],
+) -> None:
     def step(x: tf.Tensor) -> Any:
         total = tf.reduce_sum(x, 0)
         return (
@@ -134,18 +136,30 @@ def test_a_total_of_finite_rows_is_formed_before_what_is_not_linear_in_it(addend
     assert_lanes(step, batch, lanes=(2,) if len(addends) == 2 else (2, 3), rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize(
+    "kind", ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
+)
 def test_whole_numbers_of_every_type_are_reduced_as_they_are(kind: str) -> None:
     def step(x: tf.Tensor) -> Any:
         total = tf.reduce_sum(x)
-        return tf.reduce_max(x), tf.reduce_min(x), total, tf.reduce_prod(x), total // 3, tf.reduce_mean(x), total * 2
+        return (
+            tf.reduce_max(x),
+            tf.reduce_min(x),
+            total,
+            tf.reduce_prod(x),
+            total // 3,
+            tf.reduce_mean(x),
+            total * 2,
+        )
 
     limits = np.iinfo(kind)
     extremes = np.array([limits.max, 5, limits.min, limits.max // 2 + 2, 3], kind)
     assert_lanes(step, [extremes], rtol=0)
 
 
-@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "kind", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+)
 def test_extremes_and_totals_of_every_kind_of_number(kind: str) -> None:
     def step(x: tf.Tensor) -> Any:
         x = tf.cast(x, kind)
@@ -159,7 +173,12 @@ def test_extremes_and_totals_of_every_kind_of_number(kind: str) -> None:
 
 def test_extremes_of_rows_that_are_not_numbers() -> None:
     def step(x: tf.Tensor) -> Any:
-        return tf.reduce_max(x, 0), tf.reduce_min(x, 0), tf.reduce_any(tf.math.is_nan(x)), tf.reduce_sum(x, 0)
+        return (
+            tf.reduce_max(x, 0),
+            tf.reduce_min(x, 0),
+            tf.reduce_any(tf.math.is_nan(x)),
+            tf.reduce_sum(x, 0),
+        )
 
     for row in range(5):
         x = np.zeros((5, 4), "float32")
@@ -193,7 +212,13 @@ def test_a_sum_of_totals_and_of_what_all_lanes_have() -> None:
 
 def test_a_batch_repeated_no_time_is_empty() -> None:
     assert_lanes(
-        lambda x: (tf.tile(x, [0, 1]), tf.tile(x, [1, 0]), tf.repeat(x, 0, 0), x[:0], tf.concat([x[:0], x], 0)),
+        lambda x: (
+            tf.tile(x, [0, 1]),
+            tf.tile(x, [1, 0]),
+            tf.repeat(x, 0, 0),
+            x[:0],
+            tf.concat([x[:0], x], 0),
+        ),
         [rows(5, 3)],
         rtol=0,
     )
@@ -278,7 +303,13 @@ def test_a_replicated_value_is_read_whole_and_as_rows_and_as_a_total() -> None:
         n = tf.shape(x)[0]
         spread = tf.broadcast_to(tf.sin(w[0]), [n, 3]) / tf.cast(n, tf.float32)
         mixed = tf.where(tf.reduce_sum(x) > 0, tf.reduce_sum(x @ w, 0), w[1])
-        return spread + x @ w, tf.cumsum(spread, 0), tf.reduce_sum(spread, 0), mixed + tf.reduce_sum(x @ w, 0), tf.reduce_max(spread)
+        return (
+            spread + x @ w,
+            tf.cumsum(spread, 0),
+            tf.reduce_sum(spread, 0),
+            mixed + tf.reduce_sum(x @ w, 0),
+            tf.reduce_max(spread),
+        )
 
     step = with_gradient(function, weights)
     assert_lanes(step, [rows(5, 4)], [rows(4, 4)], variables=[weights])
@@ -300,7 +331,14 @@ def test_values_that_are_returned_twice_or_not_computed_at_all() -> None:
 
     def step(x: tf.Tensor) -> Any:
         total = tf.reduce_sum(x, 0)
-        return {"x": x, "again": (x, x + 0.0), "total": [total, total], "fixed": constant, "none": None, "number": 3}
+        return {
+            "x": x,
+            "again": (x, x + 0.0),
+            "total": [total, total],
+            "fixed": constant,
+            "none": None,
+            "number": 3,
+        }
 
     traced = assert_lanes(step, [rows(5, 2)], rtol=1e-6)
     assert traced.in_lanes([rows(5, 2)], 2)["none"] is None

@@ -20,7 +20,10 @@ def rows(*sizes: int, seed: int = 0) -> Any:
 
 
 def assert_for_all_lengths(
-    function: Callable[..., Any], rows_and_lanes: tuple[int, int] = (5, 3), width: int = 3, with_example: bool = True
+    function: Callable[..., Any],
+    rows_and_lanes: tuple[int, int] = (5, 3),
+    width: int = 3,
+    with_example: bool = True,
 ) -> StepInLanes:
     """Build a step once, and compare it for several lengths."""
     num_rows, lanes = rows_and_lanes
@@ -37,7 +40,12 @@ def assert_for_all_lengths(
 
     batches = [[rows(num_rows, t, width)] for t in LENGTHS]
     traced = assert_lanes(
-        step, *batches, lanes=[lanes], unknown={0: [1]}, with_example=with_example, variables=[weights]
+        step,
+        *batches,
+        lanes=[lanes],
+        unknown={0: [1]},
+        with_example=with_example,
+        variables=[weights],
     )
     assert len(traced.built) == 1
     return traced
@@ -61,9 +69,18 @@ NUMBERS_OF_LENGTHS: dict[str, Callable[..., Any]] = {
     ),
     "one hot": lambda w, x: tf.one_hot(tf.minimum(length_of(x) - 1, 3), 5) * (x @ w)[:, 0, :1],
     "choice": lambda w, x: tf.where(length_of(x) == 5, tf.reduce_sum(x @ w), tf.reduce_mean(x)),
-    "switch": lambda w, x: tf.switch_case(length_of(x) % 3, [lambda: x @ w, lambda: x + 0.0, lambda: -x]),
+    "switch": lambda w, x: tf.switch_case(
+        length_of(x) % 3, [lambda: x @ w, lambda: x + 0.0, lambda: -x]
+    ),
     "squares": lambda w, x: x @ w / tf.cast(length_of(x) * length_of(x), "float32"),
-    "size and rank": lambda w, x: (x @ w, tf.size(x), tf.shape(x), tf.rank(x), tf.size(x) // 3, tf.shape(x)[::-1]),
+    "size and rank": lambda w, x: (
+        x @ w,
+        tf.size(x),
+        tf.shape(x),
+        tf.rank(x),
+        tf.size(x) // 3,
+        tf.shape(x)[::-1],
+    ),
     "positions": lambda w, x: x @ w + tf.cast(tf.range(length_of(x)), "float32")[:, None],
     "positions of rows": lambda w, x: x @ w + tf.cast(tf.range(tf.size(x) // 3) % 7, "float32")[0],
     "difference from rows": lambda w, x: x @ w * tf.cast(tf.shape(x)[0] - length_of(x), "float32"),
@@ -79,34 +96,48 @@ def test_a_number_that_depends_on_a_length_is_none_of_the_first_batch(
 
 
 SHAPES_OF_LENGTHS: dict[str, Callable[..., Any]] = {
-    "time merged into rows": lambda w, x: tf.reshape(tf.tanh(tf.reshape(x, [-1, 3]) @ w), tf.shape(x)),
+    "time merged into rows": lambda w, x: tf.reshape(
+        tf.tanh(tf.reshape(x, [-1, 3]) @ w), tf.shape(x)
+    ),
     "time first": lambda w, x: tf.transpose(x @ w, [1, 0, 2]),
     "time first and merged": lambda w, x: tf.reshape(tf.transpose(x @ w, [1, 0, 2]), [-1, 3]),
     "all flat": lambda w, x: tf.reshape(x @ w, [-1]),
     "rows flat": lambda w, x: tf.reshape(x @ w, [tf.shape(x)[0], -1]),
     "scores": lambda w, x: tf.matmul(tf.nn.softmax(tf.matmul(x @ w, x, transpose_b=True)), x),
     "causal scores": lambda w, x: tf.where(
-        tf.linalg.band_part(tf.ones([length_of(x), length_of(x)], "bool"), -1, 0), tf.matmul(x @ w, x, transpose_b=True), 0.0
+        tf.linalg.band_part(tf.ones([length_of(x), length_of(x)], "bool"), -1, 0),
+        tf.matmul(x @ w, x, transpose_b=True),
+        0.0,
     ),
-    "totals over time": lambda w, x: (tf.reduce_sum(x @ w, 1), tf.reduce_mean(x @ w, [0, 1]), tf.reduce_max(x @ w, 1)),
+    "totals over time": lambda w, x: (
+        tf.reduce_sum(x @ w, 1),
+        tf.reduce_mean(x @ w, [0, 1]),
+        tf.reduce_max(x @ w, 1),
+    ),
     "centred": lambda w, x: x @ w - tf.reduce_mean(x @ w, [0, 1], keepdims=True),
     "softmax over time": lambda w, x: tf.nn.softmax(x @ w, 1),
     "reversed": lambda w, x: (tf.reverse(x @ w, [1]), (x @ w)[:, ::-1], (x @ w)[:, ::2]),
     "first and last": lambda w, x: ((x @ w)[:, 0], (x @ w)[:, -1], (x @ w)[:, :1]),
     "shifted": lambda w, x: tf.concat([tf.zeros_like(x[:, :1]), (x @ w)[:, :-1]], 1),
-    "views": lambda w, x: (lambda y: (y, tf.split(y, 2)[1] * tf.split(y, 2)[0]))(tf.concat([x @ w, 2.0 * x @ w], 0)),
+    "views": lambda w, x: (lambda y: (y, tf.split(y, 2)[1] * tf.split(y, 2)[0]))(
+        tf.concat([x @ w, 2.0 * x @ w], 0)
+    ),
     "joined in time": lambda w, x: tf.concat([x @ w, x, x], 1),
     "tiled in time": lambda w, x: tf.tile(x @ w, [1, 3, 1]),
     "repeated in time": lambda w, x: tf.repeat(x @ w, 2, axis=1),
     "broadcast": lambda w, x: tf.broadcast_to((x @ w)[:, :1], tf.shape(x)) + tf.zeros_like(x),
     "weights for all": lambda w, x: x @ w + tf.broadcast_to(w[0], tf.shape(x)),
     "mask by lengths": lambda w, x: tf.where(
-        tf.sequence_mask(tf.range(tf.shape(x)[0]) % length_of(x) + 1, length_of(x))[:, :, None], x @ w, 0.0
+        tf.sequence_mask(tf.range(tf.shape(x)[0]) % length_of(x) + 1, length_of(x))[:, :, None],
+        x @ w,
+        0.0,
     ),
     "every step of time picked by a row": lambda w, x: tf.gather(
         x @ w, tf.range(tf.shape(x)[0]) % length_of(x), axis=1, batch_dims=1
     ),
-    "unstacked shape": lambda w, x: (lambda s: tf.reshape(tf.reshape(x @ w, [s[0], s[1] * s[2]]), s))(tf.unstack(tf.shape(x))),
+    "unstacked shape": lambda w, x: (
+        lambda s: tf.reshape(tf.reshape(x @ w, [s[0], s[1] * s[2]]), s)
+    )(tf.unstack(tf.shape(x))),
     "pairs of rows": lambda w, x: tf.einsum("ntd,mtd->nmt", x @ w, x),
     "pairs in time": lambda w, x: (x @ w)[:, :, None] - x[:, None],
     "convolved": lambda w, x: tf.nn.conv1d(x, w[None], 1, "SAME"),
@@ -120,9 +151,7 @@ SHAPES_OF_LENGTHS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("rows_and_lanes", ROWS_AND_LANES, ids=str)
 @pytest.mark.parametrize("kind", SHAPES_OF_LENGTHS)
-def test_values_with_a_length_keep_it_in_lanes(
-    kind: str, rows_and_lanes: tuple[int, int]
-) -> None:
+def test_values_with_a_length_keep_it_in_lanes(kind: str, rows_and_lanes: tuple[int, int]) -> None:
     assert_for_all_lengths(SHAPES_OF_LENGTHS[kind], rows_and_lanes)
 
 
@@ -131,7 +160,11 @@ def test_a_table_of_positions_as_long_as_the_batch_gathers_nothing() -> None:
 
     def function(w: Any, x: Any) -> Any:
         t = tf.shape(x)[1]
-        return x @ w + table[:t], x + tf.slice(table, [0, 0], [t, 3]), x @ w + tf.gather(table, tf.range(t))
+        return (
+            x @ w + table[:t],
+            x + tf.slice(table, [0, 0], [t, 3]),
+            x @ w + tf.gather(table, tf.range(t)),
+        )
 
     assert gathered(assert_for_all_lengths(function)) == []
 
@@ -152,9 +185,13 @@ def test_attention_over_unknown_lengths_gathers_nothing() -> None:
 
 LOOPS_OVER_LENGTHS: dict[str, Callable[..., Any]] = {
     "while": lambda w, x: tf.while_loop(
-        lambda i, a: i < length_of(x), lambda i, a: (i + 1, tf.tanh(a @ w + x[:, i])), [0, tf.zeros_like(x[:, 0])]
+        lambda i, a: i < length_of(x),
+        lambda i, a: (i + 1, tf.tanh(a @ w + x[:, i])),
+        [0, tf.zeros_like(x[:, 0])],
     )[1],
-    "scan": lambda w, x: tf.scan(lambda a, b: tf.tanh(a @ w + b), tf.transpose(x, [1, 0, 2]), tf.zeros_like(x[:, 0])),
+    "scan": lambda w, x: tf.scan(
+        lambda a, b: tf.tanh(a @ w + b), tf.transpose(x, [1, 0, 2]), tf.zeros_like(x[:, 0])
+    ),
     "list": lambda w, x: tf.while_loop(
         lambda i, s: i < length_of(x),
         lambda i, s: (i + 1, s.write(i, tf.sin(x[:, i] @ w))),
@@ -173,7 +210,9 @@ LOOPS_OVER_LENGTHS: dict[str, Callable[..., Any]] = {
         shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None, 3])],
     )[1],
     "branches of other lengths": lambda w, x: tf.cond(
-        tf.reduce_sum(x) > 0, lambda: (x @ w)[:, :1] + tf.constant([1.0, 2.0, 3.0]), lambda: x @ w + tf.constant([[1.0]])
+        tf.reduce_sum(x) > 0,
+        lambda: (x @ w)[:, :1] + tf.constant([1.0, 2.0, 3.0]),
+        lambda: x @ w + tf.constant([[1.0]]),
     ),
 }  # fmt: skip
 
@@ -250,7 +289,9 @@ def test_images_of_unknown_sizes(unknown: tuple[int, ...]) -> None:
         kernel.assign_sub(gradient)
         return loss, y, tf.image.resize(x, [4, 5]), tf.reduce_mean(x, [1, 2])
 
-    sizes = [(h if 1 in unknown else 6, w if 2 in unknown else 6) for h, w in ((6, 8), (5, 5), (9, 6))]
+    sizes = [
+        (h if 1 in unknown else 6, w if 2 in unknown else 6) for h, w in ((6, 8), (5, 5), (9, 6))
+    ]
     batches = [[rows(5, h, w, 2)] for h, w in sizes]
     assert_lanes(step, *batches, unknown={0: unknown}, variables=[kernel], rtol=1e-4)
 

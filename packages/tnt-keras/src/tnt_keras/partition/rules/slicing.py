@@ -338,9 +338,7 @@ def _paddings(
     value: Value, operand: Value, padded: Shape, axis: int
 ) -> tuple[int | None, int | None]:
     """Return what is put in front of an axis and behind it, None where it is not known."""
-    if operand.constant is not None:
-        before, after = operand.constant[axis]
-        return int(before), int(after)
-    if value.shape is None or padded is None or padded[axis] is None:
-        return None, None
-    return (0, 0) if padded[axis] == value.shape[axis] else (None, None)
+    size = None if value.shape is None else value.shape[axis]
+    if size is not None and padded is not None and padded[axis] == size:
+        return 0, 0
+    return _element(operand, 2 * axis), _element(operand, 2 * axis + 1)

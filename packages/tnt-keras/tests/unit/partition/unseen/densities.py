@@ -217,6 +217,9 @@ def denoising_with_averaged_weights_and_guidance() -> Training:
             embedded = tf.concat([tf.sin(angle), tf.cos(angle)], -1)
             return net(tf.concat([x, embedded, tf.one_hot(label, 3)], -1))
 
+        def call(self, x: Any) -> Any:
+            return self.net(tf.pad(x, [[0, 0], [0, 7]]))
+
         def train_step(self, data: Any) -> Any:
             x, label = data
             rows = tf.shape(x)[0]
@@ -266,7 +269,7 @@ def denoising_with_averaged_weights_and_guidance() -> Training:
 _own = {"evaluates": False}
 
 
-@script(**_own)
+@script(**_own, gathers="GatherV2")
 def codebook_by_moving_averages_with_dead_codes() -> Training:
     class Quantised(keras.Model):
         def __init__(self) -> None:

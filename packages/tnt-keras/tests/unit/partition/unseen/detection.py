@@ -102,7 +102,7 @@ class AnchorDetector(OwnLoss):
         )
 
 
-@script(gathers="CombinedNonMaxSuppression")
+@script()
 def anchors_matched_and_overlaps_suppressed() -> Training:
     model = AnchorDetector()
     model.compile(optimizer=keras.optimizers.SGD(0.01, momentum=0.9, clipnorm=10.0))
@@ -187,7 +187,7 @@ def heat_maps_of_centres() -> Training:
     return model, fitted(drawn(6, 6, 2), (_boxes(3), chosen(2, 3)))
 
 
-@script()
+@script(amplifies=True, gathers="GatherV2 Mul")
 def set_prediction_with_a_matching_in_python() -> Training:
     pairs = np.array(list(itertools.permutations(range(4), 2)))
 

@@ -65,7 +65,7 @@ def critic_with_penalised_gradients_and_several_turns() -> Training:
     return Adversaries().optimized(*adam), fitted(drawn(4))
 
 
-@script(evaluates=False, predicts=False)
+@script(evaluates=False, predicts=False, amplifies=True)
 def styles_mixed_with_path_lengths() -> Training:
     class Styles(_Several):
         def __init__(self) -> None:
@@ -148,7 +148,7 @@ def styles_mixed_with_path_lengths() -> Training:
     return Styles().optimized(*adam), fitted(drawn(4, 4, 1))
 
 
-@script(evaluates=False, predicts=False)
+@script(evaluates=False, predicts=False, gathers="StridedSlice")
 def cycles_of_two_translations_with_a_pool() -> Training:
     class Cycles(_Several):
         def __init__(self) -> None:
@@ -199,7 +199,7 @@ def cycles_of_two_translations_with_a_pool() -> Training:
     return Cycles().optimized(*optimizers), fitted(drawn(4), drawn(4, seed=3))
 
 
-@script()
+@script(gathers="AddV2 Mul StridedSlice")
 def policy_with_clipped_ratios_and_normalised_advantages() -> Training:
     class Proximal(OwnLoss):
         def __init__(self) -> None:
@@ -249,7 +249,7 @@ def policy_with_clipped_ratios_and_normalised_advantages() -> Training:
     return model, fitted(drawn(5), targets)
 
 
-@script(evaluates=False, predicts=False)
+@script(evaluates=False, predicts=False, gathers="TensorScatterUpdate")
 def values_of_actions_replayed_with_priorities() -> Training:
     class Replay(keras.Model):
         def __init__(self) -> None:

@@ -110,7 +110,7 @@ def adapters_of_low_rank_on_a_frozen_encoder() -> Training:
     return model, _following()
 
 
-@script()
+@script(gathers="ConcatV2 Cumsum ScatterNd StridedSlice")
 def experts_of_limited_capacity() -> Training:
     class Switch(layers.Layer):
         def build(self, shape: Any) -> None:

@@ -45,7 +45,7 @@ def _follow(teacher: Any, student: Any, rate: float) -> None:
         old.assign(rate * old + (1 - rate) * new)
 
 
-@script()
+@script(gathers="TensorScatterUpdate")
 def momentum_contrast_with_a_queue() -> Training:
     class Contrast(_TwoViews):
         def prepare(self) -> None:
