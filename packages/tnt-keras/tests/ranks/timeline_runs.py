@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import tnt_comm
 import tnt_keras
+from tnt_keras.partition import local_region
 
 NUM_LAYERS = 12  # of 256 KiB each, far above the fusion threshold
 NUM_EARLY = NUM_LAYERS - 1  # buckets that must be reduced before the last gradient exists
@@ -43,15 +44,14 @@ class WaitForSums(keras.callbacks.Callback):
                 raise RuntimeError(f"{NUM_EARLY} buckets should be reduced by now: {later}")
 
     def layer(self) -> keras.layers.Layer:
+        @local_region  # each rank waits by itself; elsewhere Python code runs on rank 0
+        def held(upstream: tf.Tensor) -> tf.Tensor:
+            with tf.control_dependencies([tf.numpy_function(self.wait, [upstream], tf.float32)]):
+                return tf.identity(upstream)
+
         @tf.custom_gradient
         def hold(x: tf.Tensor) -> Any:
-            def gradient(upstream: tf.Tensor) -> tf.Tensor:
-                # Python code runs on rank 0, for all ranks, so that it is given no rows.
-                with tf.control_dependencies([upstream]):
-                    zero = tf.numpy_function(self.wait, [tf.zeros([])], upstream.dtype)
-                return upstream + tf.ensure_shape(zero, [])
-
-            return tf.identity(x), gradient
+            return tf.identity(x), held
 
         return keras.layers.Lambda(hold)
 

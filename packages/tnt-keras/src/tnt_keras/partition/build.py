@@ -27,7 +27,7 @@ from tnt_keras.partition.placement import (
     local_shape,
 )
 from tnt_keras.partition.plan import Body
-from tnt_keras.partition.requests import Exchange, NoExchange
+from tnt_keras.partition.requests import Alone, Exchange
 from tnt_keras.partition.reshard import Layout
 from tnt_keras.partition.schedule import Schedule
 from tnt_keras.partition.traced import Decide, Edge, FlatGraph, Node, TracedStep, past_aliases
@@ -168,7 +168,7 @@ def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], Non
     kept: list[Any] = []
 
     def effects() -> None:
-        emission = Emission(Layout(Lanes(0, 1, 1), 1), NoExchange(), frozenset(), kept.append)
+        emission = Emission(Layout(Lanes(0, 1, 1), 1), Alone(), frozenset(), kept.append)
         emitted = [
             Emitted(value, [], node)
             for value, node in zip(plan.arguments, reduced.arguments, strict=True)

@@ -28,7 +28,7 @@ from tnt_keras.partition.placement import (
     local_shape,
 )
 from tnt_keras.partition.plan import Compute
-from tnt_keras.partition.requests import Exchange, Request
+from tnt_keras.partition.requests import Alone, Exchange, Request
 from tnt_keras.partition.reshard import Layout, local_numbers, local_sizes
 from tnt_keras.partition.traced import Node, users_line
 from tnt_keras.partition.value import Value
@@ -112,7 +112,7 @@ class Emission:
 
     def of_lane(self, layout: Layout, scope: str) -> Emission:
         """Return the emission for a local region in one lane, whose rows are the whole batch."""
-        return Emission(layout, self.exchange, self._updates, self.keep, f"{scope}/")
+        return Emission(layout, Alone(), self._updates, self.keep, f"{scope}/")
 
     def blocking(self, request: Request) -> tf.Tensor:
         """Exchange one value now. Collective."""

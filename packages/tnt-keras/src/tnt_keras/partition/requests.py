@@ -60,11 +60,11 @@ class Exchange(Protocol):
         ...
 
 
-class NoExchange:
-    """The exchange of a graph that has nothing to exchange."""
+class Alone:
+    """The exchange of a lane that is all there is: of a local region, or of what needs no batch."""
 
     def ask(self, request: Request) -> None:
-        """Refuse the request."""
+        """Refuse the request: a lane that is alone has all rows."""
         raise AssertionError(f"{request.name!r} must not be exchanged.")
 
     def flush(self, last: bool) -> list[tf.Tensor]:
@@ -72,8 +72,8 @@ class NoExchange:
         return []
 
     def blocking(self, request: Request) -> tf.Tensor:
-        """Refuse the request."""
-        raise AssertionError(f"{request.name!r} must not be exchanged.")
+        """Return the value itself."""
+        return request.value
 
     def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
         """Make the operation."""
