@@ -56,9 +56,14 @@ def test_synchronized_layers_give_the_serial_result_in_eager_steps(pool_of: Any)
         assert_close(result, expected)
 
 
-def test_a_gradient_penalty_through_synchronized_layers_is_refused(pool_of: Any) -> None:
-    for message in pool_of(2).run(batch_norms.second_derivative):
-        assert "`BatchNormalization(synchronized=True)` has no second derivatives" in message
+def test_a_gradient_penalty_through_synchronized_layers_gives_the_serial_result(
+    pool_of: Any,
+) -> None:
+    [expected] = pool_of(1).run(batch_norms.with_penalised_gradients, False)
+    for result in pool_of(2).run(batch_norms.with_penalised_gradients, True):
+        np.testing.assert_allclose(result["loss"], expected["loss"], rtol=1e-4)
+        for own, wanted in zip(result["weights"], expected["weights"], strict=True):
+            np.testing.assert_allclose(own, wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.thorough
