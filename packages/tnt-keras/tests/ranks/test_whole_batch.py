@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,8 @@ import pytest
 import whole_batch
 from whole_batch import DTYPES
 
-SHORT = {"MaskedQuotient"}
-"""Own step of the short run, with sums; rows are gathered in that of a compiled model."""
+SHORT = {"MaskedQuotient", "OtherRows", "InLoop", "InBranch", "GradientPenalty"}
+"""Own steps of the short run; rows are gathered in that of a compiled model, too."""
 
 
 def assert_serial(pool_of: Any, size: int, function: Any, *arguments: Any, bound: float) -> None:
@@ -78,6 +77,16 @@ def _contrastive(distributed: bool, arguments: Any) -> Any:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("name", ["OtherRows", "InLoop", "InBranch", "GradientPenalty"])
+def test_own_step_that_is_run_eagerly_gives_the_serial_result(name: str, pool_of: Any) -> None:
+    assert_serial(pool_of, 2, _eagerly, name, bound=2e-5)
+
+
+def _eagerly(distributed: bool, name: str) -> Any:
+    return whole_batch.own_step(distributed, name, run_eagerly=True)
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize(("policy", "bound"), [("mixed_float16", 1e-2), ("mixed_bfloat16", 8e-2)])
 def test_half_precision_differs_by_its_rounding(
@@ -86,20 +95,31 @@ def test_half_precision_differs_by_its_rounding(
     assert_serial(pool_of, size, whole_batch.half_precision, policy, bound=bound)
 
 
+EXECUTION = pytest.mark.parametrize(
+    "run_eagerly", [False, pytest.param(True, marks=pytest.mark.thorough)]
+)
+
+
+@EXECUTION
 @pytest.mark.parametrize(
     "size", [*(pytest.param(size, marks=pytest.mark.thorough) for size in (1, 2)), 3]
 )
-def test_rows_come_in_serial_order_on_every_rank(size: int, pool_of: Any) -> None:
+def test_rows_come_in_serial_order_on_every_rank(
+    size: int, run_eagerly: bool, pool_of: Any
+) -> None:
     x = np.arange(44, dtype="float32").reshape(22, 2)
-    for steps in pool_of(size).run(whole_batch.rows_in_order):
+    for steps in pool_of(size).run(whole_batch.rows_in_order, run_eagerly):
         assert len(steps) == 4
         for step, seen in enumerate(steps):
             _check_step(seen, x[7 * step : 7 * step + 7])
 
 
-def test_rows_that_ranks_share_themselves_are_ordered_by_their_index(pool_of: Any) -> None:
+@EXECUTION
+def test_rows_that_ranks_share_themselves_are_ordered_by_their_index(
+    run_eagerly: bool, pool_of: Any
+) -> None:
     counts = [[3, 1], [1, 4], [2, 2]]
-    for steps in pool_of(3).run(whole_batch.rows_in_order, counts):
+    for steps in pool_of(3).run(whole_batch.rows_in_order, run_eagerly, counts):
         assert len(steps) == 2
         for step, seen in enumerate(steps):
             rows = [
@@ -112,9 +132,8 @@ def test_rows_that_ranks_share_themselves_are_ordered_by_their_index(pool_of: An
 
 
 def _check_step(seen: dict[str, Any], batch: np.ndarray) -> None:
-    for dtype, rows, total, mean in zip(
-        DTYPES, seen["rows"], seen["sums"], seen["means"], strict=True
-    ):
+    for dtype in DTYPES:
+        rows, total, mean = (seen[f"{name}, {dtype}"] for name in ("rows", "sum", "mean"))
         assert rows.dtype.name == dtype
         assert total.dtype.name == ("int32" if dtype == "bool" else dtype)
         np.testing.assert_array_equal(rows, batch.astype(dtype))
@@ -130,31 +149,15 @@ def _check_step(seen: dict[str, Any], batch: np.ndarray) -> None:
 
 
 EXPECTED = {
-    "loop": r"RuntimeError: .*inside of a `tf\.cond` or `tf\.while_loop` \(nor in `tf\.map_fn`",
-    "branch": r"RuntimeError: .*inside of a `tf\.cond` or `tf\.while_loop`",
     "scalar": r"ValueError: .*`tnt\.batch_mean` takes rows.* Received: a scalar",
     "text": r"TypeError: .*`tnt\.gather_batch` takes numbers or booleans\. Received: dtype string",
     "ragged": r"TypeError: .*`tnt\.batch_sum` takes dense tensors\. Received: RaggedTensor",
     "weights": r"ValueError: .*must not have more dimensions than `x`\. Received: 2 and 1",
-    "rows": r"ValueError: .*`tnt\.gather_batch` must be given the same number of rows",
-    "eager rows": r"ValueError: .*`tnt\.gather_batch` must be given the same number of rows",
-    "second derivative": r"NotImplementedError: .*`tnt\.batch_mean` has no second derivatives",
-    "second derivative, eager": r"NotImplementedError: .*`tnt\.batch_mean` has no second",
 }
 
 
-OF_THE_SAME_ERROR = ("branch", "eager rows", "second derivative, eager")
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        pytest.param([name for name in EXPECTED if name not in OF_THE_SAME_ERROR], id="others"),
-        pytest.param(OF_THE_SAME_ERROR, id="of the same error", marks=pytest.mark.thorough),
-    ],
-)
-def test_wrong_uses_are_errors_that_say_why(names: Sequence[str], pool_of: Any) -> None:
-    assert EXPECTED.keys() == whole_batch.MISTAKES.keys()
-    for errors in pool_of(2).run(whole_batch.errors_of, names):
+def test_wrong_uses_are_errors_that_say_why(pool_of: Any) -> None:
+    for errors in pool_of(2).run(whole_batch.errors_of_all):
+        assert errors.keys() == EXPECTED.keys()
         for name, error in errors.items():
             assert re.match(EXPECTED[name], error, re.DOTALL), (name, error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -143,9 +143,49 @@ class Momentum(OwnStep):
         return tf.reduce_mean(tf.reduce_logsumexp(logits, axis=1) - positive)
 
 
+class OtherRows(OwnStep):
+    """The mean of what is gathered of more rows than the batch has."""
+
+    def compute(self, data: Any) -> Any:
+        features = self(data)
+        return tf.reduce_mean(tf.square(tnt.gather_batch(tf.concat([features, features[1:]], 0))))
+
+
+class InLoop(OwnStep):
+    """Sums of each row, in a loop over them."""
+
+    def compute(self, data: Any) -> Any:
+        return tf.reduce_mean(tf.square(tf.map_fn(tnt.batch_sum, self(data))))
+
+
+class InBranch(OwnStep):
+    """The mean over the batch where it has some rows, the rows themselves where it has few."""
+
+    def compute(self, data: Any) -> Any:
+        features = self(data)
+        return tf.cond(
+            tf.shape(data)[0] > 2,
+            lambda: tf.reduce_sum(tf.square(tnt.batch_mean(features))),
+            lambda: tf.reduce_mean(tf.square(tnt.gather_batch(features))),
+        )
+
+
+class GradientPenalty(OwnStep):
+    """The gradient of what the mean over the batch is a part of: second derivatives."""
+
+    def compute(self, data: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(data)
+            values = tf.square(self(data - tnt.batch_mean(data)))
+        return tf.reduce_mean(tf.square(tape.gradient(values, data)))
+
+
 OWN_STEPS = {
     cls.__name__: cls
-    for cls in (Contrastive, OwnQueries, MaskedQuotient, SelectedRows, PickedRows, Momentum)
+    for cls in (
+        *(Contrastive, OwnQueries, MaskedQuotient, SelectedRows, PickedRows, Momentum),
+        *(OtherRows, InLoop, InBranch, GradientPenalty),
+    )
 }
 
 
@@ -288,48 +328,58 @@ def functional(distributed: bool) -> Any:
 
 
 class Recorder(keras.Model):
-    """Hands what `compute(data)` gives in each step to `keep`; to be run eagerly."""
+    """Its test steps give what `compute(data)` gives: tensors by name."""
 
-    def __init__(self, compute: Any, keep: Any) -> None:
+    def __init__(self, compute: Any) -> None:
         super().__init__()
-        self.compute, self.keep = compute, keep
+        self.compute = compute
 
     def test_step(self, data: Any) -> Any:
-        value = self.compute(data)
-        if tf.executing_eagerly():  # not while the model is built
-            self.keep(tf.nest.map_structure(np.asarray, value))
-        return {"steps": tf.constant(1.0)}
+        return self.compute(data)
+
+
+class Keep(keras.callbacks.Callback):
+    """Keeps the logs of each test step, as `seen`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[dict[str, np.ndarray]] = []
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.seen.append({name: np.asarray(value) for name, value in logs.items()})
 
 
 DTYPES = ["float16", "bfloat16", "float32", "float64", "int8", "int64", "bool"]
 
 
-def rows_in_order(own_counts: list[list[int]] | None = None) -> list[Any]:
+def rows_in_order(run_eagerly: bool, own_counts: list[list[int]] | None = None) -> Any:
     """What the operations give in steps on batches of 7, 7, 7 and 1 samples, for all dtypes.
 
     Args:
+        run_eagerly: Whether no graph of the step is traced.
         own_counts: For each rank the numbers of samples of its own batches; by default Tarantella
             splits the batches.
     """
 
     def compute(x: Any) -> Any:
-        return {
-            "rows": [tnt.gather_batch(tf.cast(x, dtype)) for dtype in DTYPES],
+        values = {
             "pairs": tnt.gather_batch(tf.repeat(x, 2, axis=0)),
-            "sums": [tnt.batch_sum(tf.cast(x % 3, dtype)) for dtype in DTYPES],
-            "means": [tnt.batch_mean(tf.cast(x % 3, dtype)) for dtype in DTYPES],
             "no weights": tnt.batch_mean(x, weights=tf.zeros_like(x[:, :1])),
             "weighted": tnt.batch_mean(x, weights=x[:, 0]),
         }
+        for dtype in DTYPES:
+            values[f"rows, {dtype}"] = tnt.gather_batch(tf.cast(x, dtype))
+            values[f"sum, {dtype}"] = tnt.batch_sum(tf.cast(x % 3, dtype))
+            values[f"mean, {dtype}"] = tnt.batch_mean(tf.cast(x % 3, dtype))
+        return values
 
-    seen: list[Any] = []
-    model = tnt.Model(Recorder(compute, seen.append))
-    model.compile(run_eagerly=True)
-    num_made_up = int(tnt.get_size() > 1)  # samples by which the model is built
+    keep = Keep()
+    model = tnt.Model(Recorder(compute))
+    model.compile(run_eagerly=run_eagerly)
     if own_counts is None:
         x = np.arange(44, dtype="float32").reshape(22, 2)
-        model.evaluate(x, batch_size=7, verbose=0)
-        return seen[num_made_up:]
+        model.evaluate(x, batch_size=7, verbose=0, callbacks=[keep])
+        return keep.seen
     rank = tnt.get_rank()
     batches = [
         np.stack([np.arange(count) * 10.0 + rank, np.full(count, step)], 1).astype("float32")
@@ -339,11 +389,13 @@ def rows_in_order(own_counts: list[list[int]] | None = None) -> list[Any]:
         lambda: iter(batches), output_signature=tf.TensorSpec((None, 2), tf.float32)
     )
     data = data.apply(tf.data.experimental.assert_cardinality(len(batches)))
-    model.evaluate(data, steps=len(batches), verbose=0, tnt_distribute_dataset=False)
-    return seen[num_made_up:]
+    model.evaluate(
+        data, steps=len(batches), verbose=0, callbacks=[keep], tnt_distribute_dataset=False
+    )
+    return keep.seen
 
 
-def _run(compute: Any, run_eagerly: bool = False) -> str:
+def _run(compute: Any) -> str:
     """The error that a training with this loss of data raises."""
 
     class Step(OwnStep):
@@ -354,40 +406,21 @@ def _run(compute: Any, run_eagerly: bool = False) -> str:
     model = Step()
     model(np.zeros((1, 10), "float32"))
     try:
-        _trained(model, True, run_eagerly=run_eagerly)
+        _trained(model, True)
     except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
         return f"{type(error).__name__}: {error}"
     return "no error"
 
 
-def _gradient_penalty(model: Any, data: Any) -> Any:
-    with tf.GradientTape() as tape:
-        tape.watch(data)
-        values = model(data - tnt.batch_mean(data))
-    return tf.reduce_mean(tf.square(tape.gradient(values, data)))
-
-
 MISTAKES: dict[str, Callable[[], str]] = {
-    "loop": lambda: _run(lambda model, x: tf.map_fn(lambda row: tnt.batch_sum(row), model(x))[0]),
-    "branch": lambda: _run(
-        lambda model, x: tf.cond(
-            tf.shape(x)[0] > 2, lambda: tnt.batch_mean(model(x)[:, 0]), lambda: 0.0
-        )
-    ),
     "scalar": lambda: _run(lambda model, x: tnt.batch_mean(tf.reduce_mean(model(x)))),
     "text": lambda: _run(lambda model, x: tnt.gather_batch(tf.strings.as_string(x))),
     "ragged": lambda: _run(lambda model, x: tnt.batch_sum(tf.RaggedTensor.from_tensor(x))),
     "weights": lambda: _run(lambda model, x: tnt.batch_mean(x[:, 0], weights=x)),
-    "rows": lambda: _run(lambda model, x: tf.reduce_mean(tnt.gather_batch(model(x)[1:]))),
-    "eager rows": lambda: _run(
-        lambda model, x: tf.reduce_mean(tnt.gather_batch(model(x)[1:])), True
-    ),
-    "second derivative": lambda: _run(_gradient_penalty),
-    "second derivative, eager": lambda: _run(_gradient_penalty, True),
 }
 """Wrong uses; each gives the error that it ends with."""
 
 
-def errors_of(names: Sequence[str]) -> dict[str, str]:
-    """The errors of some wrong uses, by name."""
-    return {name: MISTAKES[name]() for name in names}
+def errors_of_all() -> dict[str, str]:
+    """The errors of all wrong uses, by name."""
+    return {name: make_mistake() for name, make_mistake in MISTAKES.items()}

@@ -37,7 +37,7 @@ _AtomicFunction = _GATE.find(
 _function_def_to_graph = _GATE.find(
     "tensorflow.python.framework.function_def_to_graph", "function_def_to_graph"
 )
-_called_functions: weakref.WeakKeyDictionary[Any, CalledFunction] = weakref.WeakKeyDictionary()
+_made_bodies: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 @functools.cache
@@ -83,11 +83,9 @@ def called_function(graph: Any, name: str) -> CalledFunction:
 
 
 def _called(graph: Any, function: Any) -> CalledFunction:
-    if function not in _called_functions:
-        definition = function.cached_definition
-        body = getattr(function, "graph", None)
-        if body is None:  # made by TensorFlow's own code of the days of sessions
-            with graph.as_default():  # which has the functions that this one calls
-                body = _function_def_to_graph(definition)
-        _called_functions[function] = CalledFunction(body, definition)
-    return _called_functions[function]
+    # TensorFlow keeps some functions for ever, and with them whatever is remembered for them.
+    body = getattr(function, "graph", None) or _made_bodies.get(function)
+    if body is None:  # made by TensorFlow's own code of the days of sessions
+        with graph.as_default():  # which has the functions that this one calls
+            body = _made_bodies[function] = _function_def_to_graph(function.cached_definition)
+    return CalledFunction(body, function.cached_definition)

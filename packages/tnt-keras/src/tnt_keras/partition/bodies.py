@@ -163,7 +163,8 @@ def _loop(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list
                 input=_flat(brought),
                 cond=condition,
                 body=body,
-                output_shapes=[],
+                # Not those of the inputs: an iteration may give a variable another size.
+                output_shapes=_output_shapes(emission, step.body),
                 parallel_iterations=1 if blocks else node.attributes["parallel_iterations"],
                 name=_local_name(node.name),
             )
@@ -255,6 +256,14 @@ def _local_shapes(emission: Emission, value: Value) -> list[Any]:
     if is_shared(value.placement):
         return [value.shape]
     return [local_shape(value.shape, value.placement, k) for k in emission.layout.lane_rows]
+
+
+def _output_shapes(emission: Emission, body: Body) -> list[tf.TensorShape]:
+    return [
+        tf.TensorShape([] if value.dtype in (tf.resource, tf.variant) else shape)
+        for value in body.arguments
+        for shape in _local_shapes(emission, value)
+    ]
 
 
 def _shaped(tensor: tf.Tensor, value: Value, shape: Any) -> tf.Tensor:

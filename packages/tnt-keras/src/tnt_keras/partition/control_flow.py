@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tnt_keras.partition.global_shapes import in_common
-from tnt_keras.partition.lists import joined
+from tnt_keras.partition.lists import fitting, joined
 from tnt_keras.partition.placement import (
     PARTIAL,
     REPLICATED,
     Handle,
     Placement,
-    Shape,
-    fits,
     join,
 )
 from tnt_keras.partition.plan import Branch, Loop, Step
@@ -91,8 +89,8 @@ def _next(variable: Value, result: Value, num_rows: int) -> Value:
     if isinstance(variable.placement, Handle):
         return variable
     is_kept = variable.constant is not None and result is variable
-    return Value(
-        _in_loop(variable.placement, result.placement, shape, num_rows),
+    following = Value(
+        _in_loop(variable.placement, result.placement),
         shape,
         variable.dtype,
         variable.constant if is_kept else None,
@@ -101,17 +99,17 @@ def _next(variable: Value, result: Value, num_rows: int) -> Value:
         variable.example if result is variable else None,
         variable.example_shape if variable.example_shape == result.example_shape else None,
     )
+    return fitting(following, num_rows)
 
 
-def _in_loop(before: Placement, after: Placement, shape: Shape, num_rows: int) -> Placement:
+def _in_loop(before: Placement, after: Placement) -> Placement:
     """Return the placement of a variable, from those before and after an iteration.
 
     Addends stay addends only if the iteration leaves them so. Anything else needs the total.
     """
     if before == PARTIAL and after != PARTIAL:
         return join(REPLICATED, after)
-    placement = join(before, after)
-    return placement if fits(shape, placement, num_rows) else REPLICATED
+    return join(before, after)
 
 
 def _is_same(first: Value, second: Value) -> bool:
@@ -190,9 +188,7 @@ def _of_any(results: Sequence[Value], num_rows: int) -> Value:
         shape = in_common(shape, other.shape)
         placement = join(placement, other.placement)
         element = joined(element, other.element)
-    if not fits(shape, placement, num_rows):
-        placement = REPLICATED
-    return Value(placement, shape, first.dtype, element=element)
+    return fitting(Value(placement, shape, first.dtype, element=element), num_rows)
 
 
 def _branches(analysis: Analysis, node: Node, attribute: str) -> list[FlatGraph]:

@@ -12,11 +12,12 @@ import tensorflow as tf
 from tnt_keras.partition.operations import definition, is_stateful
 from tnt_keras.partition.traced import Node
 
-# They read and write state that is the same in all processes, in the same way.
+# They read and write state that is the same in all processes, in the same way; or have no state,
+# and are marked as stateful so that they are not left out.
 _DETERMINISTIC = {
     "AnonymousHashTable", "AnonymousMutableDenseHashTable", "AnonymousMutableHashTable",
     "AnonymousMutableHashTableOfTensors", "AssignAddVariableOp", "AssignSubVariableOp",
-    "AssignVariableOp", "HashTableV2", "InitializeTableV2",
+    "AssignVariableOp", "CheckNumerics", "CheckNumericsV2", "HashTableV2", "InitializeTableV2",
     "LookupTableExportV2", "LookupTableFindV2", "LookupTableImportV2", "LookupTableInsertV2",
     "LookupTableRemoveV2", "LookupTableSizeV2", "MutableDenseHashTableV2", "MutableHashTableV2",
     "MutableHashTableOfTensorsV2", "ReadVariableOp", "ResourceAccumulatorApplyGradient",

@@ -272,6 +272,8 @@ class Emission:
             raise PartitionError(
                 f"A list of {held.element} cannot become one of {placement.element}."
             )
+        if element.is_optional:
+            return self._brought_optional(emitted, placement)
         lanes = [None] if is_shared(held) else self.layout.lane_rows
         stacked = [
             tf.raw_ops.TensorListStack(
@@ -288,6 +290,28 @@ class Emission:
         return [
             tf.raw_ops.TensorListFromTensor(tensor=t, element_shape=tf.constant(-1, tf.int32))
             for t in self.bring(tensor, _behind(placement.element))
+        ]
+
+    def _brought_optional(self, emitted: Emitted, placement: ListOf) -> list[tf.Tensor]:
+        """Return an optional with what it holds in a placement."""
+        held, element = emitted.value.placement, emitted.value.element
+        assert isinstance(held, ListOf)
+        assert held.element is not None
+        assert placement.element is not None
+        assert element is not None
+        lanes = [None] if is_shared(held) else self.layout.lane_rows
+        values = [
+            tf.raw_ops.OptionalGetValue(
+                optional=optional,
+                output_types=[element.dtype],
+                output_shapes=[tf.TensorShape(local_shape(element.shape, held.element, k))],
+            )[0]
+            for optional, k in zip(emitted.tensors[held], lanes, strict=True)
+        ]
+        item = Emitted(Value(held.element, element.shape, element.dtype), values, emitted.node)
+        return [
+            tf.raw_ops.OptionalFromValue(components=[t])
+            for t in self.bring(item, placement.element)
         ]
 
     # ---------------------------------------------------------------- operations

@@ -21,6 +21,7 @@ from tnt_keras.partition.placement import (
     Placement,
     Rows,
     Shape,
+    fits,
     join,
 )
 from tnt_keras.partition.rules.registry import Decision
@@ -45,6 +46,17 @@ def place_list(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> 
     return None if rule is None else rule(node, inputs, shapes)
 
 
+def fitting(value: Value, num_rows: int) -> Value:
+    """Return a value; without rows unless it, or what an optional holds, is as large."""
+    held, element = value.placement, value.element
+    if isinstance(held, ListOf):
+        if held.element is None or element is None or not element.is_optional:
+            return value
+        is_fitting = fits(element.shape, held.element, num_rows)
+        return value if is_fitting else value.placed(ListOf(REPLICATED))
+    return value if fits(value.shape, held, num_rows) else value.placed(REPLICATED)
+
+
 def joined(first: Element | None, second: Element | None) -> Element | None:
     """Return what is known of the elements of a list that holds elements of both kinds."""
     if first is None or second is None:
@@ -59,6 +71,7 @@ def joined(first: Element | None, second: Element | None) -> Element | None:
         first.dtype,
         first.constant if is_same else None,
         joined(first.element, second.element),
+        first.is_optional or second.is_optional,
     )
 
 
@@ -183,7 +196,7 @@ def _optional(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> P
         return None
     item = inputs[0]
     placement = _storable(item.placement)
-    element = Element(item.shape, item.dtype, None, item.element)
+    element = Element(item.shape, item.dtype, None, item.element, is_optional=True)
     value = Value(ListOf(placement), (), tf.variant, element=element)
     return Decision((placement,), (value.placement,)), [value]
 

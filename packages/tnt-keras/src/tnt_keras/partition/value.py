@@ -20,12 +20,14 @@ class Element:
         dtype: The dtype of each.
         constant: The value, if it is known and the same for all.
         element: If they are lists: what their elements have in common.
+        is_optional: Whether it is no list but an optional, which holds one tensor or none.
     """
 
     shape: Shape
     dtype: tf.DType
     constant: np.ndarray[Any, Any] | None = None
     element: Element | None = None
+    is_optional: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -79,7 +79,7 @@ def _unpacked(message: bytes, like: list[Any]) -> list[Any]:
 def _joined(of_ranks: tuple[Any, ...], order: tf.Tensor) -> Any:
     try:
         if isinstance(of_ranks[0], tf.SparseTensor):
-            return rows_at(tf.sparse.reorder(tf.sparse.concat(0, of_ranks)), order)
+            return rows_at(tf.sparse.reorder(tf.sparse.concat(0, list(of_ranks))), order)
         return rows_at(tf.concat(of_ranks, axis=0), order)
     except tf.errors.InvalidArgumentError:
         shapes = [str(tuple(leaf.shape)) for leaf in of_ranks]

@@ -29,17 +29,25 @@ Batch = Sequence[Any]
 
 
 class OneProcess:
-    """The exchange of a process that is alone: what its lanes combined is the result."""
+    """The exchange of a process that is alone: what its lanes combined is the result.
+
+    Attributes:
+        flushes: What was asked for in each exchange.
+        blocked: What was exchanged alone.
+    """
 
     def __init__(self) -> None:
         self.asked: list[Request] = []
         self.flushes: list[list[Request]] = []
         self.blocked: list[Request] = []
+        self._is_over = False
 
     def ask(self, request: Request) -> None:
+        assert not self._is_over, f"{request.name} is asked for after the last exchange"
         self.asked.append(request)
 
     def flush(self, last: bool) -> list[tf.Tensor]:
+        self._is_over = last
         asked, self.asked = self.asked, []
         self.flushes.append(asked)
         return [tf.identity(request.value) for request in asked]

@@ -176,6 +176,20 @@ def test_a_check_that_fails_for_one_row_fails_the_step() -> None:
                 traced.in_lanes([x, k], 2)
 
 
+def test_each_lane_looks_for_what_is_no_number_in_its_own_rows() -> None:
+    def step(x: tf.Tensor) -> Any:
+        return tf.reduce_sum(tf.debugging.check_numerics(x, "no number"))
+
+    checked = StepInLanes(step, [rows(5, 3)])
+    assert_equal(checked.in_lanes([rows(5, 3)], 3), checked.serial([rows(5, 3)]))
+    assert on_rank_zero(checked) == []
+    for row in range(5):
+        wrong = rows(5, 3)
+        wrong[row] = np.nan
+        with pytest.raises(tf.errors.InvalidArgumentError, match="no number"):
+            checked.in_lanes([wrong], 3)
+
+
 def test_checks_of_totals_and_of_shapes_hold_for_the_whole_batch() -> None:
     def step(x: tf.Tensor) -> Any:
         tf.debugging.assert_equal(tf.shape(x)[0], 5)

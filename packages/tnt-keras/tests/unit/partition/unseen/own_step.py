@@ -9,7 +9,10 @@ import tensorflow as tf
 
 
 class OwnLoss(keras.Model):
-    """A model that minimises `loss_of(data)`, a scalar and a dictionary of logs."""
+    """A model that minimises `loss_of(data)`, a scalar and a dictionary of logs.
+
+    Its log is not called "loss": if that is the only one, Keras shows its own metric instead.
+    """
 
     def loss_of(self, data: Any, training: bool) -> tuple[Any, dict[str, Any]]:
         raise NotImplementedError
@@ -23,11 +26,11 @@ class OwnLoss(keras.Model):
         variables = self.trainable_variables
         self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
         self.after(data)
-        return {"loss": loss, **logs}
+        return {"total": loss, **logs}
 
     def test_step(self, data: Any) -> dict[str, Any]:
         loss, logs = self.loss_of(data, training=False)
-        return {"loss": loss, **logs}
+        return {"total": loss, **logs}
 
 
 def mlp(*widths: int, activation: str = "relu", last: str | None = None) -> Any:

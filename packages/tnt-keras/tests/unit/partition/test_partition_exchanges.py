@@ -1,0 +1,290 @@
+"""What is exchanged: no more than the mathematics needs, in few exchanges, and the same on all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import steps_of_batches
+import steps_of_data
+import steps_of_loops
+import steps_of_shapes
+import tensorflow as tf
+from step_lanes import OneProcess, StepInLanes, all_steps, gathered
+
+from tnt_keras.partition import REPLICATED, Input, Lanes, Request, Rows, build, trace
+from tnt_keras.partition.plan import OnFirst
+
+STEPS = {
+    name: case
+    for module in (steps_of_shapes, steps_of_batches, steps_of_loops, steps_of_data)
+    for name, case in module.STEPS.items()
+}
+
+
+def rows(*sizes: int, seed: int = 0) -> Any:
+    return np.random.default_rng([seed, *sizes]).normal(size=sizes).astype("float32")
+
+
+class OneOfMany(OneProcess):
+    """The exchange of one process of many, in a graph that is built and never run.
+
+    Attributes:
+        order: What is asked of it, in order; what must be the same for all processes.
+    """
+
+    def __init__(self, lanes: Lanes, num_rows: int) -> None:
+        super().__init__()
+        self.num_mine, self.num_rows = lanes.num_rows(lanes.first, num_rows), num_rows
+        self.order: list[Any] = []
+
+    def ask(self, request: Request) -> None:
+        super().ask(request)
+        self._note(request)
+
+    def flush(self, last: bool) -> list[tf.Tensor]:
+        self.order.append(("exchange", last))
+        return [self._result(r, t) for r, t in zip(list(self.asked), super().flush(last), strict=True)]
+
+    def blocking(self, request: Request) -> tf.Tensor:
+        self._note(request)
+        return self._result(request, super().blocking(request))
+
+    def _note(self, request: Request) -> None:
+        shape = self._shape(request)
+        dtype = request.value.dtype.name
+        self.order.append((request.kind, request.name, request.line, dtype, str(shape), request.is_update))
+
+    def _shape(self, request: Request) -> tf.TensorShape:
+        """The shape of the result, as far as a process can know it."""
+        shape = request.value.shape
+        if request.kind == "broadcast":
+            return tf.TensorShape(None)  # only rank 0 knows
+        if request.kind == "gather":
+            assert shape[0] == self.num_mine
+            return tf.TensorShape([self.num_rows]).concatenate(shape[1:])
+        return shape
+
+    def _result(self, request: Request, tensor: tf.Tensor) -> tf.Tensor:
+        if request.kind in ("broadcast", "gather"):
+            return tf.compat.v1.placeholder(tensor.dtype, self._shape(request))
+        return tensor
+
+
+def orders(step: StepInLanes, batch: Any, ranks: int) -> list[list[Any]]:
+    """What each of so many processes, with a lane each, asks for."""
+    tensors = [tf.convert_to_tensor(a) for a in batch]
+    num_rows = int(tensors[0].shape[0])
+    inputs = [Input(tuple(t.shape), Rows(0)) for t in tensors]
+    asked = []
+    for rank in range(ranks):
+        lanes = Lanes(rank, 1, ranks)
+        exchange = OneOfMany(lanes, num_rows)
+        build(step.traced, inputs, lanes, num_rows, lambda exchange=exchange: exchange)
+        asked.append(exchange.order)
+    return asked
+
+
+thorough = pytest.mark.thorough
+# Of each sort some: the rest is in the long tests.
+USUAL = {
+    "views_joined_and_compared_with_each_other", "rows_joined_with_themselves_but_one", "masked_rows",
+    "hard_triplets", "truths_about_the_batch", "squeezed", "complex_totals", "unique_labels_and_means_of_their_rows",
+    "a_loop_in_a_loop_with_totals", "a_branch_in_a_loop", "branches_of_other_sizes", "one_of_four_branches",
+    "rows_read_one_by_one_from_a_list", "numbers_of_python_functions", "checks_of_numbers_and_shapes",
+    "words_joined_and_split", "ragged_by_lengths", "drawn_by_seeds",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in USUAL else pytest.param(n, marks=thorough) for n in STEPS]
+)
+def test_all_processes_ask_for_the_same_in_the_same_order(name: str) -> None:
+    """Some have more rows than others, and one row where the batch has several."""
+    case = STEPS[name]
+    weights = case.new_weights()
+    batch = case.batch(4)
+    step = StepInLanes(case.train_step(weights), batch, variables=[weights])
+    first, *others = orders(step, batch, 3)
+    for other in others:
+        assert other == first
+    assert [entry[1] for entry in first if entry[0] == "exchange"].count(True) <= 1
+
+
+def exchanged(step: StepInLanes, batch: Any, lanes: int = 2) -> list[list[str]]:
+    """The kinds that each exchange of a step consists of; what blocks comes last, each by itself."""
+    step.step(batch, lanes)
+    return [[r.kind for r in flush] for flush in step.exchange.flushes] + [[r.kind] for r in step.exchange.blocked]
+
+
+def test_gradients_and_metrics_of_a_network_travel_in_one_exchange() -> None:
+    w, v, mean = tf.Variable(rows(4, 8)), tf.Variable(rows(8, 1)), tf.Variable(0.0, trainable=False)
+
+    def step(x: tf.Tensor, y: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            p = tf.tanh(x @ w) @ v
+            loss = tf.reduce_mean(tf.square(p - y))
+        for variable, gradient in zip([w, v], tape.gradient(loss, [w, v]), strict=True):
+            variable.assign_sub(0.1 * gradient)
+        mean.assign(0.9 * mean + 0.1 * loss)
+        return loss, tf.reduce_max(tf.abs(p - y)), tf.reduce_sum(tf.cast(p > 0, tf.int32))
+
+    batch = [rows(5, 4), rows(5, 1)]
+    traced = StepInLanes(step, batch, variables=[w, v, mean])
+    [kinds] = exchanged(traced, batch)
+    assert sorted(kinds) == ["max", "sum", "sum", "sum", "sum"]
+    updates = [r for r in traced.exchange.flushes[0] if r.is_update]
+    assert sorted(tuple(r.value.shape) for r in updates) == [(4, 8), (8, 1)]
+
+
+def test_a_total_that_many_read_is_formed_once() -> None:
+    w = tf.Variable(rows(4, 3))
+
+    def step(x: tf.Tensor) -> Any:
+        total = tf.transpose(x) @ (x @ w)
+        moments = [0.9 * total, total * total, total + 1.0, -total, tf.norm(total)]
+        w.assign_sub(total / (1.0 + tf.norm(total)))
+        return moments
+
+    batch = [rows(5, 4)]
+    assert exchanged(StepInLanes(step, batch, variables=[w]), batch) == [["sum"]]
+
+
+def test_values_that_rows_wait_for_travel_by_level_and_the_rest_at_the_end() -> None:
+    def step(x: tf.Tensor) -> Any:
+        scale, shift = tf.reduce_max(tf.abs(x), 0), tf.reduce_mean(x, 0)
+        y = (x - shift) / scale
+        spread = tf.reduce_mean(tf.square(y), 0)
+        z = y * tf.math.rsqrt(spread + 1.0)
+        return tf.reduce_sum(z, 0), tf.reduce_sum(x), tf.reduce_min(y)
+
+    batch = [rows(5, 4)]
+    assert [sorted(k) for k in exchanged(StepInLanes(step, batch), batch)] == [["max", "sum"], ["sum"], ["min", "sum", "sum"]]
+
+
+def test_a_contrastive_step_gathers_embeddings_once() -> None:
+    w = tf.Variable(rows(4, 3))
+
+    def step(x: tf.Tensor, label: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            z = tf.math.l2_normalize(x @ w, 1)
+            same = tf.cast(label[:, None] == label[None], tf.float32)
+            loss = tf.reduce_mean(same * tf.nn.log_softmax(z @ tf.transpose(z)))
+        w.assign_sub(tape.gradient(loss, w))
+        return loss
+
+    batch = [rows(6, 4), np.arange(6) % 3]
+    traced = StepInLanes(step, batch, variables=[w])
+    kinds = exchanged(traced, batch)
+    assert sorted(kinds[0]) == ["gather", "gather"]  # embeddings and labels, as columns
+    assert gathered(traced) == []
+    assert sum(kind == "gather" for flush in kinds for kind in flush) == 2
+
+
+def test_what_is_computed_row_by_row_exchanges_nothing_but_results() -> None:
+    def step(x: tf.Tensor) -> Any:
+        y = tf.nn.softmax(tf.reshape(tf.transpose(x), [2, 2, -1]) * 2.0, 0)
+        return tf.reduce_max(tf.transpose(tf.reshape(y, [4, -1])), 1)
+
+    batch = [rows(5, 4)]
+    assert exchanged(StepInLanes(step, batch), batch) == [["gather"]]
+
+
+def test_a_step_on_values_that_all_have_exchanges_nothing() -> None:
+    w = tf.Variable(rows(3, 3))
+
+    def step(x: tf.Tensor) -> Any:
+        w.assign(w @ w / tf.cast(tf.shape(x)[0], tf.float32))
+        return tf.reduce_sum(w), tf.random.stateless_normal([3], [1, 2]), tf.while_loop(lambda i: i < 3, lambda i: [i + 1], [0])
+
+    batch = [rows(5, 4)]
+    assert exchanged(StepInLanes(step, batch, variables=[w]), batch) == []
+
+
+@pytest.mark.parametrize("count", [2, 5, 9])
+def test_addends_of_totals_weights_and_rows_under_any_sum_end_in_one_exchange(count: int) -> None:
+    """A value that waits is not asked for again each time it is looked at."""
+    w = tf.Variable(rows(3))
+
+    def step(x: tf.Tensor) -> Any:
+        terms = [tf.reduce_sum(x * float(i), 0) for i in range(count)]
+        return tf.add_n([*terms, w + 1.0]), tf.add_n([tf.reduce_sum(tf.square(x), 0), w, *terms])
+
+    batch = [rows(5, 3)]
+    kinds = exchanged(StepInLanes(step, batch, variables=[w]), batch)
+    assert len(kinds) == 1
+    assert len(kinds[0]) <= count + 1
+
+
+def test_an_operation_on_rank_zero_is_in_the_graph_of_rank_zero_alone() -> None:
+    def step(x: tf.Tensor) -> Any:
+        tf.print(x, output_stream="file:///dev/null")
+        value = tf.numpy_function(lambda a: a.sum(), [x], tf.float32)
+        tf.cond(tf.reduce_sum(x) > 0, lambda: tf.print("inside", output_stream="file:///dev/null"), tf.no_op)
+        return value, tf.random.uniform([2])
+
+    x = rows(5, 3)
+    traced = trace(step, [tf.TensorSpec([None, 3])])
+    found = []
+    for rank in range(3):
+        lanes = Lanes(rank, 1, 3)
+        built = build(traced, [Input((5, 3), Rows(0))], lanes, 5, lambda lanes=lanes: OneOfMany(lanes, 5))
+        definition = built.function.graph.as_graph_def()
+        nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
+        found.append(sorted(n.op for n in nodes if n.op in ("PrintV2", "PyFunc", "RandomUniform")))
+        assert sum(isinstance(s, OnFirst) for s in all_steps(built.plan)) == 4
+    assert found == [["PrintV2", "PrintV2", "PyFunc", "RandomUniform"], [], []]
+    assert x.shape == (5, 3)
+
+
+# ---------------------------------------------------------------- the digest of a trace
+
+
+def digest(function: Callable[..., Any], *sizes: int) -> bytes:
+    return trace(function, [tf.TensorSpec([None, *(sizes or (3,))])]).digest()
+
+
+def test_the_digest_of_a_trace_tells_functions_apart_by_what_they_do() -> None:
+    def loop(factor: float, turns: int = 3) -> Callable[..., Any]:
+        return lambda x: tf.while_loop(lambda i, a: i < turns, lambda i, a: (i + 1, a * factor), [0, x])
+
+    def branch(factor: float) -> Callable[..., Any]:
+        return lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: x * factor, lambda: x)
+
+    def nested(factor: float) -> Callable[..., Any]:
+        return lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: loop(factor)(x)[1], lambda: x)
+
+    captured = [tf.constant([1.0, 2.0, 3.0]), tf.constant([1.0, 2.0, 4.0])]
+    functions: list[Callable[..., Any]] = [
+        lambda x: x * 2.0,
+        lambda x: x * 3.0,
+        lambda x: x + 2.0,
+        lambda x: tf.reduce_sum(x, 0),
+        lambda x: tf.reduce_sum(x, 1),
+        lambda x: x * captured[0],
+        lambda x: x * captured[1],
+        lambda x: tf.function(lambda y: y * 5.0, autograph=False)(x),
+        loop(2.0), loop(3.0), loop(2.0, 4), branch(2.0), branch(3.0), nested(2.0), nested(3.0),
+    ]  # fmt: skip
+    digests = [digest(f) for f in functions]
+    assert len(set(digests)) == len(functions)
+    assert digests == [digest(f) for f in functions]
+    assert digest(functions[0], 4) != digests[0]
+
+
+def test_the_digest_of_a_trace_does_not_depend_on_names_and_seeds() -> None:
+    tf.random.set_seed(1)
+    first = digest(lambda x: tf.random.normal(tf.shape(x), name="here") * tf.identity(x, name="a"))
+    tf.random.set_seed(2)
+    assert digest(lambda x: tf.random.normal(tf.shape(x), name="there") * tf.identity(x, name="b")) == first
+
+
+def test_the_inputs_that_stay_whole_need_no_lanes() -> None:
+    traced = trace(lambda x: tf.reduce_sum(x, 0), [tf.TensorSpec([None, 3])])
+    exchange = OneProcess()
+    x = tf.constant(rows(1, 3))
+    built = build(traced, [Input((1, 3), REPLICATED)], Lanes(0, 3, 3), 1, lambda: exchange)
+    np.testing.assert_array_equal(built(x), tf.reduce_sum(x, 0))
+    assert exchange.flushes == []
