@@ -137,7 +137,7 @@ def build(
     shapes = GlobalShapes()
     analysis = Analysis(num_rows, lane_rows, shapes, traced.bodies)
     arguments = [*_given(traced, inputs, shapes), *_captured(traced, len(inputs), accumulators)]
-    flat = traced.flat if decide is None else FlatGraph(traced.graph, decide)
+    flat = traced.flat if decide is None else FlatGraph(traced.graph, decide, is_step=True)
     plan = analysis.body(flat, arguments, is_step=True)
     plan = plan.bringing([_whole(p) for p in plan.outputs])
     step = PartitionedStep(traced, plan)

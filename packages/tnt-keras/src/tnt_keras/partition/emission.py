@@ -198,8 +198,8 @@ class Emission:
             return self._cut(emitted, placement)
         if isinstance(placement, Partial):
             whole = self.bring(emitted, REPLICATED)[0]
-            if placement == PARTIAL:
-                return self.layout.addends(whole)
+            if placement.reduction in ("sum", "prod"):
+                return self.layout.operands(whole, placement.reduction)
             return [whole] * self.layout.lanes.count  # the largest of equal values is that value
         raise AssertionError(f"{describe(value)} cannot become {placement}")
 

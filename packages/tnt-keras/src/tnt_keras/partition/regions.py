@@ -17,6 +17,7 @@ from tnt_keras.partition.placement import (
     REPLICATED,
     Handle,
     Own,
+    Partial,
     Placement,
     Rows,
     local_shape,
@@ -73,7 +74,7 @@ def _demands(
     A gradient takes the derivatives of what the function returned, in that order, and what the
     function saved for it. A derivative has the placement of its value.
     """
-    demands = [REPLICATED if v.placement == PARTIAL else v.placement for v in inputs]
+    demands = [REPLICATED if isinstance(v.placement, Partial) else v.placement for v in inputs]
     name = gradient_of(node)
     forward = next((n for n, _ in node.inputs if _calls(n, name)), None) if name else None
     if forward is None:

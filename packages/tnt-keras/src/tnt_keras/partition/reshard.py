@@ -54,9 +54,13 @@ class Layout:
             for lane, k in zip(self.lanes.numbers, self.lane_rows, strict=True)
         ]
 
-    def addends(self, whole: tf.Tensor) -> list[tf.Tensor]:
-        """Return addends of a replicated value: all of it in lane 0, zeros in the others."""
-        return [whole if lane == 0 else tf.zeros_like(whole) for lane in self.lanes.numbers]
+    def operands(self, whole: tf.Tensor, reduction: str) -> list[tf.Tensor]:
+        """Return operands of a sum or product that is a value of all lanes.
+
+        Lane 0 has the value, the others zeros or ones. Moves nothing.
+        """
+        neutral = tf.zeros_like if reduction == "sum" else tf.ones_like
+        return [whole if lane == 0 else neutral(whole) for lane in self.lanes.numbers]
 
     def weighted(self, own: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Return each lane's own value times `k / N`: the addends of the mean over all lanes."""

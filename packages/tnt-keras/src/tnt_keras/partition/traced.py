@@ -95,6 +95,8 @@ class FlatGraph:
 
     Args:
         graph: The traced graph.
+        is_step: Whether it is a step itself. In loops and branches, and in steps that take second
+            derivatives, local regions are ordinary functions, of the whole batch.
         decide: Called with each `tf.cond` in it. Returns True or False for the branch to inline in
             its place, None if either may be taken.
 
@@ -104,8 +106,9 @@ class FlatGraph:
         outputs: Where the outputs of the graph come from.
     """
 
-    def __init__(self, graph: Any, decide: Decide | None = None) -> None:
+    def __init__(self, graph: Any, decide: Decide | None = None, *, is_step: bool = False) -> None:
         self._decide = decide
+        self._keeps_regions = is_step and not _has_second_derivatives(graph)
         self._counter = 0
         self._attributes: dict[Any, dict[str, Any]] = {}
         self._all: list[Node] = []
@@ -174,6 +177,9 @@ class FlatGraph:
                 sources[tensor.name] = edge
         return [sources[t.name] for t in graph.outputs], added
 
+    def _is_region(self, function: Any) -> bool:
+        return self._keeps_regions and is_local_region(function)
+
     def _decided(self, operation: Any, inputs: list[Edge]) -> Any:
         node = Node(operation.type, operation.name, operation, self._counter)
         node.inputs = inputs
@@ -199,7 +205,7 @@ class FlatGraph:
         """Return the graph that an operation calls, None if it is a local region or no call."""
         if operation.type in _CALLS:
             function = called_function(operation.graph, operation.get_attr("f").name)
-            return None if is_local_region(function) else function.graph
+            return None if self._is_region(function) else function.graph
         if definition(operation.type) is None:
             return called_function(operation.graph, operation.type).graph
         return None
@@ -230,7 +236,7 @@ class TracedStep:
         )
         self.captures = list(traced.captured_inputs)
         self.structured_outputs = traced.graph.structured_outputs
-        self.flat = FlatGraph(traced.graph)
+        self.flat = FlatGraph(traced.graph, is_step=True)
         self.bodies: dict[Any, FlatGraph] = {}
 
     def description(self) -> list[str]:
@@ -293,6 +299,18 @@ def is_local_region(function: Any) -> bool:
     """Return whether a function is a local region, or the gradient of one."""
     attributes = function.definition.attr
     return bool(attributes["api_implements"].s.decode().startswith(_LOCAL_REGION))
+
+
+def _has_second_derivatives(graph: Any) -> bool:
+    """Return whether a graph takes derivatives of the gradients of local regions."""
+    for operation in graph.get_operations():
+        if operation.type in _CALLS:
+            function = called_function(graph, operation.get_attr("f").name)
+            attributes = function.definition.attr
+            is_gradient = attributes["forward_function_name"].s
+            if is_local_region(function) and is_gradient and attributes["backward_function_name"].s:
+                return True
+    return False
 
 
 def gradient_of(node: Node) -> str:
@@ -387,14 +405,26 @@ def _described(node: Node, name: str, attribute: tf.compat.v1.AttrValue) -> str:
     functions = _functions_of(attribute)
     if not functions:
         return str(attribute)
-    bodies = [function_of(node, f.name).graph.as_graph_def() for f in functions]
-    return str([[_line(n) for n in body.node] for body in bodies])
+    return str([_lines(function_of(node, f.name).graph) for f in functions])
 
 
-def _line(node: Any) -> str:
-    """Return an operation of a function's body as text, without names."""
-    attributes = [(k, str(v)) for k, v in sorted(node.attr.items()) if _is_compared(k, v)]
-    return f"{node.op} {len(node.input)} {attributes}"
+def _lines(graph: Any) -> list[str]:
+    """Return the operations of a body, by position and without names."""
+    nodes = graph.as_graph_def().node
+    places = {node.name: str(i) for i, node in enumerate(nodes)}
+    lines = []
+    for node in nodes:
+        inputs = [
+            (places.get(name.lstrip("^").split(":")[0]), name.split(":")[1:]) for name in node.input
+        ]
+        bodies = [
+            _lines(called_function(graph, f.name).graph)
+            for value in node.attr.values()
+            for f in _functions_of(value)
+        ]
+        attributes = [(k, str(v)) for k, v in sorted(node.attr.items()) if _is_compared(k, v)]
+        lines.append(f"{node.op} {inputs} {attributes} {bodies}")
+    return lines
 
 
 def _is_compared(name: str, attribute: tf.compat.v1.AttrValue) -> bool:
