@@ -221,12 +221,6 @@ LOOPS: dict[str, Any] = {
         [0, x @ w],
         shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 3])],
     )[1],
-    "rows that grow": lambda w, x: tf.while_loop(
-        lambda i, a: i < 2,
-        lambda i, a: (i + 1, tf.concat([a, x @ w], 0)),
-        [0, x @ w],
-        shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 3])],
-    )[1],
     "rows that grow from nothing": lambda w, x: tf.while_loop(
         lambda i, a: i < 2,
         lambda i, a: (i + 1, tf.concat([a, x @ w], 0)),

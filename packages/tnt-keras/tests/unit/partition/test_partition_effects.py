@@ -84,18 +84,6 @@ def test_summaries_are_written_once_with_the_whole_value(tmp_path: Path) -> None
     np.testing.assert_array_equal(values, [2.0, 2.0])
 
 
-def test_files_are_written_before_they_are_read(tmp_path: Path) -> None:
-    file = str(tmp_path / "file")
-
-    def step(x: tf.Tensor) -> Any:
-        tf.io.write_file(file, tf.strings.as_string(tf.reduce_sum(tf.ones_like(x))))
-        return tf.io.read_file(file), 2.0 * x
-
-    Path(file).write_text("what stood there when the step was built")
-    texts = [result[0].numpy() for result in run_in_lanes(step, [rows(5, 1)], [rows(4, 1)])]
-    assert [float(t) for t in texts] == [5.0, 4.0]
-
-
 @pytest.mark.parametrize("function", [tf.numpy_function, tf.py_function])
 def test_a_function_of_python_is_called_once_with_the_whole_batch(function: Any) -> None:
     seen: list[Any] = []

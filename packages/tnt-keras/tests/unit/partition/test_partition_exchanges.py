@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - steps of one line
 """What is exchanged: no more than the mathematics needs, in few exchanges, and the same on all ranks."""
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import steps_of_data
 import steps_of_loops
 import steps_of_shapes
 import tensorflow as tf
-from step_lanes import OneProcess, StepInLanes, all_steps, gathered
+from step_cases import loss_of
+from step_lanes import OneProcess, StepInLanes, all_steps, assert_equal, gathered
+from two_processes import run_in_two_processes
 
 from tnt_keras.partition import REPLICATED, Input, Lanes, Request, Rows, build, trace
 from tnt_keras.partition.plan import OnFirst
@@ -46,7 +49,9 @@ class OneOfMany(OneProcess):
 
     def flush(self, last: bool) -> list[tf.Tensor]:
         self.order.append(("exchange", last))
-        return [self._result(r, t) for r, t in zip(list(self.asked), super().flush(last), strict=True)]
+        return [
+            self._result(r, t) for r, t in zip(list(self.asked), super().flush(last), strict=True)
+        ]
 
     def blocking(self, request: Request) -> tf.Tensor:
         self._note(request)
@@ -55,7 +60,9 @@ class OneOfMany(OneProcess):
     def _note(self, request: Request) -> None:
         shape = self._shape(request)
         dtype = request.value.dtype.name
-        self.order.append((request.kind, request.name, request.line, dtype, str(shape), request.is_update))
+        self.order.append(
+            (request.kind, request.name, request.line, dtype, str(shape), request.is_update)
+        )
 
     def _shape(self, request: Request) -> tf.TensorShape:
         """The shape of the result, as far as a process can know it."""
@@ -116,7 +123,9 @@ def test_all_processes_ask_for_the_same_in_the_same_order(name: str) -> None:
 def exchanged(step: StepInLanes, batch: Any, lanes: int = 2) -> list[list[str]]:
     """The kinds that each exchange of a step consists of; what blocks comes last, each by itself."""
     step.step(batch, lanes)
-    return [[r.kind for r in flush] for flush in step.exchange.flushes] + [[r.kind] for r in step.exchange.blocked]
+    return [[r.kind for r in flush] for flush in step.exchange.flushes] + [
+        [r.kind] for r in step.exchange.blocked
+    ]
 
 
 def test_gradients_and_metrics_of_a_network_travel_in_one_exchange() -> None:
@@ -161,7 +170,11 @@ def test_values_that_rows_wait_for_travel_by_level_and_the_rest_at_the_end() -> 
         return tf.reduce_sum(z, 0), tf.reduce_sum(x), tf.reduce_min(y)
 
     batch = [rows(5, 4)]
-    assert [sorted(k) for k in exchanged(StepInLanes(step, batch), batch)] == [["max", "sum"], ["sum"], ["min", "sum", "sum"]]
+    assert [sorted(k) for k in exchanged(StepInLanes(step, batch), batch)] == [
+        ["max", "sum"],
+        ["sum"],
+        ["min", "sum", "sum"],
+    ]
 
 
 def test_a_contrastive_step_gathers_embeddings_once() -> None:
@@ -197,7 +210,11 @@ def test_a_step_on_values_that_all_have_exchanges_nothing() -> None:
 
     def step(x: tf.Tensor) -> Any:
         w.assign(w @ w / tf.cast(tf.shape(x)[0], tf.float32))
-        return tf.reduce_sum(w), tf.random.stateless_normal([3], [1, 2]), tf.while_loop(lambda i: i < 3, lambda i: [i + 1], [0])
+        return (
+            tf.reduce_sum(w),
+            tf.random.stateless_normal([3], [1, 2]),
+            tf.while_loop(lambda i: i < 3, lambda i: [i + 1], [0]),
+        )
 
     batch = [rows(5, 4)]
     assert exchanged(StepInLanes(step, batch, variables=[w]), batch) == []
@@ -222,7 +239,11 @@ def test_an_operation_on_rank_zero_is_in_the_graph_of_rank_zero_alone() -> None:
     def step(x: tf.Tensor) -> Any:
         tf.print(x, output_stream="file:///dev/null")
         value = tf.numpy_function(lambda a: a.sum(), [x], tf.float32)
-        tf.cond(tf.reduce_sum(x) > 0, lambda: tf.print("inside", output_stream="file:///dev/null"), tf.no_op)
+        tf.cond(
+            tf.reduce_sum(x) > 0,
+            lambda: tf.print("inside", output_stream="file:///dev/null"),
+            tf.no_op,
+        )
         return value, tf.random.uniform([2])
 
     x = rows(5, 3)
@@ -230,13 +251,51 @@ def test_an_operation_on_rank_zero_is_in_the_graph_of_rank_zero_alone() -> None:
     found = []
     for rank in range(3):
         lanes = Lanes(rank, 1, 3)
-        built = build(traced, [Input((5, 3), Rows(0))], lanes, 5, lambda lanes=lanes: OneOfMany(lanes, 5))
+        built = build(
+            traced, [Input((5, 3), Rows(0))], lanes, 5, lambda lanes=lanes: OneOfMany(lanes, 5)
+        )
         definition = built.function.graph.as_graph_def()
         nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
         found.append(sorted(n.op for n in nodes if n.op in ("PrintV2", "PyFunc", "RandomUniform")))
         assert sum(isinstance(s, OnFirst) for s in all_steps(built.plan)) == 4
     assert found == [["PrintV2", "PrintV2", "PyFunc", "RandomUniform"], [], []]
     assert x.shape == (5, 3)
+
+
+# ---------------------------------------------------------------- lanes of two processes
+
+
+def without_assignment(name: str) -> Any:
+    """The step of a case that returns gradients and moves nothing, traced, and a batch of it."""
+    case = STEPS[name]
+    weights = case.new_weights()
+
+    def pure(*batch: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            values = case.function(weights, *batch)
+            loss = loss_of(values)
+        return values, loss, tape.gradient(loss, weights, unconnected_gradients="zero")
+
+    batch = case.batch(6)
+    specs = [tf.TensorSpec([None, *a.shape[1:]], tf.as_dtype(tf.constant(a).dtype)) for a in batch]
+    return trace(pure, specs), batch
+
+
+IN_TWO = {n for n in USUAL if "drawn" not in n and "python" not in n}
+
+
+@pytest.mark.parametrize("lanes_each", [2, pytest.param(1, marks=thorough)])
+@pytest.mark.parametrize(
+    "name", [n if n in IN_TWO else pytest.param(n, marks=thorough) for n in STEPS]
+)
+def test_two_processes_return_the_same_bits_and_what_one_returns(
+    name: str, lanes_each: int
+) -> None:
+    traced, batch = without_assignment(name)
+    expected = traced.concrete_function(*[tf.convert_to_tensor(a) for a in batch])
+    first, second = run_in_two_processes(traced, batch, lanes_each)
+    assert_equal(first, second, rtol=0)
+    assert_equal(first, expected, rtol=3 * STEPS[name].rtol)
 
 
 # ---------------------------------------------------------------- the digest of a trace
@@ -248,7 +307,9 @@ def digest(function: Callable[..., Any], *sizes: int) -> bytes:
 
 def test_the_digest_of_a_trace_tells_functions_apart_by_what_they_do() -> None:
     def loop(factor: float, turns: int = 3) -> Callable[..., Any]:
-        return lambda x: tf.while_loop(lambda i, a: i < turns, lambda i, a: (i + 1, a * factor), [0, x])
+        return lambda x: tf.while_loop(
+            lambda i, a: i < turns, lambda i, a: (i + 1, a * factor), [0, x]
+        )
 
     def branch(factor: float) -> Callable[..., Any]:
         return lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: x * factor, lambda: x)
@@ -278,7 +339,10 @@ def test_the_digest_of_a_trace_does_not_depend_on_names_and_seeds() -> None:
     tf.random.set_seed(1)
     first = digest(lambda x: tf.random.normal(tf.shape(x), name="here") * tf.identity(x, name="a"))
     tf.random.set_seed(2)
-    assert digest(lambda x: tf.random.normal(tf.shape(x), name="there") * tf.identity(x, name="b")) == first
+    assert (
+        digest(lambda x: tf.random.normal(tf.shape(x), name="there") * tf.identity(x, name="b"))
+        == first
+    )
 
 
 def test_the_inputs_that_stay_whole_need_no_lanes() -> None:

@@ -333,28 +333,7 @@ def test_own_statistics_in_branches_loops_and_lists() -> None:
     assert_as_by_hand(step, [-rows(7, 3)])
 
 
-IN_CONTROL_FLOW: dict[str, Function] = {
-    "a loop": lambda region, w, x: tf.while_loop(
-        lambda i, a, s: i < 2,
-        lambda i, a, s: (i + 1, *(lambda r: (tf.tanh(r[0]), s + r[1]))(region(a @ w))),
-        [0, x, tf.zeros(3)],
-    )[1:],
-    "a branch": lambda region, w, x: tf.cond(
-        tf.reduce_sum(x) > -99.0, lambda: region(x @ w), lambda: (x, tf.ones(3), tf.ones(3))
-    ),
-    "a loop with a loss of pairs": lambda region, w, x: tf.while_loop(
-        lambda i, a: i < 2,
-        lambda i, a: (
-            i + 1,
-            (lambda y: tf.linalg.band_part(y @ tf.transpose(y), 1, 1) @ y / 9.0)(region(a @ w)[0]),
-        ),
-        [0, x],
-    )[1],
-    "a branch with a loss of pairs": lambda region, w, x: tf.cond(
-        tf.reduce_sum(x) > -99.0,
-        lambda: (lambda y: tf.linalg.band_part(y @ tf.transpose(y), 1, 1))(region(x @ w)[0]),
-        lambda: tf.zeros([tf.shape(x)[0]] * 2),
-    ),
+IN_FUNCTIONS: dict[str, Function] = {
     "an inner function": lambda region, w, x: tf.function(
         lambda y: region(y)[0] * 2.0, autograph=False
     )(x @ w),
@@ -364,10 +343,10 @@ IN_CONTROL_FLOW: dict[str, Function] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", IN_CONTROL_FLOW)
+@pytest.mark.parametrize("kind", IN_FUNCTIONS)
 def test_a_region_in(kind: str) -> None:
     weights = tf.Variable(rows(3, 3))
-    assert_as_by_hand(training(IN_CONTROL_FLOW[kind], weights), [rows(7, 3)], variables=[weights])
+    assert_as_by_hand(training(IN_FUNCTIONS[kind], weights), [rows(7, 3)], variables=[weights])
 
 
 def test_a_loop_and_a_branch_in_a_region() -> None:
@@ -424,34 +403,6 @@ def test_fused_batch_normalization_in_a_region() -> None:
     assert_as_by_hand(
         training(loss, weights), [rows(7, 2, 2, 3)], variables=[weights], function=fused
     )
-
-
-def test_a_derivative_that_is_an_output_of_the_region_itself() -> None:
-    weights = tf.Variable(rows(3, 3))
-
-    def make(region: Function) -> Function:
-        def step(x: tf.Tensor) -> Any:
-            with tf.GradientTape() as tape:
-                y, *_ = region(x @ weights)
-            gradient = tape.gradient(y, weights, output_gradients=y)
-            weights.assign_sub(gradient)
-            return gradient
-
-        return step
-
-    assert_as_by_hand(make, [rows(7, 3)], variables=[weights])
-
-
-def test_a_second_derivative_through_a_region() -> None:
-    weights = tf.Variable(rows(3, 3))
-
-    def loss(region: Function, w: Any, x: Any) -> Any:
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = tf.reduce_sum(tf.tanh(region(x @ w)[0]), 1)
-        return y, tf.square(tf.norm(tape.gradient(y, x), axis=1) - 1.0)
-
-    assert_as_by_hand(training(loss, weights), [rows(7, 3)], variables=[weights])
 
 
 def test_a_region_with_rows_that_were_gathered_beside_rows() -> None:
