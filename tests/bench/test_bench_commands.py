@@ -27,7 +27,7 @@ def commands(*, marked):
     return list(dict.fromkeys(found))
 
 
-WITH_TENSORFLOW = ("input", "overlap", "startup", "step_cost", "training")
+WITH_TENSORFLOW = ("first_step", "input", "overlap", "startup", "step_cost", "training")
 """Benchmarks with a test module of their own, which runs them in the same way."""
 
 

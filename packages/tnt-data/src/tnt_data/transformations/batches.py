@@ -49,7 +49,10 @@ def _batch_with_numbers(
     inspected: InspectedDataset, branch: Branch, source: tf.data.Dataset, changes: Changes
 ) -> tf.data.Dataset:
     batches = batch_like(inspected.dataset, source, inspected.argument("batch_size"))
-    return batches.map(lambda numbers, element: (numbers[0], element))
+    first_number = tf.autograph.experimental.do_not_convert(
+        lambda numbers, item: (numbers[0], item)
+    )
+    return batches.map(first_number)
 
 
 def _parallel_batch(

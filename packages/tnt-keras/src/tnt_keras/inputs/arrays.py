@@ -23,6 +23,8 @@ from tnt_keras.step.batch_part import rows_at
 IN_BATCHES = "batch"
 """The value of `shuffle` for which Keras mixes rows inside of each batch alone."""
 
+_as_it_is = tf.autograph.experimental.do_not_convert  # which takes seconds, for no loop or branch
+
 
 @dataclasses.dataclass(frozen=True)
 class Arrays:
@@ -90,13 +92,15 @@ class Arrays:
         first, second = seeds
         num_batches = -(-self.num_samples // batch_size)
 
+        @_as_it_is
         def permutation(_: tf.Tensor) -> tf.Tensor:
             positions = tf.range(self.num_samples, dtype=tf.int64)
             return tf.raw_ops.RandomShuffle(value=positions, seed=first, seed2=second)
 
+        @_as_it_is
         def batches_of(order: tf.Tensor) -> tf.data.Dataset:
             begins = tf.data.Dataset.range(0, self.num_samples, batch_size)
-            return begins.map(lambda begin: order[begin : begin + batch_size])
+            return begins.map(_as_it_is(lambda begin: order[begin : begin + batch_size]))
 
         orders = tf.data.Dataset.range(1).map(permutation).prefetch(1)
         batches = orders.flat_map(batches_of)
@@ -110,9 +114,12 @@ class Arrays:
             seeds: From `seeds_of_keras`, or others that are the same on all ranks.
         """
         first, second = seeds
-        return self.positions(batch_size, shuffle=False).map(
-            lambda batch: tf.raw_ops.RandomShuffle(value=batch, seed=first, seed2=second)
-        )
+
+        @_as_it_is
+        def mixed(batch: tf.Tensor) -> tf.Tensor:
+            return tf.raw_ops.RandomShuffle(value=batch, seed=first, seed2=second)
+
+        return self.positions(batch_size, shuffle=False).map(mixed)
 
     def rows_at(self, positions: tf.Tensor) -> Any:
         """Return the samples at some positions. Local.
@@ -138,7 +145,7 @@ class Arrays:
     @property
     def batch_spec(self) -> Any:
         """Specs of a batch."""
-        return tf.data.Dataset.range(1).batch(1).map(self.rows_at).element_spec
+        return tf.data.Dataset.range(1).batch(1).map(_as_it_is(self.rows_at)).element_spec
 
 
 def split_off_last(arrays: Any, fraction: float) -> tuple[Any, Any]:

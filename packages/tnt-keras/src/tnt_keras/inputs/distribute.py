@@ -201,7 +201,8 @@ def _on_one_rank(
     batch_size: int | None,
 ) -> DistributedInput:
     if has_micro_batches:
-        dataset = dataset.map(lambda micro_batch: micro_batch.data)
+        data_of = tf.autograph.experimental.do_not_convert(lambda micro_batch: micro_batch.data)
+        dataset = dataset.map(data_of)
     dataset = map_batches(dataset, [] if weights is None else [weights.weigh])
     return DistributedInput(dataset, dataset.element_spec, batch_size, False)
 

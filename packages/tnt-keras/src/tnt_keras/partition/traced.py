@@ -226,7 +226,7 @@ class TracedStep:
 
     def __init__(self, function: Callable[..., Any], specs: Sequence[Any], autograph: bool) -> None:
         begin = time.process_time()
-        traced = tf.function(function, autograph=autograph).get_concrete_function(*specs)
+        traced = _traced_once(function, specs, autograph)
         self.seconds = time.process_time() - begin
         self.concrete_function = traced  # owns the graph, and what that has captured
         self.graph = traced.graph
@@ -276,6 +276,33 @@ def trace(
         autograph: As for `tf.function`. Keras traces its steps without it.
     """
     return TracedStep(function, specs, autograph)
+
+
+def _traced_once(function: Callable[..., Any], specs: Sequence[Any], autograph: bool) -> Any:
+    """Return a concrete function.
+
+    TensorFlow traces a function again that has made variables, since it must take their initial
+    values out of the graph. Those of Keras' variables depend on nothing in the graph. They are made
+    outside of it at once, so that the first trace is as good as a second.
+    """
+    plain_variable = type(tf.Variable(0.0))
+
+    def creator(next_creator: Callable[..., Any], **arguments: Any) -> Any:
+        initial_value = arguments["initial_value"]
+        if not _is_of_keras(initial_value):
+            return next_creator(**arguments)
+        with tf.init_scope():
+            return plain_variable(**arguments)
+
+    def with_variables(*tensors: Any) -> Any:
+        with tf.variable_creator_scope(creator):
+            return function(*tensors)
+
+    return tf.function(with_variables, autograph=autograph).get_concrete_function(*specs)
+
+
+def _is_of_keras(initial_value: Any) -> bool:
+    return callable(initial_value) and initial_value.__module__.startswith("keras.")
 
 
 def function_of(node: Node, name: str) -> Any:

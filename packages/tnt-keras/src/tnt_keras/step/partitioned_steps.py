@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tnt_keras.collectives.step_channels import StepChannels
 from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Rows, build
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
@@ -144,12 +145,14 @@ class PartitionedSteps:
         accumulations = shape.trace.accumulations
         is_first = not self.partitions
         size = get_size()
+        # They make a variable. Made while a graph is traced, it would be traced a second time.
+        channels = self._owner.channels(self.name)
         built = build(
             shape.trace.traced,
             shape.inputs,
             Lanes(get_rank(), 1, size),
             size if shape.num_rows is None else shape.num_rows,
-            lambda: self._exchange(shape),
+            lambda: _exchange(channels, shape.num_rows),
             accumulators=accumulations.variables,
             addends_of=shape.added,
             decide=accumulations.decide(are_updates),
@@ -157,11 +160,6 @@ class PartitionedSteps:
         if is_first:
             logger.info("%s on %d ranks", self.name, size)
         return built
-
-    def _exchange(self, shape: _Shape) -> CheckedExchange:
-        num_global = get_size() if shape.num_rows is None else shape.num_rows
-        num_local = 1 if shape.num_rows is None else even_sizes(num_global)[get_rank()]
-        return CheckedExchange(self._owner.channels(self.name), num_local, num_global)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -181,6 +179,12 @@ class _Shape:
     num_rows: int | None
     added: list[tf.Variable]
     functions: dict[tuple[bool, ...], PartitionedStep] = dataclasses.field(default_factory=dict)
+
+
+def _exchange(channels: StepChannels, num_rows: int | None) -> CheckedExchange:
+    if num_rows is None:
+        return CheckedExchange(channels, 1, get_size())
+    return CheckedExchange(channels, even_sizes(num_rows)[get_rank()], num_rows)
 
 
 def _as_it_can_be_cut(part: BatchPart) -> tuple[BatchPart, bool]:

@@ -1,0 +1,1 @@
+"""How long it takes until the first training step has ended, against plain Keras."""

@@ -1,0 +1,39 @@
+"""The benchmark of the time until the first step has ended: what it computes, and a run of it."""
+
+import json
+
+import pytest
+from run_command import run_command
+
+from benchmarks.first_step.__main__ import make_row
+
+
+def times_of(factor, wall, cpu):
+    epochs = [[[factor * wall, factor * cpu], [5.0, 5.0], [factor * wall / 10, factor * cpu / 10]]]
+    return {"epochs": epochs, "all": [[3 * factor * wall, factor * cpu]]}
+
+
+def test_ratios_are_taken_within_a_round():
+    rounds = [
+        {"plain": times_of(speed, 2.0, 1.0), "tnt": times_of(speed, 3.0, 0.5)}
+        for speed in (1.0, 4.0, 9.0)
+    ]
+    row = make_row("mlp", rounds)
+    assert row["first_plain_wall_s"] == 8
+    assert row["first_tnt_cpu_s"] == 2
+    assert row["first_wall_ratio"] == row["later_wall_ratio"] == row["all_ratio"] == 1.5
+    assert row["first_cpu_ratio"] == 0.5
+    assert row["later_tnt_wall_s"] == pytest.approx(1.2)
+
+
+def test_the_benchmark_runs_on_a_small_model(tmp_path):
+    file = tmp_path / "row.jsonl"
+    finished = run_command(
+        f"python -m benchmarks.first_step --rounds 1 --models mlp --number 2 --json {file}"
+    )
+    assert finished.status == 0, finished.output + finished.messages
+    header, row = map(json.loads, file.read_text().splitlines())
+    assert header["options"]["number"] == 2
+    assert row["model"] == "mlp"
+    assert row["first_plain_wall_s"] > 0
+    assert row["first_tnt_wall_s"] > 0
