@@ -15,6 +15,7 @@ from tnt_keras.partition.emission import Emission, Emitted
 from tnt_keras.partition.explain import Explanation, explain
 from tnt_keras.partition.global_shapes import GlobalShapes
 from tnt_keras.partition.lanes import Lanes
+from tnt_keras.partition.operations import uncollected
 from tnt_keras.partition.placement import (
     ADDENDS,
     HANDLE,
@@ -105,6 +106,7 @@ class PartitionedStep:
         return tf.nest.pack_sequence_as(structure, filled, expand_composites=True), addends
 
 
+@uncollected()
 def build(
     traced: TracedStep,
     inputs: Sequence[Input],

@@ -14,7 +14,13 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.keras_hooks.private_tensorflow import called_function
-from tnt_keras.partition.operations import Attributes, attributes_of, definition, is_stateful
+from tnt_keras.partition.operations import (
+    Attributes,
+    attributes_of,
+    definition,
+    is_stateful,
+    uncollected,
+)
 
 _LOCAL_REGION = "tnt_keras.local_region"
 _numbers = itertools.count()
@@ -278,6 +284,7 @@ def trace(
     return TracedStep(function, specs, autograph)
 
 
+@uncollected()
 def _traced_once(function: Callable[..., Any], specs: Sequence[Any], autograph: bool) -> Any:
     """Return a concrete function.
 
