@@ -301,11 +301,8 @@ def _traced_once(function: Callable[..., Any], specs: Sequence[Any], autograph: 
         with tf.init_scope():
             return plain_variable(**arguments)
 
-    def with_variables(*tensors: Any) -> Any:
-        with tf.variable_creator_scope(creator):
-            return function(*tensors)
-
-    return tf.function(with_variables, autograph=autograph).get_concrete_function(*specs)
+    with tf.variable_creator_scope(creator):
+        return tf.function(function, autograph=autograph).get_concrete_function(*specs)
 
 
 def _is_of_keras(initial_value: Any) -> bool:
