@@ -158,6 +158,7 @@ def keras_value(name, settings):
         "TNT_LOG_ON_ALL_DEVICES": settings.log_on_all_ranks,
         "TNT_OUTPUT_ON_ALL_DEVICES": settings.output_on_all_ranks,
         "TNT_CHECK_STEPS": settings.checks_steps,
+        "TNT_EXPLAIN_STEPS": settings.explains_steps,
         "TNT_PROBE": settings.probe,
         "TNT_TENSORBOARD_ON_ALL_DEVICES": settings.tensorboard_on_all_ranks,
         "TNT_WIRE_DTYPE": settings.wire_dtype or "none",

@@ -19,7 +19,7 @@ RANKS = [
 COLLECTIVES = ["barrier", "allreduce", "broadcast", "allgather", "reduce_scatter"]
 
 
-BATCH = ["gather_batch", "batch_sum", "batch_mean"]
+BATCH = ["gather_batch", "batch_sum", "batch_mean", "explain"]
 TENSORS = ["TensorAllreducer", "TensorBroadcaster", "TensorAllgatherer", "Barrier"]
 
 

@@ -1,10 +1,13 @@
-"""What ranks exchange in the steps of a script, as the partition of each step tells it."""
+"""What `tnt.explain` prints of the models of a script."""
+
+import contextlib
+import io
 
 import tarantella as tnt
 
 
 def tables_of(script):
-    """Run a script that trains models of `tnt.Model`, and return what is said of their steps."""
+    """Run a script that trains models of `tnt.Model`, and return what is said of each."""
     models = []
 
     def recorded(*args, **kwargs):
@@ -13,5 +16,11 @@ def tables_of(script):
 
     script = script.replace("tnt.Model(", "recorded(")
     exec(compile(script, "train.py", "exec"), {"recorded": recorded})
-    steps = [model.train_function.steps.partitions[0] for model in models]
-    return [f"{step.explanation.summary}\n\n{step.explanation.table()}" for step in steps]
+    return [explained(model) for model in models]
+
+
+def explained(model):
+    """Return what `tnt.explain` prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        tnt.explain(model)
+    return printed.getvalue().strip()

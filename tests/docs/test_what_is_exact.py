@@ -16,4 +16,4 @@ def test_the_tables_are_those_of_the_script(pool_of):
     [script] = blocks("python")
     shown = [block for block in blocks("text") if "exchange" in block]
     assert len(shown) == 5
-    assert pool_of(2).run(tables_of, script) == [shown, shown]
+    assert pool_of(2).run(tables_of, script) == [shown, [""] * 5]  # only the master prints

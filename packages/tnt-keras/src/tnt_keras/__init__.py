@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         TensorAllreducer,
         TensorBroadcaster,
     )
+    from tnt_keras.loops.explain import explain
     from tnt_keras.loops.step_function import function
     from tnt_keras.model.model import Model, Sequential
     from tnt_keras.process.parallel_strategy import ParallelStrategy
@@ -60,6 +61,7 @@ __all__ = [
     "broadcast_object",
     "callbacks",
     "data",
+    "explain",
     "function",
     "gather_batch",
     "get_group_master_rank",
@@ -91,6 +93,7 @@ _HOME = {
         ("allgather_object", "broadcast_object", "master_first"), "collectives.objects"
     ),
     "print": "process.printing",
+    "explain": "loops.explain",
     "function": "loops.step_function",
     **dict.fromkeys(("batch_mean", "batch_sum", "gather_batch"), "step.batch_ops"),
     **{name: "process.rank" for name in __all__ if name.startswith(("get_", "is_"))},

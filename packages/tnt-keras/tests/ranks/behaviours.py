@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import io
 import logging
 import pathlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 from classifiers import classifier, samples
 from subclassed_models import Gan
@@ -328,21 +330,67 @@ def jit_compile() -> tuple[bool, list[str]]:
     return model.jit_compile, messages
 
 
+class _OwnNormalization(keras.layers.BatchNormalization):
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        return inputs - keras.ops.mean(inputs, axis=0) if training else inputs
+
+
+def explained() -> dict[str, Any]:
+    """Trains with batch normalisation of both kinds; returns logs and what `explain` prints."""
+    layers = keras.layers
+    model = tnt_keras.Sequential(
+        [
+            keras.Input((10,)),
+            layers.BatchNormalization(),
+            layers.BatchNormalization(trainable=False),
+            layers.BatchNormalization(synchronized=True),
+            _OwnNormalization(),
+            layers.Dense(3, activation="softmax"),
+        ]
+    )
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    with pytest.raises(RuntimeError, match="No step has run yet"):
+        tnt_keras.explain(model)
+    with _logged(logging.INFO) as messages:
+        model.fit(batches_of(32), verbose=0)
+        model.fit(batches_of(32), verbose=0)
+
+    @tnt_keras.function
+    def mean(x: Any) -> Any:
+        return tf.reduce_mean(x)
+
+    mean(np.ones((6, 2), np.float32))
+    return {
+        "messages": messages,
+        "of the model": _printed(lambda: tnt_keras.explain(model)),
+        "of the function": _printed(lambda: tnt_keras.explain(mean)),
+    }
+
+
+def _printed(show: Callable[[], None]) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        show()
+    return printed.getvalue()
+
+
 @contextlib.contextmanager
-def _logged() -> Iterator[list[str]]:
-    """Collects the warnings of this rank inside a with-block."""
+def _logged(level: int | None = None) -> Iterator[list[str]]:
+    """Collects what this rank logs inside a with-block, by default the warnings that it shows."""
     messages: list[str] = []
 
     class Collect(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             messages.append(record.getMessage())
 
-    logger, handler = logging.getLogger("tnt_keras"), Collect(logging.WARNING)
+    logger, handler = logging.getLogger("tnt_keras"), Collect(level or logging.WARNING)
+    before = logger.level
     logger.addHandler(handler)
+    logger.setLevel(level or before)
     try:
         yield messages
     finally:
         logger.removeHandler(handler)
+        logger.setLevel(before)
 
 
 def optimizers_kept_by_a_second_compile(spoil: bool) -> dict[str, Any]:

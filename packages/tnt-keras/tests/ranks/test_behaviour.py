@@ -176,19 +176,31 @@ def test_moving_statistics_are_the_mean_over_all_samples(pool_of: Any) -> None:
 
 
 def test_master_warns_of_batch_statistics_from_less_than_16_samples(pool_of: Any) -> None:
-    master, other = pool_of(2).run(behaviours.batch_norm, False, 31)
+    master, other = pool_of(2).run(behaviours.batch_norm, False, 21)
     assert len(master["messages"]) == 1
-    assert "15 samples of 31 on 2 ranks" in master["messages"][0]
+    assert "10 samples of 21 on 2 ranks" in master["messages"][0]
     assert "`synchronized=True`" in master["messages"][0]
     assert other["messages"] == []
 
 
-def test_batch_statistics_from_16_samples_need_no_warning(pool_of: Any) -> None:
-    assert pool_of(2).run(behaviours.batch_norm, False, 32)[0]["messages"] == []
-
-
 def test_synchronized_batch_statistics_from_few_samples_need_no_warning(pool_of: Any) -> None:
     assert pool_of(2).run(behaviours.batch_norm, True, 4)[0]["messages"] == []
+
+
+def test_the_first_step_tells_once_what_is_exchanged(pool_of: Any) -> None:
+    master, other = pool_of(2).run(behaviours.explained)
+    told = [m for m in master["messages"] if "train_step" in m or "batch normalisation" in m]
+    assert told[0].startswith("train_step on 2 ranks: 6 gradients (")
+    assert told[0].endswith(" within the step")
+    assert told[1:] == [
+        "2 batch normalisations use the rows of the whole batch, as on one rank",
+        "1 batch normalisation uses each rank's rows, as DDP and Horovod do; "
+        'batch_norm="global" gives the serial result',
+        told[-1],  # there are few samples
+    ]
+    assert master["of the model"].startswith(told[0] + "\n\nkind      bytes")
+    assert master["of the function"].startswith("mean on 2 ranks: 1 value (4 B) at the end")
+    assert (other["of the model"], other["of the function"]) == ("", "")
 
 
 def test_xla_is_turned_off_with_a_warning(pool_of: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import tensorflow as tf
 
+import tnt_comm
 from tnt_keras.collectives import ops
 from tnt_keras.collectives.always_run import run_in_any_case
 from tnt_keras.collectives.exchange_order import ExchangeOrder
@@ -44,6 +45,9 @@ class StepExchange:
 
     Args:
         channels: Perform the exchanges. The graph can run as long as they live.
+
+    Attributes:
+        num_buckets: In how many buckets gradients travel.
     """
 
     def __init__(self, channels: StepChannels) -> None:
@@ -54,6 +58,7 @@ class StepExchange:
         self._asked: list[ExchangedValue] = []
         self._num_values = 0
         self._last_uses: dict[Hashable, tf.Tensor] = {}
+        self.num_buckets = 0
 
     @property
     def exchanges(self) -> tuple[PlannedExchange, ...]:
@@ -166,6 +171,9 @@ class StepExchange:
             return {}
         one = ops.one()
         tokens = [self._start(part, one) for part in parts.values()]
+        updates = {part.owner for value, part in parts.items() if value.request.is_update}
+        reducers = [owner for owner in updates if isinstance(owner, tnt_comm.GradientReducer)]
+        self.num_buckets += sum(len(reducer.plan.buckets) for reducer in reducers)
         with self._order.next() as previous:
             barrier = tf.add_n([*tokens, previous])
         finished = {value: part.finish(barrier) for value, part in parts.items()}

@@ -17,7 +17,6 @@ from tnt_keras.loops.constants import check_same_constants
 from tnt_keras.loops.part import part_of
 from tnt_keras.loops.used_layers import UsedLayers
 from tnt_keras.loops.whole_files import make_files_whole
-from tnt_keras.model.batch_norm import warn_about_batch_statistics
 from tnt_keras.process.former_probe import check_probe
 from tnt_keras.process.log import logger
 from tnt_keras.process.other_distribution import check_no_strategy
@@ -62,6 +61,11 @@ class StepFunction:
         self._num_checks = 0
         self._run_on_all_ranks = collective_call(name)(self._run)
 
+    @property
+    def all_steps(self) -> list[Steps]:
+        """The steps that were called, one for each set of constants."""
+        return list(self._steps.values())
+
     def __get__(self, instance: Any, owner: Any) -> Any:
         """Be a method of an instance, as functions in classes are."""
         return self if instance is None else types.MethodType(self, instance)
@@ -105,7 +109,6 @@ class StepFunction:
             result = steps.run(part)
         if len(self._used.layers) > num_layers:
             make_files_whole([*self._used.layers, *_known_by_name(inspect.unwrap(self))])
-            warn_about_batch_statistics(self._used.layers, part.num_global)
         return result
 
     def _part(self, arguments: Arguments) -> BatchPart:

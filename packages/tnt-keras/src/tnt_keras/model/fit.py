@@ -23,7 +23,6 @@ from tnt_keras.inputs.seed import SEED
 from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.backup.callbacks import BackUp, Restore
 from tnt_keras.model.backup.fit_backup import FitBackup, backup_of
-from tnt_keras.model.batch_norm import warn_about_batch_statistics
 from tnt_keras.model.build import build_by_tracing
 from tnt_keras.model.first_step import (
     check_compiled,
@@ -165,8 +164,6 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
     )
     test_input = None if validation.x is None else distribute_input(validation)
     prepare_steps(model)
-    if model._tnt_owner.options.batch_norm == "local":
-        warn_about_batch_statistics([model], train_input.batch_size)
     ends = end_of_data_callback(model, training=train_input, testing=test_input)
     replacements = {
         "x": train_input.data,

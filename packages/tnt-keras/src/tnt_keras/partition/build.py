@@ -76,7 +76,7 @@ class PartitionedStep:
         self._kept: list[Any] = []
         self.plan = plan
         self.addends: list[Edge | None] = []
-        self.explanation: Explanation | None = None
+        self.explanation: Explanation
         self.function: Any = None
         self.seconds = 0.0
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from tnt_keras.partition.placement import Rows, Shape, is_shared
-from tnt_keras.partition.plan import Body, Compute
+from tnt_keras.partition.plan import Body, Branch, Compute, Loop, Step
 from tnt_keras.partition.traced import Node, users_line
 from tnt_keras.partition.value import Value
 
@@ -44,12 +44,14 @@ class Explanation:
         replicated_share: The share of the arithmetic on rows, between 0 and 1, that all processes
             do alike since the rows were gathered.
         gathered: The operations for which rows are gathered: type, name and the user's line.
+        num_buckets: In how many buckets gradients travel, None if that is not known.
     """
 
     exchanged: tuple[Exchanged, ...]
     num_levels: int
     replicated_share: float
     gathered: tuple[tuple[str, str, str], ...]
+    num_buckets: int | None = None
 
     @property
     def summary(self) -> str:
@@ -60,7 +62,9 @@ class Explanation:
         others = [e for e in self.exchanged if not e.is_update and e.level != last]
         parts = []
         if gradients:
-            parts.append(f"{_count(gradients, 'gradient')} beside backpropagation")
+            plural = "" if self.num_buckets == 1 else "s"
+            buckets = f" in {self.num_buckets} bucket{plural}" if self.num_buckets else ""
+            parts.append(f"{_count(gradients, 'gradient')}{buckets} beside backpropagation")
         if numbers:
             parts.append(f"{_count(numbers, 'value')} at the end")
         parts.append(f"{_count(others, 'value')} within the step" if others else "nothing else")
@@ -87,16 +91,16 @@ class Explanation:
     def warnings(self) -> list[str]:
         """Return a sentence for each thing that makes the step slower than it could be."""
         found = [
-            f"The rows of {e.name!r} ({e.line or 'no line of the script'}) are gathered in each "
-            + ("step." if e.num_bytes is None else f"step: {_bytes(e.num_bytes)}.")
+            f"the rows of {e.name!r} ({e.line or 'no line of the script'}) are gathered in each "
+            + ("step" if e.num_bytes is None else f"step, {_bytes(e.num_bytes)}")
             for e in self.exchanged
             if e.kind == "gather" and e.is_row and e.level != self.num_levels - 1
         ]
         if self.replicated_share > 0.1:
             lines = sorted({line or name for _, name, line in self.gathered})
             found.append(
-                f"All ranks do {self.replicated_share:.0%} of the arithmetic alike, since rows are "
-                f"gathered at {', '.join(lines[:3])}."
+                f"all ranks do {self.replicated_share:.0%} of the arithmetic alike, since rows are "
+                f"gathered at {', '.join(lines[:3])}"
             )
         return found
 
@@ -120,24 +124,66 @@ def exchanged_value(
 
 def explain(plan: Body, exchanged: Sequence[Exchanged], num_levels: int) -> Explanation:
     """Return what a plan exchanges and computes alike. Local."""
-    on_rows = alike = 0
-    spoilt: set[Node] = set()
-    gathered = []
-    for step in plan.steps:
-        if not isinstance(step, Compute):
-            continue
+    work = _Work()
+    work.add(plan, 1)
+    share = work.alike / (work.alike + work.on_rows) if work.alike else 0.0
+    return Explanation(tuple(exchanged), num_levels, share, tuple(work.gathered))
+
+
+class _Work:
+    """The arithmetic of a step: on rows, and what all processes do alike with gathered rows."""
+
+    def __init__(self) -> None:
+        self.on_rows = self.alike = 0
+        self.gathered: list[tuple[str, str, str]] = []
+        self._spoilt: set[Node] = set()
+
+    def add(self, plan: Body, num_times: int) -> None:
+        """Add a graph that runs a number of times."""
+        for step in plan.steps:
+            match step:
+                case Compute():
+                    self._add(step, num_times)
+                case Loop():
+                    self._enter(step, step.body)
+                    self.add(step.body, num_times * _num_turns(step))
+                case Branch():
+                    for body in step.bodies:
+                        self._enter(step, body)
+                        self.add(body, num_times)
+
+    def _add(self, step: Compute, num_times: int) -> None:
         node = step.node
-        work = _work(step)
         if step.is_gathered:
-            gathered.append((node.type, node.name, users_line(node)))
+            self.gathered.append((node.type, node.name, users_line(node)))
         is_alike = all(is_shared(v.placement) for v in step.outputs)
-        if is_alike and (step.is_gathered or any(n in spoilt for n, _ in node.inputs)):
-            spoilt.add(node)
-            alike += work
+        if is_alike and (step.is_gathered or self._reads_gathered(step)):
+            self._spoilt.add(node)
+            self.alike += num_times * _work(step)
         elif not is_alike:
-            on_rows += work
-    share = alike / (alike + on_rows) if alike else 0.0
-    return Explanation(tuple(exchanged), num_levels, share, tuple(gathered))
+            self.on_rows += num_times * _work(step)
+
+    def _enter(self, step: Step, body: Body) -> None:
+        arguments = body.flat.arguments
+        for argument, (source, _) in zip(
+            arguments, step.node.inputs[-len(arguments) :], strict=False
+        ):
+            if source in self._spoilt:
+                self._spoilt.add(argument)
+
+    def _reads_gathered(self, step: Step) -> bool:
+        return any(source in self._spoilt for source, _ in step.node.inputs)
+
+
+def _num_turns(step: Loop) -> int:
+    """Return how often a loop runs, if it counts to a known number; else 1."""
+    condition = step.condition
+    limits = [
+        condition.values[node.inputs[1]].constant
+        for node in condition.flat.nodes
+        if node.type == "Less"
+    ]
+    return max([1, *(int(limit) for limit in limits if limit is not None)])
 
 
 def _work(step: Compute) -> int:

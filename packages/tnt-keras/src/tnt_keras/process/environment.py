@@ -45,6 +45,7 @@ class Settings:
         wire_dtype: What float32 gradients are rounded to while they travel, or None.
         probe: One of `PROBES`, which has no effect; None if it is not set.
         checks_steps: Whether the first step of each kind is compared with the serial one.
+        explains_steps: Whether a table shows what each kind of step exchanges.
     """
 
     log_level: str = "WARNING"
@@ -56,6 +57,7 @@ class Settings:
     wire_dtype: str | None = None
     probe: str | None = None
     checks_steps: bool = False
+    explains_steps: bool = False
 
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -83,6 +85,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         wire_dtype=_read(environment, "TNT_WIRE_DTYPE", _wire_dtype, None),
         probe=_read(environment, "TNT_PROBE", _probe, None),
         checks_steps=_read(environment, "TNT_CHECK_STEPS", _boolean, False),
+        explains_steps=_read(environment, "TNT_EXPLAIN_STEPS", _boolean, False),
     )
 
 

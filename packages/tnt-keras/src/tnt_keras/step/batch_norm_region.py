@@ -11,6 +11,7 @@ normalisation is fused where it can be.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -38,8 +39,21 @@ def fused_batch_norm(is_wanted: bool = True) -> Iterator[None]:
         yield
 
 
+@dataclasses.dataclass(frozen=True)
+class Normalisations:
+    """The layers of batch normalisation that train in a step.
+
+    Attributes:
+        local: The ids of those that take the statistics of each rank's rows.
+        whole: The ids of those that take the statistics of the batch.
+    """
+
+    local: set[int] = dataclasses.field(default_factory=set)
+    whole: set[int] = dataclasses.field(default_factory=set)
+
+
 @contextlib.contextmanager
-def marked_batch_norm(options: StepOptions) -> Iterator[None]:
+def marked_batch_norm(options: StepOptions) -> Iterator[Normalisations]:
     """Let layers that train in a with-block take the statistics of local rows. Local.
 
     Not those with `synchronized=True`, nor those of classes derived from Keras': what they compute
@@ -47,13 +61,18 @@ def marked_batch_norm(options: StepOptions) -> Iterator[None]:
 
     Args:
         options: Whether batch normalisation is local, and fused.
+
+    Yields:
+        The layers that train, when they have been called.
     """
-    if options.batch_norm == "global":
-        yield
-        return
-    marking = functools.partial(_marking, fuses=options.fuses_batch_norm)
-    with _replaced_call(marking):
-        yield
+    found = Normalisations()
+    marking = functools.partial(_marking, options=options, found=found)
+    with _replaced_call(marking), contextlib.ExitStack() as stack:
+        for derived in _derived_from(keras.layers.BatchNormalization):
+            if "call" in vars(derived):
+                noting = _noting(vars(derived)["call"], found)
+                stack.enter_context(replaced(derived, "call", noting))
+        yield found
 
 
 def is_local(layer: Any) -> bool:
@@ -90,12 +109,34 @@ def _fusing(plain: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _marking(plain: Callable[..., Any], fuses: bool) -> Callable[..., Any]:
+def _derived_from(base: type[Any]) -> Iterator[type[Any]]:
+    for derived in base.__subclasses__():
+        yield derived
+        yield from _derived_from(derived)
+
+
+def _noting(plain: Callable[..., Any], found: Normalisations) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("training") and self.trainable:
+            found.whole.add(id(self))
+        return plain(self, *args, **kwargs)
+
+    return call
+
+
+def _marking(
+    plain: Callable[..., Any], options: StepOptions, found: Normalisations
+) -> Callable[..., Any]:
     @functools.wraps(plain)
     def call(self: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any:
-        if not (training and is_local(self)) or tf.executing_eagerly():
+        if not (training and self.trainable):
             return plain(self, inputs, training=training, mask=mask)
-        is_fused = fuses and _can_be_fused(self, inputs, mask)
+        is_marked = options.batch_norm == "local" and is_local(self) and not tf.executing_eagerly()
+        (found.local if is_marked else found.whole).add(id(self))
+        if not is_marked:
+            return plain(self, inputs, training=training, mask=mask)
+        is_fused = options.fuses_batch_norm and _can_be_fused(self, inputs, mask)
 
         def normalise(inputs: Any, mask: Any, values: list[tf.Tensor]) -> Any:
             if is_fused:

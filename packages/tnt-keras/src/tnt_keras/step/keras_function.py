@@ -24,6 +24,11 @@ class Steps(Protocol):
         """The graph that was traced last, None if there is none."""
         ...
 
+    @property
+    def tables(self) -> list[str]:
+        """What is exchanged in the steps that have run, for `tnt.explain`."""
+        ...
+
     def run(self, part: BatchPart, element_spec: Any = None) -> Any:
         """Compute a step, and return its result for the whole batch. Collective."""
         ...

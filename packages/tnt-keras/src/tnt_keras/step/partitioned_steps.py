@@ -17,6 +17,7 @@ from tnt_keras.step.batch_part import BatchPart, cut, even_sizes, has_rows, rows
 from tnt_keras.step.check import can_be_compared, compare_with_serial, num_compared_rows
 from tnt_keras.step.checked_exchange import CheckedExchange
 from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.report import StepReport
 from tnt_keras.step.signature import Signature, layout_of, specs_of
 from tnt_keras.step.traced_steps import StepTrace, TracedSteps
 from tnt_keras.step.whole_batch import whole_batch
@@ -48,6 +49,7 @@ class PartitionedSteps:
         self._traces = TracedSteps(name, step, owner, traces_exactly=traces_exactly)
         self._shapes: dict[Any, _Shape] = {}
         self._is_checked = False
+        self._reports: dict[tuple[bool, tuple[bool, ...]], StepReport] = {}
 
     @property
     def graph(self) -> Any:
@@ -56,9 +58,9 @@ class PartitionedSteps:
         return None if last is None else last.traced.graph
 
     @property
-    def partitions(self) -> list[PartitionedStep]:
-        """What was built so far."""
-        return [built for shape in self._shapes.values() for built in shape.functions.values()]
+    def tables(self) -> list[str]:
+        """As for `Steps`; several if not each step updates weights."""
+        return [report.table for report in self._reports.values()]
 
     def run(self, part: BatchPart, element_spec: Any = None) -> Any:
         """Compute a step, and return its result for the whole batch. Collective.
@@ -73,7 +75,10 @@ class PartitionedSteps:
         if self._owner.options.check and not self._is_checked and is_cut:
             self._is_checked = True
             self._compare_with_serial(part, shape.trace, element_spec)
-        function = self._function(shape)
+        are_updates = shape.trace.accumulations.begin_step()
+        function = self._function(shape, are_updates)
+        if (is_cut, are_updates) not in self._reports:
+            self._report(shape, are_updates, function, part.num_global)
         if not shape.added:
             return function(*tensors)
         result, addends = function.with_addends(*tensors)
@@ -109,9 +114,18 @@ class PartitionedSteps:
             shape = self._shapes[key] = _Shape(trace, inputs, num_rows, added)
         return shape, tf.nest.flatten(present, expand_composites=True)
 
-    def _function(self, shape: _Shape) -> PartitionedStep:
-        """Return what computes the next step for a shape. Collective if it must be built."""
-        are_updates = shape.trace.accumulations.begin_step()
+    def _report(
+        self, shape: _Shape, are_updates: tuple[bool, ...], built: PartitionedStep, num_rows: int
+    ) -> None:
+        title = f"{self.name} on {get_size()} ranks"
+        if are_updates and not any(are_updates):
+            title += ", without an update"
+        is_cut = shape.num_rows is not None
+        report = self._reports[is_cut, are_updates] = StepReport(title, built.explanation, is_cut)
+        report.announce(shape.trace.normalisations, num_rows)
+
+    def _function(self, shape: _Shape, are_updates: tuple[bool, ...]) -> PartitionedStep:
+        """Return what computes a step for a shape. Collective if it must be built."""
         function = shape.functions.get(are_updates)
         if function is None:
             function = shape.functions[are_updates] = self._build(shape, are_updates)
@@ -131,7 +145,7 @@ class PartitionedSteps:
         shape, tensors = self._shape_of(cut(whole), True, element_spec)
         of_all = [leaf for leaf in tf.nest.flatten(_as_tensors(whole)) if leaf is not None]
         compare_with_serial(
-            self.name, trace.traced, of_all, lambda: self._function(shape)(*tensors)
+            self.name, trace.traced, of_all, lambda: self._function(shape, ())(*tensors)
         )
 
     def _added(self, trace: StepTrace) -> list[tf.Variable]:
@@ -143,22 +157,27 @@ class PartitionedSteps:
 
     def _build(self, shape: _Shape, are_updates: tuple[bool, ...]) -> PartitionedStep:
         accumulations = shape.trace.accumulations
-        is_first = not self.partitions
         size = get_size()
         # They make a variable. Made while a graph is traced, it would be traced a second time.
         channels = self._owner.channels(self.name)
+        exchanges: list[CheckedExchange] = []
+
+        def make_exchange() -> CheckedExchange:
+            exchanges.append(_exchange(channels, shape.num_rows))
+            return exchanges[-1]
+
         built = build(
             shape.trace.traced,
             shape.inputs,
             Lanes(get_rank(), 1, size),
             size if shape.num_rows is None else shape.num_rows,
-            lambda: _exchange(channels, shape.num_rows),
+            make_exchange,
             accumulators=accumulations.variables,
             addends_of=shape.added,
             decide=accumulations.decide(are_updates),
         )
-        if is_first:
-            logger.info("%s on %d ranks", self.name, size)
+        num_buckets = exchanges[-1].num_buckets
+        built.explanation = dataclasses.replace(built.explanation, num_buckets=num_buckets)
         return built
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tnt_keras.partition import TracedStep, build_without_batch, trace
 from tnt_keras.step.accumulation import Accumulations
-from tnt_keras.step.batch_norm_region import marked_batch_norm
+from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm
 from tnt_keras.step.comparison import compare_traces, require_same_settings
 from tnt_keras.step.context import step_scope
 from tnt_keras.step.owner import StepOwner
@@ -27,20 +27,28 @@ class StepTrace:
         specs: Of the batches.
         traced: The trace.
         optimizers: That the step applies.
+        normalisations: The batch normalisations that it trains.
 
     Attributes:
         layout: As above.
         specs: As above.
         traced: As above.
+        normalisations: As above.
         accumulations: Of its optimizers.
     """
 
     def __init__(
-        self, layout: Layout, specs: Specs, traced: TracedStep, optimizers: list[Any]
+        self,
+        layout: Layout,
+        specs: Specs,
+        traced: TracedStep,
+        optimizers: list[Any],
+        normalisations: Normalisations,
     ) -> None:
         self.layout = layout
         self.specs = specs
         self.traced = traced
+        self.normalisations = normalisations
         self.accumulations = Accumulations(traced, optimizers)
 
     @functools.cached_property
@@ -97,19 +105,19 @@ class TracedSteps:
         if not self._traces_exactly:
             common = (relaxed(specs, known.specs) for known in reversed(of_layout))
             specs = next((each for each in common if each is not None), specs)
-        with self._tracing():
+        with self._tracing() as normalisations:
             traced = trace(_flat_step(self._step, batch), list(specs))
         require_same_settings(self._owner)
         compare_traces(self._name, traced)
         synchronize_new(self._owner, _in_order_of_use(traced))
-        made = StepTrace(signature.layout, specs, traced, self._owner.optimizers)
+        made = StepTrace(signature.layout, specs, traced, self._owner.optimizers, normalisations)
         self._known.append(made)
         return made
 
     @contextlib.contextmanager
-    def _tracing(self) -> Iterator[None]:
-        with step_scope(self._owner), marked_batch_norm(self._owner.options):
-            yield
+    def _tracing(self) -> Iterator[Normalisations]:
+        with step_scope(self._owner), marked_batch_norm(self._owner.options) as normalisations:
+            yield normalisations
 
 
 def _in_order_of_use(traced: TracedStep) -> list[tf.Variable]:

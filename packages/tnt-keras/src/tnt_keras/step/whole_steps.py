@@ -37,6 +37,7 @@ class WholeSteps:
     ) -> None:
         self.name = name
         self.graph: Any = None
+        self.tables = [f"{name}: {reason}, so that all ranks compute the whole batch"]
         self._step = step
         self._owner = owner
         self._num_variables = -1

@@ -352,3 +352,24 @@ def test_the_inputs_that_stay_whole_need_no_lanes() -> None:
     built = build(traced, [Input((1, 3), REPLICATED)], Lanes(0, 3, 3), 1, lambda: exchange)
     np.testing.assert_array_equal(built(x), tf.reduce_sum(x, 0))
     assert exchange.flushes == []
+
+
+def test_the_arithmetic_of_a_loop_counts_as_often_as_it_runs() -> None:
+    weights = tf.eye(4)
+
+    def share(num_turns: int) -> float:
+        x = tf.random.normal([8, 4])
+
+        def function(x: tf.Tensor) -> tf.Tensor:
+            _, x = tf.while_loop(
+                lambda i, x: i < num_turns,
+                lambda i, x: (i + 1, tf.matmul(x, weights)),
+                (0, x),
+            )
+            return tf.reduce_sum(tf.linalg.svd(x, compute_uv=False))
+
+        return StepInLanes(function, [x]).step([x], 2).explanation.replicated_share
+
+    # A product of 8 x 4 and 4 x 4 numbers; the loop's counter is no arithmetic on rows.
+    alike = share(1) / (1 - share(1)) * 8 * 4 * 4
+    assert share(100) == pytest.approx(alike / (alike + 100 * 8 * 4 * 4))

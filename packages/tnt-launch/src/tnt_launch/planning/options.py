@@ -79,6 +79,7 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
         wire_dtype=options.wire_dtype,
         probe=options.probe,
         check_steps=options.check_steps,
+        explain_steps=options.explain_steps,
         timeout_s=options.timeout_s,
         hosts=hosts,
         ssh=_ssh(options),

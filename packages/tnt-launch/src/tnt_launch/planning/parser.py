@@ -287,6 +287,12 @@ def _add_exactness_options(group: argparse._ArgumentGroup) -> None:
         default=None,
         help="run the first step of each kind serially as well, on a few rows, and compare",
     )
+    group.add_argument(
+        "--explain-steps",
+        action="store_true",
+        default=None,
+        help="show what ranks exchange in each kind of step, as a table",
+    )
 
 
 def _one_of(words: tuple[str, ...]) -> str:

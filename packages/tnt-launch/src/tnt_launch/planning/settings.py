@@ -11,6 +11,7 @@ from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import (
     ALL_NAMES,
     CHECK_STEPS,
+    EXPLAIN_STEPS,
     FUSION_THRESHOLD,
     FUSION_THRESHOLD_KB,
     INTERFACE,
@@ -94,6 +95,7 @@ def _from_options(spec: LaunchSpec, has_alias: bool) -> dict[str, object]:
         WIRE_DTYPE: spec.wire_dtype,
         PROBE: spec.probe,
         CHECK_STEPS: spec.check_steps,
+        EXPLAIN_STEPS: spec.explain_steps,
         TIMEOUT_S: spec.timeout_s,
         INTERFACE: spec.interface,
     }

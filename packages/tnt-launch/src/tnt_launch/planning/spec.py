@@ -73,6 +73,7 @@ class LaunchSpec:
         wire_dtype: One of `WIRE_DTYPES`: what float32 gradients are rounded to while they travel.
         probe: One of `PROBES`; has no effect any more.
         check_steps: Whether the first step of each kind is compared with the serial one.
+        explain_steps: Whether a table shows what each kind of step exchanges.
         timeout_s: Longest wait of a collective operation, in seconds.
         hosts: Where ranks run, each host once; empty for this host alone.
         bind_to: One of `BINDINGS`: which cores a rank is kept on.
@@ -101,6 +102,7 @@ class LaunchSpec:
     wire_dtype: str | None = None
     probe: str | None = None
     check_steps: bool | None = None
+    explain_steps: bool | None = None
     timeout_s: float | None = None
     hosts: tuple[HostSlots, ...] = ()
     bind_to: str | None = None

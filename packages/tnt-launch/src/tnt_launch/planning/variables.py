@@ -266,6 +266,7 @@ FUSION_THRESHOLD = Variable("TNT_FUSION_THRESHOLD", IntegerOrAuto(0), (_KERAS,))
 WIRE_DTYPE = Variable("TNT_WIRE_DTYPE", Word(WIRE_DTYPES), (_KERAS,))
 PROBE = Variable("TNT_PROBE", Word(PROBES), (_KERAS,))
 CHECK_STEPS = Variable("TNT_CHECK_STEPS", Boolean(), (_KERAS,))
+EXPLAIN_STEPS = Variable("TNT_EXPLAIN_STEPS", Boolean(), (_KERAS,))
 TIMELINE = Variable("TNT_TIMELINE", Path(), (_COMM,))
 LOG_LEVEL = Variable("TNT_LOG_LEVEL", Word(LOG_LEVELS), (_COMM, _KERAS, _LAUNCH))
 LOG_ON_ALL_DEVICES = Variable("TNT_LOG_ON_ALL_DEVICES", Boolean(), (_KERAS,))
@@ -292,6 +293,7 @@ USER_VARIABLES: tuple[Variable[Any], ...] = (
     WIRE_DTYPE,
     PROBE,
     CHECK_STEPS,
+    EXPLAIN_STEPS,
     TIMELINE,
     LOG_LEVEL,
     LOG_ON_ALL_DEVICES,
