@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 from collections.abc import Callable
 from typing import Any
@@ -81,3 +83,23 @@ def noise_without_a_seed(kind: str, run_eagerly: bool) -> np.ndarray:
     x = samples(NUM_ROWS)[0]
     model.fit(x, batch_size=len(x), verbose=0)
     return np.asarray(model.dense.kernel)
+
+
+def trained_with_dropout(distributed: bool, draws: str = "serial") -> dict[str, Any]:
+    """Weights and losses of a network with dropout, and what is said of its training step."""
+    keras.utils.set_random_seed(1)
+    layers = [keras.Input((10,)), keras.layers.Dropout(0.5), keras.layers.Dense(3, "softmax")]
+    model = keras.Sequential(layers)
+    if distributed:
+        model = tnt_keras.Model(model, draws=draws)
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    x, y = samples(21)
+    losses = model.fit(x, y, batch_size=5, epochs=2, shuffle=False, verbose=0).history["loss"]
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        if distributed:
+            tnt_keras.explain(model)
+    return {
+        "weights": model.get_weights(),
+        "history": losses,
+        "line": printed.getvalue().split("\n")[0],
+    }

@@ -62,7 +62,8 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
             the default, is "local" for a new model. Layers with `synchronized=True`, and those of
             derived classes, take the statistics of the batch in any case.
         draws: "serial" for the random numbers of the serial run; "local" lets each rank draw other
-            ones, which is faster where most of a step is drawing. None is "serial" for a new model.
+            ones for its rows, which is faster where most of a step is drawing: losses then depend
+            on the number of ranks. None is "serial" for a new model.
         check: Whether the first step of each kind is compared with the serial one, which costs as
             much as a few steps; a difference is logged as an error, and is a fault of this package.
             None is what `TNT_CHECK_STEPS` says for a new model, else False.

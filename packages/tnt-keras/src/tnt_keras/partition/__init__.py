@@ -10,6 +10,7 @@ that `build` is given makes the exchanges between processes.
 
 from tnt_keras.partition.analysis import PartitionError
 from tnt_keras.partition.build import Input, PartitionedStep, build, build_without_batch
+from tnt_keras.partition.draws import is_draw
 from tnt_keras.partition.explain import Exchanged, Explanation
 from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.placement import REPLICATED, Rows
@@ -30,6 +31,7 @@ __all__ = [
     "TracedStep",
     "build",
     "build_without_batch",
+    "is_draw",
     "local_region",
     "trace",
 ]

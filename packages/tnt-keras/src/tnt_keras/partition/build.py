@@ -16,6 +16,7 @@ from tnt_keras.partition.explain import Explanation, explain
 from tnt_keras.partition.global_shapes import GlobalShapes
 from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.operations import uncollected
+from tnt_keras.partition.own_draws import own_draws
 from tnt_keras.partition.placement import (
     ADDENDS,
     HANDLE,
@@ -66,6 +67,7 @@ class PartitionedStep:
         function: Takes the tensors of this process as a flat list, with one tensor per lane for an
             input with rows. Returns the tensors of the whole results as a flat list.
         plan: What is done for each operation.
+        own_draws: The draws of which each lane draws other rows than those of the serial run.
         addends: Where the addends of variables are in the traced graph, see `with_addends`.
         explanation: What is exchanged.
         seconds: Processor time that building took.
@@ -76,6 +78,7 @@ class PartitionedStep:
         self._kept: list[Any] = []
         self.plan = plan
         self.addends: list[Edge | None] = []
+        self.own_draws: frozenset[Node] = frozenset()
         self.explanation: Explanation
         self.function: Any = None
         self.seconds = 0.0
@@ -117,6 +120,7 @@ def build(
     accumulators: Sequence[tf.Variable] = (),
     addends_of: Sequence[tf.Variable] = (),
     decide: Decide | None = None,
+    draws_own_rows: bool = False,
 ) -> PartitionedStep:
     """Build the function of one process for one batch shape. Collective if `make_exchange` is.
 
@@ -129,10 +133,16 @@ def build(
         accumulators: Variables that hold an addend in each process, between steps too.
         addends_of: Variables that the step adds to, for `PartitionedStep.addends`.
         decide: As for `FlatGraph`.
+        draws_own_rows: Whether each lane draws other rows than those of the serial run, where a
+            draw of rows is read as rows alone. Not for a process with several lanes: what it
+            computes is to be what as many processes would.
 
     Raises:
+        ValueError: If rows are to be drawn by several lanes of one process.
         PartitionError: If the step cannot be partitioned, which is a fault of this package.
     """
+    if draws_own_rows and lanes.count > 1:
+        raise ValueError("Several lanes of one process draw the rows of the serial run.")
     begin = time.process_time()
     layout = Layout(lanes, num_rows)
     lane_rows = sorted({lanes.num_rows(v, num_rows) for v in (0, lanes.total - 1)})
@@ -143,6 +153,7 @@ def build(
     plan = analysis.body(flat, arguments, is_step=True)
     plan = plan.bringing([_whole(p) for p in plan.outputs])
     step = PartitionedStep(traced, plan)
+    step.own_draws = own_draws(plan) if draws_own_rows else frozenset()
     step.addends = [_added(traced, plan, variable) for variable in addends_of]
     step.function = _function(traced, step, layout, len(inputs), make_exchange)
     step.seconds = time.process_time() - begin
@@ -229,7 +240,9 @@ def _function(
     ]
 
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
-        emission = Emission(layout, make_exchange(), _updates(traced, plan.flat), built.keep)
+        emission = Emission(
+            layout, make_exchange(), _updates(traced, plan.flat), built.keep, built.own_draws
+        )
         flat = iter(tensors)
         arguments = [
             Emitted(value, [next(flat) for _ in _local_shapes(value, layout)], node)

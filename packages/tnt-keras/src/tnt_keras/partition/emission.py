@@ -78,6 +78,7 @@ class Emission:
         exchange: Makes the exchanges with other processes.
         updates: The nodes whose totals reach the update of an optimizer.
         keep: Called with what must live as long as the graph.
+        own_draws: The draws of which each lane draws rows of its own.
         scope: Prefix of the names of all operations.
 
     Attributes:
@@ -92,6 +93,7 @@ class Emission:
         exchange: Exchange,
         updates: frozenset[Node],
         keep: Callable[[Any], None],
+        own_draws: frozenset[Node] = frozenset(),
         scope: str = "",
     ) -> None:
         self.layout = layout
@@ -101,18 +103,19 @@ class Emission:
         self.exchanged: list[Exchanged] = []
         self.operations: dict[Node, list[tf.Operation]] = {}
         self._updates = updates
+        self._own_draws = own_draws
         self._scope = scope
         self._constants: dict[Any, tf.Tensor] = {}
 
     def of_body(self) -> Emission:
         """Return the emission for the body of a loop or branch, a function this graph calls."""
-        inner = Emission(self.layout, self.exchange, self._updates, self.keep)
+        inner = Emission(self.layout, self.exchange, self._updates, self.keep, self._own_draws)
         inner.num_blocking, inner.exchanged = self.num_blocking, self.exchanged
         return inner
 
     def of_lane(self, layout: Layout, scope: str) -> Emission:
         """Return the emission for a local region in one lane, whose rows are the whole batch."""
-        return Emission(layout, Alone(), self._updates, self.keep, f"{scope}/")
+        return Emission(layout, Alone(), self._updates, self.keep, scope=f"{scope}/")
 
     def blocking(self, request: Request) -> tf.Tensor:
         """Exchange one value now. Collective."""
@@ -232,21 +235,18 @@ class Emission:
         step, inputs = emitted.source.step, emitted.source.inputs
         shape = emitted.value.shape
         assert shape is not None
+        if step.node in self._own_draws:
+            return self._own_rows(step, inputs, rows, shape)
         if is_draw(step.node.type):
             operands = [self.bring(e, REPLICATED)[0] for e in inputs]
             return rows_of_draw(step.node, operands, emitted.value, rows, self.layout)
         counts = _shape_operand(step.node.type)
-        aligned = [
-            REPLICATED if i == counts else _aligned(operand.value, len(shape), rows)
-            for i, operand in enumerate(inputs)
-        ]
-        placements = tuple(p for p in aligned if p is not None)
-        is_shared_by_all = counts is None and set(placements) == {REPLICATED}
-        if len(placements) < len(aligned) or is_shared_by_all:
+        placements = operand_placements(step, rows)
+        if placements is None:
             return None
         decision = dataclasses.replace(
             step.decision,
-            inputs=placements,
+            inputs=tuple(placements),
             outputs=(rows,),
             counts_rows={}
             if counts is None
@@ -256,6 +256,26 @@ class Emission:
         return self.compute(
             dataclasses.replace(step, decision=decision, outputs=(placed,)), inputs
         )[0]
+
+    def _own_rows(
+        self, step: Compute, inputs: Sequence[Emitted], rows: Rows, shape: Sequence[int | None]
+    ) -> list[tf.Tensor]:
+        """Return rows that lanes draw for themselves, each with a key of its own."""
+        key = inputs[1]
+        [common] = self.bring(key, REPLICATED)
+        own = [
+            tf.bitwise.bitwise_xor(common, tf.constant(_own_key(lane), common.dtype))
+            for lane in self.layout.lanes.numbers
+        ]
+        decision = dataclasses.replace(
+            step.decision,
+            inputs=(REPLICATED, OWN, *step.decision.inputs[2:]),
+            outputs=(rows,),
+            counts_rows={0: [axis == rows.axis for axis in range(len(shape))]},
+        )
+        step = dataclasses.replace(step, decision=decision, outputs=(step.outputs[0].placed(rows),))
+        folded = Emitted(key.value.placed(OWN), own, key.node)
+        return self.compute(step, [inputs[0], folded, *inputs[2:]])[0]
 
     def _brought_list(self, emitted: Emitted, placement: ListOf) -> list[tf.Tensor]:
         """Return a list with its elements in a placement, by way of one tensor of all elements."""
@@ -404,6 +424,30 @@ class Emission:
                 tensor = tensor * tf.constant(k / self.layout.num_rows, tensor.dtype)
             result.append(tensor)
         return result
+
+
+def operand_placements(step: Compute, rows: Rows) -> list[Placement] | None:
+    """Return what rows of a replicated value are computed of, None if they must be cut from it.
+
+    Args:
+        step: Computes the value on demand.
+        rows: Their placement.
+    """
+    [output] = step.outputs
+    assert output.shape is not None
+    counts = _shape_operand(step.node.type)
+    aligned = [
+        REPLICATED if i == counts else _aligned(operand, len(output.shape), rows)
+        for i, operand in enumerate(step.inputs)
+    ]
+    placements = [p for p in aligned if p is not None]
+    is_shared_by_all = counts is None and set(placements) == {REPLICATED}
+    return None if len(placements) < len(aligned) or is_shared_by_all else placements
+
+
+def _own_key(lane: int) -> int:
+    """Return what makes a lane's key of the common one: multiples of a number that is odd."""
+    return lane * 0x9E3779B97F4A7C15 % 2**64
 
 
 def _shape_operand(operation_type: str) -> int | None:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition import TracedStep
+from tnt_keras.partition import TracedStep, is_draw
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_size
+from tnt_keras.step.options import StepOptions
 
 _EFFECTS = frozenset(
     {
@@ -31,13 +32,21 @@ def num_compared_rows() -> int:
     return 2 * get_size() + 1
 
 
-def can_be_compared(traced: TracedStep) -> bool:
-    """Return whether a step does nothing that cannot be taken back, and nothing local. Local.
+def why_not_compared(traced: TracedStep, options: StepOptions) -> str | None:
+    """Return what a step does that cannot be taken back or differs by intent, None if nothing.
 
     Args:
         traced: The step.
+        options: How it computes.
     """
-    return not any(node.type in _EFFECTS or node.body is not None for node in traced.flat.nodes)
+    for node in traced.flat.nodes:
+        if node.type in _EFFECTS:
+            return f"the effect of {node.type} cannot be taken back"
+        if node.body is not None:
+            return "batch normalisation takes the statistics of each rank's rows"
+        if options.draws == "local" and is_draw(node.type):
+            return "each rank draws random numbers of its own"
+    return None
 
 
 def compare_with_serial(

@@ -14,7 +14,7 @@ from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Rows,
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.batch_part import BatchPart, cut, even_sizes, has_rows, rows_at
-from tnt_keras.step.check import can_be_compared, compare_with_serial, num_compared_rows
+from tnt_keras.step.check import compare_with_serial, num_compared_rows, why_not_compared
 from tnt_keras.step.checked_exchange import CheckedExchange
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.report import StepReport
@@ -121,7 +121,9 @@ class PartitionedSteps:
         if are_updates and not any(are_updates):
             title += ", without an update"
         is_cut = shape.num_rows is not None
-        report = self._reports[is_cut, are_updates] = StepReport(title, built.explanation, is_cut)
+        report = self._reports[is_cut, are_updates] = StepReport(
+            title, built.explanation, is_cut, len(built.own_draws)
+        )
         report.announce(shape.trace.normalisations, num_rows)
 
     def _function(self, shape: _Shape, are_updates: tuple[bool, ...]) -> PartitionedStep:
@@ -133,8 +135,11 @@ class PartitionedSteps:
 
     def _compare_with_serial(self, part: BatchPart, trace: StepTrace, element_spec: Any) -> None:
         """Compare the step with the serial one on some rows of a batch. Collective."""
-        if not can_be_compared(trace.traced) or trace.accumulations.variables:
-            logger.info("%s has effects that cannot be taken back, and is not checked.", self.name)
+        reason = why_not_compared(trace.traced, self._owner.options)
+        if reason is None and trace.accumulations.variables:
+            reason = "gradients are accumulated over several steps"
+        if reason is not None:
+            logger.info("%s is not checked: %s", self.name, reason)
             return
         is_for_any_size = all(spec.shape.rank == 0 or not spec.shape[0] for spec in trace.specs)
         num_rows = min(part.num_global, num_compared_rows() if is_for_any_size else sys.maxsize)
@@ -175,6 +180,7 @@ class PartitionedSteps:
             accumulators=accumulations.variables,
             addends_of=shape.added,
             decide=accumulations.decide(are_updates),
+            draws_own_rows=self._owner.options.draws == "local",
         )
         num_buckets = exchanges[-1].num_buckets
         built.explanation = dataclasses.replace(built.explanation, num_buckets=num_buckets)

@@ -21,17 +21,21 @@ class StepReport:
         title: Which step: "train_step on 4 ranks".
         explanation: What it exchanges.
         is_cut: Whether each rank computes its rows; else all compute the whole batch.
+        num_own_draws: How many draws have other numbers on each rank than in the serial run.
     """
 
     title: str
     explanation: Explanation
     is_cut: bool
+    num_own_draws: int = 0
 
     @property
     def line(self) -> str:
         """What is exchanged, in one line."""
         if self.is_cut:
-            return f"{self.title}: {self.explanation.summary}"
+            own = self.num_own_draws
+            draws = f"; {own} random draw{'s' if own > 1 else ''} of each rank's own" if own else ""
+            return f"{self.title}: {self.explanation.summary}{draws}"
         return f"{self.title}: all ranks compute the whole batch, gathered before the step"
 
     @property

@@ -92,8 +92,13 @@ class OfTwo:
         self._before[last.graph] = last
 
 
-def run_in_two_processes(traced: TracedStep, batch: Sequence[Any], lanes_each: int) -> list[Any]:
-    """Run a step that assigns nothing. -> what it returns in each of the processes."""
+def run_in_two_processes(
+    traced: TracedStep, batch: Sequence[Any], lanes_each: int, **options: Any
+) -> list[Any]:
+    """Run a step that assigns nothing. -> what it returns in each of the processes.
+
+    Options are those of `build`.
+    """
     tensors = [tf.convert_to_tensor(a) for a in batch]
     num_rows, total = int(tensors[0].shape[0]), 2 * lanes_each
     inputs = [Input(tuple(t.shape), Rows(0)) for t in tensors]
@@ -102,7 +107,7 @@ def run_in_two_processes(traced: TracedStep, batch: Sequence[Any], lanes_each: i
     for rank in range(2):
         lanes = Lanes(rank * lanes_each, lanes_each, total)
         exchange = OfTwo(rank, meeting)
-        step = build(traced, inputs, lanes, num_rows, lambda exchange=exchange: exchange)
+        step = build(traced, inputs, lanes, num_rows, lambda exchange=exchange: exchange, **options)
         steps.append((step, [t[v::total] for t in tensors for v in lanes.numbers]))
     results: list[Any] = [None, None]
 
