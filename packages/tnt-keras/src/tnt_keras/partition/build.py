@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -51,13 +51,13 @@ class Input:
     Attributes:
         shape: Shape for the whole batch. None stands for a size that may vary between steps.
         placement: `Rows(0)` if it has the rows of the batch, `REPLICATED` if all processes get it.
-        batch_shape: Shape for the batch at hand, if `shape` holds None. Sizes that are equal in it
-            are taken to be equal in every step, wherever one operation combines them.
+        names: For each size of `shape` a name, which counts where it is None: unknown sizes of one
+            name are equal in every step. Without names none is known to equal another.
     """
 
     shape: Shape
     placement: Placement
-    batch_shape: tuple[int, ...] | None = None
+    names: Sequence[Hashable] | None = None
 
 
 class PartitionedStep:
@@ -115,7 +115,7 @@ def build(
     inputs: Sequence[Input],
     lanes: Lanes,
     num_rows: int,
-    make_exchange: Callable[[], Exchange],
+    make_exchange: Callable[[Sequence[tf.Tensor]], Exchange],
     *,
     accumulators: Sequence[tf.Variable] = (),
     addends_of: Sequence[tf.Variable] = (),
@@ -129,7 +129,8 @@ def build(
         inputs: One for each tensor that it was traced with; a composite tensor has several.
         lanes: The lanes of this process.
         num_rows: Rows of the batch, at least as many as there are lanes.
-        make_exchange: Called in the graph that is built. Makes the exchanges with other processes.
+        make_exchange: Called in the graph that is built, with the tensors of this process. Makes
+            the exchanges with other processes.
         accumulators: Variables that hold an addend in each process, between steps too.
         addends_of: Variables that the step adds to, for `PartitionedStep.addends`.
         decide: As for `FlatGraph`.
@@ -200,9 +201,10 @@ def _given(traced: TracedStep, inputs: Sequence[Input], shapes: GlobalShapes) ->
     for place, (given, tensor) in enumerate(zip(inputs, traced.graph.inputs, strict=False)):
         example = None
         if given.shape is not None and None in given.shape:
-            example = given.batch_shape or tuple(
-                shapes.new_size((place, axis)) if size is None else size
-                for axis, size in enumerate(given.shape)
+            names = given.names or [(place, axis) for axis in range(len(given.shape))]
+            example = tuple(
+                shapes.new_size(("name", name)) if size is None else size
+                for size, name in zip(given.shape, names, strict=True)
             )
         values.append(Value(given.placement, given.shape, tensor.dtype, example_shape=example))
     return values
@@ -229,7 +231,7 @@ def _function(
     built: PartitionedStep,
     layout: Layout,
     num_inputs: int,
-    make_exchange: Callable[[], Exchange],
+    make_exchange: Callable[[Sequence[tf.Tensor]], Exchange],
 ) -> Any:
     plan = built.plan
     given = plan.arguments[:num_inputs]
@@ -241,7 +243,7 @@ def _function(
 
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
         emission = Emission(
-            layout, make_exchange(), _updates(traced, plan.flat), built.keep, built.own_draws
+            layout, make_exchange(tensors), _updates(traced, plan.flat), built.keep, built.own_draws
         )
         flat = iter(tensors)
         arguments = [

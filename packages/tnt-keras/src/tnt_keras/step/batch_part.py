@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -92,7 +93,10 @@ def part_of(element: Any, data_check: Callable[[], DataCheck]) -> BatchPart:
         return BatchPart(part.data, even_sizes(num_global))
     if isinstance(element, LocalBatch):
         num_local = int(num_rows(element.data))
-        sizes = data_check().sizes_of_ranks(num_local, int(element.label_without_weight))
+        shapes = [tuple(each.shape)[1:] for each in tf.nest.flatten(element.data) if has_rows(each)]
+        sizes = data_check().sizes_of_ranks(
+            num_local, zlib.crc32(repr(shapes).encode()), int(element.label_without_weight)
+        )
         return BatchPart(element.data, tuple(sizes))
     return cut(element)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from tnt_keras.collectives.error_cause import MARK_OF_CHECKS
@@ -12,23 +14,22 @@ from tnt_keras.process.rank import get_size
 
 _LARGEST_EXACT = 2**24  # of float32, in which most sums of a step travel
 _DIFFERENT = (
-    "The samples of all ranks do not add up to the global batch: ranks have read batches of "
-    "different sizes. All ranks must be given the same data."
+    "Ranks have read batches of different sizes, which have no parts in common. All ranks must be "
+    "given the same data."
 )
 
 
 class CheckedExchange(StepExchange):
-    """The exchanges of one graph; the last one adds up how many samples ranks have.
+    """The exchanges of one graph; in the last one ranks compare the sizes of their batches.
 
     Args:
         channels: As for `StepExchange`.
-        num_local: Samples of this rank.
-        num_global: Samples of the batch, which is the sum of those of all ranks.
+        sizes: Of the global batch, as this rank knows it: integers, or int64 scalars of the graph.
     """
 
-    def __init__(self, channels: StepChannels, num_local: int, num_global: int) -> None:
+    def __init__(self, channels: StepChannels, sizes: Sequence[int | tf.Tensor]) -> None:
         super().__init__(channels)
-        self._sizes = [num_local, num_global]
+        self._sizes = sizes
 
     def flush(self, last: bool) -> list[tf.Tensor]:
         """Exchange all that was asked for, as `StepExchange.flush`. Collective.
@@ -38,11 +39,10 @@ class CheckedExchange(StepExchange):
         """
         if not last:
             return super().flush(last)
-        total = self._sizes[1] * get_size()
-        dtype = tf.float32 if total < _LARGEST_EXACT else tf.float64
-        own = tf.constant(self._sizes, dtype)
-        self.ask(Request("sum", own, "number of samples", "", is_update=False))
+        exact = tf.stack([tf.cast(size, tf.int64) for size in self._sizes])
+        own = tf.cast(exact % (_LARGEST_EXACT // get_size()), tf.float32)
+        self.ask(Request("sum", own, "sizes of the batch", "", is_update=False))
         *results, sums = super().flush(last)
-        are_right = tf.reduce_all(sums == tf.constant([self._sizes[1], total], dtype))
+        are_right = tf.reduce_all(sums == own * tf.cast(get_size(), tf.float32))
         tf.debugging.Assert(are_right, [MARK_OF_CHECKS + _DIFFERENT])
         return results

@@ -50,6 +50,10 @@ _REMEDY_FOR_BATCHES = (
     "the elements of `tnt.data.distribute(dataset)`, of a dataset that all build alike. Do all "
     "set the same seeds for what is random?"
 )
+_OTHER_SHAPES = (
+    "The samples of ranks have different shapes, so that they are no batch. Pad them alike, or "
+    "bucket them in the same way. Ranks that differ from the first:"
+)
 _CALLS_WITH_DATASETS = ("fit", "evaluate", "predict")
 
 
@@ -65,18 +69,26 @@ class DataCheck:
         # Not a message of a call: a rank without data ends an epoch where others begin a step.
         self._gatherer = tnt_comm.Gatherer(_NAME)
 
-    def sizes_of_ranks(self, num_local: int, label_without_weight: int) -> list[int]:
+    def sizes_of_ranks(
+        self, num_local: int, fingerprint: int, label_without_weight: int
+    ) -> list[int]:
         """Return the numbers of samples of all ranks, which are their own. Collective.
 
         Args:
             num_local: Samples of this rank.
+            fingerprint: Of the shapes of a sample.
             label_without_weight: See the class.
 
         Raises:
-            DifferentInputError: On all ranks, if the data of one have ended.
+            DifferentInputError: On all ranks, if the data of one have ended, or if samples have
+                different shapes.
         """
-        of_ranks = self._gather(1, label_without_weight, num_local, 0, 0)
+        of_ranks = self._gather(1, label_without_weight, num_local, 0, fingerprint)
         _check(of_ranks)
+        with_samples = of_ranks[of_ranks[:, _NUM_LOCAL] > 0]
+        shapes = of_ranks[:, _FINGERPRINT]
+        differ = (shapes != with_samples[:1, _FINGERPRINT]) & (of_ranks[:, _NUM_LOCAL] > 0)
+        _none_of(differ, _OTHER_SHAPES)
         return [int(size) for size in of_ranks[:, _NUM_LOCAL]]
 
     def same_batch(

@@ -1,4 +1,4 @@
-"""The functions of one kind of step: one for each shape of the batch, built when it comes first."""
+"""The functions of one kind of step: one for each form of the batch, built when it comes first."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from tnt_keras.collectives.step_channels import StepChannels
 from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Rows, build
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch_part import BatchPart, cut, even_sizes, has_rows, rows_at
+from tnt_keras.step.batch_forms import BatchForms, Form
+from tnt_keras.step.batch_part import BatchPart, cut, has_rows, rows_at
 from tnt_keras.step.check import compare_with_serial, num_compared_rows, why_not_compared
 from tnt_keras.step.checked_exchange import CheckedExchange
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.report import StepReport
-from tnt_keras.step.signature import Signature, layout_of, specs_of
+from tnt_keras.step.signature import Signature, layout_of
 from tnt_keras.step.traced_steps import StepTrace, TracedSteps
 from tnt_keras.step.whole_batch import whole_batch
 
@@ -26,8 +27,8 @@ from tnt_keras.step.whole_batch import whole_batch
 class PartitionedSteps:
     """One kind of step of a model, or a function of the user's own, on all ranks.
 
-    A step is traced as plain Keras does, and partitioned for each shape of the batch. Tracing and
-    building are collective: all ranks meet a shape in the same step.
+    A step is traced as plain Keras does, and partitioned for each form of the batch. Tracing and
+    building are collective: all ranks meet a form in the same step.
 
     Args:
         name: Of the step: "train_step". For messages.
@@ -47,7 +48,9 @@ class PartitionedSteps:
         self.name = name
         self._owner = owner
         self._traces = TracedSteps(name, step, owner, traces_exactly=traces_exactly)
-        self._shapes: dict[Any, _Shape] = {}
+        self._forms: dict[Any, BatchForms] = {}
+        self._functions: dict[Any, _Functions] = {}
+        self._of_sizes: dict[Any, _Functions] = {}
         self._is_checked = False
         self._reports: dict[tuple[bool, tuple[bool, ...]], StepReport] = {}
 
@@ -56,6 +59,11 @@ class PartitionedSteps:
         """The graph of the step that was traced last, None before the first one."""
         last = self._traces.last
         return None if last is None else last.traced.graph
+
+    @property
+    def partitions(self) -> list[PartitionedStep]:
+        """What was built so far."""
+        return [built for each in self._functions.values() for built in each.built.values()]
 
     @property
     def tables(self) -> list[str]:
@@ -71,19 +79,19 @@ class PartitionedSteps:
                 they come otherwise, such as arrays.
         """
         part, is_cut = _as_it_can_be_cut(part)
-        shape, tensors = self._shape_of(part, is_cut, element_spec)
+        functions, tensors = self._functions_for(part, is_cut, element_spec)
         if self._owner.options.check and not self._is_checked and is_cut:
             self._is_checked = True
-            self._compare_with_serial(part, shape.trace, element_spec)
-        are_updates = shape.trace.accumulations.begin_step()
-        function = self._function(shape, are_updates)
+            self._compare_with_serial(part, functions.trace, element_spec)
+        are_updates = functions.trace.accumulations.begin_step()
+        function = self._function(functions, are_updates)
         if (is_cut, are_updates) not in self._reports:
-            self._report(shape, are_updates, function, part.num_global)
-        if not shape.added:
+            self._report(functions, are_updates, function, part.num_global)
+        if not functions.added:
             return function(*tensors)
         result, addends = function.with_addends(*tensors)
         own_share = 1.0 if is_cut else get_size() * part.num_local / part.num_global
-        self._owner.own_logs.add(self.name, shape.added, addends, own_share)
+        self._owner.own_logs.add(self.name, functions.added, addends, own_share)
         return result
 
     def run_without_batch(self) -> None:
@@ -96,42 +104,64 @@ class PartitionedSteps:
         if last is not None and last.without_batch is not None:
             last.without_batch()
 
-    def _shape_of(
+    def _functions_for(
         self, part: BatchPart, is_cut: bool, element_spec: Any
-    ) -> tuple[_Shape, list[tf.Tensor]]:
-        """Return the shape of a batch, and the tensors of this rank's part. Collective at first."""
+    ) -> tuple[_Functions, list[tf.Tensor]]:
+        """Return what computes steps of a batch, and the tensors of this rank. Collective."""
         leaves = tf.nest.flatten(part.rows)
         present = [leaf for leaf in leaves if leaf is not None]
         layout = layout_of(part.rows, leaves)
         sizes = tuple((leaf.dtype, tuple(leaf.shape)) for leaf in present)
         key = layout, is_cut, part.num_global, sizes
-        shape = self._shapes.get(key)
-        if shape is None:
-            signature = Signature(layout, specs_of(present, part.num_global))
-            trace = self._traces.for_batch(signature, part.rows, element_spec)
-            num_rows = part.num_global if is_cut else None
-            inputs, added = _inputs(present, num_rows), self._added(trace)
-            shape = self._shapes[key] = _Shape(trace, inputs, num_rows, added)
-        return shape, tf.nest.flatten(present, expand_composites=True)
+        functions = self._of_sizes.get(key)
+        if functions is None:
+            functions = self._of_form(
+                part, is_cut, Signature.of(layout, present, part), element_spec
+            )
+            self._of_sizes[key] = functions
+        return functions, tf.nest.flatten(present, expand_composites=True)
 
     def _report(
-        self, shape: _Shape, are_updates: tuple[bool, ...], built: PartitionedStep, num_rows: int
+        self,
+        functions: _Functions,
+        are_updates: tuple[bool, ...],
+        built: PartitionedStep,
+        num_rows: int,
     ) -> None:
         title = f"{self.name} on {get_size()} ranks"
         if are_updates and not any(are_updates):
             title += ", without an update"
-        is_cut = shape.num_rows is not None
+        is_cut = functions.num_rows is not None
         report = self._reports[is_cut, are_updates] = StepReport(
             title, built.explanation, is_cut, len(built.own_draws)
         )
-        report.announce(shape.trace.normalisations, num_rows)
+        report.announce(functions.trace.normalisations, num_rows)
 
-    def _function(self, shape: _Shape, are_updates: tuple[bool, ...]) -> PartitionedStep:
-        """Return what computes a step for a shape. Collective if it must be built."""
-        function = shape.functions.get(are_updates)
-        if function is None:
-            function = shape.functions[are_updates] = self._build(shape, are_updates)
-        return function
+    def _of_form(
+        self, part: BatchPart, is_cut: bool, signature: Signature, element_spec: Any
+    ) -> _Functions:
+        """Return what computes steps of batches of the same form. Collective."""
+        kind = signature.layout, is_cut, signature.kinds
+        forms = self._forms.setdefault(kind, BatchForms())
+        form = forms.form_of(signature.sizes)
+        functions = self._functions.get((kind, form))
+        if functions is None:
+            trace = self._traces.for_batch(signature.in_form(form), part.rows, element_spec)
+            if trace is None:
+                forms.know_all()
+                return self._of_form(part, is_cut, signature, element_spec)
+            num_rows = part.num_global if is_cut else None
+            inputs = _inputs(part, signature, form, is_cut)
+            functions = _Functions(trace, inputs, num_rows, self._added(trace))
+            self._functions[kind, form] = functions
+        return functions
+
+    def _function(self, functions: _Functions, are_updates: tuple[bool, ...]) -> PartitionedStep:
+        """Return what computes a step. Collective if it must be built."""
+        built = functions.built.get(are_updates)
+        if built is None:
+            built = functions.built[are_updates] = self._build(functions, are_updates)
+        return built
 
     def _compare_with_serial(self, part: BatchPart, trace: StepTrace, element_spec: Any) -> None:
         """Compare the step with the serial one on some rows of a batch. Collective."""
@@ -147,10 +177,10 @@ class PartitionedSteps:
         whole = tf.nest.map_structure(
             lambda leaf: rows_at(leaf, some) if has_rows(leaf) else leaf, whole_batch(part)
         )
-        shape, tensors = self._shape_of(cut(whole), True, element_spec)
+        functions, tensors = self._functions_for(cut(whole), True, element_spec)
         of_all = [leaf for leaf in tf.nest.flatten(_as_tensors(whole)) if leaf is not None]
         compare_with_serial(
-            self.name, trace.traced, of_all, lambda: self._function(shape, ())(*tensors)
+            self.name, trace.traced, of_all, lambda: self._function(functions, ())(*tensors)
         )
 
     def _added(self, trace: StepTrace) -> list[tf.Variable]:
@@ -160,56 +190,71 @@ class PartitionedSteps:
         used = {id(variable) for variable in trace.traced.variables}
         return [each for each in self._owner.own_logs.variables() if id(each) in used]
 
-    def _build(self, shape: _Shape, are_updates: tuple[bool, ...]) -> PartitionedStep:
-        accumulations = shape.trace.accumulations
+    def _build(self, functions: _Functions, are_updates: tuple[bool, ...]) -> PartitionedStep:
+        trace, num_rows = functions.trace, functions.num_rows
         size = get_size()
         # They make a variable. Made while a graph is traced, it would be traced a second time.
         channels = self._owner.channels(self.name)
         exchanges: list[CheckedExchange] = []
 
-        def make_exchange() -> CheckedExchange:
-            exchanges.append(_exchange(channels, shape.num_rows))
+        def make_exchange(tensors: Sequence[tf.Tensor]) -> CheckedExchange:
+            exchanges.append(_exchange(channels, functions, tensors))
             return exchanges[-1]
 
         built = build(
-            shape.trace.traced,
-            shape.inputs,
+            trace.traced,
+            functions.inputs,
             Lanes(get_rank(), 1, size),
-            size if shape.num_rows is None else shape.num_rows,
+            size if num_rows is None else num_rows,
             make_exchange,
-            accumulators=accumulations.variables,
-            addends_of=shape.added,
-            decide=accumulations.decide(are_updates),
+            accumulators=trace.accumulations.variables,
+            addends_of=functions.added,
+            decide=trace.accumulations.decide(are_updates),
             draws_own_rows=self._owner.options.draws == "local",
         )
         num_buckets = exchanges[-1].num_buckets
         built.explanation = dataclasses.replace(built.explanation, num_buckets=num_buckets)
+        logger.debug(
+            "%s for inputs of shapes %s: traced in %.2f s and partitioned in %.2f s of processor "
+            "time; %s",
+            self.name,
+            ", ".join(str(tf.TensorShape(each.shape)) for each in functions.inputs),
+            trace.traced.seconds,
+            built.seconds,
+            built.explanation.summary,
+        )
         return built
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Shape:
-    """One shape of the batch.
+class _Functions:
+    """What computes steps of batches of one form.
 
     Attributes:
         trace: Of the step.
         inputs: Of the partition.
         num_rows: Of the batch; None if each rank computes all of it.
         added: The variables whose addends are wanted.
-        functions: What was built, by which optimizers update weights.
+        built: What was built, by which optimizers update weights.
     """
 
     trace: StepTrace
     inputs: list[Input]
     num_rows: int | None
     added: list[tf.Variable]
-    functions: dict[tuple[bool, ...], PartitionedStep] = dataclasses.field(default_factory=dict)
+    built: dict[tuple[bool, ...], PartitionedStep] = dataclasses.field(default_factory=dict)
 
 
-def _exchange(channels: StepChannels, num_rows: int | None) -> CheckedExchange:
-    if num_rows is None:
-        return CheckedExchange(channels, 1, get_size())
-    return CheckedExchange(channels, even_sizes(num_rows)[get_rank()], num_rows)
+def _exchange(
+    channels: StepChannels, functions: _Functions, tensors: Sequence[tf.Tensor]
+) -> CheckedExchange:
+    unknown = [
+        tf.shape(tensor, tf.int64)[axis]
+        for given, tensor in zip(functions.inputs, tensors, strict=True)
+        for axis, size in enumerate(given.shape or ())
+        if size is None
+    ]
+    return CheckedExchange(channels, [functions.num_rows or get_size(), *unknown])
 
 
 def _as_it_can_be_cut(part: BatchPart) -> tuple[BatchPart, bool]:
@@ -222,13 +267,20 @@ def _as_it_can_be_cut(part: BatchPart) -> tuple[BatchPart, bool]:
     return (part if part.is_cut_evenly else cut(whole_batch(part))), True
 
 
-def _inputs(present: Sequence[Any], num_rows: int | None) -> list[Input]:
+def _inputs(part: BatchPart, signature: Signature, form: Form, is_cut: bool) -> list[Input]:
     """Return what the partition is called with: components of leaves of the whole batch."""
     inputs = []
-    for component in tf.nest.flatten(present, expand_composites=True):
-        is_cut = num_rows is not None and has_rows(component)
-        shape = (num_rows, *component.shape[1:]) if is_cut else tuple(component.shape)
-        inputs.append(Input(shape, Rows(0) if is_cut else REPLICATED))
+    leaves = [leaf for leaf in tf.nest.flatten(part.rows) if leaf is not None]
+    for leaf, sizes in zip(leaves, signature.of_leaves(form), strict=True):
+        if not isinstance(leaf, tf.Tensor):  # a ragged or sparse one: each rank has all of it
+            inputs += [
+                Input((None, *component.shape[1:]), REPLICATED)
+                for component in tf.nest.flatten(leaf, expand_composites=True)
+            ]
+            continue
+        shape = tuple(size if isinstance(size, int) else None for size in sizes)
+        placement = Rows(0) if is_cut and has_rows(leaf) else REPLICATED
+        inputs.append(Input(shape, placement, names=sizes))
     return inputs
 
 

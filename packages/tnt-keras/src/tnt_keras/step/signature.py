@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.step.batch_part import has_rows
+from tnt_keras.step.batch_forms import Form, Sizes, Unknown
+from tnt_keras.step.batch_part import BatchPart, has_rows
 
 Specs = tuple[Any, ...]
 """Of the leaves of a batch that are not None, in their order, with the rows of the whole batch."""
@@ -33,11 +35,48 @@ class Signature:
 
     Attributes:
         layout: Of the batch.
-        specs: Of the whole batch, all sizes known.
+        specs: Of the whole batch.
+        lacks_sizes: Whether it is that of a form that does not know all sizes.
     """
 
     layout: Layout
     specs: Specs
+    lacks_sizes: bool = False
+
+    @classmethod
+    def of(cls, layout: Layout, leaves: Sequence[Any], part: BatchPart) -> Signature:
+        """Return the signature of a batch of which this rank has a part. Local.
+
+        Args:
+            layout: Of the batch.
+            leaves: Of this rank's part, without None.
+            part: The part.
+        """
+        return cls(layout, tuple(_spec_of(leaf, part.num_global) for leaf in leaves))
+
+    @property
+    def kinds(self) -> Hashable:
+        """What batches have in common whose sizes alone differ."""
+        return tuple(with_shape(spec, [None] * (spec.shape.rank or 0)) for spec in self.specs)
+
+    @property
+    def sizes(self) -> Sizes:
+        """All sizes of the whole batch."""
+        return tuple(size for spec in self.specs for size in spec.shape or ())
+
+    def of_leaves(self, form: Form) -> list[Form]:
+        """Return the part of a form that belongs to each leaf."""
+        left = iter(form)
+        return [tuple(itertools.islice(left, spec.shape.rank or 0)) for spec in self.specs]
+
+    def in_form(self, form: Form) -> Signature:
+        """Return the signature with the sizes that a form knows."""
+        specs = (
+            with_shape(spec, [None if isinstance(size, Unknown) else size for size in sizes])
+            for spec, sizes in zip(self.specs, self.of_leaves(form), strict=True)
+        )
+        lacks_sizes = any(isinstance(size, Unknown) for size in form)
+        return Signature(self.layout, tuple(specs), lacks_sizes)
 
 
 def layout_of(batch: Any, leaves: Sequence[Any]) -> Layout:
@@ -48,16 +87,6 @@ def layout_of(batch: Any, leaves: Sequence[Any]) -> Layout:
         leaves: As `tf.nest.flatten` gives them.
     """
     return Layout(_skeleton(batch), tuple(leaf is not None for leaf in leaves))
-
-
-def specs_of(leaves: Sequence[Any], num_rows: int | None) -> Specs:
-    """Return the specs of the whole batch of which a rank has rows. Local.
-
-    Args:
-        leaves: Of this rank's part, without None.
-        num_rows: Rows of the whole batch; None if that is not to be known.
-    """
-    return tuple(_spec_of(leaf, num_rows) for leaf in leaves)
 
 
 def traced_specs(specs: Specs, like: Sequence[Any] | None) -> Specs:

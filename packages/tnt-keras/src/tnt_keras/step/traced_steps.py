@@ -83,7 +83,7 @@ class TracedSteps:
         """The trace that was made last, None before the first one."""
         return self._known[-1] if self._known else None
 
-    def for_batch(self, signature: Signature, batch: Any, element_spec: Any) -> StepTrace:
+    def for_batch(self, signature: Signature, batch: Any, element_spec: Any) -> StepTrace | None:
         """Return a trace that holds for a signature. Collective if it must be made.
 
         What is made while the step is traced gets the master's values, and ranks compare what they
@@ -93,6 +93,9 @@ class TracedSteps:
             signature: Of the batch.
             batch: This rank's part, whose structure counts.
             element_spec: As for `PartitionedSteps.run`.
+
+        Returns:
+            None if the step, traced exactly until now, asks in Python for a size that is not known.
 
         Raises:
             DifferentInputError: On all ranks, if they have traced different steps.
@@ -105,8 +108,13 @@ class TracedSteps:
         if not self._traces_exactly:
             common = (relaxed(specs, known.specs) for known in reversed(of_layout))
             specs = next((each for each in common if each is not None), specs)
-        with self._tracing() as normalisations:
-            traced = trace(_flat_step(self._step, batch), list(specs))
+        try:
+            with self._tracing() as normalisations:
+                traced = trace(_flat_step(self._step, batch), list(specs))
+        except Exception:
+            if self._traces_exactly and signature.lacks_sizes:
+                return None
+            raise
         require_same_settings(self._owner)
         compare_traces(self._name, traced)
         synchronize_new(self._owner, _in_order_of_use(traced))

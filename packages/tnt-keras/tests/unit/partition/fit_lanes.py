@@ -80,7 +80,7 @@ class KerasSteps:
         inputs = [Input(_shape(t), p) for t, p in zip(tensors, placements, strict=True)]
         lanes = Lanes(0, self.lanes, self.lanes) if is_cut else Lanes(0, 1, 1)
         self.exchange = OneProcess()
-        return build(traced, inputs, lanes, max(rows, 1), lambda: self.exchange), placements
+        return build(traced, inputs, lanes, max(rows, 1), lambda _: self.exchange), placements
 
 
 def in_lanes(model: keras.Model, lanes: int) -> dict[str, KerasSteps]:

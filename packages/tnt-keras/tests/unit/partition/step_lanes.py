@@ -142,7 +142,7 @@ class StepInLanes:
         for variable, value in zip(self.variables, values, strict=True):
             variable.assign(value)
 
-    def _exchange(self) -> OneProcess:
+    def _exchange(self, tensors: Sequence[tf.Tensor]) -> OneProcess:
         self.exchange = OneProcess()
         return self.exchange
 

@@ -415,7 +415,12 @@ def test_branches_decided_when_the_step_is_built_are_the_ones_that_run() -> None
     inputs = [Input((5, 3), Rows(0)), Input((), REPLICATED)]
     for taken in (True, False):
         built = build(
-            traced, inputs, Lanes(0, 2, 2), 5, OneProcess, decide=lambda node, taken=taken: taken
+            traced,
+            inputs,
+            Lanes(0, 2, 2),
+            5,
+            lambda _: OneProcess(),
+            decide=lambda node, taken=taken: taken,
         )
         assert not [s for s in built.plan.steps if s.node.type.endswith("If")]
         assert_equal(

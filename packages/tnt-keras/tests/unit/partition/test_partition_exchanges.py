@@ -89,7 +89,7 @@ def orders(step: StepInLanes, batch: Any, ranks: int) -> list[list[Any]]:
     for rank in range(ranks):
         lanes = Lanes(rank, 1, ranks)
         exchange = OneOfMany(lanes, num_rows)
-        build(step.traced, inputs, lanes, num_rows, lambda exchange=exchange: exchange)
+        build(step.traced, inputs, lanes, num_rows, lambda _, exchange=exchange: exchange)
         asked.append(exchange.order)
     return asked
 
@@ -252,7 +252,7 @@ def test_an_operation_on_rank_zero_is_in_the_graph_of_rank_zero_alone() -> None:
     for rank in range(3):
         lanes = Lanes(rank, 1, 3)
         built = build(
-            traced, [Input((5, 3), Rows(0))], lanes, 5, lambda lanes=lanes: OneOfMany(lanes, 5)
+            traced, [Input((5, 3), Rows(0))], lanes, 5, lambda _, lanes=lanes: OneOfMany(lanes, 5)
         )
         definition = built.function.graph.as_graph_def()
         nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
@@ -349,7 +349,7 @@ def test_the_inputs_that_stay_whole_need_no_lanes() -> None:
     traced = trace(lambda x: tf.reduce_sum(x, 0), [tf.TensorSpec([None, 3])])
     exchange = OneProcess()
     x = tf.constant(rows(1, 3))
-    built = build(traced, [Input((1, 3), REPLICATED)], Lanes(0, 3, 3), 1, lambda: exchange)
+    built = build(traced, [Input((1, 3), REPLICATED)], Lanes(0, 3, 3), 1, lambda _: exchange)
     np.testing.assert_array_equal(built(x), tf.reduce_sum(x, 0))
     assert exchange.flushes == []
 

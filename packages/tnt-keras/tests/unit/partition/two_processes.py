@@ -107,7 +107,9 @@ def run_in_two_processes(
     for rank in range(2):
         lanes = Lanes(rank * lanes_each, lanes_each, total)
         exchange = OfTwo(rank, meeting)
-        step = build(traced, inputs, lanes, num_rows, lambda exchange=exchange: exchange, **options)
+        step = build(
+            traced, inputs, lanes, num_rows, lambda _, exchange=exchange: exchange, **options
+        )
         steps.append((step, [t[v::total] for t in tensors for v in lanes.numbers]))
     results: list[Any] = [None, None]
 
