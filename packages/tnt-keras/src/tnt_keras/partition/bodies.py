@@ -174,6 +174,8 @@ def _loop(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list
 
 
 def _branch(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
+    if len(step.bodies) == 1:
+        return _inlined(emission, step, inputs[1:])
     brought = [emission.bring(e, p) for e, p in zip(inputs, step.demands, strict=True)]
     before = emission.num_blocking
     functions = [_function(emission, body, brought[1:]) for body in step.bodies]
@@ -201,6 +203,25 @@ def _branch(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[li
         return [made] if isinstance(made, tf.Operation | tf.Tensor) else list(made)
 
     return _made(emission, step, branch, blocks)
+
+
+def _inlined(
+    emission: Emission, step: Any, arguments: Sequence[Emitted]
+) -> list[list[tf.Tensor]]:
+    """Make the one branch that is ever taken in the place of the operation."""
+    [body] = step.bodies
+    inner = emission.of_body()
+    with emission.after(step.node):
+        results = run_in_order(inner, body, arguments)
+        outputs = [inner.bring(e, p) for e, p in zip(results, body.outputs, strict=True)]
+    emission.num_blocking = inner.num_blocking
+    emission.operations[step.node] = [
+        operation
+        for node, operations in inner.operations.items()
+        if node.has_effect
+        for operation in operations
+    ]
+    return outputs
 
 
 def _made(

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import tensorflow as tf
+
 from tnt_keras.partition.global_shapes import in_common
 from tnt_keras.partition.lists import fitting, joined
 from tnt_keras.partition.placement import (
@@ -165,11 +167,9 @@ def _accumulators(body: FlatGraph, condition: FlatGraph) -> set[int]:
 
 def _branch(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Branch:
     arguments = inputs[1:]
-    bodies = [
-        analysis.body(flat, arguments)
-        for name in _BRANCHES[node.type]
-        for flat in _branches(analysis, node, name)
-    ]
+    graphs = [g for name in _BRANCHES[node.type] for g in _branches(analysis, node, name)]
+    # Shapes may be wrong in a branch that these sizes never take.
+    bodies = [analysis.body(g, arguments) for g in _taken(graphs, inputs[0], node.type)]
     outputs = []
     for results in zip(*(body.results for body in bodies), strict=True):
         outputs.append(_of_any(results, analysis.num_rows))
@@ -178,6 +178,16 @@ def _branch(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Branch
     return Branch(
         node, inputs, demands, tuple(outputs), tuple(b.bringing(placements) for b in bodies)
     )
+
+
+def _taken(graphs: list[FlatGraph], chosen: Value, operation_type: str) -> list[FlatGraph]:
+    """Return the branches that may be taken: one if the choice is known."""
+    if chosen.constant is None or chosen.shape != ():
+        return graphs
+    if operation_type.endswith("Case"):
+        place = int(chosen.constant)
+        return graphs[place:][:1] if 0 <= place < len(graphs) else graphs[-1:]
+    return graphs if chosen.dtype == tf.string else [graphs[0 if chosen.constant else 1]]
 
 
 def _of_any(results: Sequence[Value], num_rows: int) -> Value:

@@ -92,7 +92,8 @@ class Branch(Step):
     """One of several bodies, chosen by the first input.
 
     Attributes:
-        bodies: In the order in which the operation's attributes name them.
+        bodies: In the order in which the operation's attributes name them. Where the choice is
+            known, there is one.
     """
 
     bodies: tuple[Body, ...]

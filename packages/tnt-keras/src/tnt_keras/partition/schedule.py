@@ -39,7 +39,8 @@ class Schedule:
         self._emission = emission
         self.num_levels = 0
         self._body = body
-        self._steps = {step.node: step for step in body.steps}
+        self._sources = _sources(body)
+        self._steps = {s.node: s for s in body.steps if not isinstance(s, Alias)}
         self.emitted: dict[Edge, Emitted] = {
             (node, 0): e for node, e in zip(body.flat.arguments, arguments, strict=True)
         }
@@ -47,7 +48,7 @@ class Schedule:
         self._missing: dict[Node, int] = {}
         self._ready: list[tuple[int, Node]] = []
         self._waiting: list[Node] = []
-        self._num_left = len(body.steps)
+        self._num_left = len(self._steps)
         self._count_inputs()
         self._leading = self._leading_to_rows()
         self._readers = self._readers_of_edges()
@@ -62,15 +63,20 @@ class Schedule:
             self._exchange()
             self._make_ready()
         assert not self._num_left, f"Operations are left: {self._waiting}"
+        self.emitted |= {edge: self.emitted[source] for edge, source in self._sources.items()}
         return [
             self._emission.bring(self.emitted[edge], placement)
             for edge, placement in zip(self._body.flat.outputs, self._body.outputs, strict=True)
         ]
 
+    def _inputs(self, node: Node) -> list[Edge]:
+        """Return where a node's inputs come from, past aliases, which wait for nothing."""
+        return [self._sources.get(edge, edge) for edge in node.inputs]
+
     def _count_inputs(self) -> None:
-        for step in self._body.steps:
-            before = {source for source, _ in step.node.inputs} | set(step.node.controls)
-            before = {n for n in before if n in self._steps}
+        for step in self._steps.values():
+            before = {source for source, _ in self._inputs(step.node)} | set(step.node.controls)
+            before = set() if isinstance(step, Known) else before & self._steps.keys()
             self._missing[step.node] = len(before)
             for node in before:
                 self._users.setdefault(node, []).append(step.node)
@@ -80,8 +86,7 @@ class Schedule:
     def _leading_to_rows(self) -> set[Node]:
         """Return the operations that read rows, or that such an operation depends on."""
         leading: set[Node] = set()
-        for step in reversed(self._body.steps):
-            node = step.node
+        for node, step in reversed(self._steps.items()):
             if _reads_rows(step) or any(u in leading for u in self._users.get(node, ())):
                 leading.add(node)
         return leading
@@ -89,14 +94,14 @@ class Schedule:
     def _readers_of_edges(self) -> dict[Edge, list[tuple[Placement, bool]]]:
         """Return the placements in which each value is read, and whether that leads to rows."""
         readers: dict[Edge, list[tuple[Placement, bool]]] = {}
-        for step in self._body.steps:
-            if isinstance(step, Known | Alias):
+        for node, step in self._steps.items():
+            if isinstance(step, Known):
                 continue
-            leads = step.node in self._leading
-            for edge, placement in zip(step.node.inputs, step.demands, strict=True):
+            leads = node in self._leading
+            for edge, placement in zip(self._inputs(node), step.demands, strict=True):
                 readers.setdefault(edge, []).append((placement, leads))
         for edge, placement in zip(self._body.flat.outputs, self._body.outputs, strict=True):
-            readers.setdefault(edge, []).append((placement, False))
+            readers.setdefault(self._sources.get(edge, edge), []).append((placement, False))
         return readers
 
     def _note(self, edge: Edge) -> None:
@@ -111,13 +116,13 @@ class Schedule:
         while self._ready:
             _, node = heapq.heappop(self._ready)
             step = self._steps[node]
-            inputs = [self.emitted[edge] for edge in node.inputs]
-            if not isinstance(step, Known | Alias) and any(
-                self._emission.needs_exchange(e, p)
-                for e, p in zip(inputs, step.demands, strict=True)
-            ):
-                self._waiting.append(node)
-                continue
+            inputs = []
+            if not isinstance(step, Known):
+                inputs = [self.emitted[edge] for edge in self._inputs(node)]
+                demands = zip(inputs, step.demands, strict=True)
+                if any(self._emission.needs_exchange(e, p) for e, p in demands):
+                    self._waiting.append(node)
+                    continue
             for i, emitted in enumerate(bodies.emit(self._emission, step, inputs)):
                 self.emitted[node, i] = emitted
                 self._note((node, i))
@@ -145,6 +150,16 @@ class Schedule:
         for node in self._waiting:
             heapq.heappush(self._ready, (node.index, node))
         self._waiting = []
+
+
+def _sources(body: Body) -> dict[Edge, Edge]:
+    """Return where the outputs of aliases come from."""
+    sources: dict[Edge, Edge] = {}
+    for step in body.steps:
+        if isinstance(step, Alias):
+            for i, edge in enumerate(step.node.inputs):
+                sources[step.node, i] = sources.get(edge, edge)
+    return sources
 
 
 def _reads_rows(step: Step) -> bool:

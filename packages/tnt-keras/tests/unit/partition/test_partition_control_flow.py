@@ -110,6 +110,31 @@ def test_the_branch_that_is_not_taken_has_no_effect() -> None:
     assert_lanes(training(function, weights), *BATCHES, variables=[weights, counts])
 
 
+def test_a_branch_that_known_sizes_never_take_may_be_wrong_for_them() -> None:
+    """As in scans that halve an axis, whose odd and even lengths are joined in other ways."""
+    count = tf.Variable(0.0)
+
+    def halves(y: Any) -> Any:
+        # No size but that of the batch is known while the step is traced.
+        y = tf.reshape(y, [tf.shape(y)[0], tf.size(y) // tf.shape(y)[0]])
+        odd, even = (tf.gather(y, tf.range(i, tf.shape(y)[1], 2), axis=1) for i in (0, 1))
+        same = tf.shape(odd)[1] == tf.shape(even)[1]
+        joined = tf.cond(same, lambda: tf.stack([odd, even], 2)[:, :, 0], lambda: odd * 2.0)
+        one, two, other = (lambda: y[:, :1] + joined), (lambda: joined * 3.0), (lambda: joined)
+        return tf.switch_case(tf.shape(odd)[1], [one, one, two, other])
+
+    def function(w: Any, x: Any) -> Any:
+        with tf.control_dependencies([count.assign_add(tf.reduce_sum(x))]):
+            before = count + 0.0
+        y = halves(tf.concat([x @ w, x], 1)) + halves(x @ w)[:, :1]
+        tf.cond(tf.shape(x)[1] == 3, lambda: count.assign(count * 2.0), lambda: count.assign(0.0))
+        return y, before, count + tf.reduce_sum(y, 0)
+
+    weights = tf.Variable(rows(3, 3, seed=3))
+    step = assert_lanes(training(function, weights), *BATCHES, variables=[weights, count])
+    assert not step.exchange.blocked
+
+
 def test_branches_of_other_sizes_meet_as_whole_values() -> None:
     table = tf.Variable(rows(4, 3))
 

@@ -148,6 +148,25 @@ def test_gradients_and_metrics_of_a_network_travel_in_one_exchange() -> None:
     assert sorted(tuple(r.value.shape) for r in updates) == [(4, 8), (8, 1)]
 
 
+def test_gradients_that_pass_an_identity_with_one_of_an_early_total_wait_for_no_other() -> None:
+    """Optimizers pass all gradients through one `IdentityN`; some lead to rows, others do not."""
+    w, g = tf.Variable(rows(3, 4)), tf.Variable(rows(4))
+
+    def function(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            y = x @ (w * g / tf.norm(w))
+            z = y * tf.reduce_mean(y, 0)
+            loss = tf.reduce_sum(z**2)
+        gradients = tf.identity_n([*tape.gradient(loss, [w, g]), tf.reduce_mean(y)])
+        return [t * tf.reduce_sum(t) for t in gradients]
+
+    step = StepInLanes(function, [rows(7, 3)], variables=[w, g])
+    batch = [rows(7, 3)]
+    assert_equal(step.in_lanes(batch, 2), step.serial(batch))
+    # The mean, its derivative, and what is summed over rows for the updates.
+    assert [len(level) for level in exchanged(step, batch)] == [1, 1, 2]
+
+
 def test_a_total_that_many_read_is_formed_once() -> None:
     w = tf.Variable(rows(4, 3))
 

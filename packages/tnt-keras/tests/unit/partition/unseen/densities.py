@@ -196,7 +196,7 @@ def mixture_of_normals_with_draws() -> Training:
     return model, fitted(drawn(3), drawn(1, seed=2))
 
 
-@script()
+@script(evaluates=False)
 def denoising_with_averaged_weights_and_guidance() -> Training:
     class Diffusion(keras.Model):
         def __init__(self) -> None:

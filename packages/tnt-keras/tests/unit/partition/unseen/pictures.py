@@ -224,7 +224,13 @@ def pairs_built_from_the_batch() -> Training:
     class Pairs(OwnLoss):
         def __init__(self) -> None:
             super().__init__()
-            self.tower = keras.Sequential([layers.Conv2D(3, 3), layers.Flatten(), layers.Dense(4)])
+            self.tower = keras.Sequential(
+                [
+                    layers.Conv2D(3, 3, activation="tanh"),
+                    layers.Flatten(),
+                    layers.Dense(4, use_bias=False),
+                ]
+            )
             self.margin_metric = keras.metrics.AUC(num_thresholds=20, name="auc")
 
         def call(self, x: Any) -> Any:

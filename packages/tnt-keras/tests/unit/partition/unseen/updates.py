@@ -244,9 +244,10 @@ def conflicting_gradients_projected() -> Training:
         def train_step(self, data: Any) -> Any:
             with tf.GradientTape(persistent=True) as tape:
                 losses = self.tasks(data)
-            variables = self.trainable_variables
+            variables, zero = self.trainable_variables, tf.UnconnectedGradients.ZERO
             grads = [
-                tape.gradient(loss, variables, unconnected_gradients="zero") for loss in losses
+                tape.gradient(loss, [v.value for v in variables], unconnected_gradients=zero)
+                for loss in losses
             ]
             flat = [tf.concat([tf.reshape(g, [-1]) for g in each], 0) for each in grads]
             dot = tf.reduce_sum(flat[0] * flat[1])
@@ -340,6 +341,7 @@ def weights_looked_ahead_and_microbatches() -> Training:
                 new = tf.where(self.steps % 2 == 0, slow + 0.5 * (fast - slow), slow)
                 fast.assign(tf.where(self.steps % 2 == 0, new, fast))
                 slow.assign(new)
-            return {"loss": (first + second) / count, "noise": noise}
+            logs = self.compute_metrics(x, y, self(x))
+            return {**logs, "loss": (first + second) / count, "noise": noise}
 
     return _classifier(Ahead, keras.optimizers.Adam(0.02))

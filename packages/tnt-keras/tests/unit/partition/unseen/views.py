@@ -192,7 +192,7 @@ def contrast_of_all_pairs_behind_batch_normalization() -> Training:
     encoder = keras.Sequential(
         [
             keras.Input((6,)),
-            layers.Dense(8),
+            layers.Dense(8, use_bias=False),
             layers.BatchNormalization(synchronized=True),
             layers.ReLU(),
             layers.Dense(4),
