@@ -28,6 +28,7 @@ from tnt_keras.partition.plan import (
 )
 from tnt_keras.partition.requests import Request
 from tnt_keras.partition.reshard import Layout
+from tnt_keras.partition.seeded_draws import seeded_draw
 from tnt_keras.partition.traced import Edge, users_line
 from tnt_keras.partition.value import Value
 
@@ -87,8 +88,13 @@ def _on_first(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[
     outputs = [tf.zeros([0], dtype) for dtype in node.dtypes]
     if is_first:
         with emission.after(node):
-            attributes = {k: v for k, v in node.attributes.proto.items() if k[0] != "_"}
-            operation = create_operation(node.type, operands, node.dtypes, node.name, attributes)
+            if node in emission.draw_counters:
+                operation = seeded_draw(node, operands, emission.draw_counters[node]).op
+            else:
+                attributes = {k: v for k, v in node.attributes.proto.items() if k[0] != "_"}
+                operation = create_operation(
+                    node.type, operands, node.dtypes, node.name, attributes
+                )
         emission.operations[node] = [operation]
         outputs = list(operation.outputs)
     if node.type in OUTPUT:

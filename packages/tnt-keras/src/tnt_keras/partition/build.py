@@ -32,6 +32,7 @@ from tnt_keras.partition.plan import Body
 from tnt_keras.partition.requests import Alone, Exchange
 from tnt_keras.partition.reshard import Layout
 from tnt_keras.partition.schedule import Schedule
+from tnt_keras.partition.seeded_draws import is_seeded
 from tnt_keras.partition.traced import Decide, Edge, FlatGraph, Node, TracedStep, past_aliases
 from tnt_keras.partition.value import Value
 
@@ -241,10 +242,13 @@ def _function(
         for shape in _local_shapes(value, layout)
     ]
 
+    counters = {node: traced.draw_counter(node) for node in plan.flat.nodes if is_seeded(node)}
+
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
         emission = Emission(
             layout, make_exchange(tensors), _updates(traced, plan.flat), built.keep, built.own_draws
         )
+        emission.draw_counters = counters
         flat = iter(tensors)
         arguments = [
             Emitted(value, [next(flat) for _ in _local_shapes(value, layout)], node)

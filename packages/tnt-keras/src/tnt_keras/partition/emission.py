@@ -84,6 +84,7 @@ class Emission:
     Attributes:
         num_blocking: How many blocking exchanges were made, in this graph and in bodies.
         exchanged: The values that were exchanged.
+        draw_counters: How far draws by an operation's seed have come, outside of bodies.
         operations: Those that were made for each node. What comes after the node comes after them.
     """
 
@@ -104,6 +105,7 @@ class Emission:
         self.operations: dict[Node, list[tf.Operation]] = {}
         self._updates = updates
         self._own_draws = own_draws
+        self.draw_counters: Mapping[Node, tf.Variable] = {}
         self._scope = scope
         self._constants: dict[Any, tf.Tensor] = {}
 

@@ -244,6 +244,13 @@ class TracedStep:
         self.structured_outputs = traced.graph.structured_outputs
         self.flat = FlatGraph(traced.graph, is_step=True)
         self.bodies: dict[Any, FlatGraph] = {}
+        self._draw_counters: dict[str, tf.Variable] = {}
+
+    def draw_counter(self, node: Node) -> tf.Variable:
+        """Return what all graphs of the step share of the state of a draw, see `seeded_draws`."""
+        if node.name not in self._draw_counters:
+            self._draw_counters[node.name] = tf.Variable(0, dtype=tf.int64, trainable=False)
+        return self._draw_counters[node.name]
 
     def description(self) -> list[str]:
         """Return a line for each operation, with exactly what all ranks must have in common.

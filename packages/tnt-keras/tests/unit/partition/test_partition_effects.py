@@ -380,6 +380,48 @@ def test_draws_by_the_operation_seed_are_those_of_the_serial_run() -> None:
     assert_equal(step.in_lanes(batches[0], 3), expected[0])
 
 
+_DRAWS: dict[str, Any] = {
+    "uniform": lambda shape, dtype: tf.random.uniform(shape, dtype=dtype, seed=1),
+    "normal": lambda shape, dtype: tf.random.normal(shape, dtype=dtype, seed=2),
+    "truncated": lambda shape, dtype: tf.random.truncated_normal(shape, dtype=dtype, seed=3),
+}
+_SEEDED = [
+    pytest.param(lambda shape, draw=draw, dtype=dtype: draw(shape, dtype), id=f"{name} {dtype}")
+    for name, draw in _DRAWS.items()
+    for dtype in ("float16", "bfloat16", "float32", "float64")
+] + [
+    pytest.param(
+        lambda shape, dtype=dtype: tf.random.uniform(shape, -3, 99, dtype, seed=4),
+        id=f"uniform {dtype}",
+    )
+    for dtype in ("int32", "int64")
+]
+
+
+@pytest.mark.parametrize("global_seed", [None, -5])
+@pytest.mark.parametrize("draw", _SEEDED)
+def test_seeded_draws_go_on_in_batches_of_other_sizes_as_in_the_serial_run(
+    draw: Any, global_seed: int | None
+) -> None:
+    tf.random.set_seed(global_seed)
+    inner = tf.function(lambda x: draw(tf.shape(x)), autograph=False)
+    step = StepInLanes(lambda x: (draw(tf.shape(x)), draw([2]), inner(x), inner(x)), [rows(5, 3)])
+    batches: Sequence[Any] = [[rows(n, 3)] for n in (5, 3, 5, 5, 3)]
+    expected = [step.serial(batch) for batch in batches]
+    assert_equal([step.in_lanes(batch, 2) for batch in batches], expected, rtol=0)
+
+
+def test_seeded_draws_in_loops_are_those_of_the_serial_run() -> None:
+    def step(x: tf.Tensor) -> Any:
+        return tf.while_loop(
+            lambda i, x: i < 3,
+            lambda i, x: (i + 1, x + tf.random.normal(tf.shape(x), seed=1)),
+            (0, x),
+        )[1]
+
+    assert_lanes(step, [rows(5, 3)], lanes=(2,))
+
+
 def test_random_operations_of_every_kind_run_on_rank_zero() -> None:
     weights, offsets = tf.Variable(rows(20, 3)), tf.Variable(rows(20, seed=1))
 
