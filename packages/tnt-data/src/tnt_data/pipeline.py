@@ -75,6 +75,12 @@ class Pipeline:
         """Whether a pass is the same if those before it were begun, but not read."""
         return passes_are_independent(self._last)
 
+    @property
+    def calls_python(self) -> bool:
+        """Whether Python code makes elements, or changes them, which ranks might do differently."""
+        python = {"generator", "python"}
+        return any(one.function_contents & python for one in self._last.walk())
+
     def find_irreproducible(self, *, seeded: bool) -> list[str]:
         """Return what makes another process see other samples in a pass, in sentences. Local.
 
@@ -105,6 +111,7 @@ class Pipeline:
         micro_batch_size: int | None = None,
         seed: int = 42,
         fingerprint: bool = False,
+        may_differ: bool = False,
     ) -> tf.data.Dataset:
         """Return one rank's part of the dataset, as the function `distribute` does. Local.
 
@@ -114,6 +121,8 @@ class Pipeline:
             micro_batch_size: Samples per rank and step, as for the function.
             seed: For shuffles without a seed.
             fingerprint: Whether each micro-batch has a number computed from its global batch.
+            may_differ: Whether components may have other numbers of rows than the batch has
+                samples, see `MicroBatch.shared`; else that is an error.
 
         Returns:
             Dataset of `MicroBatch`; the same object for the same dataset and arguments.
@@ -125,10 +134,10 @@ class Pipeline:
             ValueError: If `rank` is not in `[0, size)`.
         """
         check_rank(rank, size)
-        key = (rank, size, micro_batch_size, seed, fingerprint)
+        key = (rank, size, micro_batch_size, seed, fingerprint, may_differ)
         results = self.dataset.__dict__.setdefault(_RESULTS, {})
         if key not in results:
-            results[key] = self._distribute(*key)
+            results[key] = self._distribute(*key[:-1], may_differ=may_differ)
         return results[key]
 
     def explain(self, size: int, *, micro_batch_size: int | None = None, seed: int = 42) -> str:
@@ -173,6 +182,7 @@ class Pipeline:
         seed: int,
         fingerprint: bool,
         pick_from_bytes: int = PICK_FROM_BYTES,
+        may_differ: bool = False,
     ) -> tf.data.Dataset:
         last = self._batched(size, micro_batch_size)
         plan = plan_split(last, size, pick_from_bytes)
@@ -180,7 +190,7 @@ class Pipeline:
         if fingerprint and plan.random_before_split:
             report_random_fingerprint(plan, rank)
             fingerprint = False
-        return rewrite(plan, Repairs(rank, size, seed), fingerprint)
+        return rewrite(plan, Repairs(rank, size, seed), fingerprint, may_differ)
 
 
 def distribute(

@@ -17,9 +17,13 @@ class MicroBatch(NamedTuple):
         num_global: int64 scalar, samples of the global batch over all ranks.
         fingerprint: int64 scalar, equal on all ranks if all have read the same global batch; 0 if
             it was not asked for, or would differ between ranks in any case.
+        shared: bool vector, which components of `data`, in the order of `tf.nest.flatten`, are
+            whole on each rank, since they have other numbers of rows than the batch has samples:
+            nodes and edges of graphs, say. `()` if there can be none.
     """
 
     data: Any
     num_local: Any
     num_global: Any
     fingerprint: Any = 0
+    shared: Any = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -17,6 +18,26 @@ def is_none(spec: Any) -> bool:
     Old releases have no public name for its spec.
     """
     return type(spec).__name__ == "NoneTensorSpec"
+
+
+def named_components(element: Any) -> list[tuple[str, Any]]:
+    """Return the components of an element, as `tf.nest.flatten` orders them, with names. Local.
+
+    Args:
+        element: Any structure. The parts of a tuple of two or three are x, y and sample_weight.
+    """
+    if type(element) is tuple and len(element) in (2, 3):
+        parts = [*zip(("x", "y", "sample_weight"), element, strict=False)]
+        return [named for name, part in parts for named in _named(name, part)]
+    return _named("x", element)
+
+
+def _named(name: str, part: Any) -> list[tuple[str, Any]]:
+    if isinstance(part, Mapping):
+        return [named for key in sorted(part) for named in _named(f"{name}[{key!r}]", part[key])]
+    if isinstance(part, (tuple, list)):
+        return [named for i, one in enumerate(part) for named in _named(f"{name}[{i}]", one)]
+    return [(name, part)]
 
 
 def first_dimension(spec: Any) -> FirstDimension:

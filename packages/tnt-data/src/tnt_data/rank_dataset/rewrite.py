@@ -12,13 +12,17 @@ from tnt_data.rank_dataset.slice_rows import slice_batches
 from tnt_data.transformations.maps import map_rows
 
 
-def rewrite(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool = False) -> tf.data.Dataset:
+def rewrite(
+    plan: SplitPlan, repairs: Repairs, with_fingerprint: bool = False, may_differ: bool = False
+) -> tf.data.Dataset:
     """Build the dataset of `MicroBatch` that a plan describes. Local.
 
     Args:
         plan: Where to split, and how.
         repairs: How to repair transformations; holds the rank and the number of ranks.
         with_fingerprint: Whether micro-batches have fingerprints.
+        may_differ: As for `slice_batches`; not where a function that treats each row alone comes
+            after the split, since it could give components another order.
 
     Raises:
         UnsupportedElementError: If the elements have no rows that ranks could share.
@@ -27,7 +31,14 @@ def rewrite(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool = False) -
         dataset = _pick(plan, repairs, with_fingerprint)
     else:
         whole = Rebuilder(repairs).build(plan.split)
-        dataset = slice_batches(whole, repairs.rank, repairs.size, with_fingerprint)
+        may_differ = (
+            may_differ
+            and plan.split.kind not in JOINS_SAMPLES
+            and not any(one.is_row_wise for one in plan.chain[:-1])
+        )
+        dataset = slice_batches(
+            whole, repairs.rank, repairs.size, with_fingerprint, may_differ=may_differ
+        )
     for transformation in reversed(plan.chain[:-1]):
         if transformation.is_row_wise:
             dataset = map_rows(transformation.dataset, dataset)

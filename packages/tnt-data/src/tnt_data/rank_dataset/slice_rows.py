@@ -13,12 +13,17 @@ import tensorflow as tf
 from tnt_data.elements.fingerprints import fingerprint_of, no_fingerprint
 from tnt_data.elements.micro_batch import MicroBatch
 from tnt_data.elements.row_split import micro_batch_size
-from tnt_data.elements.specs import is_none
+from tnt_data.elements.specs import is_none, named_components
 from tnt_data.errors import UnsupportedElementError
 
 
 def slice_batches(
-    dataset: tf.data.Dataset, rank: int, size: int, with_fingerprint: bool = False
+    dataset: tf.data.Dataset,
+    rank: int,
+    size: int,
+    with_fingerprint: bool = False,
+    *,
+    may_differ: bool = False,
 ) -> tf.data.Dataset:
     """Cut the micro-batches of one rank out of the elements of a batched dataset. Local.
 
@@ -29,22 +34,26 @@ def slice_batches(
         rank: Rank of the caller, `0 <= rank < size`.
         size: Number of ranks.
         with_fingerprint: Whether to fold each global batch into a number.
+        may_differ: Whether dense components may have other numbers of rows than the targets, or
+            the first component of elements without targets. They belong to the batch as a whole
+            then, and `MicroBatch.shared` tells which.
 
     Returns:
         Dataset of `MicroBatch`, with as many elements as `dataset`.
 
     Raises:
         UnsupportedElementError: If no component has rows, one is of a type without rows, or two are
-            known to differ in their number of rows.
+            known to differ in their number of rows and must not.
     """
     spec = dataset.element_spec
-    num_rows = _check_components(spec)
+    num_rows = _check_components(spec, may_differ)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def split(*arguments: Any) -> MicroBatch:
         element = arguments if type(spec) is tuple else arguments[0]
         fingerprint = fingerprint_of(element) if with_fingerprint else no_fingerprint()
-        return _split_element(element, rank, size, num_rows)._replace(fingerprint=fingerprint)
+        part = _split_element(element, rank, size, num_rows, may_differ)
+        return part._replace(fingerprint=fingerprint)
 
     return dataset.map(split)
 
@@ -70,40 +79,65 @@ def num_samples_of_rank(num_global: tf.Tensor, rank: int, size: int) -> tf.Tenso
     return tf.maximum(num_global - rank + size - 1, 0) // size
 
 
-def _split_element(element: Any, rank: int, size: int, static_rows: int | None) -> MicroBatch:
+def _split_element(
+    element: Any, rank: int, size: int, static_rows: int | None, may_differ: bool
+) -> MicroBatch:
     components = tf.nest.flatten(element, expand_composites=False)
-    num_global, first, checks = _measure(components, rank, static_rows)
-    if static_rows is not None:
-        num_local = tf.constant(micro_batch_size(static_rows, rank, size), tf.int64)
-    else:
-        num_local = num_samples_of_rank(num_global, rank, size)
-    if size > 1:
-        with tf.control_dependencies(checks):
-            components = [_take_rows(component, first, size) for component in components]
-        element = tf.nest.pack_sequence_as(element, components, expand_composites=False)
-    return MicroBatch(element, num_local, num_global)
-
-
-def _measure(
-    components: list[Any], rank: int, static_rows: int | None
-) -> tuple[Any, Any, list[tf.Operation]]:
-    """Return number of rows, position of this rank's first row, and checks that all agree."""
     if static_rows is not None:
         first = rank if rank < static_rows else 0
-        return tf.constant(static_rows, tf.int64), first, []
-    counts = [_num_rows(component) for component in components if _has_rows(component)]
-    checks = [
+        num_local = tf.constant(micro_batch_size(static_rows, rank, size), tf.int64)
+        parts = [_take_rows(one, first, size) for one in components]
+        data = tf.nest.pack_sequence_as(element, parts, expand_composites=False)
+        return MicroBatch(data, num_local, tf.constant(static_rows, tf.int64))
+    counts = [_num_rows(one) if _has_rows(one) else None for one in components]
+    num_global = counts[_position_of_samples(element)]
+    begin, num_local = (
+        first_row_of_rank(num_global, rank),
+        num_samples_of_rank(num_global, rank, size),
+    )
+    differ = [tf.constant(False) if one is None else one != num_global for one in counts]
+    shared: Any = ()
+    if may_differ and len(components) > 1:
+        shared = tf.stack(differ)
+        zero, one = tf.constant(0, tf.int64), tf.constant(1, tf.int64)
+        parts = [
+            _take_rows(component, tf.where(other, zero, begin), tf.where(other, one, size))
+            for component, other in zip(components, differ, strict=True)
+        ]
+    else:
+        with tf.control_dependencies(_checks(element, counts, num_global)):
+            parts = [_take_rows(component, begin, size) for component in components]
+    data = tf.nest.pack_sequence_as(element, parts, expand_composites=False)
+    return MicroBatch(data, num_local, num_global, shared=shared)
+
+
+def _position_of_samples(element: Any) -> int:
+    """Return the place of the component with a row for each sample: of the targets, or the first."""
+    is_pair = type(element) is tuple and len(element) in (2, 3)
+    num_inputs = len(tf.nest.flatten(element[0])) if is_pair else 0
+    components = tf.nest.flatten(element)
+    num_targets = len(tf.nest.flatten(element[1])) if is_pair else 0
+    of_targets = range(num_inputs, num_inputs + num_targets)
+    places = [*of_targets, *range(len(components))]
+    return places[[_has_rows(components[i]) for i in places].index(True)]
+
+
+def _checks(element: Any, counts: list[Any], num_global: tf.Tensor) -> list[tf.Operation]:
+    """Return assertions that all components have as many rows as there are samples."""
+    names = [name for name, _ in named_components(element)]
+    return [
         tf.debugging.assert_equal(
             count,
-            counts[0],
-            message="The components of a batch differ in their number of rows, so the batch cannot "
+            num_global,
+            message=f"The components of a batch differ in their number of rows: {name} has others "
+            "than the targets, or than the first component if there are none, so the batch cannot "
             "be shared between ranks. Give one row per sample, and what samples have in common to "
             "the model; if the elements are single samples, call .batch(n) with the global batch "
             "size.",
         )
-        for count in counts[1:]
+        for name, count in zip(names, counts, strict=True)
+        if count is not None and count is not num_global
     ]
-    return counts[0], first_row_of_rank(counts[0], rank), checks
 
 
 def _num_rows(component: Any) -> tf.Tensor:
@@ -128,13 +162,13 @@ def _has_rows(component: Any) -> bool:
     return component is not None and component.shape.rank != 0
 
 
-def _take_rows(component: Any, first: Any, size: int) -> Any:
-    if not _has_rows(component):
+def _take_rows(component: Any, first: Any, size: Any) -> Any:
+    if not _has_rows(component) or (isinstance(size, int) and size == 1):
         return component
     if isinstance(component, tf.SparseTensor):
         return _take_sparse_rows(component, first, size)
     # Same as component[first::size], which copies number by number; gather copies whole rows.
-    rows = tf.range(tf.cast(first, tf.int64), _num_rows(component), size)
+    rows = tf.range(tf.cast(first, tf.int64), _num_rows(component), tf.cast(size, tf.int64))
     taken = tf.gather(component, rows)
     if isinstance(component, tf.Tensor) and isinstance(first, int) and component.shape[0]:
         taken = tf.ensure_shape(
@@ -143,8 +177,8 @@ def _take_rows(component: Any, first: Any, size: int) -> Any:
     return taken
 
 
-def _take_sparse_rows(component: tf.SparseTensor, first: Any, size: int) -> tf.SparseTensor:
-    first = tf.cast(first, tf.int64)
+def _take_sparse_rows(component: tf.SparseTensor, first: Any, size: Any) -> tf.SparseTensor:
+    first, size = tf.cast(first, tf.int64), tf.cast(size, tf.int64)
     row = component.indices[:, 0]
     mine = tf.logical_and(row >= first, (row - first) % size == 0)
     indices = tf.boolean_mask(component.indices, mine)
@@ -156,11 +190,10 @@ def _take_sparse_rows(component: tf.SparseTensor, first: Any, size: int) -> tf.S
     return taken
 
 
-def _check_components(spec: Any) -> int | None:
+def _check_components(spec: Any, may_differ: bool) -> int | None:
     """Check that ranks can share elements of this spec; return the number of rows if known."""
-    num_rows: int | None = None
-    found_rows = False
-    for component in tf.nest.flatten(spec):
+    sizes: set[int | None] = set()
+    for name, component in named_components(spec):
         if is_none(component):
             continue
         if not isinstance(component, (tf.TensorSpec, tf.RaggedTensorSpec, tf.SparseTensorSpec)):
@@ -170,22 +203,17 @@ def _check_components(spec: Any) -> int | None:
             )
         if component.shape.rank == 0:
             continue
-        found_rows = True
-        rows = None if component.shape.rank is None else component.shape[0]
-        if num_rows is not None and rows is not None and rows != num_rows:
+        size = component.shape[0] if component.shape.rank else None
+        known = sizes - {None}
+        if not may_differ and size is not None and known and size not in known:
             raise UnsupportedElementError(
                 f"The components of a batch must have the same number of rows. Received: "
-                f"{num_rows} and {rows} rows in {spec}."
+                f"{known.pop()} and {size} rows, those of {name}, in {spec}."
             )
-        num_rows = rows if num_rows is None else num_rows
-    if not found_rows:
+        sizes.add(size)
+    if not sizes:
         raise UnsupportedElementError(
             f"The elements of the dataset have no rows that ranks could share: {spec}. "
             f"Batch it first."
         )
-    return num_rows if _all_rows_known(spec) else None
-
-
-def _all_rows_known(spec: Any) -> bool:
-    shapes = [s.shape for s in tf.nest.flatten(spec) if not is_none(s)]
-    return all(shape.rank == 0 or (shape.rank and shape[0] is not None) for shape in shapes)
+    return sizes.pop() if len(sizes) == 1 else None

@@ -67,6 +67,8 @@ class InputArguments:
         needs_equal_steps: Whether ranks with samples of their own need the same number of steps.
             They do not in `predict`, where no rank waits for another.
         keywords: What the arguments are called in the user's script.
+        may_differ: Whether components of a dataset's elements may have other numbers of rows than
+            there are samples, such as the nodes and edges of graphs.
     """
 
     x: Any
@@ -79,6 +81,7 @@ class InputArguments:
     verify: bool | None = None
     needs_equal_steps: bool = True
     keywords: Keywords = TRAINING
+    may_differ: bool = True
 
     @classmethod
     def of_call(

@@ -117,7 +117,8 @@ def _distribute_arrays(
     rank, size = get_rank(), get_size()
     parts = tnt_data.slice_batches(positions, rank, size, bool(given.verify) and size > 1)
     local = map_micro_batches(parts, functions)
-    return _with_traits(_distributed(local, given, given.array_batch_size), pipeline, seeded=True)
+    data = _distributed(local, given.array_batch_size, is_compared=bool(given.verify))
+    return _with_traits(data, pipeline, seeded=True)
 
 
 def _seeds_of_order(given: InputArguments) -> Seeds | None:
@@ -140,21 +141,26 @@ def _share(
         micro_batch_size=given.micro_batch_size,
         seed=seed,
         fingerprint=bool(given.verify) and get_size() > 1,
+        may_differ=given.may_differ,
     )
     local = map_micro_batches(local, functions)
-    data = _distributed(local, given, _global_batch_size(pipeline, given), weights)
+    # Only the code itself can tell whether ranks are given as many samples by it.
+    is_compared = bool(given.verify) or pipeline.calls_python
+    batch_size = _global_batch_size(pipeline, given)
+    data = _distributed(local, batch_size, weights, is_compared=is_compared)
     return _with_traits(data, pipeline, seeded=True)
 
 
 def _distributed(
     local: tf.data.Dataset,
-    given: InputArguments,
     batch_size: int | None,
     weights: WeightTable | None = None,
+    *,
+    is_compared: bool,
 ) -> DistributedInput:
     if get_size() == 1:
         return _on_one_rank(local, True, weights, batch_size)
-    if given.verify or weights is not None:
+    if is_compared or weights is not None:
         return _compared(local, weights, batch_size)
     return DistributedInput(local, local.element_spec.data, batch_size, False)
 

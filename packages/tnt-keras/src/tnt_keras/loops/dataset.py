@@ -102,5 +102,7 @@ def distribute(
             f"Received: {type(dataset).__name__}."
         )
     set_up_process()
-    given = InputArguments(dataset, micro_batch_size=micro_batch_size, keywords=_KEYWORDS)
+    given = InputArguments(
+        dataset, micro_batch_size=micro_batch_size, keywords=_KEYWORDS, may_differ=False
+    )
     return DistributedDataset(distribute_input(given).data)

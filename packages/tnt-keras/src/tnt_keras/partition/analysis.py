@@ -41,11 +41,13 @@ from tnt_keras.partition.plan import (
     Check,
     Compute,
     Count,
+    Cut,
     Known,
     OnFirst,
     Step,
 )
 from tnt_keras.partition.rules.registry import Decision, Entry, Operation, Output, entry_of
+from tnt_keras.partition.rules.rows_of_values import gives_rows
 from tnt_keras.partition.traced import Edge, FlatGraph, Node, users_line
 from tnt_keras.partition.value import Value
 
@@ -204,10 +206,13 @@ class _Walk:
     ) -> Step:
         entry = entry_of(node.type)
         seen = tuple(self._seen(node, i, v, entry) for i, v in enumerate(inputs))
-        if all(is_shared(v.placement) for v in seen):
-            return self._replicated(node, inputs, outputs, False)
         described = tuple(Output(s, d) for s, d in zip(shapes, node.dtypes, strict=True))
         operation = Operation(node.type, seen, described, self._analysis.num_rows, node.attributes)
+        if all(is_shared(v.placement) for v in seen):
+            if gives_rows(operation):
+                rows = self._with_rows(outputs[0].placed(Rows(0)))
+                return Cut(node, inputs, tuple(v.placement for v in seen), (rows,))
+            return self._replicated(node, inputs, outputs, False)
         decision = entry.rule(operation) if entry is not None else None
         if decision is None and self._is_region:
             decision = regions.fused_batch_norm(operation)

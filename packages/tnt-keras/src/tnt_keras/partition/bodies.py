@@ -11,7 +11,7 @@ from tnt_keras.partition.effects import OUTPUT
 from tnt_keras.partition.emission import Emission, Emitted, OnDemand
 from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.operations import create_operation
-from tnt_keras.partition.placement import PARTIAL, Rows, is_shared, local_shape
+from tnt_keras.partition.placement import PARTIAL, REPLICATED, Rows, is_shared, local_shape
 from tnt_keras.partition.plan import (
     Accumulated,
     Alias,
@@ -20,6 +20,7 @@ from tnt_keras.partition.plan import (
     Check,
     Compute,
     Count,
+    Cut,
     Known,
     Loop,
     OnFirst,
@@ -28,6 +29,7 @@ from tnt_keras.partition.plan import (
 )
 from tnt_keras.partition.requests import Request
 from tnt_keras.partition.reshard import Layout
+from tnt_keras.partition.rules.registry import Decision
 from tnt_keras.partition.seeded_draws import seeded_draw
 from tnt_keras.partition.traced import Edge, users_line
 from tnt_keras.partition.value import Value
@@ -51,6 +53,8 @@ def emit(emission: Emission, step: Step, inputs: Sequence[Emitted]) -> Sequence[
             return [Emitted(step.outputs[0], None, step.node, source)]
         case Compute():
             return _emitted(step, emission.compute(step, inputs))
+        case Cut():
+            return [_with_rows(emission, step, inputs)]
         case _:
             return _emitted(step, _EMITTERS[type(step)](emission, step, inputs))
 
@@ -78,6 +82,17 @@ def _emitted(step: Step, outputs: Sequence[Sequence[tf.Tensor]]) -> list[Emitted
         Emitted(value, tensors, step.node)
         for value, tensors in zip(step.outputs, outputs, strict=True)
     ]
+
+
+def _with_rows(emission: Emission, step: Cut, inputs: Sequence[Emitted]) -> Emitted:
+    """Compute a value whole. It can be read both whole and as rows, without an exchange."""
+    [rows] = step.outputs
+    whole = rows.placed(REPLICATED)
+    decision = Decision(step.demands, (REPLICATED,))
+    compute = Compute(step.node, step.inputs, step.demands, (whole,), decision, False, False)
+    emitted = Emitted(rows, None, step.node)
+    [emitted.tensors[REPLICATED]] = emission.compute(compute, inputs)
+    return emitted
 
 
 def _on_first(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
@@ -211,9 +226,7 @@ def _branch(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[li
     return _made(emission, step, branch, blocks)
 
 
-def _inlined(
-    emission: Emission, step: Any, arguments: Sequence[Emitted]
-) -> list[list[tf.Tensor]]:
+def _inlined(emission: Emission, step: Any, arguments: Sequence[Emitted]) -> list[list[tf.Tensor]]:
     """Make the one branch that is ever taken in the place of the operation."""
     [body] = step.bodies
     inner = emission.of_body()

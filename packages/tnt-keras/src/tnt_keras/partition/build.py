@@ -54,11 +54,13 @@ class Input:
         placement: `Rows(0)` if it has the rows of the batch, `REPLICATED` if all processes get it.
         names: For each size of `shape` a name, which counts where it is None: unknown sizes of one
             name are equal in every step. Without names none is known to equal another.
+        elements: For a vector of integers: those that are the same in every step, None for others.
     """
 
     shape: Shape
     placement: Placement
     names: Sequence[Hashable] | None = None
+    elements: tuple[int | None, ...] | None = None
 
 
 class PartitionedStep:
@@ -207,7 +209,15 @@ def _given(traced: TracedStep, inputs: Sequence[Input], shapes: GlobalShapes) ->
                 shapes.new_size(("name", name)) if size is None else size
                 for size, name in zip(given.shape, names, strict=True)
             )
-        values.append(Value(given.placement, given.shape, tensor.dtype, example_shape=example))
+        values.append(
+            Value(
+                given.placement,
+                given.shape,
+                tensor.dtype,
+                elements=given.elements,
+                example_shape=example,
+            )
+        )
     return values
 
 

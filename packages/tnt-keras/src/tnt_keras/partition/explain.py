@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from tnt_keras.partition.placement import Rows, Shape, is_shared
+from tnt_keras.partition.placement import REPLICATED, Rows, Shape, is_shared
 from tnt_keras.partition.plan import Body, Branch, Compute, Loop, Step
 from tnt_keras.partition.traced import Node, users_line
 from tnt_keras.partition.value import Value
@@ -99,8 +99,12 @@ class Explanation:
         if self.replicated_share > 0.1:
             lines = sorted({line or name for _, name, line in self.gathered})
             found.append(
-                f"all ranks do {self.replicated_share:.0%} of the arithmetic alike, since rows are "
-                f"gathered at {', '.join(lines[:3])}"
+                f"all ranks do {self.replicated_share:.0%} of the arithmetic alike, since "
+                + (
+                    f"rows are gathered at {', '.join(lines[:3])}"
+                    if lines
+                    else "it is on values that have no row for each sample, such as ragged ones"
+                )
             )
         return found
 
@@ -124,19 +128,27 @@ def exchanged_value(
 
 def explain(plan: Body, exchanged: Sequence[Exchanged], num_levels: int) -> Explanation:
     """Return what a plan exchanges and computes alike. Local."""
-    work = _Work()
+    work = _Work(
+        node
+        for node, value in zip(plan.flat.arguments, plan.arguments, strict=True)
+        if value.placement == REPLICATED and None in (value.shape or ())
+    )
     work.add(plan, 1)
     share = work.alike / (work.alike + work.on_rows) if work.alike else 0.0
     return Explanation(tuple(exchanged), num_levels, share, tuple(work.gathered))
 
 
 class _Work:
-    """The arithmetic of a step: on rows, and what all processes do alike with gathered rows."""
+    """The arithmetic of a step: on rows, and what all processes do alike with gathered rows.
 
-    def __init__(self) -> None:
+    Args:
+        whole: The arguments that all processes have whole: ragged and sparse values.
+    """
+
+    def __init__(self, whole: Iterable[Node]) -> None:
         self.on_rows = self.alike = 0
         self.gathered: list[tuple[str, str, str]] = []
-        self._spoilt: set[Node] = set()
+        self._spoilt = set(whole)
 
     def add(self, plan: Body, num_times: int) -> None:
         """Add a graph that runs a number of times."""

@@ -55,6 +55,11 @@ class Compute(Step):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Cut(Step):
+    """The operation itself, once. Lanes go on with their rows of its output, or with all of it."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class OnFirst(Step):
     """The operation on rank 0. Its outputs are broadcast."""
 

@@ -47,11 +47,15 @@ class BatchPart:
         rows: Of this rank, in the structure of the batch, of eager tensors and None.
         sizes: The number of samples of each rank.
         whole: The whole batch, where this rank has it.
+        shared: The leaves of `rows`, as `tf.nest.flatten` numbers them, of which each rank has all,
+            though they have a dimension: ragged and sparse ones, and those with other numbers of
+            rows than the batch has samples, such as the nodes and edges of its graphs.
     """
 
     rows: Any
     sizes: tuple[int, ...]
     whole: Any = None
+    shared: frozenset[int] = frozenset()
 
     @property
     def num_local(self) -> int:
@@ -85,32 +89,60 @@ def part_of(element: Any, data_check: Callable[[], DataCheck]) -> BatchPart:
         DifferentInputError: On all ranks, as `DataCheck` does.
     """
     if isinstance(element, MicroBatch):
-        return BatchPart(element.data, even_sizes(int(element.num_global)))
+        return _part_of_micro_batch(element)
     if isinstance(element, CheckedBatch):
         part, label = element
-        num_global = int(part.num_global)
-        data_check().same_batch(int(part.num_local), num_global, int(part.fingerprint), int(label))
-        return BatchPart(part.data, even_sizes(num_global))
+        fingerprint = int(part.fingerprint) ^ _number_of_shapes(part.data)
+        data_check().same_batch(int(part.num_local), int(part.num_global), fingerprint, int(label))
+        return _part_of_micro_batch(part)
     if isinstance(element, LocalBatch):
         num_local = int(num_rows(element.data))
-        shapes = [tuple(each.shape)[1:] for each in tf.nest.flatten(element.data) if has_rows(each)]
         sizes = data_check().sizes_of_ranks(
-            num_local, zlib.crc32(repr(shapes).encode()), int(element.label_without_weight)
+            num_local, _number_of_shapes(element.data), int(element.label_without_weight)
         )
+        if _with_other_rows(element.data, num_local):
+            raise ValueError(
+                "A batch of a rank's own samples has parts without a row for each sample, such as "
+                "the nodes and edges of graphs, so that those of ranks do not make up one batch: "
+                "let ranks share the batches of one dataset."
+            )
         return BatchPart(element.data, tuple(sizes))
     return cut(element)
+
+
+def _part_of_micro_batch(batch: MicroBatch) -> BatchPart:
+    shared = frozenset(np.flatnonzero(batch.shared).tolist())
+    return BatchPart(batch.data, even_sizes(int(batch.num_global)), shared=shared)
+
+
+def _number_of_shapes(batch: Any) -> int:
+    """Return a number that is equal for rows of one shape, int32."""
+    shapes = [leaf.shape[1:] for leaf in tf.nest.flatten(batch) if leaf is not None]
+    return zlib.crc32(str(shapes).encode()) >> 1
 
 
 def cut(batch: Any) -> BatchPart:
     """Return this rank's part of a batch that all ranks have. Local.
 
     Args:
-        batch: Any structure of arrays and tensors of shape `(batch, ...)`, scalars and None.
+        batch: Any structure of arrays and tensors of shape `(batch, ...)`, scalars and None. Those
+            with other numbers of rows stay whole.
     """
     num_global = int(num_rows(batch))
     own = range(get_rank(), num_global, get_size()) or range(min(num_global, 1))
-    rows = tf.nest.map_structure(lambda leaf: _take(leaf, own), batch)
-    return BatchPart(rows, even_sizes(num_global), whole=batch)
+    leaves = tf.nest.flatten(batch)
+    shared = _with_other_rows(batch, num_global)
+    rows = [_take(leaf, own, i in shared) for i, leaf in enumerate(leaves)]
+    return BatchPart(tf.nest.pack_sequence_as(batch, rows), even_sizes(num_global), batch, shared)
+
+
+def _with_other_rows(batch: Any, num_samples: int) -> frozenset[int]:
+    """Return the positions of the leaves whose number of rows is not that of the samples."""
+    return frozenset(
+        i
+        for i, leaf in enumerate(tf.nest.flatten(batch))
+        if has_rows(leaf) and int(num_rows(leaf)) != num_samples
+    )
 
 
 def even_sizes(num_global: int) -> tuple[int, ...]:
@@ -155,13 +187,14 @@ def rows_at(leaf: Any, positions: tf.Tensor) -> Any:
 
 
 def num_rows(batch: Any) -> Any:
-    """Return the number of rows of a batch, int64 scalar. Local.
+    """Return the number of rows of a batch, int64 scalar: of the targets, else of the rest. Local.
 
     Args:
         batch: Any structure of arrays, dense, ragged and sparse tensors of shape `(batch, ...)`,
-            scalars and None.
+            scalars and None. A tuple of two or three has its targets in the second place.
     """
-    leaf = next(leaf for leaf in tf.nest.flatten(batch) if has_rows(leaf))
+    targets = batch[1] if type(batch) is tuple and len(batch) in (2, 3) else None
+    leaf = next(leaf for leaf in tf.nest.flatten((targets, batch)) if has_rows(leaf))
     if isinstance(leaf, tf.RaggedTensor):
         return leaf.nrows(tf.int64)
     if isinstance(leaf, tf.SparseTensor):
@@ -171,9 +204,9 @@ def num_rows(batch: Any) -> Any:
     return tf.shape(leaf, out_type=tf.int64)[0]
 
 
-def _take(leaf: Any, rows: range) -> Any:
-    if not has_rows(leaf):
-        return None if leaf is None else tf.convert_to_tensor(leaf)
+def _take(leaf: Any, rows: range, is_shared: bool) -> Any:
+    if is_shared or not has_rows(leaf):
+        return leaf if leaf is None or tf.is_tensor(leaf) else tf.convert_to_tensor(leaf)
     if isinstance(leaf, tf.SparseTensor):
         return rows_at(tf.sparse.reorder(leaf), tf.constant(rows, tf.int64))
     if isinstance(leaf, tf.RaggedTensor):

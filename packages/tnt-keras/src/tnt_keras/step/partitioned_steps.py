@@ -21,7 +21,9 @@ from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.report import StepReport
 from tnt_keras.step.signature import Signature, layout_of
 from tnt_keras.step.traced_steps import StepTrace, TracedSteps
-from tnt_keras.step.whole_batch import whole_batch
+from tnt_keras.step.whole_batch import whole_batch, with_whole_values
+
+_SHAPE_OF_SPARSE = 2  # the place of the shape among the components of a sparse tensor
 
 
 class PartitionedSteps:
@@ -53,6 +55,7 @@ class PartitionedSteps:
         self._of_sizes: dict[Any, _Functions] = {}
         self._is_checked = False
         self._reports: dict[tuple[bool, tuple[bool, ...]], StepReport] = {}
+        self._has_warned = False
 
     @property
     def graph(self) -> Any:
@@ -111,13 +114,20 @@ class PartitionedSteps:
         leaves = tf.nest.flatten(part.rows)
         present = [leaf for leaf in leaves if leaf is not None]
         layout = layout_of(part.rows, leaves)
-        sizes = tuple((leaf.dtype, tuple(leaf.shape)) for leaf in present)
+
+        def signature() -> Signature:
+            return Signature.of(layout, part, element_spec)
+
+        # Sizes of ragged and sparse leaves may be others in each batch.
+        sizes = (
+            signature().specs
+            if part.shared
+            else tuple((one.dtype, tuple(one.shape)) for one in present)
+        )
         key = layout, is_cut, part.num_global, sizes
         functions = self._of_sizes.get(key)
         if functions is None:
-            functions = self._of_form(
-                part, is_cut, Signature.of(layout, present, part), element_spec
-            )
+            functions = self._of_form(part, is_cut, signature(), element_spec)
             self._of_sizes[key] = functions
         return functions, tf.nest.flatten(present, expand_composites=True)
 
@@ -150,6 +160,7 @@ class PartitionedSteps:
             if trace is None:
                 forms.know_all()
                 return self._of_form(part, is_cut, signature, element_spec)
+            self._warn_of_other_rows(part)
             num_rows = part.num_global if is_cut else None
             inputs = _inputs(part, signature, form, is_cut)
             functions = _Functions(trace, inputs, num_rows, self._added(trace))
@@ -163,6 +174,23 @@ class PartitionedSteps:
             built = functions.built[are_updates] = self._build(functions, are_updates)
         return built
 
+    def _warn_of_other_rows(self, part: BatchPart) -> None:
+        """Say once of which parts of batches each rank reads and computes everything. Local."""
+        others = [
+            f"{leaf.dtype.name} {leaf.shape}"
+            for i, leaf in enumerate(tf.nest.flatten(part.rows))
+            if i in part.shared and isinstance(leaf, tf.Tensor)
+        ]
+        if others and not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "%s: %d parts of the batches have no row for each sample (%s), so that each rank "
+                "reads all of them, and computes what is made of them until that has such rows.",
+                self.name,
+                len(others),
+                ", ".join(others),
+            )
+
     def _compare_with_serial(self, part: BatchPart, trace: StepTrace, element_spec: Any) -> None:
         """Compare the step with the serial one on some rows of a batch. Collective."""
         reason = why_not_compared(trace.traced, self._owner.options)
@@ -172,12 +200,17 @@ class PartitionedSteps:
             logger.info("%s is not checked: %s", self.name, reason)
             return
         is_for_any_size = all(spec.shape.rank == 0 or not spec.shape[0] for spec in trace.specs)
+        if any(isinstance(tf.nest.flatten(part.rows)[i], tf.Tensor) for i in part.shared):
+            is_for_any_size = False  # parts with other rows may name samples of all the batch
         num_rows = min(part.num_global, num_compared_rows() if is_for_any_size else sys.maxsize)
         some = tf.range(num_rows, dtype=tf.int64)
-        whole = tf.nest.map_structure(
-            lambda leaf: rows_at(leaf, some) if has_rows(leaf) else leaf, whole_batch(part)
-        )
-        functions, tensors = self._functions_for(cut(whole), True, element_spec)
+        whole = whole_batch(part)
+        if num_rows < part.num_global:
+            whole = tf.nest.map_structure(
+                lambda leaf: rows_at(leaf, some) if has_rows(leaf) else leaf, whole
+            )
+        few = with_whole_values(cut(whole))
+        functions, tensors = self._functions_for(few, True, element_spec)
         of_all = [leaf for leaf in tf.nest.flatten(_as_tensors(whole)) if leaf is not None]
         compare_with_serial(
             self.name, trace.traced, of_all, lambda: self._function(functions, ())(*tensors)
@@ -259,28 +292,31 @@ def _exchange(
 
 def _as_it_can_be_cut(part: BatchPart) -> tuple[BatchPart, bool]:
     """Return the part whose rows each rank computes, or the whole batch, which all compute."""
-    is_whole = part.num_global < get_size() or any(
-        isinstance(leaf, (tf.RaggedTensor, tf.SparseTensor)) for leaf in tf.nest.flatten(part.rows)
-    )
-    if is_whole:
+    part = with_whole_values(part)
+    if part.num_global < get_size():
         return dataclasses.replace(part, rows=_as_tensors(whole_batch(part))), False
-    return (part if part.is_cut_evenly else cut(whole_batch(part))), True
+    if not part.is_cut_evenly:
+        part = with_whole_values(cut(whole_batch(part)))
+    return part, True
 
 
 def _inputs(part: BatchPart, signature: Signature, form: Form, is_cut: bool) -> list[Input]:
     """Return what the partition is called with: components of leaves of the whole batch."""
     inputs = []
-    leaves = [leaf for leaf in tf.nest.flatten(part.rows) if leaf is not None]
-    for leaf, sizes in zip(leaves, signature.of_leaves(form), strict=True):
-        if not isinstance(leaf, tf.Tensor):  # a ragged or sparse one: each rank has all of it
-            inputs += [
-                Input((None, *component.shape[1:]), REPLICATED)
-                for component in tf.nest.flatten(leaf, expand_composites=True)
-            ]
+    present = [(i, leaf) for i, leaf in enumerate(tf.nest.flatten(part.rows)) if leaf is not None]
+    specs = signature.in_form(form).specs
+    of_leaves = zip(present, specs, signature.of_leaves(form), strict=True)
+    for (i, leaf), spec, sizes in of_leaves:
+        is_whole = not is_cut or i in part.shared or not has_rows(leaf)
+        if isinstance(leaf, tf.Tensor):
+            names = [(i, axis) if size is None else size for axis, size in enumerate(sizes)]
+            shape = tuple(size if isinstance(size, int) else None for size in sizes)
+            inputs.append(Input(shape, REPLICATED if is_whole else Rows(0), names=names))
             continue
-        shape = tuple(size if isinstance(size, int) else None for size in sizes)
-        placement = Rows(0) if is_cut and has_rows(leaf) else REPLICATED
-        inputs.append(Input(shape, placement, names=sizes))
+        for place, component in enumerate(tf.nest.flatten(spec, expand_composites=True)):
+            is_shape = isinstance(spec, tf.SparseTensorSpec) and place == _SHAPE_OF_SPARSE
+            elements = tuple(spec.shape) if is_shape else None
+            inputs.append(Input(tuple(component.shape), REPLICATED, elements=elements))
     return inputs
 
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tnt_keras.step.batch_forms import Form, Sizes, Unknown
 from tnt_keras.step.batch_part import BatchPart, has_rows
+from tnt_keras.step.batch_part import num_rows as num_rows_of
 
 Specs = tuple[Any, ...]
 """Of the leaves of a batch that are not None, in their order, with the rows of the whole batch."""
@@ -44,15 +45,23 @@ class Signature:
     lacks_sizes: bool = False
 
     @classmethod
-    def of(cls, layout: Layout, leaves: Sequence[Any], part: BatchPart) -> Signature:
+    def of(cls, layout: Layout, part: BatchPart, element_spec: Any) -> Signature:
         """Return the signature of a batch of which this rank has a part. Local.
+
+        Where all ranks have a leaf whose number of rows is not that of the batch, it may be another
+        one in each, and is left open. One row stays one, since operations may broadcast it.
 
         Args:
             layout: Of the batch.
-            leaves: Of this rank's part, without None.
             part: The part.
+            element_spec: As for `PartitionedSteps.run`.
         """
-        return cls(layout, tuple(_spec_of(leaf, part.num_global) for leaf in leaves))
+        specs = tuple(
+            _spec_of(leaf, _rows_of(leaf, part.num_global) if i in part.shared else part.num_global)
+            for i, leaf in enumerate(tf.nest.flatten(part.rows))
+            if leaf is not None
+        )
+        return cls(layout, with_open_sizes(specs, present_specs(element_spec, layout)))
 
     @property
     def kinds(self) -> Hashable:
@@ -89,6 +98,21 @@ def layout_of(batch: Any, leaves: Sequence[Any]) -> Layout:
     return Layout(_skeleton(batch), tuple(leaf is not None for leaf in leaves))
 
 
+def present_specs(element_spec: Any, layout: Layout) -> list[Any] | None:
+    """Return the specs of the leaves of batches that are not None, as a dataset promises them.
+
+    Args:
+        element_spec: As for `PartitionedSteps.run`.
+        layout: Of a batch.
+    """
+    if element_spec is None:
+        return None
+    specs = tf.nest.flatten(element_spec)
+    if len(specs) != len(layout.is_present):  # None is no leaf of a dataset's
+        return specs
+    return [spec for spec, is_present in zip(specs, layout.is_present, strict=True) if is_present]
+
+
 def traced_specs(specs: Specs, like: Sequence[Any] | None) -> Specs:
     """Return the specs with which plain Keras traces a step. Pure.
 
@@ -105,6 +129,23 @@ def traced_specs(specs: Specs, like: Sequence[Any] | None) -> Specs:
     return tuple(_loosened(spec, of_data) for spec, of_data in zip(specs, like, strict=True))
 
 
+def with_open_sizes(specs: Specs, like: Sequence[Any] | None) -> Specs:
+    """Return specs of which the inner sizes of ragged and sparse tensors may vary. Pure.
+
+    Args:
+        specs: Of a whole batch, all sizes known.
+        like: As for `traced_specs`.
+    """
+    if like is None:
+        return specs
+    return tuple(
+        spec
+        if isinstance(spec, tf.TensorSpec)
+        else with_shape(spec, [spec.shape[0], *_loosened(spec, of_data).shape[1:]])
+        for spec, of_data in zip(specs, like, strict=True)
+    )
+
+
 def relaxed(specs: Specs, known: Specs) -> Specs | None:
     """Return specs that hold for both, as TensorFlow relaxes them; None if none do. Pure."""
     both = []
@@ -119,6 +160,11 @@ def relaxed(specs: Specs, known: Specs) -> Specs | None:
 def covers(general: Specs, specs: Specs) -> bool:
     """Return whether a trace for some specs holds for others. Pure."""
     return all(one.is_subtype_of(all_) for one, all_ in zip(specs, general, strict=True))
+
+
+def _rows_of(leaf: Any, num_rows: int) -> int | None:
+    own = int(num_rows_of(leaf))
+    return own if own == 1 or (own == num_rows and not isinstance(leaf, tf.Tensor)) else None
 
 
 def _spec_of(leaf: Any, num_rows: int | None) -> Any:

@@ -15,7 +15,15 @@ from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm
 from tnt_keras.step.comparison import compare_traces, require_same_settings
 from tnt_keras.step.context import step_scope
 from tnt_keras.step.owner import StepOwner
-from tnt_keras.step.signature import Layout, Signature, Specs, covers, relaxed, traced_specs
+from tnt_keras.step.signature import (
+    Layout,
+    Signature,
+    Specs,
+    covers,
+    present_specs,
+    relaxed,
+    traced_specs,
+)
 from tnt_keras.step.variables import synchronize_new
 
 
@@ -104,7 +112,7 @@ class TracedSteps:
         for known in reversed(of_layout):
             if covers(known.specs, signature.specs):
                 return known
-        specs = traced_specs(signature.specs, _present_specs(element_spec, signature.layout))
+        specs = traced_specs(signature.specs, present_specs(element_spec, signature.layout))
         if not self._traces_exactly:
             common = (relaxed(specs, known.specs) for known in reversed(of_layout))
             specs = next((each for each in common if each is not None), specs)
@@ -146,12 +154,3 @@ def _flat_step(step: Callable[[Any], Any], batch: Any) -> Callable[..., Any]:
         )
 
     return flat
-
-
-def _present_specs(element_spec: Any, layout: Layout) -> list[Any] | None:
-    if element_spec is None:
-        return None
-    specs = tf.nest.flatten(element_spec)
-    if len(specs) != len(layout.is_present):  # None is no leaf of a dataset's
-        return specs
-    return [spec for spec, is_present in zip(specs, layout.is_present, strict=True) if is_present]

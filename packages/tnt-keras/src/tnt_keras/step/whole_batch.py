@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -35,7 +36,43 @@ def whole_batch(part: BatchPart) -> Any:
     if part.whole is not None:
         return part.whole
     leaves = tf.nest.flatten(part.rows)
-    with_rows = [leaf for leaf in leaves if has_rows(leaf)]
+    are_parts = [has_rows(leaf) and i not in part.shared for i, leaf in enumerate(leaves)]
+    return _with_gathered(part, leaves, are_parts)
+
+
+def with_whole_values(part: BatchPart) -> BatchPart:
+    """Return the part with all of its ragged and sparse leaves. Collective, if there are any.
+
+    Args:
+        part: Of this rank.
+    """
+    leaves = tf.nest.flatten(part.rows)
+    are_parts = [
+        isinstance(leaf, (tf.RaggedTensor, tf.SparseTensor)) and i not in part.shared
+        for i, leaf in enumerate(leaves)
+    ]
+    if not any(are_parts):
+        return part
+    if part.whole is None:
+        rows = _with_gathered(part, leaves, are_parts)
+    else:
+        of_all = tf.nest.flatten(part.whole)
+        rows = tf.nest.pack_sequence_as(
+            part.rows,
+            [
+                _ordered(whole) if is_part else leaf
+                for leaf, whole, is_part in zip(leaves, of_all, are_parts, strict=True)
+            ],
+        )
+    shared = part.shared | {i for i, is_part in enumerate(are_parts) if is_part}
+    return dataclasses.replace(part, rows=rows, shared=shared)
+
+
+def _with_gathered(part: BatchPart, leaves: list[Any], are_parts: list[bool]) -> Any:
+    """Return the structure of the part with some of its leaves from all ranks."""
+    with_rows = [leaf for leaf, is_part in zip(leaves, are_parts, strict=True) if is_part]
+    if not with_rows:
+        return part.rows
     of_ranks = [
         _unpacked(message, with_rows)
         for message, size in zip(allgather(_NAME, _packed(with_rows)), part.sizes, strict=True)
@@ -44,8 +81,16 @@ def whole_batch(part: BatchPart) -> Any:
     order = tf.constant(order_of_rows(part.sizes), tf.int64)
     joined = iter([_joined(of_leaf, order) for of_leaf in zip(*of_ranks, strict=True)])
     return tf.nest.pack_sequence_as(
-        part.rows, [next(joined) if has_rows(leaf) else leaf for leaf in leaves]
+        part.rows,
+        [
+            next(joined) if is_part else leaf
+            for leaf, is_part in zip(leaves, are_parts, strict=True)
+        ],
     )
+
+
+def _ordered(leaf: Any) -> Any:
+    return tf.sparse.reorder(leaf) if isinstance(leaf, tf.SparseTensor) else leaf
 
 
 def order_of_rows(sizes: tuple[int, ...]) -> list[int]:
