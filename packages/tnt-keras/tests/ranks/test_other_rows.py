@@ -8,6 +8,8 @@ import numpy as np
 import other_rows
 import pytest
 
+SHORT = {"bags of words", "graphs"}
+
 
 def assert_close(actual: Any, expected: Any) -> None:
     scale = np.max(np.abs(expected), initial=1e-2)
@@ -15,12 +17,17 @@ def assert_close(actual: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("case", other_rows.CASES)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[] if case in SHORT else [pytest.mark.thorough])
+        for case in other_rows.CASES
+    ],
+)
 def test_training_and_predictions_are_the_serial_ones(case: str, size: int, pool_of: Any) -> None:
     [expected] = pool_of(1).run(other_rows.train, case, False)
     results = pool_of(size).run(other_rows.train, case, True)
     for result in results:
-        print(result["partitions"], result["shares"])
         for actual, wanted, of_first in zip(
             result["weights"], expected["weights"], results[0]["weights"], strict=True
         ):

@@ -112,7 +112,7 @@ def _split_element(
 
 
 def _position_of_samples(element: Any) -> int:
-    """Return the place of the component with a row for each sample: of the targets, or the first."""
+    """Return the place of a component with a row for each sample: of targets, else the first."""
     is_pair = type(element) is tuple and len(element) in (2, 3)
     num_inputs = len(tf.nest.flatten(element[0])) if is_pair else 0
     components = tf.nest.flatten(element)

@@ -56,10 +56,16 @@ class Arrays:
         element = keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
         element = keras.tree.lists_to_tuples(element)  # tf.data takes a list for a tensor
         arrays = tf.nest.map_structure(as_tensor, element)
-        lengths = {num_rows(leaf) for leaf in _leaves(arrays)}
-        if len(lengths) != 1:
+        if len({num_rows(leaf) for leaf in _leaves(arrays)}) != 1:
+            named = {"x": x, "y": y, "sample_weight": sample_weight}
+            parts = {
+                name: [num_rows(without_pandas(leaf)) for leaf in _leaves(part)]
+                for name, part in named.items()
+            }
             raise ValueError(
-                f"All arrays must have the same number of samples. Received: {sorted(lengths)}."
+                "All arrays must have the same number of samples. Received: "
+                + "; ".join(f"{name}: {_words(sizes)}" for name, sizes in parts.items() if sizes)
+                + "."
             )
         return cls(arrays)
 
@@ -193,6 +199,10 @@ def _for_each_target(sample_weight: Any, y: Any) -> Any:
             f"Received: shape {tuple(sample_weight.shape)}."
         )
     return keras.tree.map_structure(lambda _: sample_weight, y)
+
+
+def _words(sizes: list[int]) -> str:
+    return ", ".join(map(str, sizes))
 
 
 def _leaves(arrays: Any) -> list[Any]:

@@ -30,10 +30,6 @@ def _of_unknown_size_before(operation: Operation, size: int | None) -> bool:
     return size is not None and shape is not None and len(shape) > 0 and shape[0] is None
 
 
-def _by_splits(operation: Operation, size: int | None) -> bool:
-    return operation.inputs[0].shape == (operation.num_rows + 1,)
-
-
 def _ragged_to_tensor(operation: Operation, size: int | None) -> bool:
     """Look at the outermost partition of rows, and at the size that is demanded, if any is."""
     demanded = (operation.inputs[0].known_elements or (None,))[0]
@@ -47,7 +43,6 @@ def _ragged_to_tensor(operation: Operation, size: int | None) -> bool:
 
 
 _TABLE: dict[str, Callable[[Operation, int | None], bool]] = {
-    "RaggedBincount": _by_splits,
     "RaggedTensorToTensor": _ragged_to_tensor,
     "Reshape": _of_unknown_size_before,
     "SparseTensorDenseMatMul": _of_this_size,
