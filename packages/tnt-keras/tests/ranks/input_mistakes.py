@@ -143,6 +143,29 @@ def _other_order_of_batches_on_rank_1() -> None:
         classifier(True).fit(Batches(), shuffle=False, verbose=0)
 
 
+def _generated(sizes: list[int], width: int = 10) -> Any:
+    def batches() -> Iterator[Any]:
+        for size in sizes:
+            x, y = samples(size)
+            yield x[:, :width], y
+
+    spec = (tf.TensorSpec([None, None]), tf.TensorSpec([None], tf.int32))
+    return tf.data.Dataset.from_generator(batches, output_signature=spec)
+
+
+def _other_sizes_of_generated_batches() -> None:
+    sizes = [6, 6, 6 - tnt_keras.get_rank(), 6]
+    classifier(True).fit(_generated(sizes), verbose=0)
+
+
+def _other_widths_of_generated_batches() -> None:
+    keras.utils.set_random_seed(1)
+    model = tnt_keras.Model(keras.Sequential([keras.layers.GlobalAveragePooling1D()]))
+    model.compile("sgd", "mse")
+    data = _generated([6, 6], 10 - tnt_keras.get_rank()).map(lambda x, y: (x[..., None], y))
+    model.evaluate(data, verbose=0)
+
+
 def _own_data_with_micro_batch_size() -> None:
     data = tf.data.Dataset.from_tensor_slices(samples(20)).batch(5)
     classifier(True).fit(data, tnt_distribute_dataset=False, tnt_micro_batch_size=5)
@@ -157,6 +180,8 @@ MISTAKES: dict[str, Callable[[], None]] = {
         _batches_of_this_rank(), verbose=0
     ),
     "other batches of a PyDataset": _other_batches_of_a_py_dataset,
+    "other sizes of generated batches": _other_sizes_of_generated_batches,
+    "other widths of generated batches": _other_widths_of_generated_batches,
     "other order in the second epoch": _other_order_in_the_second_epoch,
     "look at a shuffled dataset": _look_at_a_shuffled_dataset_on_rank_1,
     "other arrays": lambda: fit_other_arrays(verify_inputs=True),

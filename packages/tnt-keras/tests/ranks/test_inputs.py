@@ -235,6 +235,21 @@ def test_different_data_are_noticed_when_inputs_are_verified(mistake: str, prelo
 
 
 @pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ("other sizes of generated batches", "Numbers of samples: 6 on rank 0, 5 on rank 1."),
+        ("other widths of generated batches", "read different data in one step"),
+    ],
+)
+def test_batches_of_python_code_that_do_not_fit_together_are_an_error_at_once(
+    mistake: str, words: str, preloaded: Any
+) -> None:
+    for kind, text in errors_of_ranks(preloaded, input_mistakes.error_of, mistake):
+        assert kind == "ValueError", text
+        assert words in text
+
+
+@pytest.mark.parametrize(
     "mistake",
     [
         "other batches of a generator",

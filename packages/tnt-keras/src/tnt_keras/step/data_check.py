@@ -41,6 +41,10 @@ _OTHER_DATA = (
     "Ranks have read different data in one step, so that some samples are used twice and others "
     "not at all."
 )
+_OTHER_SIZES = (
+    "Ranks have read batches of different sizes in one step: all must be given the same batches, "
+    "of which each takes its rows. Numbers of samples:"
+)
 _REMEDY_FOR_DATASETS = (
     "Do all build the same pipeline, with seeds for all that is random? (`{call}` with "
     "`verify_inputs=False` takes what differs on purpose.)"
@@ -107,6 +111,10 @@ class DataCheck:
         """
         of_ranks = self._gather(1, label_without_weight, num_local, num_global, fingerprint)
         _check(of_ranks)
+        sizes = of_ranks[:, _NUM_GLOBAL].tolist()
+        if len(set(sizes)) > 1:
+            of_each = ", ".join(f"{size} on rank {rank}" for rank, size in enumerate(sizes))
+            raise DifferentInputError(f"{_OTHER_SIZES} {of_each}.")
         read = of_ranks[:, _NUM_GLOBAL:]
         _none_of(np.any(read != read[:1], axis=1), other_data())
 
