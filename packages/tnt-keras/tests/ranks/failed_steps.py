@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import keras
@@ -38,6 +39,35 @@ def fail_on_all_and_go_on() -> list[float]:
     with pytest.raises(tf.errors.InvalidArgumentError, match="too large"):
         _fit(_limited(0.0))
     return list(_fit("mse").history["loss"])
+
+
+def fail_in_python_code_and_go_on() -> tuple[str, float]:
+    """The error of the step on rank 0, which runs its Python code, and that of the others' step.
+
+    Returns:
+        The error's text, and how long all of it took, without the patience for others.
+    """
+
+    def loss(y: Any, predicted: Any) -> Any:
+        def checked(targets: Any) -> Any:
+            if np.any(targets > 7.5):
+                raise ValueError("a target is too large for Python")
+            return targets
+
+        y = tf.ensure_shape(tf.py_function(checked, [y], tf.float32), predicted.shape)
+        return tf.reduce_mean((y - predicted) ** 2, axis=-1)
+
+    begin = time.monotonic()
+    if tnt_keras.is_master_rank():
+        with pytest.raises(tf.errors.InvalidArgumentError, match="too large for Python"):
+            _fit(loss)
+        time.sleep(5.0)  # goes on with something else
+        with pytest.raises(tnt_comm.CommError) as caught:
+            _fit("mse")
+    else:
+        with pytest.raises(tnt_comm.CommError) as caught:
+            _fit(loss)
+    return str(caught.value), time.monotonic() - begin
 
 
 def fail_on_the_last_and_go_on(patience_s: float) -> str:

@@ -7,6 +7,7 @@ import pytest
 from rank_pools import ENVIRONMENT
 
 from tnt_comm.testing import observe_ranks, run_ranks
+from tnt_keras.collectives import failed_call
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -25,6 +26,18 @@ def test_a_rank_whose_step_failed_alone_cannot_go_on_and_the_others_are_told(pre
     assert "InvalidArgumentError: assertion failed: [a target is too large]" in failed
     assert "'fit: after an error' from failed_steps.py:" in told
     assert " (InvalidArgumentError), of group 'world'" in told
+
+
+def test_an_error_of_python_code_ends_the_wait_of_other_ranks_at_once(preloaded):
+    settings = {"env": ENVIRONMENT, "timeout_s": 200, "preloaded": preloaded}
+    (failed, seconds), (told, _) = run_ranks(
+        failed_steps.fail_in_python_code_and_go_on, 2, **settings
+    )
+    assert seconds < failed_call.PATIENCE_S
+    for text in (failed, told):
+        assert "a target is too large for Python" in text
+    assert "given up by rank 0" in told
+    assert "fit from failed_steps.py" in failed
 
 
 def test_a_rank_that_is_lost_after_an_error_of_all_is_told_as_lost(preloaded):

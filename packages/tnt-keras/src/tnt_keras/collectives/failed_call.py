@@ -6,18 +6,24 @@ others still wait for them in it, and nothing tells these why. So before the nex
 whose call has failed waits for the others to come out of it as well: in a barrier that only ranks
 whose call has failed enter. Ranks that make another call meanwhile are a mismatch at once; for
 those that stay in the failed one there is a deadline, after which all end with the error.
+
+An operation that runs on one rank alone, such as `tf.py_function`, cannot have failed on others. So
+that rank ends their wait at once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 import tnt_comm
-from tnt_keras.collectives.current_call import Call
+from tnt_keras.collectives.current_call import Call, current_call
 from tnt_keras.process.rank import get_rank
 
 PATIENCE_S = 60.0
 """How long other ranks may take to fail as well: compiling a step may take that long."""
+
+_AT_ONCE_S = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +47,21 @@ def note_failure(call: Call, error: Exception) -> None:
         error: As the script gets it. Its text is kept, and nothing that it refers to.
     """
     _last[:] = [_Failure(call.name, call.caller, type(error).__name__, _cause_in(str(error)))]
+
+
+def give_up(error: Exception) -> None:
+    """End the wait of the other ranks for this one, which has failed alone in a step. Local.
+
+    Ranks cannot communicate any more after that.
+
+    Args:
+        error: That this rank has raised, in what no other rank does.
+    """
+    call = current_call()
+    name, caller = ("step", "") if call is None else (call.name, call.caller)
+    cause = _cause_in(str(error))
+    with contextlib.suppress(tnt_comm.CommError):  # which is what the others get
+        tnt_comm.barrier(_AT_ONCE_S, label=f"{name}: after an error", caller=f"{caller} ({cause})")
 
 
 def settle_failure() -> None:

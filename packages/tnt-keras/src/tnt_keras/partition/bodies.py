@@ -111,6 +111,7 @@ def _on_first(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[
                     node.type, operands, node.dtypes, node.name, attributes
                 )
         emission.operations[node] = [operation]
+        emission.alone.add(operation.name)
         outputs = list(operation.outputs)
     if node.type in OUTPUT:
         return [[t] for t in outputs]

@@ -73,6 +73,7 @@ class PartitionedStep:
         own_draws: The draws of which each lane draws other rows than those of the serial run.
         addends: Where the addends of variables are in the traced graph, see `with_addends`.
         explanation: What is exchanged.
+        alone: The names of operations that this process runs, and others do not.
         seconds: Processor time that building took.
     """
 
@@ -83,6 +84,7 @@ class PartitionedStep:
         self.addends: list[Edge | None] = []
         self.own_draws: frozenset[Node] = frozenset()
         self.explanation: Explanation
+        self.alone: set[str] = set()
         self.function: Any = None
         self.seconds = 0.0
 
@@ -275,6 +277,7 @@ def _function(
         ]
         schedule = Schedule(emission, plan, arguments)
         outputs = [t for [t] in schedule.run()]
+        built.alone = emission.alone
         built.explanation = explain(plan, emission.exchanged, schedule.num_levels)
         addends = [_addend(emission, schedule, e) for e in built.addends if e is not None]
         return [*outputs, *addends]

@@ -84,6 +84,7 @@ class Emission:
     Attributes:
         num_blocking: How many blocking exchanges were made, in this graph and in bodies.
         exchanged: The values that were exchanged.
+        alone: The names of operations that this process runs, and others do not.
         draw_counters: How far draws by an operation's seed have come, outside of bodies.
         operations: Those that were made for each node. What comes after the node comes after them.
     """
@@ -102,6 +103,7 @@ class Emission:
         self.keep = keep
         self.num_blocking = 0
         self.exchanged: list[Exchanged] = []
+        self.alone: set[str] = set()
         self.operations: dict[Node, list[tf.Operation]] = {}
         self._updates = updates
         self._own_draws = own_draws
@@ -113,6 +115,7 @@ class Emission:
         """Return the emission for the body of a loop or branch, a function this graph calls."""
         inner = Emission(self.layout, self.exchange, self._updates, self.keep, self._own_draws)
         inner.num_blocking, inner.exchanged = self.num_blocking, self.exchanged
+        inner.alone = self.alone
         return inner
 
     def of_lane(self, layout: Layout, scope: str) -> Emission:

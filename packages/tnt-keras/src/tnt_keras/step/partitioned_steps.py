@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from tnt_keras.collectives.failed_call import give_up
 from tnt_keras.collectives.step_channels import StepChannels
 from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Rows, build
 from tnt_keras.process.log import logger
@@ -23,6 +25,7 @@ from tnt_keras.step.signature import Signature, layout_of
 from tnt_keras.step.traced_steps import StepTrace, TracedSteps
 from tnt_keras.step.whole_batch import whole_batch, with_whole_values
 
+_FAILED_NODES = re.compile(r"\{\{node ([^}]+)\}\}")
 _SHAPE_OF_SPARSE = 2  # the place of the shape among the components of a sparse tensor
 
 
@@ -90,9 +93,14 @@ class PartitionedSteps:
         function = self._function(functions, are_updates)
         if (is_cut, are_updates) not in self._reports:
             self._report(functions, are_updates, function, part.num_global)
+        try:
+            result, addends = function.with_addends(*tensors)
+        except tf.errors.OpError as error:
+            if not function.alone.isdisjoint(_FAILED_NODES.findall(str(error))):
+                give_up(error)
+            raise
         if not functions.added:
-            return function(*tensors)
-        result, addends = function.with_addends(*tensors)
+            return result
         own_share = 1.0 if is_cut else get_size() * part.num_local / part.num_global
         self._owner.own_logs.add(self.name, functions.added, addends, own_share)
         return result
