@@ -118,7 +118,7 @@ def _position_of_samples(element: Any) -> int:
     components = tf.nest.flatten(element)
     num_targets = len(tf.nest.flatten(element[1])) if is_pair else 0
     of_targets = range(num_inputs, num_inputs + num_targets)
-    places = [*of_targets, *range(len(components))]
+    places: list[int] = [*of_targets, *range(len(components))]
     return places[[_has_rows(components[i]) for i in places].index(True)]
 
 
