@@ -7,9 +7,10 @@ it and computed nothing.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,18 +29,45 @@ RUN_TIMEOUT_S = 240.0
 """Limit of one run in a pool. The longest takes 30 s on a quiet machine."""
 
 
+def without_faults(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function on a rank; a fault that the check of a step has logged is an error there."""
+    faults: list[str] = []
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "a fault of Tarantella" in record.getMessage():
+                faults.append(record.getMessage())
+
+    logger, handler = logging.getLogger("tnt_keras"), Collect(logging.ERROR)
+    logger.addHandler(handler)
+    try:
+        result = function(*args)
+    finally:
+        logger.removeHandler(handler)
+    assert not faults, "\n".join(faults)
+    return result
+
+
 @pytest.fixture(scope="session")
 def pool_of(preloaded: Preloaded) -> Iterator[Callable[[int], RankPool]]:
     """Gives the pool with that many ranks, started when a test asks for it first."""
     from tnt_comm.testing import RankPool  # not every suite has it installed
 
+    class CheckedPool(RankPool):
+        def observe(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+            return super().observe(without_faults, function, *args, **options)
+
     pools: dict[int, RankPool] = {}
 
     def get(size: int) -> RankPool:
         if size not in pools:
-            env = {**ENVIRONMENT, "TNT_TIMEOUT_S": str(RUN_TIMEOUT_S / 2)}
+            env = {
+                **ENVIRONMENT,
+                "TNT_TIMEOUT_S": str(RUN_TIMEOUT_S / 2),
+                "TNT_CHECK_STEPS": "1",
+            }
             forks_of = preloaded if "tensorflow" in sys.modules else None  # a test has imported it
-            pools[size] = RankPool(size, env=env, timeout_s=RUN_TIMEOUT_S, preloaded=forks_of)
+            pools[size] = CheckedPool(size, env=env, timeout_s=RUN_TIMEOUT_S, preloaded=forks_of)
         return pools[size]
 
     yield get

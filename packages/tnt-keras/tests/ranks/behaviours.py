@@ -367,6 +367,20 @@ def explained() -> dict[str, Any]:
     }
 
 
+def checked_with_a_wrong_rule() -> list[str]:
+    """Runs a step of which the table says that it is linear; returns the errors of the log."""
+    from tnt_keras.partition.rules import registry
+
+    @tnt_keras.function(check=True)
+    def step(x: Any) -> Any:
+        return tf.tanh(tf.reduce_sum(x), name="wrong")
+
+    registry._table["Tanh"] = registry._table["Neg"]
+    with _logged(logging.ERROR) as messages:
+        step(np.linspace(-0.5, 1, 7, dtype=np.float32))
+    return messages
+
+
 def _printed(show: Callable[[], None]) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         show()

@@ -189,7 +189,7 @@ def test_synchronized_batch_statistics_from_few_samples_need_no_warning(pool_of:
 
 def test_the_first_step_tells_once_what_is_exchanged(pool_of: Any) -> None:
     master, other = pool_of(2).run(behaviours.explained)
-    told = [m for m in master["messages"] if "train_step" in m or "batch normalisation" in m]
+    told = [m for m in master["messages"] if "train_step on" in m or "batch normalisation" in m]
     assert told[0].startswith("train_step on 2 ranks: 6 gradients (")
     assert told[0].endswith(" within the step")
     assert told[1:] == [
@@ -201,6 +201,15 @@ def test_the_first_step_tells_once_what_is_exchanged(pool_of: Any) -> None:
     assert master["of the model"].startswith(told[0] + "\n\nkind      bytes")
     assert master["of the function"].startswith("mean on 2 ranks: 1 value (4 B) at the end")
     assert (other["of the model"], other["of the function"]) == ("", "")
+
+
+def test_the_check_tells_a_wrong_rule(preloaded: Any) -> None:
+    reports = observe_ranks(
+        behaviours.checked_with_a_wrong_rule, 2, env=ENVIRONMENT, preloaded=preloaded
+    )
+    for report in reports:
+        [error] = report.value
+        assert "a fault of Tarantella: result 0 (Tanh 'wrong', " in error
 
 
 def test_xla_is_turned_off_with_a_warning(pool_of: Any) -> None:

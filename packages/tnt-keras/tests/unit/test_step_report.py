@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from tnt_keras.partition import Exchanged, Explanation
+from tnt_keras.process.environment import Settings
 from tnt_keras.step import report
 from tnt_keras.step.batch_norm_region import Normalisations
 from tnt_keras.step.report import StepReport
@@ -99,6 +100,20 @@ def test_statistics_of_the_whole_batch_are_never_too_few(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     assert len(told(caplog, normalisations=Normalisations(set(), {1}), num_rows=4)) == 2
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_the_table_is_printed_if_it_is_asked_for(
+    is_wanted: bool,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(report, "settings", lambda: Settings(explains_steps=is_wanted))
+    [(_, line)] = told(caplog)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:1] == ([line] if is_wanted else [])
+    assert len([row for row in printed if "train.py:7" in row]) == (3 if is_wanted else 0)
 
 
 def test_steps_that_all_ranks_compute_say_so() -> None:

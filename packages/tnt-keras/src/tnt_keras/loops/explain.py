@@ -22,12 +22,13 @@ def explain(model: Any) -> None:
     alike. Values with the same number of *exchange* travel together. On one rank nothing does.
 
     Args:
-        model: A model that `tnt.Model` has made, or a function of `tnt.function`.
+        model: A model that `tnt.Model` has made, or a function or method of `tnt.function`.
 
     Raises:
         TypeError: If it is neither.
         RuntimeError: If none of its steps has run, or none since the model was compiled.
     """
+    model = getattr(model, "__func__", model)  # of a method
     if not isinstance(model, (Model, StepFunction)):
         raise TypeError(
             "`tnt.explain` takes a model of `tnt.Model` or a function of `tnt.function`. Received: "

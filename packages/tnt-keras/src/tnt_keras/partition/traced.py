@@ -273,10 +273,6 @@ class TracedStep:
             lines.append(f"{node.type} {inputs} {controls} {attributes}")
         return lines
 
-    def digest(self) -> bytes:
-        """Return a hash of the description."""
-        return hashlib.sha256("\n".join(self.description()).encode()).digest()
-
 
 def trace(
     function: Callable[..., Any], specs: Sequence[Any], *, autograph: bool = False

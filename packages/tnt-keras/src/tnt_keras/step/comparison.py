@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tnt_keras.collectives.errors import DifferentInputError
-from tnt_keras.collectives.messages import allgather
 from tnt_keras.collectives.replicas import compare_texts
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 from tnt_keras.step.layer_settings import require_same_layers
@@ -40,17 +39,12 @@ def compare_traces(name: str, traced: Any) -> None:
         DifferentInputError: On all ranks, if traces differ; shows the first difference, with the
             user's line.
     """
-    if len(set(allgather(f"digest of {name}", traced.digest()))) == 1:
-        return
     difference = compare_texts(f"trace of {name}", traced.description(), missing="nothing more")
-    found = (
-        f"{difference.of_master_rank} on rank {MASTER_RANK} and {difference.of_rank} on rank "
-        f"{difference.rank}"
-        if difference is not None
-        else "values of constants"
-    )
+    if difference is None:
+        return
     raise DifferentInputError(
-        f"Rank {get_rank()}: `{name}` is not the same on all ranks: it has {found}. All ranks must "
-        "trace the same step. Does its Python code ask for the rank, go through a set, or use "
-        "numbers of `numpy` or `random`?"
+        f"Rank {get_rank()}: `{name}` is not the same on all ranks: it has "
+        f"{difference.of_master_rank} on rank {MASTER_RANK} and {difference.of_rank} on rank "
+        f"{difference.rank}. All ranks must trace the same step. Does its Python code ask for the "
+        "rank, go through a set, or use numbers of `numpy` or `random`?"
     )
