@@ -453,7 +453,7 @@ def _lines(graph: Any) -> list[str]:
         ]
         bodies = [
             _lines(called_function(graph, f.name).graph)
-            for value in node.attr.values()
+            for _, value in sorted(node.attr.items())  # their order differs between processes
             for f in _functions_of(value)
         ]
         attributes = [(k, str(v)) for k, v in sorted(node.attr.items()) if _is_compared(k, v)]
