@@ -34,18 +34,18 @@ def _autoencoder(loss_of: Callable[[Any], Any], **compile_arguments: Any) -> Tra
     return model, data.of_arrays(data.features(), data.features())
 
 
-@wrong("exact")
+@wrong()
 def added_loss_of_one_value_per_sample() -> Training:
     """Keras adds the values up; the model's own loss is a mean."""
     return _autoencoder(lambda code: 0.05 * tf.reduce_sum(code**2, axis=-1))
 
 
-@wrong("exact")
+@wrong()
 def added_sum() -> Training:
     return _autoencoder(lambda code: 0.05 * tf.reduce_sum(tf.abs(code)))
 
 
-@wrong("exact")
+@wrong()
 def added_sum_alone() -> Training:
     """No other loss: all gradients are sums."""
     model = keras.Sequential([network(3), Adding(lambda y: 0.05 * tf.reduce_sum((y - 1.0) ** 2))])
@@ -53,7 +53,7 @@ def added_sum_alone() -> Training:
     return model, data.of_arrays(data.features())
 
 
-@wrong("refused")
+@wrong()
 def added_root_of_mean() -> Training:
     return _autoencoder(lambda code: tf.sqrt(tf.reduce_mean(code**2)))
 
@@ -69,7 +69,7 @@ def _experts(balance: Callable[[Any], Any]) -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("refused")
+@wrong()
 def experts_balanced_by_products_of_means() -> Training:
     """Switch Transformer: share of samples times mean probability of each expert."""
 
@@ -80,7 +80,7 @@ def experts_balanced_by_products_of_means() -> Training:
     return _experts(balance)
 
 
-@wrong("refused")
+@wrong()
 def experts_balanced_by_variation() -> Training:
     """Shazeer's importance loss: squared coefficient of variation over the batch."""
 
@@ -91,7 +91,7 @@ def experts_balanced_by_variation() -> Training:
     return _experts(importance)
 
 
-@wrong("refused")
+@wrong()
 def entropy_of_mean_prediction() -> Training:
     """Information maximisation: the mean prediction shall be uniform."""
 
@@ -102,7 +102,7 @@ def entropy_of_mean_prediction() -> Training:
     return _experts(entropy)
 
 
-@wrong("refused")
+@wrong()
 def sparse_autoencoder() -> Training:
     """Divergence of the mean activation of each unit from a small one."""
 
@@ -115,7 +115,7 @@ def sparse_autoencoder() -> Training:
     return _autoencoder(divergence)
 
 
-@wrong("refused")
+@wrong()
 def features_decorrelated_over_batch() -> Training:
     """DeCov: the covariance of features within the batch."""
 

@@ -16,13 +16,13 @@ def _regression(loss_of: Any, **arguments: Any) -> Training:
     return own_step(loss_of, **arguments), data.of_arrays(data.features(), data.targets())
 
 
-@wrong("exact")
+@wrong()
 def loss_of_one_value_per_sample() -> Training:
     """The tape adds the values up."""
     return _regression(squared_errors, optimizer=keras.optimizers.SGD(0.02))
 
 
-@wrong("exact", predicts=False)
+@wrong(predicts=False)
 def siamese_pairs() -> Training:
     """Contrastive loss of the pair in each sample, one value per sample."""
 
@@ -36,7 +36,7 @@ def siamese_pairs() -> Training:
     return model, data.of_arrays(data.features(12), data.bits())
 
 
-@wrong("exact", evaluates=False)
+@wrong(evaluates=False)
 def masked_language_model() -> Training:
     """BERT of keras.io: an unreduced loss for each token, weighted by what was masked."""
     x = keras.Input((5,), dtype="int32")
@@ -61,7 +61,7 @@ def masked_language_model() -> Training:
     return model, data.of_arrays(words * (masked == 0), words, sample_weight=masked)
 
 
-@wrong("exact")
+@wrong()
 def sum_reduction_divided_by_batch() -> Training:
     """keras.losses.X(reduction="sum") divided by the number of rows."""
     summed = keras.losses.MeanSquaredError(reduction="sum")
@@ -70,7 +70,7 @@ def sum_reduction_divided_by_batch() -> Training:
     )
 
 
-@wrong("exact")
+@wrong()
 def sum_divided_by_global_batch_size() -> Training:
     """A constant for the batch, as scripts for several workers have it."""
     return _regression(
@@ -78,7 +78,7 @@ def sum_divided_by_global_batch_size() -> Training:
     )
 
 
-@wrong("exact")
+@wrong()
 def average_loss_of_global_batch() -> Training:
     return _regression(
         lambda model, x, y: tf.nn.compute_average_loss(
@@ -87,7 +87,7 @@ def average_loss_of_global_batch() -> Training:
     )
 
 
-@wrong("exact")
+@wrong()
 def mean_times_rows() -> Training:
     """A loss that grows with the batch."""
     return _regression(
@@ -97,7 +97,7 @@ def mean_times_rows() -> Training:
     )
 
 
-@wrong("refused")
+@wrong()
 def sum_of_masked_over_sum_of_mask() -> Training:
     def masked(model: Any, x: Any, y: Any) -> Any:
         mask = tf.cast(x[:, 0] > 0.2, tf.float32)
@@ -106,7 +106,7 @@ def sum_of_masked_over_sum_of_mask() -> Training:
     return _regression(masked)
 
 
-@wrong("refused")
+@wrong()
 def translation_masked_loss() -> Training:
     """Transformer of TensorFlow's tutorial: the loss of tokens over the number of tokens."""
     inner = keras.Sequential(
@@ -126,7 +126,7 @@ def translation_masked_loss() -> Training:
     return own_step(masked, inner), data.of_arrays(words, words[:, ::-1].copy())
 
 
-@wrong("refused")
+@wrong()
 def weighted_mean_of_own() -> Training:
     """sum(w * l) / sum(w) with weights out of the samples."""
 
@@ -137,7 +137,7 @@ def weighted_mean_of_own() -> Training:
     return _regression(weighted)
 
 
-@wrong("refused")
+@wrong()
 def classes_balanced_by_batch() -> Training:
     """Each sample weighted by the inverse frequency of its class in the batch."""
 
@@ -149,7 +149,7 @@ def classes_balanced_by_batch() -> Training:
     return own_step(balanced, network(3)), data.of_arrays(data.features(), data.labels())
 
 
-@wrong("refused")
+@wrong()
 def sum_with_regularisation() -> Training:
     """The sum grows with the batch, the penalty does not: one gradient, two rules."""
 
@@ -160,7 +160,7 @@ def sum_with_regularisation() -> Training:
     return _regression(regularised, optimizer=keras.optimizers.SGD(0.02))
 
 
-@wrong("exact", evaluates=False)
+@wrong(evaluates=False)
 def sum_for_one_network_and_mean_for_the_other() -> Training:
     """Each gradient has a rule of its own."""
     encoder = network(4)
@@ -187,7 +187,7 @@ def sum_for_one_network_and_mean_for_the_other() -> Training:
     return model, data.of_arrays(data.features(), data.features())
 
 
-@wrong("refused")
+@wrong()
 def focal_loss_by_number_of_positives() -> Training:
     """RetinaNet: the sum over anchors, divided by the positives of the batch."""
 
@@ -201,7 +201,7 @@ def focal_loss_by_number_of_positives() -> Training:
     return own_step(focal, network(4)), data.of_arrays(data.features(), data.bits(4))
 
 
-@wrong("refused", policy="mixed_bfloat16")
+@wrong(policy="mixed_bfloat16")
 def masked_quotient_in_bfloat16() -> Training:
     def masked(model: Any, x: Any, y: Any) -> Any:
         mask = tf.cast(x[:, 0] > 0.6, tf.float32)
@@ -211,7 +211,7 @@ def masked_quotient_in_bfloat16() -> Training:
     return _regression(masked)
 
 
-@wrong("exact", policy="mixed_float16", evaluates=False)
+@wrong(policy="mixed_float16", evaluates=False)
 def loss_per_sample_in_float16() -> Training:
     def scaled(model: Any, x: Any, y: Any) -> Any:
         values = tf.reduce_mean((tf.cast(model(x), tf.float32) - y) ** 2, axis=-1)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import keras
 
 Training: TypeAlias = "tuple[Any, dict[str, Any]]"
-Expected = Literal["exact", "refused"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,9 +20,7 @@ class Case:
         name: Name of the function that makes it.
         make: Returns a compiled, plain Keras model and the arguments of `fit`. What it builds is
             the same in each call.
-        expected: "exact" if the rules mean, sum, max and same, chosen for each gradient, log and
-            variable, give the serial training; "refused" if they cannot.
-        is_wrong: Whether the defaults alone, without rules that fit the model, train differently.
+        is_wrong: Whether the mean over ranks of what each computes of its rows is another training.
         policy: Name of the dtype policy in which the model is made.
         draws: Whether each rank draws random numbers of its own, so that results cannot be compared
             with serial ones. There must be no refusal.
@@ -37,7 +34,6 @@ class Case:
 
     name: str
     make: Callable[[], Training]
-    expected: Expected
     is_wrong: bool
     policy: str = "float32"
     draws: bool = False
@@ -57,15 +53,13 @@ CASES: dict[str, Case] = {}
 
 
 def right(**properties: Any) -> Callable[[Callable[[], Training]], Callable[[], Training]]:
-    """Collect a training that several ranks do as serial Keras does, with the defaults."""
-    return _collector(expected="exact", is_wrong=False, **properties)
+    """Collect a training in which means over ranks would do as well."""
+    return _collector(is_wrong=False, **properties)
 
 
-def wrong(
-    expected: Expected, **properties: Any
-) -> Callable[[Callable[[], Training]], Callable[[], Training]]:
-    """Collect a training that is silently wrong on several ranks unless it is looked at."""
-    return _collector(expected=expected, is_wrong=True, **properties)
+def wrong(**properties: Any) -> Callable[[Callable[[], Training]], Callable[[], Training]]:
+    """Collect a training that would be silently wrong with means over ranks."""
+    return _collector(is_wrong=True, **properties)
 
 
 def _collector(**properties: Any) -> Callable[[Callable[[], Training]], Callable[[], Training]]:

@@ -21,7 +21,7 @@ def _regression(loss: Any, outputs: int = 1, **fit_arguments: Any) -> Training:
     return model, data.of_arrays(data.features(), data.targets(outputs), **fit_arguments)
 
 
-@wrong("refused")
+@wrong()
 def largest_errors_of_the_batch() -> Training:
     """Needs more rows than are looked at first."""
 
@@ -31,7 +31,7 @@ def largest_errors_of_the_batch() -> Training:
     return _regression(loss, batch_size=data.NUM_SAMPLES)
 
 
-@wrong("refused")
+@wrong()
 def loss_divided_by_the_batch_inside() -> Training:
     """A mean of values that are divided by the number of rows once more."""
 
@@ -41,7 +41,7 @@ def loss_divided_by_the_batch_inside() -> Training:
     return _regression(loss)
 
 
-@wrong("refused")
+@wrong()
 def loss_scaled_by_the_batch_inside() -> Training:
     """Errors are divided by the deviation of the batch's targets."""
 
@@ -51,7 +51,7 @@ def loss_scaled_by_the_batch_inside() -> Training:
     return _regression(loss)
 
 
-@wrong("exact")
+@wrong()
 def summing_loss_function() -> Training:
     """A function that gives the sum over the batch."""
 
@@ -61,7 +61,7 @@ def summing_loss_function() -> Training:
     return _regression(loss)
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def predictions_relative_to_the_batch() -> Training:
     class Relative(keras.Model):
         def predict_step(self, batch: Any) -> Any:
@@ -74,7 +74,7 @@ def predictions_relative_to_the_batch() -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def predictions_of_pairs() -> Training:
     """The similarity of each row to each row of its batch, of the first 2 features."""
 

@@ -41,7 +41,7 @@ class Drawn:
 
     def case(self) -> Case:
         """Return the training; whether it is exact or refused is not known."""
-        return Case(repr(self), functools.partial(_make, self), expected="exact", is_wrong=True)
+        return Case(repr(self), functools.partial(_make, self), is_wrong=True)
 
 
 def _make(drawn: Drawn) -> Training:

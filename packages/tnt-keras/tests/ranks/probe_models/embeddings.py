@@ -37,17 +37,17 @@ def _text_classifier(optimizer: Any, positions: bool = True) -> Training:
     return model, data.of_arrays(data.tokens(), data.labels())
 
 
-@wrong("exact")
+@wrong()
 def positions_with_adam() -> Training:
     return _text_classifier(keras.optimizers.Adam(1e-2, epsilon=1e-3))
 
 
-@wrong("exact")
+@wrong()
 def positions_with_rmsprop() -> Training:
     return _text_classifier(keras.optimizers.RMSprop(1e-2, epsilon=1e-3))
 
 
-@wrong("exact")
+@wrong()
 def positions_with_adagrad() -> Training:
     return _text_classifier(
         keras.optimizers.Adagrad(0.1, initial_accumulator_value=1e-3, epsilon=1e-3)

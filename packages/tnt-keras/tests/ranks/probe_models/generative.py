@@ -100,7 +100,7 @@ def wasserstein_with_gradient_penalty() -> Training:
     return _adversarial(_penalised, _fooled)
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def features_matched_over_batch() -> Training:
     """The generator shall have the same mean features."""
 
@@ -112,7 +112,7 @@ def features_matched_over_batch() -> Training:
     return _adversarial(_penalised, matched)
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def relativistic_average_critic() -> Training:
     """Real samples against the mean score of generated ones."""
 
@@ -124,7 +124,7 @@ def relativistic_average_critic() -> Training:
     return _adversarial(relative, _fooled)
 
 
-@wrong("exact", evaluates=False)
+@wrong(evaluates=False)
 def adversaries_with_summed_losses() -> Training:
     """Losses with reduction="sum", divided by the rows."""
     entropy = keras.losses.BinaryCrossentropy(from_logits=True, reduction="sum")
@@ -176,7 +176,7 @@ def variational_autoencoder_without_noise() -> Training:
     return _variational(tf.reduce_mean, 0.0)
 
 
-@wrong("exact")
+@wrong()
 def variational_autoencoder_with_summed_divergence() -> Training:
     return _variational(tf.reduce_sum, 0.0)
 

@@ -38,7 +38,7 @@ def _switched(weight: Callable[[Any], Any], *callbacks: Any) -> Training:
     return model, data.of_arrays(data.features(), data.targets(), callbacks=list(callbacks))
 
 
-@wrong("refused")
+@wrong()
 def term_that_a_callback_switches_on() -> Training:
     """The weight of a divergence, which is zero in the first epoch."""
 
@@ -49,7 +49,7 @@ def term_that_a_callback_switches_on() -> Training:
     return _switched(lambda model: model.strength.value, Anneal())
 
 
-@wrong("refused")
+@wrong()
 def term_that_a_callback_switches_on_in_the_middle_of_an_epoch() -> Training:
     class Switch(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
@@ -58,7 +58,7 @@ def term_that_a_callback_switches_on_in_the_middle_of_an_epoch() -> Training:
     return _switched(lambda model: model.strength.value, Switch())
 
 
-@wrong("refused")
+@wrong()
 def term_beyond_a_fraction_of_the_epochs() -> Training:
     class Progress(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -68,7 +68,7 @@ def term_beyond_a_fraction_of_the_epochs() -> Training:
     return model, arguments | {"epochs": 4}
 
 
-@wrong("refused")
+@wrong()
 def term_whose_weight_is_one_of_several_in_a_variable() -> Training:
     class Weighted(_Switched):
         def __init__(self, inner: Any, loss_of: Any) -> None:
@@ -86,7 +86,7 @@ def term_whose_weight_is_one_of_several_in_a_variable() -> Training:
     return model, data.of_arrays(data.features(), data.targets(), callbacks=[Switch()])
 
 
-@wrong("refused")
+@wrong()
 def term_that_a_variable_of_no_layer_switches_on() -> Training:
     """As the weight of a divergence is often annealed: a callback raises it after each batch."""
     weight = tf.Variable(0.0, trainable=False)
@@ -103,7 +103,7 @@ def term_that_a_variable_of_no_layer_switches_on() -> Training:
     return model, data.of_arrays(data.features(), data.targets(), callbacks=[Anneal()])
 
 
-@wrong("refused")
+@wrong()
 def term_that_a_truth_value_selects() -> Training:
     """A variable that TensorFlow reads by itself, as it is handed to `tf.where`."""
     is_on = tf.Variable(False, trainable=False)
@@ -120,7 +120,7 @@ def term_that_a_truth_value_selects() -> Training:
     return model, data.of_arrays(data.features(), data.targets(), callbacks=[Switch()])
 
 
-@wrong("refused")
+@wrong()
 def quotient_by_weights_of_many_classes() -> Training:
     """All weights are one in the first epochs, so that the quotient is a mean."""
     weights = tf.Variable(tf.ones([40]), trainable=False)
@@ -142,7 +142,7 @@ def quotient_by_weights_of_many_classes() -> Training:
     return model, arguments | {"epochs": 4}
 
 
-@wrong("refused")
+@wrong()
 def term_in_a_graph_that_is_made_anew() -> Training:
     """An attribute of Python becomes another one, and Keras is told to trace the step again."""
 
@@ -162,19 +162,19 @@ def term_in_a_graph_that_is_made_anew() -> Training:
     return model, data.of_arrays(data.features(), data.targets(), callbacks=[NextPhase()])
 
 
-@wrong("refused")
+@wrong()
 def term_that_the_learning_rate_switches_on() -> Training:
     schedule = keras.callbacks.LearningRateScheduler(lambda epoch: 0.1 if epoch < 3 else 0.04)
     model, arguments = _switched(lambda model: model.optimizer.learning_rate < 0.05, schedule)
     return model, arguments | {"epochs": 4}
 
 
-@wrong("refused")
+@wrong()
 def term_after_some_steps_of_the_optimizer() -> Training:
     return _switched(lambda model: model.optimizer.iterations.value > 3)
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def term_after_some_steps_that_the_model_counts() -> Training:
     def weight(model: Any) -> Any:
         model.count.assign_add(1)
@@ -183,7 +183,7 @@ def term_after_some_steps_that_the_model_counts() -> Training:
     return _switched(weight)
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def term_that_fades_in_late() -> Training:
     """A variable grows by a tenth in each step, and counts from 0.9 on."""
 
@@ -213,13 +213,13 @@ def mixture_that_fades_in() -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("refused")
+@wrong()
 def term_in_every_third_step() -> Training:
     """The first step that has it is neither the first nor the second one."""
     return _switched(lambda model: tf.equal(model.optimizer.iterations.value % 3, 2))
 
 
-@wrong("refused")
+@wrong()
 def term_in_a_few_early_steps() -> Training:
     def weight(model: Any) -> Any:
         steps = model.optimizer.iterations.value
@@ -278,12 +278,12 @@ def _branching(change: Callable[[Any, Any], Any], number: int = 4) -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("exact", evaluates=False)
+@wrong(evaluates=False)
 def sum_that_one_branch_keeps() -> Training:
     return _branching(lambda model, total: model.kept.assign_add(total))
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def sum_that_one_late_branch_keeps() -> Training:
     """No state that is looked at goes there."""
     return _branching(lambda model, total: model.kept.assign_add(total), 13)

@@ -49,22 +49,22 @@ def after_features(layer: Any, **compile_arguments: Any) -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("exact")
+@wrong()
 def samples_counted_as_integer() -> Training:
     return after_features(Keeping(lambda kept, x: kept + tf.shape(x)[0], dtype_kept="int32"))
 
 
-@wrong("exact")
+@wrong()
 def samples_counted_as_float() -> Training:
     return after_features(Keeping(lambda kept, x: kept + tf.cast(tf.shape(x)[0], tf.float32)))
 
 
-@wrong("exact")
+@wrong()
 def sum_of_features() -> Training:
     return after_features(Keeping(lambda kept, x: kept + tf.reduce_sum(x, axis=0), (6,)))
 
 
-@wrong("exact")
+@wrong()
 def histogram_of_features() -> Training:
     """How often a feature was positive, in int64."""
     return after_features(
@@ -76,7 +76,7 @@ def histogram_of_features() -> Training:
     )
 
 
-@wrong("exact")
+@wrong()
 def largest_feature_so_far() -> Training:
     """The observer of quantisation-aware training."""
     return after_features(
@@ -87,17 +87,17 @@ def largest_feature_so_far() -> Training:
     )
 
 
-@wrong("exact")
+@wrong()
 def largest_feature_of_last_batch() -> Training:
     return after_features(Keeping(lambda kept, x: tf.reduce_max(tf.abs(x), axis=0), (6,)))
 
 
-@wrong("refused")
+@wrong()
 def smallest_feature_so_far() -> Training:
     return after_features(Keeping(lambda kept, x: tf.minimum(kept, tf.reduce_min(x))))
 
 
-@wrong("exact")
+@wrong()
 def gradient_that_is_the_new_value() -> Training:
     """The scale of an 8-bit layer: its gradient overwrites it, and is the largest entry seen."""
 

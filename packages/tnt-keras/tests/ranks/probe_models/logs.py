@@ -24,33 +24,33 @@ def _returning(log_of: Callable[[Any, Any, Any], dict[str, Any]]) -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("exact")
+@wrong()
 def log_of_a_sum() -> Training:
     return _returning(lambda model, x, y: {"total": tf.reduce_sum(squared_errors(model, x, y))})
 
 
-@wrong("exact")
+@wrong()
 def log_of_a_maximum() -> Training:
     return _returning(lambda model, x, y: {"largest": tf.reduce_max(squared_errors(model, x, y))})
 
 
-@wrong("refused")
+@wrong()
 def log_of_a_minimum() -> Training:
     return _returning(lambda model, x, y: {"least": tf.reduce_min(squared_errors(model, x, y))})
 
 
-@wrong("refused")
+@wrong()
 def log_of_a_deviation() -> Training:
     return _returning(lambda model, x, y: {"spread": tf.math.reduce_std(model(x))})
 
 
-@wrong("refused")
+@wrong()
 def log_of_a_perplexity() -> Training:
     """The exponential of a mean."""
     return _returning(lambda model, x, y: {"perplexity": tf.exp(mean_squared_error(model, x, y))})
 
 
-@wrong("refused")
+@wrong()
 def log_of_a_quotient() -> Training:
     def precision(model: Any, x: Any, y: Any) -> dict[str, Any]:
         positive = tf.cast(model(x) > 0.1, tf.float32)
@@ -60,12 +60,12 @@ def log_of_a_quotient() -> Training:
     return _returning(precision)
 
 
-@wrong("exact")
+@wrong()
 def log_of_the_number_of_rows() -> Training:
     return _returning(lambda model, x, y: {"rows": tf.shape(x)[0]})
 
 
-@wrong("refused")
+@wrong()
 def log_of_the_gradient_norm() -> Training:
     """Taken from the gradients of the batch, before they are applied."""
 
@@ -81,13 +81,13 @@ def log_of_the_gradient_norm() -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("exact")
+@wrong()
 def learning_rate_among_logs() -> Training:
     """The variable itself."""
     return _returning(lambda model, x, y: {"rate": model.optimizer.learning_rate})
 
 
-@wrong("exact")
+@wrong()
 def nested_logs() -> Training:
     """The Keras guides' `{m.name: m.result() for m in self.metrics}`, with compiled metrics."""
 

@@ -13,19 +13,19 @@ from .case import Training, wrong
 from .layer_state import Keeping, after_features
 
 
-@wrong("refused")
+@wrong()
 def queue_of_features() -> Training:
     """MoCo: the newest features enter in front, the oldest leave."""
     return after_features(Keeping(lambda kept, x: tf.concat([x, kept], axis=0)[:16], (16, 6)))
 
 
-@wrong("refused")
+@wrong()
 def last_sample() -> Training:
     """Recurrent state over batches: what the last row has left."""
     return after_features(Keeping(lambda kept, x: x[-1], (6,)))
 
 
-@wrong("exact")
+@wrong()
 def memory_bank() -> Training:
     """Each sample writes its own row of a table."""
 
@@ -36,7 +36,7 @@ def memory_bank() -> Training:
     return after_features(Keeping(write, (4096, 6)))
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def large_memory_of_which_rows_are_written() -> Training:
     """A step changes 7 of 50,000 rows, by sums as long as each sample has a place of its own."""
 

@@ -11,7 +11,7 @@ from .case import Training, right, wrong
 from .metrics import binary, with_metrics
 
 
-@wrong("refused")
+@wrong()
 def root_mean_square_as_function() -> Training:
     def rmse(y: Any, p: Any) -> Any:
         return keras.ops.sqrt(keras.ops.mean((y - p) ** 2))
@@ -19,7 +19,7 @@ def root_mean_square_as_function() -> Training:
     return with_metrics(rmse)
 
 
-@wrong("refused")
+@wrong()
 def determination_as_function() -> Training:
     def r2(y: Any, p: Any) -> Any:
         residual = keras.ops.sum((y - p) ** 2)
@@ -28,7 +28,7 @@ def determination_as_function() -> Training:
     return with_metrics(r2)
 
 
-@wrong("refused")
+@wrong()
 def f1_as_function() -> Training:
     """As in thousands of notebooks."""
 
@@ -41,7 +41,7 @@ def f1_as_function() -> Training:
     return binary(f1)
 
 
-@wrong("refused")
+@wrong()
 def correlation_as_function() -> Training:
     def correlation(y: Any, p: Any) -> Any:
         y, p = y - keras.ops.mean(y), p - keras.ops.mean(p)
@@ -52,7 +52,7 @@ def correlation_as_function() -> Training:
     return with_metrics(correlation)
 
 
-@wrong("refused")
+@wrong()
 def root_mean_square_as_loss() -> Training:
     def rmse(y: Any, p: Any) -> Any:
         return keras.ops.sqrt(keras.ops.mean((y - p) ** 2))
@@ -60,7 +60,7 @@ def root_mean_square_as_loss() -> Training:
     return with_metrics(loss=rmse)
 
 
-@wrong("refused")
+@wrong()
 def dice_of_the_whole_batch() -> Training:
     """keras.losses.Dice sums over the batch before it divides."""
     model = keras.Sequential(
@@ -71,7 +71,7 @@ def dice_of_the_whole_batch() -> Training:
     return model, data.of_arrays(images, (images > 0.6).astype("float32"))
 
 
-@wrong("refused")
+@wrong()
 def tversky_of_the_whole_batch() -> Training:
     model = keras.Sequential(
         [keras.Input((8, 8, 1)), keras.layers.Conv2D(1, 3, padding="same", activation="sigmoid")]

@@ -33,7 +33,7 @@ def _updating(update: Callable[[Any, Any], Any], metric: Any) -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("exact")
+@wrong()
 def result_that_is_read_before_the_update() -> Training:
     """The log of a step is the result of those before it."""
 
@@ -47,7 +47,7 @@ def result_that_is_read_before_the_update() -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("exact")
+@wrong()
 def result_inside_of_the_step() -> Training:
     """The loss is divided by its running mean."""
 
@@ -65,7 +65,7 @@ def result_inside_of_the_step() -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("exact")
+@wrong()
 def mean_of_stacked_means() -> Training:
     """Two values of the batch in one update: neither scalars nor samples."""
 
@@ -75,7 +75,7 @@ def mean_of_stacked_means() -> Training:
     return _updating(update, keras.metrics.Mean(name="more"))
 
 
-@wrong("exact")
+@wrong()
 def mean_with_sample_weight_of_one() -> Training:
     def update(metric: Any, errors: Any) -> None:
         metric.update_state(tf.reduce_mean(errors), sample_weight=1.0)
@@ -83,7 +83,7 @@ def mean_with_sample_weight_of_one() -> Training:
     return _updating(update, keras.metrics.Mean(name="more"))
 
 
-@wrong("exact")
+@wrong()
 def sum_of_batch_means() -> Training:
     def update(metric: Any, errors: Any) -> None:
         metric.update_state(tf.reduce_mean(errors))
@@ -91,7 +91,7 @@ def sum_of_batch_means() -> Training:
     return _updating(update, keras.metrics.Sum(name="more"))
 
 
-@wrong("exact")
+@wrong()
 def mean_of_batch_sums() -> Training:
     """A scalar, but a sum: keras.io's trackers of reconstruction losses."""
 
@@ -120,32 +120,32 @@ def _keeping(new: Callable[[Any, Any], Any]) -> Training:
     return _updating(lambda metric, errors: metric.update_state(errors), Keeping(new))
 
 
-@wrong("exact")
+@wrong()
 def largest_error_so_far() -> Training:
     return _keeping(lambda kept, errors: tf.maximum(kept, tf.reduce_max(errors)))
 
 
-@wrong("exact")
+@wrong()
 def mean_error_of_last_batch() -> Training:
     return _keeping(lambda kept, errors: tf.reduce_mean(errors))
 
 
-@wrong("exact")
+@wrong()
 def moving_mean_of_errors() -> Training:
     return _keeping(lambda kept, errors: 0.8 * kept + 0.2 * tf.reduce_mean(errors))
 
 
-@wrong("exact")
+@wrong()
 def number_of_batches() -> Training:
     return _keeping(lambda kept, errors: kept + 1.0)
 
 
-@wrong("refused")
+@wrong()
 def sum_of_batch_deviations() -> Training:
     return _keeping(lambda kept, errors: kept + tf.math.reduce_std(errors))
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def metric_that_the_model_does_not_know() -> Training:
     """In a tuple of a closure: no attribute of the model."""
     hidden = keras.metrics.RootMeanSquaredError(name="hidden")

@@ -12,7 +12,7 @@ from .case import Training, wrong
 from .steps import OwnStep, mean_squared_error, network, own_step, squared_errors
 
 
-@wrong("refused")
+@wrong()
 def labels_that_are_missing_later() -> Training:
     """The mean over samples whose label is a number, as all of the first batch are."""
 
@@ -27,7 +27,7 @@ def labels_that_are_missing_later() -> Training:
     return own_step(loss_of), data.of_arrays(data.features(), y)
 
 
-@wrong("refused")
+@wrong()
 def targets_of_minus_1_later() -> Training:
     """The mean over real numbers that are not ignored."""
 
@@ -49,7 +49,7 @@ def _batch_with_a_sample_that_is_no_number(kind: type[OwnStep], loss_of: Any) ->
     return own_step(loss_of, kind=kind), data.of_arrays(x, data.targets())
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def batches_that_are_no_number_are_skipped() -> Training:
     class Guarded(OwnStep):
         def changed(self, gradients: list[Any]) -> list[Any]:
@@ -59,7 +59,7 @@ def batches_that_are_no_number_are_skipped() -> Training:
     return _batch_with_a_sample_that_is_no_number(Guarded, mean_squared_error)
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def missing_features_get_the_mean_of_the_batch() -> Training:
     def loss_of(model: Any, x: Any, y: Any) -> Any:
         is_missing = tf.math.is_nan(x)
@@ -90,19 +90,19 @@ def _ignored_later(ignored: int) -> Training:
     return model, data.of_arrays(data.features(), y)
 
 
-@wrong("refused")
+@wrong()
 def labels_of_minus_1_later() -> Training:
     """The mean over samples that are not ignored, as none of the first batch is."""
     return _ignored_later(-1)
 
 
-@wrong("refused")
+@wrong()
 def labels_of_minus_100_later() -> Training:
     """The same with another number."""
     return _ignored_later(-100)
 
 
-@wrong("refused")
+@wrong()
 def labels_in_the_dictionary_of_inputs_that_are_missing_later() -> Training:
     """As tokenizers of texts make it: the step takes labels out of the only component."""
 
@@ -122,7 +122,7 @@ def labels_in_the_dictionary_of_inputs_that_are_missing_later() -> Training:
     return model, data.of_arrays({"features": data.features(), "labels": labels})
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def features_that_are_missing_later() -> Training:
     """The mean over entries that are numbers; there are no labels."""
 

@@ -13,7 +13,7 @@ from .layer_state import Keeping, after_features
 from .steps import OwnStep, mean_squared_error, network, own_step
 
 
-@wrong("exact")
+@wrong()
 def moving_maximum() -> Training:
     """A moving average of the largest entry of each batch."""
     return after_features(Keeping(lambda kept, x: 0.9 * kept + 0.1 * tf.reduce_max(tf.abs(x))))
@@ -27,7 +27,7 @@ def mean_of_the_batch_after_a_large_number() -> Training:
     return after_features(layer)
 
 
-@wrong("refused")
+@wrong()
 def moving_average_of_sums() -> Training:
     """The cluster sizes of a VQ-VAE: neither the mean nor the sum of what ranks have."""
     return after_features(
@@ -35,14 +35,14 @@ def moving_average_of_sums() -> Training:
     )
 
 
-@wrong("refused")
+@wrong()
 def moving_deviation() -> Training:
     return after_features(
         Keeping(lambda kept, x: 0.8 * kept + 0.2 * tf.math.reduce_std(x, axis=0), (6,))
     )
 
 
-@wrong("refused")
+@wrong()
 def moving_average_that_is_used_at_once() -> Training:
     """The centre is moved by the batch before it is subtracted."""
     return after_features(
@@ -54,7 +54,7 @@ def moving_average_that_is_used_at_once() -> Training:
     )
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def codebook_of_moving_averages() -> Training:
     """VQ-VAE: codes are the quotients of two moving averages of sums."""
 

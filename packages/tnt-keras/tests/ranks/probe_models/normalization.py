@@ -12,7 +12,7 @@ from .case import Training, right, wrong
 from .layer_state import Keeping, after_features
 
 
-@wrong("refused")
+@wrong()
 def own_batch_normalisation() -> Training:
     """Written by hand with the moments of the batch."""
 
@@ -25,7 +25,7 @@ def own_batch_normalisation() -> Training:
     )
 
 
-@wrong("refused")
+@wrong()
 def deviation_of_the_batch_as_feature() -> Training:
     """Progressive growing of GANs: the layer of minibatch deviations."""
 
@@ -36,7 +36,7 @@ def deviation_of_the_batch_as_feature() -> Training:
     return after_features(Keeping(lambda kept, x: kept + 1.0, use=deviation))
 
 
-@wrong("refused")
+@wrong()
 def attention_among_samples() -> Training:
     """BatchFormer: samples of a batch attend to each other."""
 

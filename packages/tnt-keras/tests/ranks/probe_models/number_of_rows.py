@@ -18,7 +18,7 @@ def _trained(loss_of: Any, kind: type[OwnStep] = OwnStep) -> Training:
     return model, arguments
 
 
-@wrong("refused")
+@wrong()
 def largest_errors_of_a_limited_number() -> Training:
     """The six largest errors of a batch, if it has so many samples."""
 
@@ -30,7 +30,7 @@ def largest_errors_of_a_limited_number() -> Training:
     return _trained(loss_of)
 
 
-@wrong("refused")
+@wrong()
 def penalty_of_the_first_rows() -> Training:
     """Predictions for the first eight rows are kept small."""
 
@@ -40,7 +40,7 @@ def penalty_of_the_first_rows() -> Training:
     return _trained(loss_of)
 
 
-@wrong("refused")
+@wrong()
 def median_of_large_batches() -> Training:
     """Errors are measured from their mean where there are twelve samples or more."""
 
@@ -63,7 +63,7 @@ class CountsRows(OwnStep):
         return {"loss": self.loss_tracker.result(), "rows": rows}
 
 
-@wrong("refused")
+@wrong()
 def number_of_rows_up_to_eleven() -> Training:
     """A log that counts samples up to a limit."""
     return _trained(mean_squared_error, CountsRows)
@@ -76,13 +76,13 @@ class CentresPredictions(OwnStep):
         return y - tf.where(tf.shape(y)[0] > 9, centre, tf.zeros_like(centre))
 
 
-@wrong("refused")
+@wrong()
 def predictions_centred_in_large_batches() -> Training:
     """Predictions that depend on the other rows where these are ten or more."""
     return _trained(mean_squared_error, CentresPredictions)
 
 
-@wrong("refused", predicts=False)
+@wrong(predicts=False)
 def micro_batches_of_four_rows() -> Training:
     """The largest mean error of groups of four rows."""
 
@@ -96,7 +96,7 @@ def micro_batches_of_four_rows() -> Training:
     return _trained(loss_of)
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def fixed_number_of_rows() -> Training:
     """The code says how many samples there are."""
 
@@ -122,7 +122,7 @@ class ErrorsAboveMean(keras.metrics.Metric):
         return self.count
 
 
-@wrong("refused")
+@wrong()
 def metric_that_compares_samples_of_large_batches() -> Training:
     """A metric that counts what lies above the mean error of a batch of twelve or more."""
     keras.utils.set_random_seed(7)
@@ -133,7 +133,7 @@ def metric_that_compares_samples_of_large_batches() -> Training:
     return model, data.of_arrays(data.features(), data.targets(), batch_size=20)
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def batches_of_one_row_are_not_normalized() -> Training:
     """The last batch has one row for each of two ranks."""
 

@@ -30,17 +30,17 @@ def _changing(change: Callable[[list[Any]], list[Any]], optimizer: Any = None) -
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("refused")
+@wrong()
 def gradients_clipped_by_norm_before_apply() -> Training:
     return _changing(lambda gradients: tf.clip_by_global_norm(gradients, 0.5)[0])
 
 
-@wrong("refused")
+@wrong()
 def gradients_clipped_by_value_before_apply() -> Training:
     return _changing(lambda gradients: [tf.clip_by_value(g, -0.1, 0.1) for g in gradients])
 
 
-@wrong("refused")
+@wrong()
 def gradients_clipped_above_the_first_ones() -> Training:
     """Nothing is clipped in the first batches; in a later one the gradients are larger."""
     model, arguments = _changing(lambda gradients: tf.clip_by_global_norm(gradients, 20.0)[0])
@@ -48,12 +48,12 @@ def gradients_clipped_above_the_first_ones() -> Training:
     return model, arguments
 
 
-@wrong("refused")
+@wrong()
 def gradients_of_unit_length() -> Training:
     return _changing(lambda gradients: [g / (tf.norm(g) + 1e-3) for g in gradients])
 
 
-@wrong("refused")
+@wrong()
 def signs_of_gradients() -> Training:
     return _changing(lambda gradients: [tf.sign(g) for g in gradients], keras.optimizers.SGD(0.01))
 
@@ -83,7 +83,7 @@ def _sharpness_aware(first_gradient: Callable[[Any, Any], Any]) -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("exact")
+@wrong()
 def optimizer_that_clips_in_apply_gradients() -> Training:
     class Clipping(keras.optimizers.SGD):
         def apply_gradients(self, grads_and_vars: Any) -> Any:
@@ -95,7 +95,7 @@ def optimizer_that_clips_in_apply_gradients() -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def sharpness_aware_minimisation() -> Training:
     return _sharpness_aware(lambda gradient, x: gradient)
 
@@ -109,7 +109,7 @@ def sharpness_aware_minimisation_by_the_gradient_of_all_samples() -> Training:
     return _sharpness_aware(of_all_samples)
 
 
-@wrong("refused")
+@wrong()
 def rate_of_the_batch() -> Training:
     """Polyak's step: the loss of the batch over the squared norm of its gradient."""
 

@@ -43,17 +43,17 @@ class _Smallest(_OfErrors):
         self.value.assign(tf.minimum(self.value, tf.reduce_min(errors)))
 
 
-@wrong("refused")
+@wrong()
 def smallest_error_after_a_large_number() -> Training:
     return with_metrics(_Smallest(1e9))
 
 
-@wrong("refused")
+@wrong()
 def smallest_error_after_infinity() -> Training:
     return with_metrics(_Smallest(float("inf")))
 
 
-@wrong("exact")
+@wrong()
 def metric_with_a_threshold_in_a_variable() -> Training:
     """A constant among the states, which are set to zero in a step of the ranks otherwise."""
 
@@ -70,7 +70,7 @@ def metric_with_a_threshold_in_a_variable() -> Training:
     return with_metrics(Above())
 
 
-@wrong("refused")
+@wrong()
 def metric_with_a_list_in_python() -> Training:
     class Kept(_OfErrors):
         def update(self, errors: Any) -> None:
@@ -142,6 +142,6 @@ def result_that_is_a_variable_beside_a_log() -> Training:
     return _with_another_log(lambda logs, x: tf.reduce_mean(x))
 
 
-@wrong("exact")
+@wrong()
 def log_of_a_result_that_is_a_variable() -> Training:
     return _with_another_log(lambda logs, x: tf.sqrt(logs["rows"]) + logs["tf_rows"])

@@ -30,7 +30,7 @@ class MovingBaseline(OwnStep):
         return super().train_step((x, y - self.baseline))
 
 
-@wrong("refused")
+@wrong()
 def moving_baseline_in_an_attribute() -> Training:
     return _eager(MovingBaseline)
 
@@ -43,7 +43,7 @@ class LastLoss(OwnStep):
         return super().logs(x, y, loss)
 
 
-@wrong("refused")
+@wrong()
 def loss_kept_in_an_attribute() -> Training:
     return _eager(LastLoss)
 
@@ -77,7 +77,7 @@ class NoiseOfNumpy(OwnStep):
         return super().train_step((x + 0.3 * self.noise(tuple(x.shape)), y))
 
 
-@wrong("refused")
+@wrong()
 def noise_of_numpy() -> Training:
     return _eager(NoiseOfNumpy)
 
@@ -91,7 +91,7 @@ class NoiseOfPython(NoiseOfNumpy):
         return np.asarray(drawn, "float32")
 
 
-@wrong("refused")
+@wrong()
 def noise_of_python() -> Training:
     return _eager(NoiseOfPython)
 
@@ -105,6 +105,6 @@ class StrengthOfNumpy(OwnStep):
         return super().train_step((strength * x + (1 - strength) * tf.roll(x, 1, 0), y))
 
 
-@wrong("refused")
+@wrong()
 def neighbours_mixed_by_a_number_of_numpy() -> Training:
     return _eager(StrengthOfNumpy)

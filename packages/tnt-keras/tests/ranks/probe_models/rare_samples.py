@@ -26,14 +26,14 @@ def _loss_with_a_term_for_positives(y: Any, outputs: Any) -> Any:
     return tf.reduce_mean(tf.square(y - outputs)) + has_positive * tf.reduce_mean(outputs)
 
 
-@wrong("refused")
+@wrong()
 def term_if_any_sample_is_a_positive() -> Training:
     model = network(activation="sigmoid")
     model.compile("sgd", _loss_with_a_term_for_positives)
     return model, data.of_arrays(data.features(), _rare_positives())
 
 
-@wrong("refused")
+@wrong()
 def term_if_any_sample_is_of_a_class() -> Training:
     def loss_of(y: Any, outputs: Any) -> Any:
         y = tf.reshape(y, [-1])
@@ -63,14 +63,14 @@ class _ErrorOfBatchesWithPositives(keras.metrics.Metric):
         return tf.math.divide_no_nan(self.total, self.number)
 
 
-@wrong("refused")
+@wrong()
 def metric_of_batches_with_a_positive() -> Training:
     model = network(activation="sigmoid")
     model.compile("sgd", "binary_crossentropy", metrics=[_ErrorOfBatchesWithPositives()])
     return model, data.of_arrays(data.features(), _rare_positives())
 
 
-@wrong("refused")
+@wrong()
 def loss_scaled_if_any_sample_has_a_flag() -> Training:
     def loss_of(model: Any, x: Any, y: Any) -> Any:
         return mean_squared_error(model, x, y) * (1.0 + tf.reduce_max(x[:, 5]))
@@ -81,7 +81,7 @@ def loss_scaled_if_any_sample_has_a_flag() -> Training:
     return own_step(loss_of), data.of_arrays(x, data.targets())
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def batch_with_an_outlier_is_skipped() -> Training:
     """Its loss is several times the running mean."""
 
@@ -112,7 +112,7 @@ class _Trimmed(keras.layers.Layer):
         return tokens[:, : tf.reduce_max(lengths)]
 
 
-@wrong("refused")
+@wrong()
 def texts_cut_to_the_longest_one_and_short_at_first() -> Training:
     """Padding counts in the mean over a text."""
     tokens = np.maximum(data.tokens(6), 1)
@@ -126,7 +126,7 @@ def texts_cut_to_the_longest_one_and_short_at_first() -> Training:
     return model, data.of_arrays(tokens, data.targets())
 
 
-@wrong("refused")
+@wrong()
 def masked_term_of_little_weight() -> Training:
     """A quotient that is a hundredth of the loss, of a mask that is full in the first batch."""
 
@@ -146,7 +146,7 @@ def masked_term_of_little_weight() -> Training:
     return own_step(loss_of, kind=OfFeatures), data.of_arrays(x, data.targets())
 
 
-@wrong("refused")
+@wrong()
 def sum_of_large_errors_with_a_regularizer() -> Training:
     """What ranks add up holds the regularizer once for each of them."""
 
@@ -159,7 +159,7 @@ def sum_of_large_errors_with_a_regularizer() -> Training:
     return model, data.of_arrays(data.features(), 1e4 * data.targets())
 
 
-@wrong("exact")
+@wrong()
 def sum_of_errors_whose_first_batch_has_one_sample() -> Training:
     def loss_of(model: Any, x: Any, y: Any) -> Any:
         return tf.reduce_sum(tf.square(model(x, training=True) - y))
@@ -167,7 +167,7 @@ def sum_of_errors_whose_first_batch_has_one_sample() -> Training:
     return _batches_of_sizes([1, 7, 8, 7], loss_of)
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def largest_error_after_a_batch_of_zeros() -> Training:
     """The first batch only builds the model."""
 

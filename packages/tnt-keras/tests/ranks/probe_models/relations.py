@@ -26,7 +26,7 @@ def _on_targets(loss_of: Any) -> Training:
     return own_step(loss_of), data.of_arrays(data.features(), data.targets())
 
 
-@wrong("refused")
+@wrong()
 def circle_loss() -> Training:
     """keras.losses.Circle in compile: similarities of all pairs of the batch."""
     x = keras.Input((6,))
@@ -36,7 +36,7 @@ def circle_loss() -> Training:
     return model, data.of_arrays(data.features(), data.labels())
 
 
-@wrong("refused")
+@wrong()
 def normalised_temperature_cross_entropy() -> Training:
     """SimCLR: two views of each sample against all others."""
 
@@ -50,7 +50,7 @@ def normalised_temperature_cross_entropy() -> Training:
     return _on_features(nt_xent)
 
 
-@wrong("refused", predicts=False)
+@wrong(predicts=False)
 def image_and_text_contrast() -> Training:
     """CLIP: the matching half of each sample among those of the batch, in both directions."""
 
@@ -64,7 +64,7 @@ def image_and_text_contrast() -> Training:
     return own_step(clip, network(4)), data.of_arrays(data.features(12), data.labels())
 
 
-@wrong("refused")
+@wrong()
 def supervised_contrast() -> Training:
     def supervised(model: Any, x: Any, y: Any) -> Any:
         z = _unit(model, x)
@@ -76,7 +76,7 @@ def supervised_contrast() -> Training:
     return _on_features(supervised)
 
 
-@wrong("refused")
+@wrong()
 def batch_hard_triplets() -> Training:
     """The farthest positive and the nearest negative of the batch."""
 
@@ -91,7 +91,7 @@ def batch_hard_triplets() -> Training:
     return _on_features(batch_hard)
 
 
-@wrong("refused")
+@wrong()
 def redundancy_of_two_views() -> Training:
     """Barlow Twins: the cross-correlation of features over the batch."""
 
@@ -105,7 +105,7 @@ def redundancy_of_two_views() -> Training:
     return _on_features(barlow_twins)
 
 
-@wrong("refused")
+@wrong()
 def variance_of_features() -> Training:
     """VICReg: each feature shall vary over the batch."""
 
@@ -116,7 +116,7 @@ def variance_of_features() -> Training:
     return _on_features(variance)
 
 
-@wrong("refused")
+@wrong()
 def centres_of_the_batch() -> Training:
     """Distance to the mean of the class within the batch."""
 
@@ -129,7 +129,7 @@ def centres_of_the_batch() -> Training:
     return _on_features(centre_loss)
 
 
-@wrong("refused")
+@wrong()
 def maximum_mean_discrepancy() -> Training:
     """InfoVAE: codes against a grid, through kernels of all pairs."""
 
@@ -142,7 +142,7 @@ def maximum_mean_discrepancy() -> Training:
     return _on_features(discrepancy)
 
 
-@wrong("refused")
+@wrong()
 def relational_distillation() -> Training:
     """A student that learns the distances between the teacher's outputs."""
     teacher = network(4)
@@ -158,7 +158,7 @@ def relational_distillation() -> Training:
     return _on_features(relational)
 
 
-@wrong("refused")
+@wrong()
 def retrieval_with_negatives_of_the_batch() -> Training:
     """Two towers of a recommender: other samples' items are the negatives."""
     users = keras.Input((), dtype="int32")
@@ -174,7 +174,7 @@ def retrieval_with_negatives_of_the_batch() -> Training:
     return model, data.of_arrays(data.labels(11), data.labels(11, seed=14))
 
 
-@wrong("refused")
+@wrong()
 def ranking_of_pairs() -> Training:
     """RankNet over all pairs of the batch."""
 
@@ -186,7 +186,7 @@ def ranking_of_pairs() -> Training:
     return _on_targets(rank_net)
 
 
-@wrong("refused")
+@wrong()
 def proportional_hazards() -> Training:
     """Cox' partial likelihood: risk sets within the batch."""
 
@@ -199,7 +199,7 @@ def proportional_hazards() -> Training:
     return _on_targets(cox)
 
 
-@wrong("refused")
+@wrong()
 def correlation_loss() -> Training:
     """1 - Pearson's correlation over the batch."""
 
@@ -212,12 +212,12 @@ def correlation_loss() -> Training:
     return _on_targets(pearson)
 
 
-@wrong("refused")
+@wrong()
 def largest_error_of_the_batch() -> Training:
     return _on_targets(lambda model, x, y: tf.reduce_max(squared_errors(model, x, y)))
 
 
-@wrong("refused")
+@wrong()
 def median_of_errors() -> Training:
     def median(model: Any, x: Any, y: Any) -> Any:
         ordered = tf.sort(squared_errors(model, x, y))
@@ -226,7 +226,7 @@ def median_of_errors() -> Training:
     return _on_targets(median)
 
 
-@wrong("refused")
+@wrong()
 def hard_examples_of_the_batch() -> Training:
     """Mean of the half with the largest errors."""
 
@@ -237,7 +237,7 @@ def hard_examples_of_the_batch() -> Training:
     return _on_targets(hard)
 
 
-@wrong("refused")
+@wrong()
 def targets_standardised_by_batch() -> Training:
     def standardised(model: Any, x: Any, y: Any) -> Any:
         deviation = tf.math.reduce_std(y) + 1e-2
@@ -246,7 +246,7 @@ def targets_standardised_by_batch() -> Training:
     return _on_targets(standardised)
 
 
-@wrong("refused")
+@wrong()
 def advantages_normalised_by_batch() -> Training:
     """Policy gradient: advantages with mean 0 and deviation 1 in each batch."""
 
@@ -258,12 +258,12 @@ def advantages_normalised_by_batch() -> Training:
     return _on_features(policy_gradient, outputs=3)
 
 
-@wrong("refused")
+@wrong()
 def root_of_mean_square() -> Training:
     return _on_targets(lambda model, x, y: tf.sqrt(mean_squared_error(model, x, y)))
 
 
-@wrong("refused")
+@wrong()
 def mixup_with_reversed_batch() -> Training:
     """Each sample is mixed with its mirror in the batch."""
 
@@ -273,7 +273,7 @@ def mixup_with_reversed_batch() -> Training:
     return _on_targets(mixup)
 
 
-@wrong("refused")
+@wrong()
 def cutmix_with_next_sample() -> Training:
     """Half of the features come from the next row of the batch."""
 
@@ -285,7 +285,7 @@ def cutmix_with_next_sample() -> Training:
     return _on_targets(cutmix)
 
 
-@wrong("refused")
+@wrong()
 def even_rows_count_more() -> Training:
     """Rows know their place in the batch."""
 
@@ -296,7 +296,7 @@ def even_rows_count_more() -> Training:
     return _on_targets(by_place)
 
 
-@wrong("refused")
+@wrong()
 def first_half_is_labelled() -> Training:
     """Semi-supervised: the first rows of a batch have labels, the others agree with a copy."""
 
@@ -308,7 +308,7 @@ def first_half_is_labelled() -> Training:
     return _on_targets(half)
 
 
-@wrong("refused")
+@wrong()
 def assignments_balanced_over_batch() -> Training:
     """SwAV: Sinkhorn's iterations over rows and clusters."""
 

@@ -18,7 +18,7 @@ def _users() -> Any:
     return (np.arange(data.NUM_SAMPLES) % 9).astype("int32")
 
 
-@wrong("refused")
+@wrong()
 def mean_over_users_of_their_means() -> Training:
     def mean_of_means(model: Any, x: Any, y: Any) -> Any:
         users, of_samples = tf.unique(x["users"])
@@ -37,7 +37,7 @@ def mean_over_users_of_their_means() -> Training:
     return own_step(mean_of_means, OfFeatures()), data.of_arrays(x, data.targets())
 
 
-@wrong("refused")
+@wrong()
 def penalty_of_each_row_that_is_looked_up_once() -> Training:
     class Penalized(keras.layers.Layer):
         def build(self, shape: Any) -> None:

@@ -26,7 +26,7 @@ class LogsFunctions(OwnStep):
         return logs | {"perplexity": tf.exp(result), "root": tf.sqrt(result)}
 
 
-@wrong("exact")
+@wrong()
 def perplexity_of_a_running_loss() -> Training:
     return _trained(LogsFunctions)
 
@@ -48,7 +48,7 @@ class LogsRatio(OwnStep):
         return logs | {"relative": self.loss_tracker.result() / self.spread.result()}
 
 
-@wrong("exact", evaluates=False)
+@wrong(evaluates=False)
 def ratio_of_running_means() -> Training:
     return _trained(LogsRatio)
 
@@ -67,7 +67,7 @@ class WeightsByResult(OwnStep):
         return {"loss": self.loss_tracker.result(), "scale": scale}
 
 
-@wrong("exact")
+@wrong()
 def gradients_divided_by_the_running_loss() -> Training:
     return _trained(WeightsByResult)
 
@@ -80,7 +80,7 @@ class OfCompiledMetrics(keras.Model):
         return logs | {"error": 1.0 - logs["accuracy"]}
 
 
-@wrong("exact")
+@wrong()
 def error_rate_of_the_compiled_accuracy() -> Training:
     inner = network(3)
     model = OfCompiledMetrics(inner.inputs, inner.outputs)

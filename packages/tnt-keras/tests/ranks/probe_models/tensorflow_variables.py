@@ -23,13 +23,13 @@ class Accumulating(OwnStep):
         return super().logs(x, y, loss) | {"seen": self.seen.read_value()}
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def total_in_a_tensorflow_variable() -> Training:
     model = own_step(mean_squared_error, kind=Accumulating)
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def loss_scaled_by_a_tensorflow_variable() -> Training:
     """The loss is divided by a running sum, which the step moves."""
 
@@ -46,7 +46,7 @@ def loss_scaled_by_a_tensorflow_variable() -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
-@wrong("exact", evaluates=False)
+@wrong(evaluates=False)
 def gradients_collected_in_tensorflow_variables() -> Training:
     """Accumulation by hand: applied at every second step, of batches with other shares."""
 

@@ -22,7 +22,7 @@ def _trained(loss_of: Any, y: np.ndarray, kind: type[OwnStep] = OwnStep) -> Trai
     return own_step(loss_of, kind=kind), data.of_arrays(data.features(), y)
 
 
-@wrong("refused")
+@wrong()
 def masked_quotient_without_a_masked_sample_first() -> Training:
     """sum(loss * mask) / sum(mask), where samples are masked from the second batch on."""
 
@@ -35,7 +35,7 @@ def masked_quotient_without_a_masked_sample_first() -> Training:
     return _trained(loss_of, np.column_stack([data.targets()[:, 0], mask]).astype("float32"))
 
 
-@wrong("refused")
+@wrong()
 def masked_quotient_that_is_no_number_without_a_sample() -> Training:
     """The same without anything that keeps it from a division by zero."""
 
@@ -48,7 +48,7 @@ def masked_quotient_that_is_no_number_without_a_sample() -> Training:
     return _trained(loss_of, np.column_stack([data.targets()[:, 0], mask]).astype("float32"))
 
 
-@wrong("refused")
+@wrong()
 def positive_samples_that_come_later() -> Training:
     """A mean over rare samples besides that over all."""
 
@@ -64,7 +64,7 @@ def positive_samples_that_come_later() -> Training:
     return model, data.of_arrays(data.features(), y[:, None].astype("float32"))
 
 
-@wrong("refused")
+@wrong()
 def lengths_that_differ_later() -> Training:
     """The mean over entries within the length of a sample, the same for all of the first batch."""
 
@@ -79,7 +79,7 @@ def lengths_that_differ_later() -> Training:
     return own_step(loss_of, network(6)), data.of_dataset(data.features(), targets)
 
 
-@wrong("refused")
+@wrong()
 def masked_quotient_of_integers() -> Training:
     """The same with a mask of its own, of integers."""
 
@@ -94,7 +94,7 @@ def masked_quotient_of_integers() -> Training:
     return own_step(loss_of), data.of_dataset(data.features(), targets)
 
 
-@wrong("refused")
+@wrong()
 def mean_over_positive_samples() -> Training:
     """The mean of the loss over samples of one class, all of the first batch."""
 
@@ -105,7 +105,7 @@ def mean_over_positive_samples() -> Training:
     return _trained(loss_of, _sorted_bits()[::-1].copy())
 
 
-@wrong("refused")
+@wrong()
 def classes_weighted_by_their_number_in_the_batch() -> Training:
     """Samples of a class weigh the more the fewer there are in the batch, one class at first."""
 
@@ -117,7 +117,7 @@ def classes_weighted_by_their_number_in_the_batch() -> Training:
     return _trained(loss_of, _sorted_bits())
 
 
-@wrong("refused", evaluates=False)
+@wrong(evaluates=False)
 def texts_cut_to_the_longest_one_and_long_at_first() -> Training:
     """The mean over words counts padding; without any word it is no number."""
 
@@ -152,7 +152,7 @@ class Fractions(OwnStep):
         return super().test_step(data) | {"fraction": tf.identity(self.fraction)}
 
 
-@wrong("exact")
+@wrong()
 def moving_fraction_of_sorted_labels() -> Training:
     """A moving mean that all ranks have alike as long as all labels are the same."""
     return _trained(mean_squared_error, _sorted_bits(), Fractions)
@@ -168,7 +168,7 @@ class FractionsInTraining(Fractions):
         return OwnStep.test_step(self, data)
 
 
-@wrong("exact")
+@wrong()
 def moving_fraction_of_sorted_labels_in_training() -> Training:
     """The same in training alone, and not logged."""
     return _trained(mean_squared_error, _sorted_bits(), FractionsInTraining)
@@ -189,13 +189,13 @@ class Largest(OwnStep):
         return super().train_step(data) | {"largest": largest}
 
 
-@wrong("exact")
+@wrong()
 def largest_of_sorted_labels() -> Training:
     """Maxima that are means as long as all labels are the same."""
     return _trained(mean_squared_error, _sorted_bits(), Largest)
 
 
-@wrong("refused")
+@wrong()
 def prototypes_of_classes() -> Training:
     """Distances from the means of the features of each class, of one class at first."""
 
@@ -231,7 +231,7 @@ def _of_texts(texts: np.ndarray, mask_zero: bool, layer: Any) -> Training:
     return model, data.of_dataset(tf.constant(texts), data.targets())
 
 
-@wrong("refused")
+@wrong()
 def texts_of_one_length_first() -> Training:
     """Padding to the longest text of the batch counts in the mean over words."""
     return _of_texts(_texts(2), False, keras.layers.GlobalAveragePooling1D())
@@ -272,7 +272,7 @@ def noise_level_of_the_batch() -> Training:
     return own_step(loss_of), data.of_dataset((data.features(), level), data.targets())
 
 
-@wrong("refused")
+@wrong()
 def mean_over_positive_measurements() -> Training:
     """Depths that are all known in the first batch; zero stands for none later."""
 
