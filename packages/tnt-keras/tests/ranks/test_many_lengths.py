@@ -8,7 +8,7 @@ import many_lengths
 import numpy as np
 import pytest
 
-# Full batches: two lengths that are known, then any length. The last batch of an epoch: its own.
+# Full batches: of two lengths that are known, then of any length. The last one: of any length.
 NUM_PARTITIONS = 3 + 1
 
 

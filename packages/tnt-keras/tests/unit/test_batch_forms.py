@@ -4,42 +4,56 @@ from __future__ import annotations
 
 from tnt_keras.step.batch_forms import BatchForms, Unknown
 
-ANY, OTHER = Unknown(0), Unknown(1)
 
-
-def test_the_third_length_of_a_number_of_rows_is_not_known_to_its_function() -> None:
+def test_the_third_length_is_not_known_to_its_function() -> None:
     forms = BatchForms()
-    assert [forms.form_of((32, t, 8)) for t in (5, 7, 6, 9, 5, 7)] == [
-        (32, 5, 8),
-        (32, 7, 8),
-        (32, ANY, 8),
-        (32, ANY, 8),
-        (32, 5, 8),
-        (32, 7, 8),
+    unknown = Unknown(0, example=7)
+    assert [forms.form_of((None, t, 8)) for t in (5, 7, 6, 9, 5, 7)] == [
+        (None, 5, 8),
+        (None, 7, 8),
+        (None, unknown, 8),
+        (None, unknown, 8),
+        (None, 5, 8),
+        (None, 7, 8),
     ]
 
 
 def test_sizes_are_one_unknown_size_while_they_are_equal() -> None:
     forms = BatchForms()
     for t in (5, 7):
-        forms.form_of((32, t, 32, t, 32, t + 1))
-    assert forms.form_of((32, 6, 32, 6, 32, 7)) == (32, ANY, 32, ANY, 32, OTHER)
-    assert forms.form_of((32, 1, 32, 1, 32, 1)) == (32, ANY, 32, ANY, 32, OTHER)
-    assert forms.form_of((32, 6, 32, 9, 32, 7)) == (32, ANY, 32, OTHER, 32, Unknown(2))
-    assert forms.form_of((32, 2, 32, 2, 32, 2)) == (32, ANY, 32, OTHER, 32, Unknown(2))
+        forms.form_of((t, t, t + 1))
+    equal, other = Unknown(0, example=7), Unknown(1, example=8)
+    assert forms.form_of((6, 6, 7)) == (equal, equal, other)
+    assert forms.form_of((1, 1, 1)) == (equal, equal, other)
+    first, second, third = Unknown(0, example=6), Unknown(1, example=9), Unknown(2, example=7)
+    assert forms.form_of((6, 9, 7)) == (first, second, third)
+    assert forms.form_of((2, 2, 2)) == (first, second, third)
+
+
+def test_sizes_of_the_example_differ_where_they_may() -> None:
+    forms = BatchForms()
+    for a, b in ((5, 5), (1, 6)):
+        forms.form_of((a, b))
+    assert forms.form_of((7, 7)) == (Unknown(0, example=1), Unknown(1, example=6))
+    forms = BatchForms()
+    for a, b, c in ((5, 5, 4), (6, 4, 6)):
+        forms.form_of((a, b, c))
+    unknown = Unknown(0, example=7), Unknown(1, example=8), Unknown(2, example=9)
+    assert forms.form_of((7, 7, 8)) == unknown
 
 
 def test_a_size_that_changes_later_becomes_unknown_then() -> None:
     forms = BatchForms()
     for height in (5, 7, 6):
-        forms.form_of((32, height, 8))
-    assert forms.form_of((32, 6, 9)) == (32, ANY, OTHER)
-    assert forms.form_of((32, 11, 11)) == (32, ANY, OTHER)
+        forms.form_of((height, 8))
+    both = Unknown(0, example=7), Unknown(1, example=8)
+    assert forms.form_of((6, 9)) == both
+    assert forms.form_of((11, 11)) == both
 
 
 def test_a_step_that_needs_all_sizes_is_given_them() -> None:
     forms = BatchForms()
     for t in (5, 7, 6):
-        forms.form_of((32, t))
+        forms.form_of((t,))
     forms.know_all()
-    assert [forms.form_of((32, t)) for t in (5, 6, 9)] == [(32, 5), (32, 6), (32, 9)]
+    assert [forms.form_of((t,)) for t in (5, 6, 9)] == [(5,), (6,), (9,)]

@@ -206,7 +206,9 @@ class _Walk:
     ) -> Step:
         entry = entry_of(node.type)
         seen = tuple(self._seen(node, i, v, entry) for i, v in enumerate(inputs))
-        described = tuple(Output(s, d) for s, d in zip(shapes, node.dtypes, strict=True))
+        described = tuple(
+            Output(s, v.dtype, v.example_shape) for s, v in zip(shapes, outputs, strict=True)
+        )
         operation = Operation(node.type, seen, described, self._analysis.num_rows, node.attributes)
         if all(is_shared(v.placement) for v in seen):
             if gives_rows(operation):

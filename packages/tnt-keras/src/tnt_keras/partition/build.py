@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -52,14 +52,14 @@ class Input:
     Attributes:
         shape: Shape for the whole batch. None stands for a size that may vary between steps.
         placement: `Rows(0)` if it has the rows of the batch, `REPLICATED` if all processes get it.
-        names: For each size of `shape` a name, which counts where it is None: unknown sizes of one
-            name are equal in every step. Without names none is known to equal another.
+        batch_shape: Shape for a batch that could come, if `shape` holds None. Sizes that are equal
+            in it are taken to be equal in every step, wherever one operation combines them.
         elements: For a vector of integers: those that are the same in every step, None for others.
     """
 
     shape: Shape
     placement: Placement
-    names: Sequence[Hashable] | None = None
+    batch_shape: tuple[int, ...] | None = None
     elements: tuple[int | None, ...] | None = None
 
 
@@ -206,10 +206,9 @@ def _given(traced: TracedStep, inputs: Sequence[Input], shapes: GlobalShapes) ->
     for place, (given, tensor) in enumerate(zip(inputs, traced.graph.inputs, strict=False)):
         example = None
         if given.shape is not None and None in given.shape:
-            names = given.names or [(place, axis) for axis in range(len(given.shape))]
-            example = tuple(
-                shapes.new_size(("name", name)) if size is None else size
-                for size, name in zip(given.shape, names, strict=True)
+            example = given.batch_shape or tuple(
+                shapes.new_size((place, axis)) if size is None else size
+                for axis, size in enumerate(given.shape)
             )
         values.append(
             Value(

@@ -100,6 +100,8 @@ def _next(variable: Value, result: Value, num_rows: int) -> Value:
         joined(variable.element, result.element),
         variable.example if result is variable else None,
         variable.example_shape if variable.example_shape == result.example_shape else None,
+        variable.length if variable.length == result.length else None,
+        variable.example_length if variable.example_length == result.example_length else None,
     )
     return fitting(following, num_rows)
 
@@ -122,6 +124,7 @@ def _is_same(first: Value, second: Value) -> bool:
         and first.elements == second.elements
         and (first.example is None) == (second.example is None)
         and first.example_shape == second.example_shape
+        and (first.length, first.example_length) == (second.length, second.example_length)
         and _is_same_element(first.element, second.element)
     )
 

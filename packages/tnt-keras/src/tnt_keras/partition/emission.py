@@ -26,6 +26,7 @@ from tnt_keras.partition.placement import (
     Shape,
     is_shared,
     local_shape,
+    local_size,
 )
 from tnt_keras.partition.plan import Compute
 from tnt_keras.partition.requests import Alone, Exchange, Request
@@ -407,6 +408,10 @@ class Emission:
         counts, num_rows = decision.counts_rows[i], self.layout.num_rows
         if known is not None:
             return self.constant(local_numbers(np.asarray(known), counts, num_rows, k), value.dtype)
+        rows = step.outputs[0].placement
+        size = local_size(rows, k) if isinstance(rows, Rows) else None
+        if step.node.type == "Reshape" and size is not None:  # also in the place of -1
+            return tf.where(tf.constant(list(counts)), tf.constant(size, value.dtype), tensor)
         return local_sizes(tensor, counts, num_rows, k)
 
     def _outputs(self, step: Compute, tensors: list[tf.Tensor], k: int | None) -> list[tf.Tensor]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -21,7 +21,6 @@ from tnt_keras.partition.value import Value, constant
 
 _LARGEST = 1000  # elements; larger values are computed when the step runs
 
-# They give the elements of their first tensor others places, and do nothing to them.
 _NUMBERS = {
     "Abs", "Add", "AddV2", "BroadcastArgs", "Cast", "ConcatV2", "Equal", "ExpandDims", "FloorDiv",
     "FloorMod", "GatherV2", "Greater", "GreaterEqual", "Identity", "Less", "LessEqual",
@@ -29,9 +28,27 @@ _NUMBERS = {
     "NotEqual", "Pack", "Prod", "Reshape", "SelectV2", "Slice", "Split", "Squeeze", "StridedSlice",
     "Sub", "Sum", "Unpack",
 }  # fmt: skip
-_MOVES = {
-    "ExpandDims", "GatherV2", "Identity", "Reshape", "Slice", "Squeeze", "StridedSlice", "Unpack",
+# Operations that give elements other places, and do nothing to them: which of so many inputs hold
+# these elements.
+_MOVES: dict[str, Callable[[int], range]] = {
+    **dict.fromkeys(
+        (
+            *("ExpandDims", "GatherV2", "Identity", "Reshape", "Slice", "Squeeze", "StridedSlice"),
+            *("Transpose", "Unpack"),
+        ),
+        lambda count: range(1),
+    ),
+    "ConcatV2": lambda count: range(count - 1),
+    "DynamicStitch": lambda count: range(count // 2, count),
+    "Pack": lambda count: range(count),
+    "Split": lambda count: range(1, 2),
+}
+_ELEMENTWISE = {
+    "Abs", "Add", "AddV2", "Cast", "FloorDiv", "FloorMod", "Maximum", "Minimum", "Mul", "Neg",
+    "SelectV2", "Sub",
 }  # fmt: skip
+
+Elements: TypeAlias = tuple[int | None, ...] | None
 
 
 def fold(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[Value] | None:
@@ -56,22 +73,67 @@ def fold(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[V
     return None
 
 
-def known_elements(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...] | None:
-    """Return the integers of a vector as far as they are known, None if none is. Local."""
-    if len(node.dtypes) != 1 or not node.dtypes[0].is_integer:
-        return None
-    elements: tuple[int | None, ...] | None = None
-    if node.type == "Shape":
-        elements = inputs[0].shape
-    elif node.type == "Pack" and all(v.shape == () for v in inputs):
-        elements = tuple((v.known_elements or (None,))[0] for v in inputs)
-    elif node.type == "ConcatV2" and all(_length(v) is not None for v in inputs[:-1]):
-        elements = tuple(e for v in inputs[:-1] for e in v.known_elements or (None,) * _size(v))
-    elif node.type == "Cast" and inputs[0].dtype.is_integer:
-        elements = inputs[0].elements
-    elif node.type in _MOVES and inputs[0].elements is not None:
-        elements = _moved(node, inputs)
-    return elements if elements and any(e is not None for e in elements) else None
+def known_elements(node: Node, inputs: Sequence[Value]) -> list[Elements]:
+    """Return the integers of each output as far as they are known, None if none is. Local."""
+    none: list[Elements] = [None] * len(node.dtypes)
+    if not all(dtype.is_integer for dtype in node.dtypes):
+        return none
+    if node.type in ("Shape", "ShapeN"):
+        found = [v.shape for v in inputs]
+    elif all(v.known_elements is None for v in inputs) or not all(map(_is_small_array, inputs)):
+        return none
+    elif node.type in _MOVES:
+        found = _moved(node, inputs)
+    elif node.type in _ELEMENTWISE:
+        found = [_elementwise(node, inputs)]
+    else:
+        return none
+    return [e if e and any(x is not None for x in e) else None for e in found]
+
+
+def _is_known(shape: Shape) -> bool:
+    return shape is not None and None not in shape
+
+
+def _is_small_array(value: Value) -> bool:
+    return value.num_elements is not None and value.num_elements <= _LARGEST
+
+
+def _known_sizes(value: Value) -> list[int]:
+    return [size for size in value.shape or () if size is not None]
+
+
+def _elements_of(value: Value) -> tuple[int | None, ...]:
+    return value.known_elements or (None,) * (value.num_elements or 0)
+
+
+def _moved(node: Node, inputs: Sequence[Value]) -> list[Elements]:
+    """Return the elements after an operation that moves them, by their positions in all inputs."""
+    elements: list[int | None] = []
+    arrays = []
+    for i, (value, tensor) in enumerate(zip(inputs, node.operation.inputs, strict=True)):
+        array = value.constant
+        if i in _MOVES[node.type](len(inputs)):
+            array = np.arange(value.num_elements or 0).reshape(_known_sizes(value)) + len(elements)
+            elements += _elements_of(value)
+        elif array is None:
+            return [None] * len(node.dtypes)
+        arrays.append(np.asarray(array, tensor.dtype.as_numpy_dtype))
+    return [tuple(elements[p] for p in np.ravel(m).tolist()) for m in evaluate(node, arrays)]
+
+
+def _elementwise(node: Node, inputs: Sequence[Value]) -> Elements:
+    """Return the elements of an operation that computes each of them by itself."""
+    arrays, unknown = [], []
+    for value, tensor in zip(inputs, node.operation.inputs, strict=True):
+        elements, shape = _elements_of(value), _known_sizes(value)
+        known = np.asarray([1 if e is None else e for e in elements], tensor.dtype.as_numpy_dtype)
+        arrays.append(known.reshape(shape))
+        unknown.append(np.asarray([e is None for e in elements], bool).reshape(shape))
+    [computed] = evaluate(node, arrays)
+    where = np.broadcast_to(functools.reduce(np.logical_or, unknown), computed.shape)
+    pairs = zip(np.ravel(computed).tolist(), np.ravel(where).tolist(), strict=True)
+    return tuple(None if is_unknown else int(e) for e, is_unknown in pairs)
 
 
 def _broadcast_gradient_axes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
@@ -235,45 +297,21 @@ def _argument(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _length(value: Value) -> int | None:
-    return value.shape[0] if value.shape is not None and len(value.shape) == 1 else None
-
-
-def _size(value: Value) -> int:
-    length = _length(value)
-    assert length is not None
-    return length
-
-
-def _moved(node: Node, inputs: Sequence[Value]) -> tuple[int | None, ...] | None:
-    """Return the elements of a vector after an operation that moves them, by their positions."""
-    elements = inputs[0].elements
-    assert elements is not None
-    if len(node.dtypes) != 1 or any(v.constant is None for v in inputs[1:]):
-        return None
-    positions = np.arange(len(elements)).reshape([len(elements)] if inputs[0].shape != () else [])
-    dtype = node.operation.inputs[0].dtype.as_numpy_dtype
-    arrays = [positions.astype(dtype), *(np.asarray(v.constant) for v in inputs[1:])]
-    [moved] = evaluate(node, arrays)
-    if moved.ndim > 1:
-        return None
-    return tuple(elements[int(p)] for p in np.ravel(moved))
-
-
 def with_known(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[Value]:
     """Return the outputs of a replicated node, with all that is known of them."""
     folded = fold(node, inputs, shapes)
     if folded is not None:
         return folded
-    elements = known_elements(node, inputs)
-    if elements is not None and all(e is not None for e in elements):
-        dtype = node.dtypes[0]
-        shape = shapes[0]
-        array = np.asarray(elements, dtype.as_numpy_dtype)
-        return [constant(array.reshape(shape if shape == () else [-1]), dtype)]
+    found = zip(
+        node.dtypes,
+        shapes,
+        known_elements(node, inputs),
+        _in_example(node, inputs, shapes),
+        strict=True,
+    )
     return [
-        Value(REPLICATED, shape, dtype, elements=elements, example=example)
-        for shape, dtype, example in zip(
-            shapes, node.dtypes, _in_example(node, inputs, shapes), strict=True
-        )
+        constant(np.asarray(elements, dtype.as_numpy_dtype).reshape(shape or ()), dtype)
+        if elements is not None and None not in elements and _is_known(shape)
+        else Value(REPLICATED, shape, dtype, elements=elements, example=example)
+        for dtype, shape, elements, example in found
     ]

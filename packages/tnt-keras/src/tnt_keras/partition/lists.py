@@ -80,16 +80,20 @@ def _new(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed
     decision = Decision(
         (REPLICATED,) * len(inputs), (ListOf(None),), constants={0: np.asarray(_ANY_SHAPE)}
     )
-    return decision, [Value(ListOf(None), (), tf.variant)]
+    made = Value(ListOf(None), (), tf.variant)
+    return decision, [_with_length(made, inputs[1]) if node.type == "TensorListReserve" else made]
 
 
 def _push(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
-    return _put(inputs, 1, inputs[1].constant)
+    decision, [made] = _put(inputs, 1, inputs[1].constant)
+    return decision, [_without_length(made)]
 
 
 def _set(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
     # Other places of the list may hold nothing yet, which is read as zeros.
-    return _put(inputs, 2, None)
+    decision, [made] = _put(inputs, 2, None)
+    grows = node.attributes.get("resize_if_index_out_of_bounds", False)
+    return decision, [_without_length(made) if grows else made]
 
 
 def _put(inputs: Sequence[Value], item_at: int, known: Any) -> Placed:
@@ -99,7 +103,8 @@ def _put(inputs: Sequence[Value], item_at: int, known: Any) -> Placed:
     demands[0], demands[item_at] = ListOf(placement), placement
     element = joined(held.element, Element(item.shape, item.dtype, known, item.element))
     decision = Decision(tuple(demands), (ListOf(placement),))
-    return decision, [Value(ListOf(placement), (), tf.variant, element=element)]
+    held = dataclasses.replace(held, placement=ListOf(placement), element=element)
+    return decision, [held]
 
 
 def _get(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
@@ -108,7 +113,7 @@ def _get(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed
     placement = _element_of(held) or REPLICATED
     shape = _shape_of_element(held, inputs[-1], node.shapes[-1])
     item = _item(held, placement, shape, node.dtypes[-1])
-    outputs: list[Value] = [held] if len(node.dtypes) == 2 else []
+    outputs: list[Value] = [_without_length(held)] if len(node.dtypes) == 2 else []
     return _decision(inputs, held, placement, [*outputs, item]), [*outputs, item]
 
 
@@ -116,14 +121,16 @@ def _stack(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Plac
     held = inputs[0]
     element = _element_of(held) or REPLICATED
     one = _shape_of_element(held, inputs[1], tf.TensorShape(None))
-    count = node.attributes["num_elements"]
-    shape = None if one is None else (None if count < 0 else count, *one)
+    shape = None if one is None else (held.length, *one)
     traced = node.shapes[0]
     shape = merged(shape, None if traced.rank is None else tuple(traced.as_list()))
     placement = element
     if isinstance(element, Rows):
         placement = dataclasses.replace(element, axis=element.axis + 1)
-    output = Value(placement, shape, node.dtypes[0])
+    example = None
+    if shape is not None and shape[0] is None and None not in shape[1:] and held.example_length:
+        example = (held.example_length, *(size for size in shape[1:] if size is not None))
+    output = Value(placement, shape, node.dtypes[0], example_shape=example)
     return _decision(inputs, held, element, [output]), [output]
 
 
@@ -140,19 +147,30 @@ def _from_tensor(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -
     decision = Decision(
         (demand, REPLICATED), (ListOf(element),), constants={1: np.asarray(_ANY_SHAPE)}
     )
-    return decision, [Value(ListOf(element), (), tf.variant, element=described)]
+    made = Value(ListOf(element), (), tf.variant, element=described)
+    if tensor.shape is not None:
+        example = (tensor.shape_in_example or (None,))[0]
+        made = dataclasses.replace(made, length=tensor.shape[0], example_length=example)
+    return decision, [made]
 
 
-def _same(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+def _resize(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
     """Place the operation that resizes a list. New places hold nothing."""
     held = dataclasses.replace(inputs[0], element=_without_constant(inputs[0].element))
+    held = _with_length(held, inputs[1])
     demands = (held.placement, *(REPLICATED for _ in inputs[1:]))
     return Decision(demands, (held.placement,)), [held]
 
 
 def _length(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
-    output = Value(REPLICATED, (), node.dtypes[0])
-    return Decision((inputs[0].placement,), (REPLICATED,)), [output]
+    held, dtype = inputs[0], node.dtypes[0]
+    output = Value(REPLICATED, (), dtype)
+    if held.length is not None:
+        output = constant(np.asarray(held.length, dtype.as_numpy_dtype), dtype)
+    elif held.example_length is not None:
+        example = np.asarray(held.example_length, dtype.as_numpy_dtype)
+        output = dataclasses.replace(output, example=example)
+    return Decision((held.placement,), (REPLICATED,)), [output]
 
 
 def _element_shape(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
@@ -182,9 +200,8 @@ def _zeros(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Plac
     if node.dtypes[0] != tf.variant:
         return None
     held = inputs[0]
-    element = _without_constant(held.element)
     decision = Decision((held.placement,), (held.placement,))
-    return decision, [Value(held.placement, (), tf.variant, element=element)]
+    return decision, [dataclasses.replace(held, element=_without_constant(held.element))]
 
 
 def _optional(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
@@ -232,13 +249,25 @@ _RULES: dict[str, Callable[[Node, Sequence[Value], Sequence[Shape]], Placed | No
     "TensorListPopBack": _get,
     "TensorListPushBack": _push,
     "TensorListReserve": _new,
-    "TensorListResize": _same,
+    "TensorListResize": _resize,
     "TensorListSetItem": _set,
     "TensorListStack": _stack,
     "ZerosLike": _zeros,
 }
 LIST_TYPES = frozenset(_RULES) - {"AddN", "ZerosLike"}
 """Operations that apply only to lists."""
+
+
+def _with_length(held: Value, number: Value) -> Value:
+    """Return a list with as many elements as an operand says."""
+    example, [length] = number.value_in_example, number.known_elements or (None,)
+    if example is None or example < 0:
+        return _without_length(held)
+    return dataclasses.replace(held, length=length, example_length=int(example))
+
+
+def _without_length(held: Value) -> Value:
+    return dataclasses.replace(held, length=None, example_length=None)
 
 
 def _element_of(held: Value) -> Placement | None:

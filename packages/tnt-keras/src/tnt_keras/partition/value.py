@@ -45,6 +45,8 @@ class Value:
         example: For integers that are not all known: their values in an example, in which every
             unknown size is a large number of its own.
         example_shape: The shape in that example; None if there is none.
+        length: For a list: how many elements it has, None if unknown.
+        example_length: For a list: the same in the example.
     """
 
     placement: Placement
@@ -55,6 +57,8 @@ class Value:
     element: Element | None = None
     example: np.ndarray[Any, Any] | None = None
     example_shape: tuple[int, ...] | None = None
+    length: int | None = None
+    example_length: int | None = None
 
     @property
     def shape_in_example(self) -> Shape:

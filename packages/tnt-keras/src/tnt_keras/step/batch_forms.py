@@ -7,10 +7,11 @@ batches of other sizes get functions of their own; after them come functions for
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import TypeAlias
 
-_MANY_SIZES = 3  # of one number of rows
+_MANY_SIZES = 3  # of which the last one is unknown to its function
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -19,14 +20,15 @@ class Unknown:
 
     Attributes:
         number: Sizes of one number are equal in every batch.
+        example: Its size in a batch that could come, in which no two of these sizes are equal.
     """
 
     number: int
+    example: int
 
 
 Sizes: TypeAlias = tuple[int | None, ...]
-"""All sizes of a batch in a fixed order, first its number of rows. None for sizes that no function
-knows, such as the lengths of ragged rows."""
+"""All sizes of a batch in a fixed order; None for those about which nothing is to be decided."""
 
 Form: TypeAlias = tuple[int | Unknown | None, ...]
 """The same, as a function knows them."""
@@ -56,8 +58,8 @@ class BatchForms:
         if known is not None:
             return known
         self._seen.append(sizes)
-        alike = [each for each in self._seen if each[0] == sizes[0]]
-        form = sizes if self._knows_all or len(alike) < _MANY_SIZES else _common(alike)
+        is_known = self._knows_all or len(self._seen) < _MANY_SIZES
+        form = sizes if is_known else _common(self._seen)
         self._forms.append(form)
         return form
 
@@ -82,8 +84,14 @@ def _holds(form: Form, sizes: Sizes) -> bool:
 
 def _common(batches: Sequence[Sizes]) -> Form:
     """Return the form that several batches have: unknown are the sizes in which they differ."""
-    names: dict[Sizes, Unknown] = {}
-    return tuple(
-        sizes[0] if len(set(sizes)) == 1 else names.setdefault(sizes, Unknown(len(names)))
-        for sizes in zip(*batches, strict=True)
-    )
+    example = max(batches, key=lambda sizes: (len(set(sizes)), [size or 0 for size in sizes]))
+    unknown: dict[Sizes, Unknown] = {}
+    form: list[int | Unknown | None] = []
+    for of_batches, size in zip(zip(*batches, strict=True), example, strict=True):
+        if len(set(of_batches)) == 1:
+            form.append(size)
+            continue
+        used = {each.example for each in unknown.values()}
+        free = next(n for n in itertools.count(size or 0) if n not in used)
+        form.append(unknown.setdefault(of_batches, Unknown(len(unknown), free)))
+    return tuple(form)

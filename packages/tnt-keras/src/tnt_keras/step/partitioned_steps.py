@@ -15,7 +15,7 @@ from tnt_keras.collectives.step_channels import StepChannels
 from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Rows, build
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch_forms import BatchForms, Form
+from tnt_keras.step.batch_forms import BatchForms, Form, Unknown
 from tnt_keras.step.batch_part import BatchPart, cut, has_rows, rows_at
 from tnt_keras.step.check import compare_with_serial, num_compared_rows, why_not_compared
 from tnt_keras.step.checked_exchange import CheckedExchange
@@ -161,18 +161,18 @@ class PartitionedSteps:
         """Return what computes steps of batches of the same form. Collective."""
         kind = signature.layout, is_cut, signature.kinds
         forms = self._forms.setdefault(kind, BatchForms())
-        form = forms.form_of(signature.sizes)
-        functions = self._functions.get((kind, form))
+        form = forms.form_of(signature.sizes(with_rows=not is_cut))
+        num_rows = part.num_global if is_cut else None
+        functions = self._functions.get((kind, num_rows, form))
         if functions is None:
             trace = self._traces.for_batch(signature.in_form(form), part.rows, element_spec)
             if trace is None:
                 forms.know_all()
                 return self._of_form(part, is_cut, signature, element_spec)
             self._warn_of_other_rows(part)
-            num_rows = part.num_global if is_cut else None
             inputs = _inputs(part, signature, form, is_cut)
             functions = _Functions(trace, inputs, num_rows, self._added(trace))
-            self._functions[kind, form] = functions
+            self._functions[kind, num_rows, form] = functions
         return functions
 
     def _function(self, functions: _Functions, are_updates: tuple[bool, ...]) -> PartitionedStep:
@@ -317,9 +317,10 @@ def _inputs(part: BatchPart, signature: Signature, form: Form, is_cut: bool) -> 
     for (i, leaf), spec, sizes in of_leaves:
         is_whole = not is_cut or i in part.shared or not has_rows(leaf)
         if isinstance(leaf, tf.Tensor):
-            names = [(i, axis) if size is None else size for axis, size in enumerate(sizes)]
-            shape = tuple(size if isinstance(size, int) else None for size in sizes)
-            inputs.append(Input(shape, REPLICATED if is_whole else Rows(0), names=names))
+            shape = tuple(None if isinstance(size, Unknown) else size for size in sizes)
+            example = tuple(s.example if isinstance(s, Unknown) else s for s in sizes)
+            placement = REPLICATED if is_whole else Rows(0)
+            inputs.append(Input(shape, placement, None if None in example else example))
             continue
         for place, component in enumerate(tf.nest.flatten(spec, expand_composites=True)):
             is_shape = isinstance(spec, tf.SparseTensorSpec) and place == _SHAPE_OF_SPARSE

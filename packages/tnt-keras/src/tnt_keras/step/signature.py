@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -68,15 +67,24 @@ class Signature:
         """What batches have in common whose sizes alone differ."""
         return tuple(with_shape(spec, [None] * (spec.shape.rank or 0)) for spec in self.specs)
 
-    @property
-    def sizes(self) -> Sizes:
-        """All sizes of the whole batch."""
-        return tuple(size for spec in self.specs for size in spec.shape or ())
+    def sizes(self, *, with_rows: bool) -> Sizes:
+        """Return all sizes of the whole batch, with None for numbers of rows unless wanted."""
+        return tuple(
+            size if axis or with_rows else None
+            for spec in self.specs
+            for axis, size in enumerate(spec.shape or ())
+        )
 
     def of_leaves(self, form: Form) -> list[Form]:
-        """Return the part of a form that belongs to each leaf."""
+        """Return the sizes of each leaf as a form knows them."""
         left = iter(form)
-        return [tuple(itertools.islice(left, spec.shape.rank or 0)) for spec in self.specs]
+        return [
+            tuple(
+                size if known is None else known
+                for size, known in zip(spec.shape or (), left, strict=False)
+            )
+            for spec in self.specs
+        ]
 
     def in_form(self, form: Form) -> Signature:
         """Return the signature with the sizes that a form knows."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from step_cases import loss_of
 from step_lanes import StepInLanes, assert_lanes, gathered
+
+from tnt_keras.partition import PartitionedStep
 
 LENGTHS = (4, 1, 5, 12, 13, 6, 7)
 ROWS_AND_LANES = [(5, 3), pytest.param((7, 2), marks=pytest.mark.thorough)]
@@ -311,3 +314,127 @@ def test_a_batch_is_not_taken_for_a_length_that_happens_to_be_the_same() -> None
 
     batches = [[rows(5, t, 5)] for t in (5, 1, 10, 15, 7)]
     assert_lanes(step, *batches, lanes=(2, 5), unknown={0: [1]}, rtol=1e-5)
+
+
+class OfEachLength:
+    """Models of text, or of images, of any length; and a batch."""
+
+    layers = keras.layers
+
+    def text(self, *layers: Any, mask_zero: bool = True) -> keras.Model:
+        tokens = keras.Input((None,), dtype="int32")
+        embedded = self.layers.Embedding(WORDS, 8, mask_zero=mask_zero)(tokens)
+        for layer in layers:
+            embedded = layer(embedded)
+        return keras.Model(tokens, embedded)
+
+    def bidirectional(self) -> keras.Model:
+        return self.text(
+            self.layers.Bidirectional(self.layers.LSTM(3, return_sequences=True)),
+            self.layers.Bidirectional(self.layers.GRU(3)),
+            self.layers.Dense(WORDS),
+        )
+
+    def tagger(self) -> keras.Model:
+        return self.text(self.layers.LSTM(8, return_sequences=True), self.layers.Dense(WORDS))
+
+    def convolutions(self) -> keras.Model:
+        return self.text(
+            self.layers.Conv1D(8, 3, padding="same", activation="relu"),
+            self.layers.AveragePooling1D(2, padding="same"),
+            self.layers.SpatialDropout1D(0.2, seed=1),
+            self.layers.SeparableConv1D(8, 3, padding="same"),
+            self.layers.GroupNormalization(2),
+            self.layers.GlobalMaxPooling1D(),
+            self.layers.Dense(WORDS),
+            mask_zero=False,
+        )
+
+    def transformer(self) -> keras.Model:
+        def block(x: Any) -> Any:
+            attention = self.layers.MultiHeadAttention(2, 4, dropout=0.1, seed=1)
+            x = self.layers.LayerNormalization()(x + attention(x, x, use_causal_mask=True))
+            hidden = self.layers.Dense(16, activation="gelu")(x)
+            return self.layers.LayerNormalization()(x + self.layers.Dense(8)(hidden))
+
+        return self.text(
+            block, block, self.layers.GlobalAveragePooling1D(), self.layers.Dense(WORDS)
+        )
+
+    def attentions(self) -> keras.Model:
+        def attend(x: Any) -> Any:
+            return self.layers.Concatenate()(
+                [
+                    self.layers.Attention()([x, x]),
+                    self.layers.AdditiveAttention()([x, x]),
+                    self.layers.GroupQueryAttention(4, 4, 2)(x, x),
+                ]
+            )
+
+        return self.text(
+            attend, self.layers.GlobalMaxPooling1D(), self.layers.Dense(WORDS), mask_zero=False
+        )
+
+    def images(self) -> keras.Model:
+        return keras.Sequential(
+            [
+                keras.Input((None, None, 3)),
+                self.layers.Conv2D(4, 3, padding="same", strides=2),
+                self.layers.UpSampling2D(2),
+                self.layers.Conv2DTranspose(4, 3, strides=2, padding="same"),
+                self.layers.MaxPooling2D(3, 2, padding="same"),
+                self.layers.GlobalAveragePooling2D(),
+                self.layers.Dense(WORDS),
+            ]
+        )
+
+    def batch(self, model: keras.Model, length: int) -> list[Any]:
+        rng = np.random.default_rng(length)
+        if model.inputs[0].shape[-1] == 3:
+            return [rows(5, length, length, 3), rng.integers(0, WORDS, 5)]
+        x = rng.integers(1, WORDS, (5, length)).astype("int32")
+        x[np.arange(length) >= rng.integers(1, length + 1, (5, 1))] = 0
+        return [x, x if len(model.output_shape) == 3 else x[:, 0]]
+
+
+WORDS = 11
+
+
+@pytest.mark.parametrize(
+    "name", ["bidirectional", "tagger", "convolutions", "transformer", "attentions", "images"]
+)
+def test_models_exchange_no_more_for_unknown_lengths_than_for_known_ones(name: str) -> None:
+    keras.utils.set_random_seed(1)
+    models = OfEachLength()
+    model = getattr(models, name)()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.1), loss, metrics=["accuracy"])
+    model.optimizer.build(model.trainable_variables)
+    batches = [models.batch(model, length) for length in (12, 7, 9)]
+    unknown = {0: [1, 2] if name == "images" else [1], 1: range(1, np.ndim(batches[0][1]))}
+
+    def step(x: Any, y: Any) -> Any:
+        return model.train_step((x, y))
+
+    known = StepInLanes(step, batches[0])
+    traced = assert_lanes(
+        step,
+        *batches,
+        lanes=[2],
+        unknown=unknown,
+        with_example=True,
+        variables=[
+            v.value
+            for v in (*model.variables, *model.metrics_variables, *model.optimizer.variables)
+        ],
+        rtol=1e-4,
+    )
+    [built] = traced.built.values()
+    known.traced = traced.traced
+    assert exchanged(built) == exchanged(known.step(batches[0], 2))
+    assert gathered(traced) == []
+
+
+def exchanged(step: PartitionedStep) -> list[tuple[str, str, int | None]]:
+    assert step.explanation is not None
+    return sorted((e.kind, e.name, e.level) for e in step.explanation.exchanged)

@@ -31,10 +31,12 @@ class Output:
     Attributes:
         shape: The global shape, from TensorFlow's shape function.
         dtype: Its dtype.
+        example_shape: As for `Value`.
     """
 
     shape: Shape
     dtype: tf.DType
+    example_shape: tuple[int, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,11 +60,11 @@ def flags(length: int, *true: int) -> tuple[bool, ...]:
 
 @rule("Reshape", replicated=[1], linear=[0])
 def _reshape(operation: Operation) -> Decision | None:
-    value, operand = operation.inputs
+    value = operation.inputs[0]
     rows = value.placement
     if not isinstance(rows, Rows):
         return sum_of_parts(operation)
-    sizes = known_sizes(operand, operation.outputs[0].shape)
+    sizes = _reshaped_sizes(operation)
     if value.shape is None or sizes is None or 0 in value.shape or 0 in sizes:
         return None
     found = _from_the_left(rows, value.shape, sizes, operation.num_rows) or _from_the_right(
@@ -72,6 +73,31 @@ def _reshape(operation: Operation) -> Decision | None:
     if found is None:
         return None
     return as_they_are(operation, found, counts_rows={1: flags(len(sizes), found.axis)})
+
+
+def _reshaped_sizes(operation: Operation) -> Shape:
+    """Return what is known of the sizes that a reshape gives.
+
+    The size that it has to find (-1) is known if the other unknown sizes are those of the value.
+    Lanes are told the size: their reshape fails if it is not what it would have found.
+    """
+    (value, operand), [output] = operation.inputs, operation.outputs
+    sizes, said = known_sizes(operand, output.shape), operand.known_elements
+    if sizes is None or said is None or value.shape is None or output.example_shape is None:
+        return sizes
+    found = [i for i, size in enumerate(sizes) if size is None and said[i] == -1]
+    given = [i for i, size in enumerate(sizes) if size is None and said[i] != -1]
+    before = [i for i, size in enumerate(value.shape) if size is None]
+    example = value.example_shape or ()
+    if len(found) != 1 or Counter(example[i] for i in before) != Counter(
+        output.example_shape[i] for i in given
+    ):
+        return sizes
+    num_elements = math.prod(size for size in value.shape if size is not None)
+    num_others = math.prod(size for size in sizes if size is not None)
+    if num_others == 0 or num_elements % num_others:
+        return sizes
+    return tuple(num_elements // num_others if i in found else s for i, s in enumerate(sizes))
 
 
 def _from_the_left(
