@@ -101,6 +101,17 @@ class Value:
         return dataclasses.replace(self, placement=placement)
 
 
+def size_of_axis(value: Value, axis: int) -> tuple[int, bool] | None:
+    """Return a size and whether it is known, else in the example; None if that has none, or 1.
+
+    Where an operation combines two values, sizes that are equal in this are equal in every step.
+    """
+    size, example = (shape[axis] if shape else None for shape in (value.shape, value.example_shape))
+    if size is not None:
+        return size, True
+    return None if example is None or example == 1 else (example, False)
+
+
 def constant(array: Any, dtype: tf.DType) -> Value:
     """Return the value of a constant."""
     array = np.asarray(array)

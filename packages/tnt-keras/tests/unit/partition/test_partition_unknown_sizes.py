@@ -172,6 +172,38 @@ def test_a_table_of_positions_as_long_as_the_batch_gathers_nothing() -> None:
     assert gathered(assert_for_all_lengths(function)) == []
 
 
+def test_numbers_for_all_places_of_a_batch_gather_nothing() -> None:
+    def function(w: Any, x: Any) -> Any:
+        flat = tf.reshape(x @ w, [-1, 3])
+        places = tf.range(tf.shape(flat)[0])
+        numbered = flat * tf.cast(places, "float32")[:, None]
+        return numbered, tf.math.unsorted_segment_sum(flat, places % 3, 3)
+
+    assert gathered(assert_for_all_lengths(function)) == []
+
+
+def test_a_size_that_a_reshape_finds_is_known_if_all_others_are_those_of_the_value() -> None:
+    def function(w: Any, x: Any) -> Any:
+        n, t = tf.shape(x)[0], tf.shape(x)[1]
+        groups = tf.reshape(x @ w, [-1, t, 2, 3])
+        halves = tf.reshape(x, [n, t, -1, 2])
+        return groups, halves, tf.reshape(x, [-1, 6])
+
+    assert gathered(assert_for_all_lengths(function, width=6)) == []
+
+
+def test_a_list_as_long_as_the_batch_keeps_its_length() -> None:
+    def function(w: Any, x: Any) -> Any:
+        states = tf.scan(
+            lambda a, b: tf.tanh(a @ w + b), tf.transpose(x, [1, 0, 2]), tf.zeros_like(x[:, 0])
+        )
+        return tf.transpose(states, [1, 0, 2]) * x, tf.reshape(
+            tf.transpose(states, [1, 0, 2]), [-1, 3]
+        )
+
+    assert gathered(assert_for_all_lengths(function)) == []
+
+
 def test_attention_over_unknown_lengths_gathers_nothing() -> None:
     def heads(x: tf.Tensor) -> tf.Tensor:
         n, t = tf.shape(x)[0], tf.shape(x)[1]

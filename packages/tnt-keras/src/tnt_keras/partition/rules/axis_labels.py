@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from tnt_keras.partition.placement import REPLICATED, Partial, Placement, Rows, Shape
 from tnt_keras.partition.rules.registry import Decision, Operation, Output
-from tnt_keras.partition.value import Value
+from tnt_keras.partition.value import Value, size_of_axis
 
 Labels: TypeAlias = Sequence[Hashable]
 """A label for each axis; None for an axis along which there can be no rows."""
@@ -74,7 +74,7 @@ class _Cut:
     """A way to cut: along the axes with a label, all of one size, into parts of one layout."""
 
     label: Hashable
-    size: int | None
+    size: tuple[int, bool] | None
     outer: int
     inner: int | None
 
@@ -91,7 +91,8 @@ class _Cut:
         wanted = self.placement(labels)
         if not isinstance(wanted, Rows) or wanted == value.placement:
             return wanted
-        return wanted if self.size is not None and _size(value.shape, wanted) == self.size else None
+        has_size = self.size is not None and size_of_axis(value, wanted.axis) == self.size
+        return wanted if has_size else None
 
     def output_placement(
         self, output: Output, labels: Labels | Placement, total: Placement | None
@@ -106,8 +107,8 @@ class _Cut:
             return total
         if not isinstance(found, Rows):
             return None
-        sizes = {self.size, _size(output.shape, found)} - {None}
-        return found if len(sizes) < 2 else None
+        size, (before, is_known) = output.shape[found.axis], self.size or (None, False)
+        return None if is_known and size not in (None, before) else found
 
 
 def _cuts(operation: Operation, inputs: Sequence[Labels]) -> list[_Cut]:
@@ -115,8 +116,8 @@ def _cuts(operation: Operation, inputs: Sequence[Labels]) -> list[_Cut]:
     cuts = []
     for value, labels in zip(operation.inputs, inputs, strict=True):
         match value.placement:
-            case Rows(axis, outer, inner) as rows if labels[axis] is not None:
-                cuts.append(_Cut(labels[axis], _size(value.shape, rows), outer, inner))
+            case Rows(axis, outer, inner) if labels[axis] is not None:
+                cuts.append(_Cut(labels[axis], size_of_axis(value, axis), outer, inner))
     return list(dict.fromkeys(cuts))
 
 
@@ -157,8 +158,3 @@ def _elements_exchanged(operation: Operation, decision: Decision) -> int:
 
 def _elements(shape: Shape) -> int:
     return math.prod(_UNKNOWN_SIZE if size is None else size for size in shape or ())
-
-
-def _size(shape: Shape, rows: Rows) -> int | None:
-    assert shape is not None
-    return shape[rows.axis]

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from tnt_keras.partition.placement import PARTIAL, REPLICATED, Placement, Rows
 from tnt_keras.partition.rules.registry import Decision, Operation
-from tnt_keras.partition.value import Value
+from tnt_keras.partition.value import size_of_axis
 
 
 def rows_of_batch(operation: Operation, batches: Collection[int]) -> Rows | None:
@@ -20,8 +20,8 @@ def rows_of_batch(operation: Operation, batches: Collection[int]) -> Rows | None
     for value in values:
         rows = value.placement
         if isinstance(rows, Rows) and rows.axis == 0:
-            size = _batch_size(value)
-            if all(v.placement == rows or _batch_size(v) == size is not None for v in values):
+            size = size_of_axis(value, 0)
+            if all(v.placement == rows or size_of_axis(v, 0) == size is not None for v in values):
                 return rows
     return None
 
@@ -66,7 +66,3 @@ def along_leading_axes(operation: Operation, num_inner: int) -> Decision | None:
     if num_inner and (first.shape is None or rows.axis >= first.rank - num_inner):
         return None
     return Decision(placements(operation, [0], rows), (rows,) * len(operation.outputs))
-
-
-def _batch_size(value: Value) -> int | None:
-    return value.shape[0] if value.shape else None
