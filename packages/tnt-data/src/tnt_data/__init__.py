@@ -23,7 +23,7 @@ from tnt_data.pipeline import (
     global_batch_size,
     is_batched,
 )
-from tnt_data.rank_dataset.slice_rows import slice_batches
+from tnt_data.rank_dataset.slice_rows import check_rows, slice_batches
 from tnt_data.rank_dataset.without_prefetch import without_prefetch
 from tnt_data.transformations.read import warn_of_unknown_release
 
@@ -35,6 +35,7 @@ __all__ = [
     "global_batch_size",
     "micro_batch_size",
     "is_batched",
+    "check_rows",
     "describe_order",
     "fingerprint_of",
     "draws_random_numbers",

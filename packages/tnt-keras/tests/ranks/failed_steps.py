@@ -45,7 +45,7 @@ def fail_in_python_code_and_go_on() -> tuple[str, float]:
     """The error of the step on rank 0, which runs its Python code, and that of the others' step.
 
     Returns:
-        The error's text, and how long all of it took, without the patience for others.
+        The error's text, and how many seconds all of it took.
     """
 
     def loss(y: Any, predicted: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -166,3 +167,119 @@ def train(case: str, distributed: bool) -> Any:
         "predict": predicted,
         "partitions": partitions,
     }
+
+
+class Notes(logging.Handler):
+    """Collects warnings of Tarantella."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+
+def warnings_of_graphs() -> list[str]:
+    """What is said of graphs in two calls of `fit`."""
+    notes, logger = Notes(), logging.getLogger("tnt_keras")
+    level = logger.level
+    logger.addHandler(notes)
+    logger.setLevel(logging.WARNING)
+    try:
+        model = tnt.Model(GraphNetwork())
+        model.compile("sgd", "mse")
+        for _ in range(2):
+            model.fit(graphs(), verbose=0)
+    finally:
+        logger.removeHandler(notes)
+        logger.setLevel(level)
+    return [text for text in notes.texts if "row for each sample" in text]
+
+
+def on_batches(distributed: bool) -> Any:
+    """Losses and predictions of single batches: of graphs, and of ragged sentences."""
+    results = []
+    for make, data in (GraphNetwork, graphs), (Bags, _sentences):
+        keras.utils.set_random_seed(4)
+        model = make()
+        for x, _ in data().take(1):
+            model(x)
+        if distributed:
+            model = tnt.Model(model)
+        model.compile(keras.optimizers.SGD(0.1), "mse")
+        for x, y in data():
+            results.append(model.train_on_batch(x, y))
+            results.append(model.predict_on_batch(x))
+    return results
+
+
+class Described(keras.Model):
+    """Predicts texts, ragged and sparse rows, and the rows themselves."""
+
+    def predict_step(self, data: Any) -> Any:
+        x = keras.utils.unpack_x_y_sample_weight(data)[0]
+        lengths = tf.cast(tf.reduce_sum(tf.cast(x > 0, "int32"), axis=1), "int64")
+        return {
+            "text": tf.strings.as_string(x[:, 0], precision=3),
+            "ragged": tf.RaggedTensor.from_tensor(x, lengths),
+            "sparse": tf.sparse.from_dense(tf.nn.relu(x)),
+            "rows": x * 2.0,
+        }
+
+
+def described(distributed: bool) -> Any:
+    """Predictions of all kinds, as lists and arrays."""
+    x = _random().normal(size=(_NUM_SAMPLES, 4)).astype("float32")
+    model: Any = Described()
+    if distributed:
+        model = tnt.Model(model)
+    predicted = model.predict(x, batch_size=BATCH_SIZE, verbose=0)
+    return {
+        "text": np.asarray(predicted["text"]).tolist(),
+        "ragged": predicted["ragged"].to_list(),
+        "sparse": tf.sparse.to_dense(predicted["sparse"]).numpy().tolist(),
+        "rows": np.asarray(predicted["rows"]).tolist(),
+    }
+
+
+class GraphBatches(keras.utils.PyDataset):
+    """The same graphs as batches that Python code makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches = [tf.nest.map_structure(np.asarray, batch) for batch in graphs()]
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.batches[index]
+
+
+def _arrays_of_graphs() -> Any:
+    [(x, y)] = list(graphs().take(1))
+    return tf.nest.map_structure(np.asarray, x), np.asarray(y)
+
+
+def _generated() -> Iterator[Any]:
+    yield from GraphBatches().batches
+
+
+MISTAKES: dict[str, Callable[[Any], Any]] = {
+    "arrays": lambda model: model.fit(*_arrays_of_graphs(), verbose=0),
+    "PyDataset": lambda model: model.fit(GraphBatches(), verbose=0),
+    "generator": lambda model: model.fit(_generated(), verbose=0),
+    "own": lambda model: model.fit(graphs(), verbose=0, tnt_distribute_dataset=False),
+}
+
+
+def error_of(mistake: str) -> str:
+    """The error for batches whose parts must have a row for each sample."""
+    model = tnt.Model(GraphNetwork())
+    model.compile("sgd", "mse")
+    try:
+        MISTAKES[mistake](model)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"

@@ -34,7 +34,7 @@ def named_components(element: Any) -> list[tuple[str, Any]]:
 
 def _named(name: str, part: Any) -> list[tuple[str, Any]]:
     if isinstance(part, Mapping):
-        return [named for key in sorted(part) for named in _named(f"{name}[{key!r}]", part[key])]
+        return [named for key in sorted(part) for named in _named(f"{name}[{key}]", part[key])]
     if isinstance(part, (tuple, list)):
         return [named for i, one in enumerate(part) for named in _named(f"{name}[{i}]", one)]
     return [(name, part)]

@@ -58,6 +58,36 @@ def slice_batches(
     return dataset.map(split)
 
 
+def check_rows(element: Any) -> Any:
+    """Return an element that is an error when it is read, unless all components have equal rows.
+
+    Local.
+
+    Args:
+        element: Of a dataset, inside of its function: any structure of dense, ragged and sparse
+            tensors.
+    """
+    components = tf.nest.flatten(element)
+    counts = [_num_rows(one) if _has_rows(one) else None for one in components]
+    num_samples = counts[_position_of_samples(element)]
+    checks = [
+        tf.debugging.assert_equal(
+            count,
+            num_samples,
+            message=f"The components of a batch differ in their number of rows: {name} has others "
+            "than the targets, or than the first component if there are none, so the batch cannot "
+            "be shared between ranks. Give one row per sample, and what samples have in common to "
+            "the model; if the elements are single samples, call .batch(n) with the global batch "
+            "size.",
+        )
+        for (name, _), count in zip(named_components(element), counts, strict=True)
+        if count is not None and count is not num_samples
+    ]
+    with tf.control_dependencies(checks):
+        checked = [None if one is None else _same(one) for one in components]
+    return tf.nest.pack_sequence_as(element, checked)
+
+
 def first_row_of_rank(num_global: tf.Tensor, rank: int) -> tf.Tensor:
     """Return the position of a rank's first row in a global batch; 0 if it has no sample. Local.
 
@@ -91,13 +121,11 @@ def _split_element(
         return MicroBatch(data, num_local, tf.constant(static_rows, tf.int64))
     counts = [_num_rows(one) if _has_rows(one) else None for one in components]
     num_global = counts[_position_of_samples(element)]
-    begin, num_local = (
-        first_row_of_rank(num_global, rank),
-        num_samples_of_rank(num_global, rank, size),
-    )
+    begin = first_row_of_rank(num_global, rank)
+    num_local = num_samples_of_rank(num_global, rank, size)
     differ = [tf.constant(False) if one is None else one != num_global for one in counts]
     shared: Any = ()
-    if may_differ and len(components) > 1:
+    if may_differ and size > 1 and len(components) > 1:
         shared = tf.stack(differ)
         zero, one = tf.constant(0, tf.int64), tf.constant(1, tf.int64)
         parts = [
@@ -105,10 +133,16 @@ def _split_element(
             for component, other in zip(components, differ, strict=True)
         ]
     else:
-        with tf.control_dependencies(_checks(element, counts, num_global)):
-            parts = [_take_rows(component, begin, size) for component in components]
+        checked = tf.nest.flatten(check_rows(element))
+        parts = [_take_rows(component, begin, size) for component in checked]
     data = tf.nest.pack_sequence_as(element, parts, expand_composites=False)
     return MicroBatch(data, num_local, num_global, shared=shared)
+
+
+def _same(component: Any) -> Any:
+    parts = tf.nest.flatten(component, expand_composites=True)
+    same = [tf.identity(part) for part in parts]
+    return tf.nest.pack_sequence_as(component, same, expand_composites=True)
 
 
 def _position_of_samples(element: Any) -> int:
@@ -119,25 +153,7 @@ def _position_of_samples(element: Any) -> int:
     num_targets = len(tf.nest.flatten(element[1])) if is_pair else 0
     of_targets = range(num_inputs, num_inputs + num_targets)
     places: list[int] = [*of_targets, *range(len(components))]
-    return places[[_has_rows(components[i]) for i in places].index(True)]
-
-
-def _checks(element: Any, counts: list[Any], num_global: tf.Tensor) -> list[tf.Operation]:
-    """Return assertions that all components have as many rows as there are samples."""
-    names = [name for name, _ in named_components(element)]
-    return [
-        tf.debugging.assert_equal(
-            count,
-            num_global,
-            message=f"The components of a batch differ in their number of rows: {name} has others "
-            "than the targets, or than the first component if there are none, so the batch cannot "
-            "be shared between ranks. Give one row per sample, and what samples have in common to "
-            "the model; if the elements are single samples, call .batch(n) with the global batch "
-            "size.",
-        )
-        for name, count in zip(names, counts, strict=True)
-        if count is not None and count is not num_global
-    ]
+    return next(filter(lambda i: _has_rows(components[i]), places))
 
 
 def _num_rows(component: Any) -> tf.Tensor:
@@ -216,4 +232,4 @@ def _check_components(spec: Any, may_differ: bool) -> int | None:
             f"The elements of the dataset have no rows that ranks could share: {spec}. "
             f"Batch it first."
         )
-    return sizes.pop() if len(sizes) == 1 else None
+    return next(iter(sizes)) if len(sizes) == 1 else None

@@ -166,6 +166,7 @@ def _slice(
 
     def with_number(element: Any) -> dict[str, Any]:
         batch, number = split(element)
+        batch = tnt_data.check_rows(batch)
         if given.verify is None:
             number += _FACTOR * _fingerprint_of_some_rows(batch)
         return {"batch": batch, "number": number}
@@ -181,10 +182,7 @@ def _slice(
 
 def _fingerprint_of_some_rows(batch: Any) -> tf.Tensor:
     """Return the fingerprint of every k-th row of a batch of N, k = max(1, N // 8)."""
-
-    def some_rows(leaf: Any) -> Any:
-        size = num_rows(leaf)
-        return rows_at(leaf, tf.range(0, size, tf.maximum(size // _COMPARED_ROWS, 1)))
-
+    size = num_rows(batch)
+    rows = tf.range(0, size, tf.maximum(size // _COMPARED_ROWS, 1))
     leaves = [leaf for leaf in tf.nest.flatten(batch) if leaf is not None and leaf.shape.rank != 0]
-    return tnt_data.fingerprint_of([some_rows(leaf) for leaf in leaves])
+    return tnt_data.fingerprint_of([rows_at(leaf, rows) for leaf in leaves])

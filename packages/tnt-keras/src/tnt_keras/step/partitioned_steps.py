@@ -318,9 +318,10 @@ def _inputs(part: BatchPart, signature: Signature, form: Form, is_cut: bool) -> 
         is_whole = not is_cut or i in part.shared or not has_rows(leaf)
         if isinstance(leaf, tf.Tensor):
             shape = tuple(None if isinstance(size, Unknown) else size for size in sizes)
-            example = tuple(s.example if isinstance(s, Unknown) else s for s in sizes)
-            placement = REPLICATED if is_whole else Rows(0)
-            inputs.append(Input(shape, placement, None if None in example else example))
+            sizes_of_example = [s.example if isinstance(s, Unknown) else s for s in sizes]
+            known = tuple(size for size in sizes_of_example if size is not None)
+            example = known if len(known) == len(sizes) else None
+            inputs.append(Input(shape, REPLICATED if is_whole else Rows(0), example))
             continue
         for place, component in enumerate(tf.nest.flatten(spec, expand_composites=True)):
             is_shape = isinstance(spec, tf.SparseTensorSpec) and place == _SHAPE_OF_SPARSE
