@@ -135,15 +135,34 @@ class GraphNetwork(keras.Model):
         return self.head(self.hidden(means))
 
 
+def _with_context() -> Any:
+    x = _random().normal(size=(_NUM_SAMPLES, 3)).astype("float32")
+    data = tf.data.Dataset.from_tensor_slices((x, _targets())).batch(BATCH_SIZE)
+    scale = tf.constant([[2.0, 1.0, 0.5]])
+    return data.map(lambda x, y: ({"rows": tf.exp(x), "scale": scale}, y)).repeat(2)
+
+
+class Scaled(keras.Model):
+    """Multiplies all rows by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = keras.layers.Dense(2)
+
+    def call(self, inputs: Any) -> Any:
+        return self.head(inputs["rows"] * inputs["scale"])
+
+
 CASES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "padded sentences": (Padded, _sentences),
     "bags of words": (Bags, _sentences),
     "sparse": (_sparse_model, _sparse),
     "graphs": (GraphNetwork, graphs),
+    "one row for all": (Scaled, _with_context),
 }
 
 
-def train(case: str, distributed: bool) -> Any:
+def train(case: str, distributed: bool, check: bool = False) -> Any:
     """Weights, losses, predictions, and the numbers of partitions by their step."""
     make, data = CASES[case]
     keras.utils.set_random_seed(3)
@@ -151,7 +170,7 @@ def train(case: str, distributed: bool) -> Any:
     for x, _ in data().take(1):
         model(x)
     if distributed:
-        model = tnt.Model(model)
+        model = tnt.Model(model, check=check)
     model.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse", metrics=["mae"])
     history = model.fit(data(), epochs=2, verbose=0)
     evaluated = model.evaluate(data(), verbose=0, return_dict=True)

@@ -22,6 +22,7 @@ class StepOwner:
         optimizers: The compiled one, and others that a step was seen to apply.
         variables: What steps were seen to use: `tf.Variable`s, each once.
         own_logs: Of this rank's samples; None until a callback asks for them.
+        has_other_rows: Whether a batch was seen with parts that have no row for each sample.
     """
 
     def __init__(self, options: StepOptions, model: Any = None) -> None:
@@ -30,6 +31,7 @@ class StepOwner:
         self.optimizers: list[Any] = []
         self.variables: list[Any] = []
         self.own_logs: Any = None
+        self.has_other_rows = False
         self._channels: dict[str, StepChannels] = {}
         self._data_check: DataCheck | None = None
 

@@ -58,7 +58,6 @@ class PartitionedSteps:
         self._of_sizes: dict[Any, _Functions] = {}
         self._is_checked = False
         self._reports: dict[tuple[bool, tuple[bool, ...]], StepReport] = {}
-        self._has_warned = False
 
     @property
     def graph(self) -> Any:
@@ -189,13 +188,11 @@ class PartitionedSteps:
             for i, leaf in enumerate(tf.nest.flatten(part.rows))
             if i in part.shared and isinstance(leaf, tf.Tensor)
         ]
-        if others and not self._has_warned:
-            self._has_warned = True
+        if others and not self._owner.has_other_rows:
+            self._owner.has_other_rows = True
             logger.warning(
-                "%s: %d parts of the batches have no row for each sample (%s), so that each rank "
-                "reads all of them, and computes what is made of them until that has such rows.",
-                self.name,
-                len(others),
+                "Parts of the batches have no row for each sample (%s): each rank reads all of "
+                "them, and computes what is made of them until that has such rows.",
                 ", ".join(others),
             )
 
