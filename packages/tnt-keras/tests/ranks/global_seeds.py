@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import keras
@@ -42,9 +43,13 @@ def train(kind: str, distributed: bool) -> dict[str, Any]:
 
 
 def train_own_model(distributed: bool) -> dict[str, Any]:
-    """All of a script, from the first weights on, after `set_random_seed(seed + rank)`."""
+    """All of a script, from the first weights on, after `set_random_seed(seed + rank)`.
+
+    A layer draws from Python's generators while the step is traced.
+    """
     _set_seed_of_rank()
-    model = keras.Sequential([keras.Input((10,)), keras.layers.Dense(3, "softmax")])
+    drawn = keras.layers.Lambda(lambda x: x * (random.random() + np.random.random()))
+    model = keras.Sequential([keras.Input((10,)), drawn, keras.layers.Dense(3, "softmax")])
     if distributed:
         model = tnt_keras.Model(model)
     model.compile("sgd", "sparse_categorical_crossentropy")

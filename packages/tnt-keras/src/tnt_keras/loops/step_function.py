@@ -25,12 +25,13 @@ from tnt_keras.process.set_up import set_up_process
 from tnt_keras.step.batch_part import BatchPart, cut, even_sizes, num_rows, rows_at
 from tnt_keras.step.context import is_inside_step
 from tnt_keras.step.data_check import NO_LABEL
+from tnt_keras.step.generators import use_generators_of_master
 from tnt_keras.step.keras_function import Steps
 from tnt_keras.step.options import default_options, given_options
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.partitioned_steps import PartitionedSteps
 from tnt_keras.step.variables import check_replicas_in_turn, replicated_variables
-from tnt_keras.step.whole_steps import WholeSteps, use_generators_of_master
+from tnt_keras.step.whole_steps import WholeSteps
 
 _COMPARED_ROWS = 8  # of each argument: enough to notice other samples, and next to nothing to read
 

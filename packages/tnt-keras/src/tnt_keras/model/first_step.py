@@ -9,12 +9,12 @@ from tnt_keras.callbacks.end_of_data import EndOfData
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.accumulation import settle
+from tnt_keras.step.generators import use_generators_of_master
 from tnt_keras.step.variables import (
     check_replicas_in_turn,
     replicated_variables,
     synchronize,
 )
-from tnt_keras.step.whole_steps import use_generators_of_master
 
 _KINDS = ("train", "test", "predict")
 

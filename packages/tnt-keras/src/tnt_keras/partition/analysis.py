@@ -48,10 +48,9 @@ from tnt_keras.partition.plan import (
 )
 from tnt_keras.partition.rules.registry import Decision, Entry, Operation, Output, entry_of
 from tnt_keras.partition.rules.rows_of_values import gives_rows
-from tnt_keras.partition.traced import Edge, FlatGraph, Node, users_line
+from tnt_keras.partition.traced import ALIASES, Edge, FlatGraph, Node, users_line
 from tnt_keras.partition.value import Value
 
-_ALIASES = {"Identity", "IdentityN", "PreventGradient", "Snapshot", "StopGradient"}
 _READ_NO_ELEMENTS = {"OnesLike", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"}
 _SIZES = {"Shape", "ShapeN", "Size"}
 
@@ -159,8 +158,12 @@ class _Walk:
             ) from error
 
     def _placed(self, node: Node, inputs: tuple[Value, ...]) -> Step:
-        if node.type in _ALIASES and not node.controls:
-            return Alias(node, inputs, tuple(v.placement for v in inputs), inputs)
+        if node.type in ALIASES:
+            placements = tuple(v.placement for v in inputs)
+            if not node.controls:
+                return Alias(node, inputs, placements, inputs)
+            decision = Decision(placements, placements)
+            return Compute(node, inputs, placements, inputs, decision, False, False)
         if _picks_all(node, inputs) and not node.controls:
             return Alias(node, inputs, tuple(v.placement for v in inputs), inputs[:1])
         if node.body is not None:

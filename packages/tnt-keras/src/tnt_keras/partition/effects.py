@@ -17,7 +17,8 @@ from tnt_keras.partition.traced import Node
 _DETERMINISTIC = {
     "AnonymousHashTable", "AnonymousMutableDenseHashTable", "AnonymousMutableHashTable",
     "AnonymousMutableHashTableOfTensors", "AssignAddVariableOp", "AssignSubVariableOp",
-    "AssignVariableOp", "CheckNumerics", "CheckNumericsV2", "HashTableV2", "InitializeTableV2",
+    "AssignVariableOp", "CheckNumerics", "CheckNumericsV2", "Empty", "HashTableV2",
+    "InitializeTableV2",
     "LookupTableExportV2", "LookupTableFindV2", "LookupTableImportV2", "LookupTableInsertV2",
     "LookupTableRemoveV2", "LookupTableSizeV2", "MutableDenseHashTableV2", "MutableHashTableV2",
     "MutableHashTableOfTensorsV2", "ReadVariableOp", "ResourceAccumulatorApplyGradient",

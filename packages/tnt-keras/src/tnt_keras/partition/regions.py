@@ -79,10 +79,10 @@ def _demands(
     forward = next((n for n, _ in node.inputs if _calls(n, name)), None) if name else None
     if forward is None:
         return tuple(demands), frozenset()
-    given = [i for i, (source, _) in enumerate(node.inputs) if source is not forward]
+    num_given = len(node.body.inputs) - len(node.body.captures)
     returned = [i for i, dtype in enumerate(forward.dtypes) if dtype.is_floating]
     weighted = set()
-    for i, output in zip(given, returned, strict=False):
+    for i, output in enumerate(returned[:num_given]):
         placement = analysis.placements_of_regions[forward][output]
         if placement == OWN:
             weighted.add(i)

@@ -25,8 +25,11 @@ from tnt_keras.partition.operations import (
 _LOCAL_REGION = "tnt_keras.local_region"
 _numbers = itertools.count()
 
+ALIASES = {"Identity", "IdentityN", "PreventGradient", "Snapshot", "StopGradient"}
+"""Operations whose outputs are their inputs."""
 _CONDS = {"If", "StatelessIf"}
 _CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
+_NOTHING = {"Const", "Identity", "NoOp", "Placeholder"}
 _NO_EFFECT = {
     "Argument",
     "Placeholder",
@@ -159,8 +162,8 @@ class FlatGraph:
             controls = _unique(n for c in operation.control_inputs for n in done.get(c.name, ()))
             inputs = [sources[t.name] for t in operation.inputs]
             body = self._body_to_inline(operation)
-            if body is None and operation.type in _CONDS and self._decide is not None:
-                body = self._decided(operation, inputs)
+            if body is None and operation.type in _CONDS:
+                body = self._decided(operation, inputs) or _assertion(operation)
                 inputs = inputs if body is None else inputs[1:]
             if operation.type in ("NoOp", "ControlTrigger"):
                 done[operation.name] = controls
@@ -176,7 +179,11 @@ class FlatGraph:
                 node = self._node(operation, prefix, inputs)
                 is_entry = all(source in arguments for source in inputs) or node.has_effect
                 node.controls = _unique([*controls, *(entry if is_entry else ())])
-                edges, done[operation.name] = [(node, i) for i in range(len(node.dtypes))], [node]
+                edges = [(node, i) for i in range(len(node.dtypes))]
+                # Nothing is made for an alias: what comes after it comes after its inputs.
+                is_alias = node.type in ALIASES and not node.controls
+                before = _unique(n for n, _ in inputs if n.operation)
+                done[operation.name] = before if is_alias else [node]
                 added.append(node)
                 self._all.append(node)
             for tensor, edge in zip(operation.outputs, edges, strict=True):
@@ -187,9 +194,10 @@ class FlatGraph:
         return self._keeps_regions and is_local_region(function)
 
     def _decided(self, operation: Any, inputs: list[Edge]) -> Any:
+        if self._decide is None:
+            return None
         node = Node(operation.type, operation.name, operation, self._counter)
         node.inputs = inputs
-        assert self._decide is not None
         taken = self._decide(node)
         if taken is None:
             return None
@@ -215,6 +223,22 @@ class FlatGraph:
         if definition(operation.type) is None:
             return called_function(operation.graph, operation.type).graph
         return None
+
+
+def _assertion(operation: Any) -> Any:
+    """Return the branch with the assertion of a `tf.cond` that is taken where the assertion fails.
+
+    In the place of the `tf.cond`, it asserts the same. None for any other `tf.cond`.
+    """
+    names = [operation.get_attr(name).name for name in ("then_branch", "else_branch")]
+    passed, failed = (called_function(operation.graph, name).graph for name in names)
+    kinds = [{o.type for o in graph.get_operations()} for graph in (passed, failed)]
+    if kinds[0] - _NOTHING or kinds[1] - _NOTHING != {"Assert"}:
+        return None
+    conditions = [o.inputs[0] for o in failed.get_operations() if o.type == "Assert"]
+    arguments = zip(failed.inputs, operation.inputs[1:], strict=True)
+    same = [inner for inner, outer in arguments if outer is operation.inputs[0]]
+    return failed if all(any(c is t for t in same) for c in conditions) else None
 
 
 class TracedStep:

@@ -14,6 +14,7 @@ from tnt_keras.step.accumulation import Accumulations
 from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm
 from tnt_keras.step.comparison import compare_traces, require_same_settings
 from tnt_keras.step.context import step_scope
+from tnt_keras.step.generators import generators_of_master
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.signature import (
     Layout,
@@ -117,7 +118,7 @@ class TracedSteps:
             common = (relaxed(specs, known.specs) for known in reversed(of_layout))
             specs = next((each for each in common if each is not None), specs)
         try:
-            with self._tracing() as normalisations:
+            with generators_of_master(), self._tracing() as normalisations:
                 traced = trace(_flat_step(self._step, batch), list(specs))
         except Exception:
             if self._traces_exactly and signature.lacks_sizes:

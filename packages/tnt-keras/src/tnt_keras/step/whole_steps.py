@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import random
-import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -67,21 +65,6 @@ class WholeSteps:
 
     def run_without_batch(self) -> None:
         """Do nothing: at the end of data Keras runs nothing eagerly. Local."""
-
-
-def use_generators_of_master() -> None:
-    """Set the generators that Python code draws from to the states of the master rank. Collective.
-
-    These are those of `random` and `numpy.random`, and the global seed of TensorFlow, if it has
-    none: each rank draws the same then.
-    """
-    own = (random.getstate(), np.random.get_state(), secrets.randbits(31))
-    states = allgather("random generators", pickle.dumps(own) if is_master_rank() else b"")
-    of_python, of_numpy, seed = pickle.loads(states[MASTER_RANK])
-    random.setstate(of_python)
-    np.random.set_state(of_numpy)
-    if tf.compat.v1.get_seed(None) == (None, None):
-        tf.random.set_seed(seed)
 
 
 def _of_master(result: Any) -> Any:

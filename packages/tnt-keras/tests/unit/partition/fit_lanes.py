@@ -30,16 +30,18 @@ class KerasSteps:
         self.built: dict[Any, Any] = {}
 
     def __call__(self, iterator: Any) -> Any:
+        if isinstance(iterator, list):  # batches to predict
+            first, *others = [self.step(data) for data in iterator]
+            if not others:
+                return first
+            return tf.nest.map_structure(lambda *parts: tf.concat(parts, 0), first, *others)
         outputs = None
         for i in range(self.model.steps_per_execution):
             try:
-                data = iterator[0] if isinstance(iterator, list) else next(iterator)
+                outputs = self.step(next(iterator))
             except StopIteration:
                 if i == 0:
                     raise
-                break
-            outputs = self.step(data)
-            if isinstance(iterator, list):
                 break
         return outputs
 

@@ -164,6 +164,31 @@ def test_a_check_that_fails_for_one_row_fails_the_step() -> None:
                 traced.in_lanes([x, k], 2)
 
 
+def test_assertions_over_rows_exchange_nothing_and_come_before_what_waits_for_them() -> None:
+    assigned, w = tf.Variable(0.0), tf.Variable(rows(3))
+
+    def step(x: tf.Tensor) -> Any:
+        def turn(i: Any, y: Any) -> Any:
+            tf.debugging.assert_less(y, 9.0)
+            return i + 1, y * 1.5
+
+        _, y = tf.while_loop(lambda i, _: i < 2, turn, [0, x])
+        y = tf.cond(assigned < 5.0, lambda: turn(0, y)[1], lambda: y)
+        with tf.control_dependencies([tf.debugging.assert_less(y, 9.0, message="large")]):
+            assigned.assign(tf.reduce_sum(w))
+        return y
+
+    checked = assert_lanes(step, [np.abs(rows(5, 3))], variables=[assigned])
+    assert checked.exchange.blocked == []
+    assert [[r.kind for r in asked] for asked in checked.exchange.flushes] == [["gather"]]
+    assigned.assign(0.0)
+    large = np.ones((5, 3), "float32")
+    large[3] = 3.0  # no more than 9 until it has been multiplied three times
+    with pytest.raises(tf.errors.InvalidArgumentError, match="large"):
+        checked.in_lanes([large], 3)
+    assert assigned.numpy() == 0.0
+
+
 def test_each_lane_looks_for_what_is_no_number_in_its_own_rows() -> None:
     def step(x: tf.Tensor) -> Any:
         return tf.reduce_sum(tf.debugging.check_numerics(x, "no number"))

@@ -271,6 +271,20 @@ def test_a_derivative_that_comes_back_through_own_statistics_is_weighted_by_rows
     assert_as_by_hand(training(loss, weights), [rows(7, 3)], variables=[weights], function=centred)
 
 
+def test_a_derivative_may_be_what_the_region_returned() -> None:
+    weights = tf.Variable(rows(3, 3))
+
+    def step(region: Function) -> Function:
+        def applied(x: tf.Tensor) -> Any:
+            with tf.GradientTape() as tape:
+                y, mean, variance = region(x @ weights)
+            return tape.gradient(y, weights, output_gradients=y), mean, variance
+
+        return applied
+
+    assert_as_by_hand(step, [rows(7, 3)], variables=[weights])
+
+
 def test_totals_and_extremes_are_formed_before_a_region_takes_them() -> None:
     weights = tf.Variable(rows(3, 3))
 

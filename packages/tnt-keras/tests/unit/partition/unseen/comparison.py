@@ -64,8 +64,9 @@ def in_numbers_of_lanes(
                 if before:
                     steps[kind].traces = before[kind].traces
                     setattr(model, f"{kind}_function", steps[kind])
-            if before:
-                for variable, value in before["train"].first:  # type: ignore[attr-defined]
+            # What one kind trains is put back last: others saw it trained.
+            for kind in reversed(LOOPS) if before else ():
+                for variable, value in getattr(before[kind], "first", ()):
                     variable.assign(value)
             yield lanes, _trained(case, model, arguments), steps
 
