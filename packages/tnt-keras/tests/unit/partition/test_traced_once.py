@@ -1,5 +1,7 @@
 """TensorFlow traces a function again that makes variables: seconds, for the same graph."""
 
+import random
+
 import keras
 import pytest
 import tensorflow as tf
@@ -24,19 +26,18 @@ def counting(function):
     return counted, calls
 
 
-def model_that_is_built_late():
+def model_of(*inputs):
     layers = [keras.layers.LSTM(5), keras.layers.Dropout(0.5), keras.layers.Dense(3)]
-    model = keras.Sequential(layers)
+    model = keras.Sequential([*inputs, *layers])
     model.compile(keras.optimizers.Adam(), "mse", metrics=["mae"])
     return model
 
 
-def test_a_step_that_makes_layers_metrics_and_an_optimizers_state_is_traced_once():
-    model = model_that_is_built_late()
+def test_a_step_that_makes_metrics_and_an_optimizers_state_is_traced_once():
+    model = model_of(keras.Input((4, 2)))
     step, calls = counting(lambda x, y: model.train_step((x, y)))
     traced = trace(step, [tf.TensorSpec([None, 4, 2]), tf.TensorSpec([None, 3])])
     assert len(calls) == 1
-    assert model.built
     assert model.optimizer.built
     used = {id(variable) for variable in traced.variables}
     assert {id(variable.value) for variable in model.trainable_variables} < used
@@ -45,7 +46,7 @@ def test_a_step_that_makes_layers_metrics_and_an_optimizers_state_is_traced_once
 def test_variables_that_are_made_in_the_first_trace_have_the_values_of_plain_keras():
     def trained(run):
         keras.utils.set_random_seed(3)
-        model = model_that_is_built_late()
+        model = model_of()
         run(model)
         return model.get_weights()
 
@@ -55,6 +56,23 @@ def test_variables_that_are_made_in_the_first_trace_have_the_values_of_plain_ker
     plain = trained(lambda m: tf.function(lambda *batch: m(batch[0])).get_concrete_function(x, y))
     for one, other in zip(ours, plain, strict=True):
         assert (one == other).all()
+
+
+def test_numbers_that_python_draws_are_those_of_tensorflows_second_trace():
+    def noise_of(run):
+        keras.utils.set_random_seed(3)
+        model, drawn = model_of(keras.Input((4, 2))), []
+
+        def step(x, y):
+            drawn.append(random.random())
+            return model.train_step((x, y))
+
+        run(step)
+        return drawn[-1]
+
+    specs = [tf.TensorSpec([None, 4, 2]), tf.TensorSpec([None, 3])]
+    ours = noise_of(lambda step: trace(step, specs))
+    assert ours == noise_of(lambda step: tf.function(step).get_concrete_function(*specs))
 
 
 @pytest.mark.parametrize("initial_value", [1.0, lambda: tf.constant(1.0)])
