@@ -164,8 +164,8 @@ def _count(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[lis
             continue
         shape = tf.shape(part, out_type=dtype)
         if isinstance(placement, Rows):
-            counts = [a == placement.axis for a in range(part.shape.rank)]
-            shape = tf.where(tf.constant(counts), shape // k * num_rows, shape)
+            rank = tf.size(shape) if part.shape.rank is None else part.shape.rank
+            shape = tf.where(tf.range(rank) == placement.axis, shape // k * num_rows, shape)
         outputs.append([shape])
     return outputs
 

@@ -313,6 +313,21 @@ def test_an_unknown_length_beside_an_argument_without_rows() -> None:
     assert_lanes(step, *batches, rows=[True, False], unknown={0: [1], 1: [0]})
 
 
+def test_places_of_unknown_depth_pick_values_with_an_unknown_number_of_axes() -> None:
+    table = tf.Variable(rows(4, 3))
+
+    def step(x: tf.Tensor, places: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            picked = tf.gather_nd(table, places)
+            values = picked * x[:, :1], tf.reduce_sum(picked) * x, tf.shape(picked), tf.size(picked)
+            loss = loss_of(values)
+        return values, tape.gradient(loss, x)
+
+    batches = [[rows(5, 2), np.arange(5 * n).reshape(5, n) % 3] for n in (2, 1)]
+    assert_lanes(step, *batches, unknown={1: [1]}, with_example=True)
+
+
 @pytest.mark.parametrize("unknown", [(1,), (2,), (1, 2)])
 def test_images_of_unknown_sizes(unknown: tuple[int, ...]) -> None:
     kernel = tf.Variable(rows(3, 3, 2, 4))
