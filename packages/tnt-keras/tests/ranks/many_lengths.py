@@ -70,9 +70,12 @@ def padded_batches(distributed: bool) -> dict[str, Any]:
     begins = ends - [len(row) for row, _ in samples]
     data = tf.data.Dataset.from_tensor_slices((begins, ends, [label for _, label in samples]))
     data = data.map(lambda begin, end, label: (flat[begin:end], label))
+    data = data.padded_batch(BATCH_SIZE)
     model = _classifier(distributed)
-    history = model.fit(data.padded_batch(BATCH_SIZE), epochs=2, verbose=0)
-    return _results(model, history.history, _steps_of(model))
+    history = model.fit(data, epochs=2, verbose=0)
+    evaluated = model.evaluate(data, verbose=0, return_dict=True)
+    predicted = {"predicted": model.predict(data, verbose=0)}
+    return _results(model, history.history | evaluated | predicted, _steps_of(model))
 
 
 class Batches(keras.utils.PyDataset):
@@ -115,11 +118,13 @@ def _own_loop(distributed: bool, length_of: Any) -> dict[str, Any]:
             loss /= tf.cast(length_of(x), "float32")
         weights = model.trainable_variables
         optimizer.apply(tape.gradient(loss, weights), weights)
-        return loss
+        return loss, model.layers[0](x)
 
-    losses = [float(step(tf.constant(x), tf.constant(y))) for x, y in _batches()]
+    results = [step(tf.constant(x), tf.constant(y)) for x, y in _batches()]
     steps = next(iter(step._steps.values())) if distributed else None
-    return _results(model, {"loss": losses}, steps)
+    logs = {"loss": [loss for loss, _ in results]}
+    logs |= {f"embedded {i}": embedded for i, (_, embedded) in enumerate(results)}
+    return _results(model, logs, steps)
 
 
 def lengths_of_this_rank() -> str:
