@@ -47,10 +47,12 @@ def place_list(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> 
 
 
 def fitting(value: Value, num_rows: int) -> Value:
-    """Return a value; without rows unless it, or what an optional holds, is as large."""
+    """Return a value; without rows unless it, or what it holds, is as large."""
     held, element = value.placement, value.element
     if isinstance(held, ListOf):
-        if held.element is None or element is None or not element.is_optional:
+        if held.element is None or element is None:
+            return value
+        if element.shape is None and not element.is_optional:
             return value
         is_fitting = fits(element.shape, held.element, num_rows)
         return value if is_fitting else value.placed(ListOf(REPLICATED))

@@ -252,6 +252,18 @@ LOOPS: dict[str, Any] = {
         [0, tf.zeros([0, 3])],
         shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 3])],
     )[1],
+    "rows that grow": lambda w, x: tf.while_loop(
+        lambda i, a: i < 2,
+        lambda i, a: (i + 1, tf.concat([a, tf.tanh(a[-2:] @ w), x @ w], 0)),
+        [0, x @ w],
+        shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 3])],
+    )[1],
+    "rows that grow, in a list": lambda w, x: tf.while_loop(
+        lambda i, a, kept: i < 2,
+        lambda i, a, kept: (i + 1, tf.concat([a, x @ w], 0), kept.write(i, a)),
+        [0, x @ w, tf.TensorArray(tf.float32, 2, infer_shape=False, element_shape=[None, 3])],
+        shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 3]), tf.TensorShape(None)],
+    )[2].concat(),
     "rows that become wider": lambda w, x: tf.while_loop(
         lambda i, a: i < 2,
         lambda i, a: (i + 1, tf.concat([a, x @ w], 1)),
