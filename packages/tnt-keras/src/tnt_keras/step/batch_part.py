@@ -141,7 +141,7 @@ def _with_other_rows(batch: Any, num_samples: int) -> frozenset[int]:
     return frozenset(
         i
         for i, leaf in enumerate(tf.nest.flatten(batch))
-        if has_rows(leaf) and int(num_rows(leaf)) != num_samples
+        if has_rows(leaf) and leaf.shape[0] != num_samples
     )
 
 
