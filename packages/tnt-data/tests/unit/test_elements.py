@@ -131,8 +131,58 @@ def test_differing_numbers_of_rows_are_refused() -> None:
     with pytest.raises(UnsupportedElementError, match="4 and 3 rows"):
         tnt_data.distribute(known, 0, 2)
     unknown = Data.range(4).batch(4).map(lambda x: (x, x[:-1]))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="differ in their number of rows"):
+    words = "differ in their number of rows: x has others than the targets"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=words):
         list(tnt_data.distribute(unknown, 0, 2))
+
+
+def _graphs() -> tf.data.Dataset:
+    """Batches of 4 and 3 samples, with one row more than three for each sample, and one row."""
+
+    def merged(x: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        nodes = tf.concat([tf.repeat(x, 3), x[:1]], 0)
+        words = tf.RaggedTensor.from_row_lengths(tf.range(tf.reduce_sum(x)), x)
+        return {"nodes": nodes, "one": tf.constant([[7, 8]]), "words": words}, 10 * x
+
+    return Data.range(7).batch(4).map(merged)
+
+
+def test_parts_with_other_rows_than_the_targets_go_to_all_ranks_if_they_may() -> None:
+    batches = list(_graphs())
+    for rank in range(3):
+        parts = list(tnt_data.Pipeline(_graphs()).distribute(rank, 3, may_differ=True))
+        for (x, y), part in zip(batches, parts, strict=True):
+            rows, targets = part.data
+            assert part.shared.numpy().tolist() == [True, True, False, False]
+            assert rows["nodes"].numpy().tolist() == x["nodes"].numpy().tolist()
+            assert rows["one"].numpy().tolist() == [[7, 8]]
+            assert rows["words"].to_list() == x["words"].to_list()[rank::3]
+            assert targets.numpy().tolist() == y.numpy().tolist()[rank::3]
+            assert (int(part.num_local), int(part.num_global)) == (len(targets), len(y))
+
+
+def test_no_part_is_shared_where_a_transformation_has_joined_samples() -> None:
+    data = Data.range(7).map(lambda x: (x, 2 * x)).batch(4)
+    for part in tnt_data.Pipeline(data).distribute(0, 2, may_differ=True):
+        assert part.shared == ()
+
+
+def test_a_function_of_rows_after_the_split_leaves_no_room_for_other_rows() -> None:
+    swapped = Data.range(4).batch(4).map(lambda x: (x, x[:-1])).map(lambda x, y: (y, x))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="differ in their number of rows"):
+        list(tnt_data.Pipeline(swapped).distribute(0, 2, may_differ=True))
+
+
+@pytest.mark.parametrize(
+    ("build", "calls_python"),
+    [
+        (lambda: Data.range(3), False),
+        (lambda: Data.from_generator(lambda: iter([1]), tf.int32), True),
+        (lambda: Data.range(3).map(lambda x: tf.py_function(int, [x], tf.int64)).batch(2), True),
+    ],
+)
+def test_python_code_in_a_pipeline_is_seen(build: Any, calls_python: bool) -> None:
+    assert tnt_data.Pipeline(build()).calls_python == calls_python
 
 
 def test_elements_without_rows_are_refused() -> None:

@@ -150,6 +150,11 @@ def test_what_becomes_dense_has_rows_from_then_on(name: str) -> None:
     assert any(isinstance(s, Cut) for b in traced.built.values() for s in all_steps(b.plan))
 
 
+@pytest.mark.parametrize("name", ["bag", "merged", "sparse"])
+def test_a_batch_may_have_no_values_at_all(name: str) -> None:
+    trained(NETWORKS[name], batch(0), batch(1, 0, 1), lanes=(2,))
+
+
 def test_nested_ragged_values_become_rows() -> None:
     def network(ragged: Any, y: Any) -> Any:
         return tf.gather(TABLE, ragged.to_tensor()) @ KERNEL
