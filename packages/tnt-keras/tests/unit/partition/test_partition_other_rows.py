@@ -163,6 +163,15 @@ def test_nested_ragged_values_become_rows() -> None:
     assert REPLICATED not in products(traced)
 
 
+def test_a_number_of_rows_that_only_values_tell_is_right() -> None:
+    def network(ragged: Any, y: Any) -> Any:
+        nodes, graph = embedded(ragged).values, ragged.value_rowids()
+        totals = tf.math.unsorted_segment_sum(nodes, graph, tf.reduce_max(graph) + 1)
+        return tf.nn.relu(totals @ KERNEL) - y * tf.reduce_mean(totals, 1, keepdims=True)
+
+    trained(network, *(batch(seed, 1) for seed in range(3)))
+
+
 def test_a_size_that_is_not_that_of_the_batch_gives_no_rows() -> None:
     def network(ragged: Any, y: Any) -> Any:
         seven = tf.gather(TABLE, ragged.to_tensor(shape=[ROWS + 1, 3])) @ KERNEL
