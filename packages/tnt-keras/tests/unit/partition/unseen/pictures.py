@@ -47,7 +47,7 @@ def regions_by_overlap_and_focal_losses() -> Training:
     return model, fitted(drawn(8, 8, 2), chosen(3, 8, 8, 1))
 
 
-@script()
+@script(gathers="GatherV2 TopKV2")
 def regions_by_a_sorted_surrogate_of_the_overlap() -> Training:
     def lovasz(y: Any, p: Any) -> Any:
         y, p = tf.reshape(y, [-1]), tf.reshape(p, [-1, 3])
@@ -72,7 +72,7 @@ def regions_by_a_sorted_surrogate_of_the_overlap() -> Training:
     return model, fitted(drawn(8, 8, 2), chosen(3, 8, 8, 1))
 
 
-@script()
+@script(gathers="GatherV2 StridedSlice")
 def samples_mixed_and_patches_swapped() -> Training:
     class Mixing(keras.Model):
         def __init__(self, *args: Any) -> None:
@@ -219,7 +219,7 @@ def triplets_mined_within_the_batch() -> Training:
     return model, fitted(drawn(6), chosen(3))
 
 
-@script()
+@script(gathers="Roll")
 def pairs_built_from_the_batch() -> Training:
     class Pairs(OwnLoss):
         def __init__(self) -> None:

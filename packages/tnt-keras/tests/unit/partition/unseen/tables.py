@@ -363,10 +363,11 @@ def classes_sampled_and_noise_contrasted() -> Training:
 
     model = Sampled()
     model.compile(optimizer=keras.optimizers.SGD(0.1, momentum=0.5))
-    return model, fitted(drawn(5), chosen(20))
+    # Samplers keep their state in the graph: batches of one size have one.
+    return model, fitted(drawn(5, rows=21), chosen(20, rows=21))
 
 
-@script()
+@script(gathers="Cholesky MatrixTriangularSolve")
 def kernels_compared_and_processes_regressed() -> Training:
     class Kernel(OwnLoss):
         """The likelihood of a Gaussian process over the batch, with learnt features."""

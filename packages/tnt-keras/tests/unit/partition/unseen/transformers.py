@@ -241,7 +241,7 @@ def selective_scan_of_a_state_space() -> Training:
     return model, _following()
 
 
-@script()
+@script(gathers="GatherV2")
 def relative_buckets_and_masked_words() -> Training:
     class Masking(OwnLoss):
         def __init__(self) -> None:

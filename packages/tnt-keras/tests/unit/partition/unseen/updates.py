@@ -310,7 +310,7 @@ def gradients_accumulated_with_averaged_weights() -> Training:
     )
 
 
-@script()
+@script(gathers="StridedSlice")
 def weights_looked_ahead_and_microbatches() -> Training:
     class Ahead(keras.Model):
         def __init__(self, *args: Any) -> None:
