@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -35,9 +36,12 @@ class OfOneProcess(Alone):
 def compare(step: Callable[[tf.Tensor], Any]) -> None:
     """Compare a step with itself in two lanes."""
     traced = trace(step, [tf.TensorSpec([None, 3])])
-    built = build(traced, [Input(X.shape, Rows(0))], Lanes(0, 2, 2), 5, OfOneProcess)
-    parts = [tf.constant(X[::2]), tf.constant(X[1::2])]
-    compare_with_serial("train_step", traced, [tf.constant(X)], lambda: built(*parts))
+
+    def in_lanes() -> Any:
+        built = build(traced, [Input(X.shape, Rows(0))], Lanes(0, 2, 2), 5, OfOneProcess)
+        return built(tf.constant(X[::2]), tf.constant(X[1::2]))
+
+    compare_with_serial("train_step", traced, [tf.constant(X)], in_lanes)
 
 
 @pytest.fixture
@@ -99,6 +103,19 @@ def test_a_step_is_as_exact_as_its_shortest_floats(caplog: pytest.LogCaptureFixt
 
     compare(step)
     assert faults(caplog) == []
+
+
+def test_a_step_that_needs_more_rows_is_not_checked(caplog: pytest.LogCaptureFixture) -> None:
+    weight = tf.Variable(1.0)
+
+    def step(x: tf.Tensor) -> Any:
+        weight.assign_add(1.0)
+        return tf.math.top_k(tf.reduce_sum(x, axis=1), 7)[0]
+
+    with caplog.at_level(logging.INFO, "tnt_keras"):
+        compare(step)
+    assert "train_step is not checked: serially it fails on so few rows" in caplog.text
+    assert float(weight) == 1.0
 
 
 @pytest.mark.usefixtures("_tanh_of_addends")

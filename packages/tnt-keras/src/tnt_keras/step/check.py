@@ -81,7 +81,12 @@ def compare_with_serial(
         finally:
             _assign(traced.variables, before)
 
-    serial = outcome(lambda: traced.concrete_function(*whole))
+    try:
+        serial = outcome(lambda: traced.concrete_function(*whole))
+    except tf.errors.OpError as error:  # on all ranks: the largest 7 of 5 rows, say
+        first = str(error).partition("\n")[0]
+        logger.info("%s is not checked: serially it fails on so few rows (%s)", name, first)
+        return
     partitioned = outcome(run)
     bound = _bound(traced)
     if all(_are_close(one, other, bound) for one, other in zip(serial, partitioned, strict=True)):
