@@ -13,7 +13,7 @@ import tensorflow as tf
 from tnt_keras.partition.analysis import PartitionError, describe
 from tnt_keras.partition.draws import is_draw, rows_of_draw
 from tnt_keras.partition.explain import Exchanged, exchanged_value
-from tnt_keras.partition.operations import attribute, create_operation
+from tnt_keras.partition.operations import ADDITIONS, attribute, create_operation, sum_of
 from tnt_keras.partition.placement import (
     OWN,
     PARTIAL,
@@ -378,13 +378,12 @@ class Emission:
                     self._operand(step, i, tensors[0 if len(tensors) == 1 else place], k)
                     for i, tensors in enumerate(brought)
                 ]
-                operation = create_operation(
-                    decision.type or node.type,
-                    operands,
-                    node.dtypes,
-                    self._scope + node.name + suffix,
-                    attributes,
-                )
+                name = self._scope + node.name + suffix
+                if shared and _rounds_a_sum(node):
+                    operation = sum_of(operands, name)
+                else:
+                    kind = decision.type or node.type
+                    operation = create_operation(kind, operands, node.dtypes, name, attributes)
                 self.operations.setdefault(node, []).append(operation)
                 made.append(self._outputs(step, list(operation.outputs), k))
         return [list(tensors) for tensors in zip(*made, strict=True)]
@@ -458,6 +457,11 @@ def operand_placements(step: Compute, rows: Rows) -> list[Placement] | None:
 def _own_key(lane: int) -> int:
     """Return what makes a lane's key of the common one: multiples of a number that is odd."""
     return lane * 0x9E3779B97F4A7C15 % 2**64
+
+
+def _rounds_a_sum(node: Node) -> bool:
+    dtype = node.dtypes[0] if node.type in ADDITIONS else None
+    return dtype is not None and len(node.inputs) > 1 and (dtype.is_floating or dtype.is_complex)
 
 
 def _shape_operand(operation_type: str) -> int | None:

@@ -14,6 +14,8 @@ import tensorflow as tf
 # Without its wrapper, which spends more time on a deprecated argument than the method on its work.
 _create_op = inspect.unwrap(tf.Graph.create_op)
 
+ADDITIONS = {"Add", "AddN", "AddV2"}
+
 _NO_MEANING = ("_output_shapes", "_gradient_op_type")
 
 
@@ -132,6 +134,22 @@ def create_operation(
     return _create_op(
         graph, operation_type, list(inputs), list(dtypes), name=name, attrs=dict(attributes)
     )
+
+
+def sum_of(terms: Sequence[tf.Tensor], name: str) -> tf.Operation:
+    """Add numbers in their order, which no other addition before or after changes.
+
+    TensorFlow makes one sum of additions of additions. Of three terms or more it adds first what
+    is in a buffer that has become free, so that ranks would not get the same bits.
+    """
+    total = terms[0]
+    for term in terms[1:]:
+        operands = [
+            tf.raw_ops.Snapshot(input=t) if t.op.type in ADDITIONS else t for t in (total, term)
+        ]
+        attributes = {"T": attribute(total.dtype)}
+        [total] = create("AddV2", operands, [total.dtype], name, attributes)
+    return total.op
 
 
 @functools.cache

@@ -9,10 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.partition.lanes import Lanes, combined
+from tnt_keras.partition.operations import sum_of
 from tnt_keras.partition.placement import Rows, Shape, local_size
 
 _REDUCE = {
-    "sum": tf.add,
+    "sum": lambda *terms: sum_of(terms, "add").outputs[0],
     "prod": tf.multiply,
     "max": tf.maximum,
     "min": tf.minimum,

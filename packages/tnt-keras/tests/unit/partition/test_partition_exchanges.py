@@ -254,6 +254,21 @@ def test_addends_of_totals_weights_and_rows_under_any_sum_end_in_one_exchange(co
     assert len(kinds[0]) <= count + 1
 
 
+def test_sums_that_all_processes_form_do_not_depend_on_what_else_they_do() -> None:
+    """TensorFlow adds first the term whose buffer has become free: other bits in each process."""
+    w = tf.Variable(rows(4, 64, 64))
+
+    def function(x: Any) -> Any:
+        a, b, c, d = (tf.sin(t) for t in tf.unstack(w))
+        others = [tf.exp(a) * b, tf.cos(c) + d, tf.exp(c) * d, x]
+        sums = tf.stack([a + b + c + d, tf.add_n([a, b, c, d])])
+        return sums, [tf.reduce_sum(t) for t in others]
+
+    step, batch = StepInLanes(function, [rows(4, 3)]), [rows(4, 3)]
+    assert_equal(step.in_lanes(batch, 2), step.serial(batch))
+    assert len({step.in_lanes(batch, 2)[0].numpy().tobytes() for _ in range(300)}) == 1
+
+
 def test_an_operation_on_rank_zero_is_in_the_graph_of_rank_zero_alone() -> None:
     def step(x: tf.Tensor) -> Any:
         tf.print(x, output_stream="file:///dev/null")
