@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 from fit_lanes import LOOPS, KerasSteps, in_lanes
 from step_lanes import all_steps
 
@@ -64,6 +65,8 @@ def in_numbers_of_lanes(
                 if before:
                     steps[kind].traces = before[kind].traces
                     setattr(model, f"{kind}_function", steps[kind])
+            if before and isinstance(arguments.get("x"), tf.data.Dataset):
+                arguments = arguments | {"x": case.make()[1]["x"]}  # that has shuffled nothing yet
             # What one kind trains is put back last: others saw it trained.
             for kind in reversed(LOOPS) if before else ():
                 for variable, value in getattr(before[kind], "first", ()):
