@@ -59,6 +59,19 @@ def different_initial_weights() -> tuple[list[np.ndarray], list[np.ndarray]]:
     return own, [np.asarray(w) for w in model.get_weights()]
 
 
+def built_by_the_first_step(distributed: bool) -> list[np.ndarray]:
+    """Trains a model without an input, whose weights and dropout begin differently on each rank."""
+    keras.utils.set_random_seed(1 + tnt_keras.get_rank())
+    layers = keras.layers
+    model = keras.Sequential([layers.Dense(8, "tanh"), layers.Dropout(0.3), layers.Dense(3)])
+    model = tnt_keras.Model(model) if distributed else model
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    x, y = samples()
+    for size in (5, 4):  # each with a last batch of another size
+        model.fit(x, y, batch_size=size, shuffle=False, verbose=0)
+    return [np.asarray(w) for w in model.get_weights()]
+
+
 def train_save_and_go_on(folder: str, distributed: bool) -> dict[str, Any]:
     """Trains 2 epochs, saves, loads, trains 2 more; the optimizer has momentum."""
     path = pathlib.Path(folder) / f"{'distributed' if distributed else 'serial'}.keras"

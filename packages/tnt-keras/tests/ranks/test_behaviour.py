@@ -47,6 +47,13 @@ def test_all_ranks_start_from_the_weights_of_the_master(pool_of: Any) -> None:
     _assert_all_equal([master_weights, *(after for _, after in results)])
 
 
+def test_what_the_first_step_builds_starts_from_the_values_of_the_master(pool_of: Any) -> None:
+    [expected] = pool_of(1).run(behaviours.built_by_the_first_step, False)
+    for weights in pool_of(3).run(behaviours.built_by_the_first_step, True):
+        for one, other in zip(weights, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
 def test_all_optimizers_of_a_step_are_synchronized_after_every_compile(pool_of: Any) -> None:
     plain = pool_of(2).run(behaviours.optimizers_kept_by_a_second_compile, False)
     spoilt = pool_of(2).run(behaviours.optimizers_kept_by_a_second_compile, True)

@@ -21,6 +21,8 @@ class StepOwner:
         model: As above.
         optimizers: The compiled one, and others that a step was seen to apply.
         variables: What steps were seen to use: `tf.Variable`s, each once.
+        are_synchronized: What was given the master's values once, by the identity of its
+            `tf.Variable`.
         own_logs: Of this rank's samples; None until a callback asks for them.
         has_other_rows: Whether a batch was seen with parts that have no row for each sample.
     """
@@ -30,6 +32,7 @@ class StepOwner:
         self.model = model
         self.optimizers: list[Any] = []
         self.variables: list[Any] = []
+        self.are_synchronized: dict[int, Any] = {}
         self.own_logs: Any = None
         self.has_other_rows = False
         self._channels: dict[str, StepChannels] = {}
@@ -56,13 +59,11 @@ class StepOwner:
         if not any(optimizer is known for known in self.optimizers):
             self.optimizers.append(optimizer)
 
-    def add_variables(self, variables: Any) -> list[Any]:
-        """Add variables to the list, and return those that were not there. Local.
+    def add_variables(self, variables: Any) -> None:
+        """Add variables to the list, unless they are there. Local.
 
         Args:
             variables: `tf.Variable`s.
         """
         known = {id(variable) for variable in self.variables}
-        new = [variable for variable in variables if id(variable) not in known]
-        self.variables += new
-        return new
+        self.variables += [variable for variable in variables if id(variable) not in known]

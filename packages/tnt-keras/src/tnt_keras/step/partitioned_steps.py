@@ -168,7 +168,7 @@ class PartitionedSteps:
             if trace is None:
                 forms.know_all()
                 return self._of_form(part, is_cut, signature, element_spec)
-            self._warn_of_other_rows(part)
+            self._warn_of_other_rows(part, signature)
             inputs = _inputs(part, signature, form, is_cut)
             functions = _Functions(trace, inputs, num_rows, self._added(trace))
             self._functions[kind, num_rows, form] = functions
@@ -181,12 +181,13 @@ class PartitionedSteps:
             built = functions.built[are_updates] = self._build(functions, are_updates)
         return built
 
-    def _warn_of_other_rows(self, part: BatchPart) -> None:
+    def _warn_of_other_rows(self, part: BatchPart, signature: Signature) -> None:
         """Say once of which parts of batches each rank reads and computes everything. Local."""
+        present = [i for i, leaf in enumerate(tf.nest.flatten(part.rows)) if leaf is not None]
         others = [
-            f"{leaf.dtype.name} {leaf.shape}"
-            for i, leaf in enumerate(tf.nest.flatten(part.rows))
-            if i in part.shared and isinstance(leaf, tf.Tensor)
+            f"{spec.dtype.name} {spec.shape}"
+            for i, spec in zip(present, signature.specs, strict=True)
+            if i in part.shared and isinstance(spec, tf.TensorSpec)
         ]
         if others and not self._owner.has_other_rows:
             self._owner.has_other_rows = True

@@ -70,6 +70,7 @@ def synchronize(owner: StepOwner) -> None:
     if broadcast("whether Keras has a seed", np.array(has_global_seed())):
         variables.append(global_seed())
     _give_values_of_master([*variables, *of_metrics])
+    owner.are_synchronized.update((id(backing(v)), v) for v in (*variables, *of_metrics))
 
 
 def synchronize_new(owner: StepOwner, used: Sequence[Any]) -> None:
@@ -82,10 +83,12 @@ def synchronize_new(owner: StepOwner, used: Sequence[Any]) -> None:
     Raises:
         DifferentInputError: As `synchronize` does.
     """
-    shared = {id(backing(variable)) for variable in replicated_variables(owner)}
-    new = [variable for variable in owner.add_variables(used) if id(variable) not in shared]
-    _check_same_structure(new)
-    _give_values_of_master(new)
+    owner.add_variables(used)
+    new = {id(backing(v)): v for v in (*used, *replicated_variables(owner))}
+    new = {key: variable for key, variable in new.items() if key not in owner.are_synchronized}
+    _check_same_structure(list(new.values()))
+    _give_values_of_master(list(new.values()))
+    owner.are_synchronized.update(new)
 
 
 def backing(variable: Any) -> Any:
