@@ -24,6 +24,7 @@ from tnt_keras.inputs.compare_ranks import (
 )
 from tnt_keras.inputs.distribute_python import distribute_python_input, read_by_keras
 from tnt_keras.inputs.distributed_input import DistributedInput
+from tnt_keras.inputs.end_of_python import free_iterators_at_exit
 from tnt_keras.inputs.map_batches import (
     BatchFunction,
     map_batches,
@@ -146,6 +147,8 @@ def _share(
     local = map_micro_batches(local, functions)
     # Only the code itself can tell whether ranks are given as many samples by it.
     is_compared = bool(given.verify) or pipeline.calls_python
+    if pipeline.calls_python:
+        free_iterators_at_exit()
     batch_size = _global_batch_size(pipeline, given)
     data = _distributed(local, batch_size, weights, is_compared=is_compared)
     return _with_traits(data, pipeline, seeded=True)

@@ -18,6 +18,7 @@ import tnt_data
 from tnt_keras.inputs.arguments import InputArguments
 from tnt_keras.inputs.class_weights import ClassWeight
 from tnt_keras.inputs.distributed_input import DistributedInput
+from tnt_keras.inputs.end_of_python import free_iterators_at_exit
 from tnt_keras.inputs.generator_reader import batches_of, reader_of
 from tnt_keras.inputs.map_batches import map_batches, mark_as_local
 from tnt_keras.inputs.py_dataset import (
@@ -52,6 +53,7 @@ def distribute_python_input(
         class_weight: As for `fit`.
         seed: Decides the order of the batches of a `PyDataset`, if they are shuffled.
     """
+    free_iterators_at_exit()
     is_generator = not hasattr(given.x, "num_batches")
     if not given.distribute:
         own = given.x if is_generator else SameOrderPyDataset(given.x, shuffle, seed)
