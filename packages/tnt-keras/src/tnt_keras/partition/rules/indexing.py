@@ -8,16 +8,10 @@ import tensorflow as tf
 
 from tnt_keras.partition.placement import HANDLE, PARTIAL, Partial, Rows
 from tnt_keras.partition.rules.axis_labels import Labels, along_one_label
-from tnt_keras.partition.rules.registry import Decision, Operation, rule
+from tnt_keras.partition.rules.registry import REAL, Decision, Operation, rule
 from tnt_keras.partition.rules.shapes import flags, known_axis, known_sizes, sum_of_parts
 
 _COMPLEX = frozenset({tf.complex64, tf.complex128})
-_REAL = frozenset(
-    {
-        *(tf.float16, tf.bfloat16, tf.float32, tf.float64),
-        *(tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16, tf.uint32, tf.uint64),
-    }
-)
 
 
 def _labels(name: str, rank: int) -> list[tuple[str, int]]:
@@ -98,7 +92,7 @@ def _unsorted_segments(operation: Operation) -> Decision | None:
     reduction = operation.type.removeprefix("UnsortedSegment").lower()
     if data.shape is None or segments.shape is None:
         return None
-    numbers = _REAL | _COMPLEX if reduction == "sum" else _REAL
+    numbers = REAL | _COMPLEX if reduction == "sum" else REAL
     reduced = _labels("reduced", segments.rank)
     whole = _labels("whole", data.rank - segments.rank)
     return along_one_label(
@@ -131,7 +125,7 @@ def _scatter_nd(operation: Operation) -> Decision | None:
         operation,
         [[*put, None], [*put, *whole], [None]],
         [[*[None] * (len(sizes) - len(whole)), *whole]],
-        total=PARTIAL if updates.dtype in _REAL | _COMPLEX else None,
+        total=PARTIAL if updates.dtype in REAL | _COMPLEX else None,
     )
     match decision:
         case Decision(outputs=(Rows(axis=axis),)):

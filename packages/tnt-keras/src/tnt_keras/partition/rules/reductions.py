@@ -8,16 +8,11 @@ import tensorflow as tf
 from tnt_keras.partition.placement import PARTIAL, REPLICATED, Partial
 from tnt_keras.partition.rules.axis_labels import Labels, along_one_label, known_shapes
 from tnt_keras.partition.rules.elementwise import channel_axis
-from tnt_keras.partition.rules.registry import Decision, Operation, is_total, rule
+from tnt_keras.partition.rules.registry import REAL, Decision, Operation, is_total, rule
 
 _OVER_LANES = {"Max": "max", "Min": "min", "Prod": "prod", "All": "and", "Any": "or"}
 
-_COMPARABLE = frozenset(
-    {
-        *(tf.bool, tf.float16, tf.bfloat16, tf.float32, tf.float64),
-        *(tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16, tf.uint32, tf.uint64),
-    }
-)
+_COMPARABLE = REAL | {tf.bool}
 
 
 @rule("Sum Mean", replicated=[1], linear=[0])

@@ -23,6 +23,14 @@ import tensorflow as tf
 from tnt_keras.partition.placement import REPLICATED, Partial, Placement, Rows, Shape
 from tnt_keras.partition.value import Value
 
+REAL = frozenset(
+    {
+        *(tf.float16, tf.bfloat16, tf.float32, tf.float64),
+        *(tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16, tf.uint32, tf.uint64),
+    }
+)
+"""The dtypes of real numbers that are exchanged in each of their reductions."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Output:
