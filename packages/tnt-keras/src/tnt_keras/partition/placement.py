@@ -142,17 +142,6 @@ def join(first: Placement, second: Placement) -> Placement:
             return REPLICATED
 
 
-def can_become(placement: Placement) -> bool:
-    """Return whether a replicated value can be brought to a placement without an exchange."""
-    match placement:
-        case Partial("prod"):
-            return False
-        case Replicated() | Rows() | Partial():
-            return True
-        case Own() | Handle() | ListOf():
-            return False
-
-
 def fits(shape: Shape, placement: Placement, num_rows: int) -> bool:
     """Return whether a value of a shape can have a placement, in a batch of `num_rows` rows."""
     if not isinstance(placement, Rows):

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition.placement import REPLICATED, Partial, Placement, Rows, Shape
+from tnt_keras.partition.placement import Partial, Placement, Rows, Shape
 from tnt_keras.partition.value import Value
 
 REAL = frozenset(
@@ -162,11 +162,6 @@ def entry_of(operation_type: str) -> Entry | None:
 def ruled_types() -> frozenset[str]:
     """Return all types of operations that have a rule."""
     return frozenset(_table)
-
-
-def all_replicated(operation: Operation) -> Decision:
-    """Return the decision that is right for any deterministic operation: all lanes do the same."""
-    return Decision((REPLICATED,) * len(operation.inputs), (REPLICATED,) * len(operation.outputs))
 
 
 def is_total(value: Value) -> bool:
