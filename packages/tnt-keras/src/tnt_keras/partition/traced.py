@@ -6,8 +6,6 @@ import copy
 import hashlib
 import heapq
 import itertools
-import pickle
-import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -258,7 +256,8 @@ class TracedStep:
 
     def __init__(self, function: Callable[..., Any], specs: Sequence[Any], autograph: bool) -> None:
         begin = time.process_time()
-        traced = _traced(function, specs, autograph)
+        with uncollected():
+            traced = tf.function(function, autograph=autograph).get_concrete_function(*specs)
         self.seconds = time.process_time() - begin
         self.concrete_function = traced  # owns the graph, and what that has captured
         self.graph = traced.graph
@@ -311,43 +310,6 @@ def trace(
         autograph: As for `tf.function`. Keras traces its steps without it.
     """
     return TracedStep(function, specs, autograph)
-
-
-@uncollected()
-def _traced(function: Callable[..., Any], specs: Sequence[Any], autograph: bool) -> Any:
-    """Return the concrete function that TensorFlow would run.
-
-    TensorFlow traces a function again that has made variables, since it must take their initial
-    values out of the graph. Those of Keras' variables depend on nothing in the graph. They are made
-    outside of it at once, so that the first trace is as good as a second; unless Python code has
-    drawn random numbers, which are others in the second one.
-    """
-    plain_variable = type(tf.Variable(0.0))
-    made = []
-
-    def creator(next_creator: Callable[..., Any], **arguments: Any) -> Any:
-        initial_value = arguments["initial_value"]
-        if not _is_of_keras(initial_value):
-            return next_creator(**arguments)
-        with tf.init_scope():
-            made.append(arguments["name"])
-            return plain_variable(**arguments)
-
-    def trace_once() -> Any:
-        return tf.function(function, autograph=autograph).get_concrete_function(*specs)
-
-    before = _states_of_generators()
-    with tf.variable_creator_scope(creator):
-        traced = trace_once()
-        return trace_once() if made and before != _states_of_generators() else traced
-
-
-def _states_of_generators() -> bytes:
-    return pickle.dumps((random.getstate(), np.random.get_state()))
-
-
-def _is_of_keras(initial_value: Any) -> bool:
-    return callable(initial_value) and initial_value.__module__.startswith("keras.")
 
 
 def function_of(node: Node, name: str) -> Any:
