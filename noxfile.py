@@ -269,15 +269,17 @@ def all_checks(
         for first in range(3)
     ]
     units = [f"packages/{name}/tests/unit" for name in with_tensorflow]
+    partitions = "packages/tnt-keras/tests/unit/partition"  # as long as all other units
     checks = [
         {"title": "style", "commands": style_commands(), "deadline_s": 600},
+        suites("partitions", [partitions]),
         ranks[1],
         suites("suites without TensorFlow", [*plain, "tests/tools"]),
         ranks[2],
         # Together, since some commands of the documentation are the jobs that are looked at.
         suites("documentation and whole jobs", ["tests/docs", "tests/end_to_end"]),
         ranks[0],
-        suites("units with TensorFlow", [*units, "tests/contract"]),
+        suites("units with TensorFlow", [f"--ignore={partitions}", *units, "tests/contract"]),
         suites("benchmarks and models", ["tests/bench", "models"]),
         {"title": "types", "commands": types_commands(), "deadline_s": 1200},
         {"title": "docs", "commands": [docs_command()], "deadline_s": 1200},
