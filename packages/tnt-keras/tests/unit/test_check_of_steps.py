@@ -38,7 +38,9 @@ def compare(step: Callable[[tf.Tensor], Any]) -> None:
     traced = trace(step, [tf.TensorSpec([None, 3])])
 
     def in_lanes() -> Any:
-        built = build(traced, [Input(X.shape, Rows(0))], Lanes(0, 2, 2), 5, OfOneProcess)
+        built = build(
+            traced, [Input(X.shape, Rows(0))], Lanes(0, 2, 2), 5, lambda _: OfOneProcess()
+        )
         return built(tf.constant(X[::2]), tf.constant(X[1::2]))
 
     compare_with_serial("train_step", traced, [tf.constant(X)], in_lanes)
