@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tnt_keras.partition.draws import is_draw
 from tnt_keras.partition.emission import operand_placements
 from tnt_keras.partition.placement import REPLICATED, Placement, Rows
-from tnt_keras.partition.plan import Alias, Body, Branch, Compute, Known, Loop
+from tnt_keras.partition.plan import Alias, Body, Compute, Known
 from tnt_keras.partition.traced import Edge, Node
 
 
@@ -23,7 +22,7 @@ def own_draws(plan: Body) -> frozenset[Node]:
     """
     kinds: dict[Any, set[Placement]] = {}
     draws = []
-    for body in _bodies(plan):
+    for body in plan.with_inner():
         reads = _reads(body)
         for step in body.steps:
             if isinstance(step, Compute) and is_draw(step.node.type):
@@ -32,18 +31,6 @@ def own_draws(plan: Body) -> frozenset[Node]:
                 draws.append((kind, step.node))
     as_rows = {k for k, [*read] in kinds.items() if len(read) == 1 and isinstance(read[0], Rows)}
     return frozenset(node for kind, node in draws if kind in as_rows)
-
-
-def _bodies(plan: Body) -> Iterator[Body]:
-    yield plan
-    for step in plan.steps:
-        match step:
-            case Loop():
-                yield from _bodies(step.body)
-                yield from _bodies(step.condition)
-            case Branch():
-                for body in step.bodies:
-                    yield from _bodies(body)
 
 
 def _reads(body: Body) -> dict[Edge, set[Placement]]:

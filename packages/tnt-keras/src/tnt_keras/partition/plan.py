@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tnt_keras.partition.placement import Placement
 from tnt_keras.partition.rules.registry import Decision
@@ -26,6 +26,11 @@ class Step:
     inputs: tuple[Value, ...]
     demands: tuple[Placement, ...]
     outputs: tuple[Value, ...]
+
+    @property
+    def inner(self) -> tuple[Body, ...]:
+        """The graphs that are run for the node."""
+        return ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -91,6 +96,11 @@ class Loop(Step):
     body: Body
     condition: Body
 
+    @property
+    def inner(self) -> tuple[Body, ...]:
+        """That of an iteration, and the condition."""
+        return self.body, self.condition
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Branch(Step):
@@ -102,6 +112,11 @@ class Branch(Step):
     """
 
     bodies: tuple[Body, ...]
+
+    @property
+    def inner(self) -> tuple[Body, ...]:
+        """The branches."""
+        return self.bodies
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -117,6 +132,11 @@ class Region(Step):
 
     bodies: Mapping[int, Body]
     weighted: frozenset[int]
+
+    @property
+    def inner(self) -> tuple[Body, ...]:
+        """One for each number of rows."""
+        return tuple(self.bodies.values())
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -141,6 +161,13 @@ class Body:
     def results(self) -> Sequence[Value]:
         """What is known of the outputs, before they are brought anywhere."""
         return [self.values[edge] for edge in self.flat.outputs]
+
+    def with_inner(self) -> Iterator[Body]:
+        """Yield this graph and all that are run in it, however deep."""
+        yield self
+        for step in self.steps:
+            for body in step.inner:
+                yield from body.with_inner()
 
     def bringing(self, outputs: Sequence[Placement]) -> Body:
         """Return the same body with its outputs brought to other placements."""

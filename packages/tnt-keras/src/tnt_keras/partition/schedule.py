@@ -18,7 +18,7 @@ import tensorflow as tf
 from tnt_keras.partition import bodies
 from tnt_keras.partition.emission import Emission, Emitted
 from tnt_keras.partition.placement import Placement, Rows
-from tnt_keras.partition.plan import Alias, Body, Branch, Known, Loop, Region, Step
+from tnt_keras.partition.plan import Alias, Body, Known, Step
 from tnt_keras.partition.traced import Edge, Node
 
 
@@ -164,6 +164,4 @@ def _sources(body: Body) -> dict[Edge, Edge]:
 
 def _reads_rows(step: Step) -> bool:
     """Return whether lanes read rows for an operation; one that gathers them reads the result."""
-    if isinstance(step, Loop | Branch | Region):
-        return True
-    return any(isinstance(demand, Rows) for demand in step.demands)
+    return bool(step.inner) or any(isinstance(demand, Rows) for demand in step.demands)

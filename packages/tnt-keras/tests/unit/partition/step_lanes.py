@@ -23,7 +23,7 @@ from tnt_keras.partition import (
     build,
     trace,
 )
-from tnt_keras.partition.plan import Body, Branch, Compute, Loop, Region, Step
+from tnt_keras.partition.plan import Body, Compute, Step
 
 Batch = Sequence[Any]
 
@@ -245,18 +245,8 @@ def assert_step(
 
 def all_steps(body: Body) -> Iterator[Step]:
     """All that is done for nodes of a graph and of the bodies of its loops, branches, regions."""
-    for step in body.steps:
-        yield step
-        match step:
-            case Loop(body=turn, condition=condition):
-                yield from all_steps(turn)
-                yield from all_steps(condition)
-            case Branch(bodies=branches):
-                for branch in branches:
-                    yield from all_steps(branch)
-            case Region(bodies=regions):
-                for region in regions.values():
-                    yield from all_steps(region)
+    for each in body.with_inner():
+        yield from each.steps
 
 
 def gathered(step: StepInLanes) -> list[str]:
