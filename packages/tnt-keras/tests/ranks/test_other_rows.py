@@ -8,6 +8,7 @@ import numpy as np
 import other_rows
 import pytest
 from rank_pools import ENVIRONMENT
+from serial_results import assert_serial
 
 from tnt_comm.testing import observe_ranks
 
@@ -30,16 +31,8 @@ def assert_close(actual: Any, expected: Any) -> None:
 def test_training_and_predictions_are_the_serial_ones(case: str, size: int, pool_of: Any) -> None:
     [expected] = pool_of(1).run(other_rows.train, case, False)
     results = pool_of(size).run(other_rows.train, case, True)
+    assert_serial(results, expected, bound=2e-5)
     for result in results:
-        for actual, wanted, of_first in zip(
-            result["weights"], expected["weights"], results[0]["weights"], strict=True
-        ):
-            assert_close(actual, wanted)
-            np.testing.assert_array_equal(actual, of_first)
-        for logs in ("history", "evaluate"):
-            assert result[logs].keys() == expected[logs].keys()
-            for key, wanted in expected[logs].items():
-                assert_close(result[logs][key], wanted)
         assert_close(result["predict"], expected["predict"])
         # One for the full batches, one for the last.
         assert result["partitions"] == {"train": 2, "test": 2, "predict": 2}

@@ -8,25 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 import whole_batch
+from serial_results import assert_serial
 from whole_batch import DTYPES
 
 SHORT = {"MaskedQuotient", "OtherRows", "InLoop", "InBranch", "GradientPenalty"}
 """Own steps of the short run; rows are gathered in that of a compiled model, too."""
 
 
-def assert_serial(pool_of: Any, size: int, function: Any, *arguments: Any, bound: float) -> None:
+def assert_trains_as_serially(
+    pool_of: Any, size: int, function: Any, *arguments: Any, bound: float
+) -> None:
     [expected] = pool_of(1).run(function, False, *arguments)
-    results = pool_of(size).run(function, True, *arguments)
-    for result in results:
-        for actual, wanted in zip(result["weights"], expected["weights"], strict=True):
-            scale = np.max(np.abs(wanted), initial=1e-2)
-            np.testing.assert_allclose(actual, wanted, rtol=0, atol=bound * scale)
-        for actual, master in zip(result["weights"], results[0]["weights"], strict=True):
-            np.testing.assert_array_equal(actual, master)
-        for logs in ("history", "evaluate"):
-            assert result[logs].keys() == expected[logs].keys()
-            for key, wanted in expected[logs].items():
-                np.testing.assert_allclose(result[logs][key], wanted, rtol=bound, err_msg=key)
+    assert_serial(pool_of(size).run(function, True, *arguments), expected, bound)
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
@@ -38,7 +31,7 @@ def assert_serial(pool_of: Any, size: int, function: Any, *arguments: Any, bound
     ],
 )
 def test_own_step_gives_the_serial_result(name: str, size: int, pool_of: Any) -> None:
-    assert_serial(pool_of, size, whole_batch.own_step, name, bound=2e-5)
+    assert_trains_as_serially(pool_of, size, whole_batch.own_step, name, bound=2e-5)
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
@@ -55,7 +48,7 @@ def test_own_step_gives_the_serial_result(name: str, size: int, pool_of: Any) ->
     ids=lambda function: function.__name__,
 )
 def test_compiled_model_gives_the_serial_result(function: Any, size: int, pool_of: Any) -> None:
-    assert_serial(pool_of, size, function, bound=2e-5)
+    assert_trains_as_serially(pool_of, size, function, bound=2e-5)
 
 
 @pytest.mark.thorough
@@ -63,13 +56,13 @@ def test_compiled_model_gives_the_serial_result(function: Any, size: int, pool_o
 def test_gradients_that_are_added_up_give_the_serial_result(
     scales_loss: bool, pool_of: Any
 ) -> None:
-    assert_serial(pool_of, 2, whole_batch.summed, scales_loss, bound=2e-5)
+    assert_trains_as_serially(pool_of, 2, whole_batch.summed, scales_loss, bound=2e-5)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("arguments", [{"run_eagerly": True}, {"steps_per_execution": 2}], ids=str)
 def test_way_of_execution_does_not_change_results(arguments: Any, pool_of: Any) -> None:
-    assert_serial(pool_of, 2, _contrastive, arguments, bound=2e-5)
+    assert_trains_as_serially(pool_of, 2, _contrastive, arguments, bound=2e-5)
 
 
 def _contrastive(distributed: bool, arguments: Any) -> Any:
@@ -79,7 +72,7 @@ def _contrastive(distributed: bool, arguments: Any) -> Any:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["OtherRows", "InLoop", "InBranch", "GradientPenalty"])
 def test_own_step_that_is_run_eagerly_gives_the_serial_result(name: str, pool_of: Any) -> None:
-    assert_serial(pool_of, 2, _eagerly, name, bound=2e-5)
+    assert_trains_as_serially(pool_of, 2, _eagerly, name, bound=2e-5)
 
 
 def _eagerly(distributed: bool, name: str) -> Any:
@@ -92,7 +85,7 @@ def _eagerly(distributed: bool, name: str) -> Any:
 def test_half_precision_differs_by_its_rounding(
     policy: str, bound: float, size: int, pool_of: Any
 ) -> None:
-    assert_serial(pool_of, size, whole_batch.half_precision, policy, bound=bound)
+    assert_trains_as_serially(pool_of, size, whole_batch.half_precision, policy, bound=bound)
 
 
 EXECUTION = pytest.mark.parametrize(
