@@ -35,7 +35,8 @@ def main(path: str) -> None:
 def _describe(error: BaseException) -> RaisedError:
     now = time.monotonic()
     own = error.__traceback__
-    frames = own.tb_next if own is not None else None  # from the function on
+    # From the function on; one written in C has no frame, and ours keeps this text a traceback.
+    frames = (own.tb_next or own) if own is not None else None
     lines = traceback.format_exception(type(error), error, frames)
     return RaisedError(now, "".join(lines), _pickled(error))
 
