@@ -23,8 +23,8 @@ from tnt_data.pipeline import (
     global_batch_size,
     is_batched,
 )
+from tnt_data.rank_dataset.reading import without_autotuning, without_prefetch
 from tnt_data.rank_dataset.slice_rows import check_rows, slice_batches
-from tnt_data.rank_dataset.without_prefetch import without_prefetch
 from tnt_data.transformations.read import warn_of_unknown_release
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "describe_order",
     "fingerprint_of",
     "draws_random_numbers",
+    "without_autotuning",
     "without_prefetch",
     "warn_of_unknown_release",
     "MicroBatch",

@@ -55,3 +55,13 @@ def test_nothing_is_read_ahead_without_prefetch() -> None:
     steps = iter(on_demand.map(lambda x: x + 1))
     assert [int(next(steps)), int(next(steps))] == [1, 2]
     assert drawn == [0, 1]
+
+
+def test_a_dataset_is_read_without_tuning_unless_it_says_how_to_tune() -> None:
+    fixed = tnt_data.without_autotuning(NUMBERS.prefetch(tf.data.AUTOTUNE))
+    assert fixed.options().autotune.enabled is False
+    assert list(fixed.as_numpy_iterator()) == list(NUMBERS.as_numpy_iterator())
+    options = tf.data.Options()
+    options.autotune.enabled = True
+    tuned = NUMBERS.with_options(options)
+    assert tnt_data.without_autotuning(tuned) is tuned

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import unittest.mock
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -62,8 +64,28 @@ def train(kind: str, distributed: bool, verify: bool = False) -> dict[str, Any]:
     more: dict[str, Any] = {"verify_inputs": True} if verify else {}
     if kind == "dataset without end":
         more["validation_steps"] = STEPS
-    history = FITS[kind](model.fit, epochs=2, verbose=0, validation_data=_validation(kind), **more)
-    return {"weights": [np.asarray(w) for w in model.get_weights()], "history": history.history}
+    with _noted_tuning() as tuning:
+        validation = _validation(kind)
+        history = FITS[kind](model.fit, epochs=2, verbose=0, validation_data=validation, **more)
+    return {
+        "weights": [np.asarray(w) for w in model.get_weights()],
+        "history": history.history,
+        "tuning": tuning,
+    }
+
+
+@contextlib.contextmanager
+def _noted_tuning() -> Iterator[list[bool | None]]:
+    """Notes of each dataset that is read whether TensorFlow tunes it, None for its default."""
+    noted: list[bool | None] = []
+    read = tf.data.Dataset.__iter__
+
+    def note(dataset: tf.data.Dataset) -> Any:
+        noted.append(dataset.options().autotune.enabled)
+        return read(dataset)
+
+    with unittest.mock.patch.object(tf.data.Dataset, "__iter__", note):
+        yield noted
 
 
 def train_to_an_unknown_end(distributed: bool) -> dict[str, Any]:

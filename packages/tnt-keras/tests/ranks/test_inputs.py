@@ -43,8 +43,10 @@ IN_LONG_TAIL = (
 def test_training_on_any_input_is_that_of_serial_keras(kind: str, size: int, pool_of: Any) -> None:
     [expected] = pool_of(1).run(kinds_of_input.train, kind, False)
     for result in pool_of(size).run(kinds_of_input.train, kind, True):
-        for name, value in expected.items():
-            assert_close(result[name], value, 1e-5, name)
+        for name in ("weights", "history"):
+            assert_close(result[name], expected[name], 1e-5, name)
+        if size > 1:  # tuning may keep the end of an epoch waiting
+            assert set(result["tuning"]) == {False}
 
 
 def test_the_step_that_finds_the_end_counts_as_in_serial_keras(pool_of: Any) -> None:

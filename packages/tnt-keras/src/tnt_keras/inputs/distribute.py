@@ -73,8 +73,12 @@ def distribute_input(
         if given.is_from_python:
             return distribute_python_input(given, bool(shuffle), class_weight, seed)
         if given.is_dataset:
-            return _distribute_dataset(given, class_weight)
-        return _distribute_arrays(given, class_weight, shuffle, seed)
+            data = _distribute_dataset(given, class_weight)
+        else:
+            data = _distribute_arrays(given, class_weight, shuffle, seed)
+    if get_size() == 1:
+        return data
+    return dataclasses.replace(data, data=tnt_data.without_autotuning(data.data))
 
 
 def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> DistributedInput:

@@ -57,7 +57,7 @@ def distribute_python_input(
     is_generator = not hasattr(given.x, "num_batches")
     if not given.distribute:
         own = given.x if is_generator else SameOrderPyDataset(given.x, shuffle, seed)
-        data = ChangedInput(own, class_weight, mark_as_local)
+        data = _changed(own, class_weight, mark_as_local)
         spec = data.get_tf_dataset().element_spec.data
         return DistributedInput(
             data, spec, None, given.needs_equal_steps, batches_are_independent(given.x)
@@ -98,7 +98,7 @@ def _share_generator(given: InputArguments, class_weight: ClassWeight) -> Change
         whole = tnt_data.without_prefetch(whole)  # the reader reads ahead
         return _slice(whole, given, lambda batch: (batch, tf.constant(0, tf.int64)))
 
-    return ChangedInput(
+    return _changed(
         batches_of(given.x, reader),
         class_weight,
         micro_batches,
@@ -111,12 +111,24 @@ def _share_py_dataset(
 ) -> ChangedInput:
     if makes_rows(given.x):
         rows = RankRowsPyDataset(given.x, shuffle, seed, get_rank(), get_size())
-        return ChangedInput(rows, class_weight, _rows_to_micro_batches)
-    return ChangedInput(
+        return _changed(rows, class_weight, _rows_to_micro_batches)
+    return _changed(
         NumberedPyDataset(given.x, shuffle, seed),
         class_weight,
         lambda whole: _slice(whole, given, _split_number),
     )
+
+
+def _changed(
+    batches: Any,
+    class_weight: ClassWeight,
+    change: Callable[[tf.data.Dataset], tf.data.Dataset],
+    begin_epoch: Callable[[], None] = lambda: None,
+) -> ChangedInput:
+    def change_and_fix(whole: tf.data.Dataset) -> tf.data.Dataset:
+        return tnt_data.without_autotuning(change(whole))
+
+    return ChangedInput(batches, class_weight, change_and_fix, begin_epoch)
 
 
 def _warn(batches: Any, verify: bool | None, is_random: bool) -> None:
