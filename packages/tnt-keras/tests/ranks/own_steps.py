@@ -102,6 +102,8 @@ class TensorFlowVariables(Base):
         super().__init__()
         # As if only the master had read it from a file.
         self.factor = tf.Variable(tf.fill([10], 0.5 + tnt_keras.get_rank()))
+        self.steps = tf.Variable(tf.zeros([], tf.bfloat16))
+        self.sums = tf.Variable(tf.zeros([0]), shape=tf.TensorShape(None), trainable=False)
 
     def call(self, inputs: Any) -> Any:
         return self.factor * self.dense(inputs)
@@ -112,6 +114,8 @@ class TensorFlowVariables(Base):
         variables = [*self.trainable_variables, self.factor]
         gradients = tape.gradient(loss, variables)
         self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        self.steps.assign_add(1)
+        self.sums.assign(tf.reduce_sum(data, axis=1))
         return {"loss": loss}
 
 
@@ -119,7 +123,8 @@ def tensorflow_variables(distributed: bool, run_eagerly: bool) -> dict[str, Any]
     keras.utils.set_random_seed(43)
     model = TensorFlowVariables()
     results = _trained(model, distributed, run_eagerly=run_eagerly)
-    return results | {"factor": model.factor.numpy()}
+    held = {"factor": model.factor, "steps": model.steps, "sums": model.sums}
+    return results | {name: tf.cast(value, tf.float32).numpy() for name, value in held.items()}
 
 
 class AddsLargeIntegers(Base):

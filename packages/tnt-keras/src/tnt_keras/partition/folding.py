@@ -275,7 +275,8 @@ def evaluate(node: Node, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndar
         results = getattr(tf.raw_ops, node.type)(**arguments)
     if isinstance(results, tf.Tensor):
         results = [results]
-    return [np.asarray(r) for r in results]
+    # numpy makes no array of a scalar tensor of bfloat16.
+    return [np.asarray(r.numpy()) for r in results]
 
 
 @functools.cache

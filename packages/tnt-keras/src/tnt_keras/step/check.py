@@ -13,6 +13,7 @@ from tnt_keras.partition.traced import Edge, past_aliases, users_line
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.options import StepOptions
+from tnt_keras.step.variables import array_of
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -77,7 +78,7 @@ def compare_with_serial(
             _assign(traced.variables, values)
             returned = tf.nest.flatten(step(), expand_composites=True)
             tensors = [each for each in returned if tf.is_tensor(each)]
-            return [np.asarray(each) for each in (*tensors, *traced.variables)]
+            return [array_of(each) for each in (*tensors, *traced.variables)]
         finally:
             _assign(traced.variables, before)
 
@@ -91,7 +92,7 @@ def compare_with_serial(
     bound = _bound(traced)
     if all(_are_close(one, other, bound) for one, other in zip(serial, partitioned, strict=True)):
         return
-    given = [tf.constant(_with_other_digits(np.asarray(each), bound)) for each in whole]
+    given = [tf.constant(_with_other_digits(array_of(each), bound)) for each in whole]
     changed = outcome(
         lambda: traced.concrete_function(*given),
         [_with_other_digits(value, bound) for value in before],

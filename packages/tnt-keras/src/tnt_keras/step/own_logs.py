@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
+
+from tnt_keras.step.variables import array_of
 
 
 class OwnLogs:
@@ -102,5 +103,5 @@ def keep_own_logs(model: Any) -> None:
 
 
 def _as_number(value: Any) -> Any:
-    array = np.asarray(value)
+    array = array_of(value)
     return float(array) if array.ndim == 0 else array

@@ -111,9 +111,9 @@ def check_replicas(owner: StepOwner) -> None:
             ranks.
     """
     # Scalars first: another learning rate is the cause of other weights, which are many.
-    variables = sorted(replicated_variables(owner), key=lambda variable: len(variable.shape))
+    variables = sorted(replicated_variables(owner), key=lambda v: tf.TensorShape(v.shape).rank or 0)
     difference = compare_arrays(
-        "checksums of weights", (_array(variable) for variable in variables)
+        "checksums of weights", (array_of(variable) for variable in variables)
     )
     if difference is not None:
         name = name_of(variables[difference.index])
@@ -142,7 +142,7 @@ def check_replicas_in_turn(owner: StepOwner, variables: Sequence[Any], turn: int
     if not variables:
         return
     places = range(turn * _NUM_IN_TURN, (turn + 1) * _NUM_IN_TURN)
-    arrays = [_array(variables[place % len(variables)]).reshape(-1) for place in places]
+    arrays = [array_of(variables[place % len(variables)]).reshape(-1) for place in places]
     own = b"".join(array[:: max(1, len(array) // _NUM_ENTRIES)].tobytes() for array in arrays)
     if len(set(allgather("some entries of the weights", own))) > 1:
         check_replicas(owner)
@@ -162,7 +162,7 @@ def seed_states(owner: StepOwner) -> list[Any]:
         variable
         for variable in owner.model.variables
         if id(backing(variable)) not in known
-        and tuple(variable.shape) == (2,)
+        and tf.TensorShape(variable.shape) == (2,)
         and tf.as_dtype(variable.dtype).is_integer
     ]
 
@@ -180,17 +180,32 @@ def states_of_generators(model: keras.Model) -> list[tf.Variable]:
     return list({id(each): each.state for each in generators}.values())
 
 
+def tensorflow_variables(model: keras.Model) -> list[tf.Variable]:
+    """Return the `tf.Variable`s in attributes of layers, which Keras does not know. Local.
+
+    Args:
+        model: A built distributed model.
+    """
+    found = [each for layer in all_layers(model) for each in in_attributes(layer, tf.Variable)]
+    return [each for each in found if tf.as_dtype(each.dtype) != tf.string]
+
+
 def _of_metrics(model: keras.Model) -> list[Any]:
     return [variable for metric in model.metrics for variable in metric.variables]
 
 
 def _give_values_of_master(variables: Sequence[Any]) -> None:
     for variable in variables:
-        variable.assign(broadcast("weights of the master rank", _array(variable)))
+        variable.assign(broadcast("weights of the master rank", array_of(variable)))
 
 
-def _array(variable: Any) -> np.ndarray:
-    return np.asarray(tf.convert_to_tensor(variable))
+def array_of(value: Any) -> np.ndarray:
+    """Return what a variable or tensor holds. Local.
+
+    Args:
+        value: Also a scalar of bfloat16, of which numpy makes no array by itself.
+    """
+    return np.asarray(tf.convert_to_tensor(value).numpy())
 
 
 def name_of(variable: Any) -> str:
@@ -206,7 +221,7 @@ def name_of(variable: Any) -> str:
 
 
 def _check_same_structure(variables: list[Any]) -> None:
-    own = [[name_of(variable), list(variable.shape), str(variable.dtype)] for variable in variables]
+    own = [[name_of(each), str(tf.TensorShape(each.shape)), str(each.dtype)] for each in variables]
     of_ranks = [
         json.loads(text) for text in allgather("structure of the model", json.dumps(own).encode())
     ]
@@ -235,4 +250,4 @@ def _describe(variables: list[Any]) -> str:
     if not variables:
         return "absent"
     [(path, shape, dtype)] = variables
-    return f"{path!r} of shape {tuple(shape)} and dtype {dtype}"
+    return f"{path!r} of shape {shape} and dtype {dtype}"

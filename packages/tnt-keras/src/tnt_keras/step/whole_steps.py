@@ -16,7 +16,12 @@ from tnt_keras.process.rank import MASTER_RANK, is_master_rank
 from tnt_keras.step.batch_part import BatchPart
 from tnt_keras.step.context import step_scope
 from tnt_keras.step.owner import StepOwner
-from tnt_keras.step.variables import replicated_variables, synchronize
+from tnt_keras.step.variables import (
+    array_of,
+    replicated_variables,
+    synchronize,
+    tensorflow_variables,
+)
 from tnt_keras.step.whole_batch import whole_batch
 
 
@@ -56,6 +61,8 @@ class WholeSteps:
         batch = whole_batch(part)
         with step_scope(self._owner):
             result = self._step(batch)
+        if self._owner.model is not None:  # such as a step has just made
+            self._owner.add_variables(tensorflow_variables(self._owner.model))
         num_variables = len(replicated_variables(self._owner))
         if num_variables != self._num_variables:  # each rank has made some, with other values
             self._num_variables = num_variables
@@ -70,7 +77,7 @@ class WholeSteps:
 def _of_master(result: Any) -> Any:
     """Return the numbers that the master rank has computed, in the places of this rank's."""
     leaves = keras.tree.flatten(result)
-    own = [np.asarray(leaf) if _is_number(leaf) else None for leaf in leaves]
+    own = [array_of(leaf) if _is_number(leaf) else None for leaf in leaves]
     message = pickle.dumps(own) if is_master_rank() else b""
     of_master = pickle.loads(allgather("result of the master rank", message)[MASTER_RANK])
     return keras.tree.pack_sequence_as(

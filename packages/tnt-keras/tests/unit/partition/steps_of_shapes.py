@@ -16,6 +16,12 @@ def rows_of(x: tf.Tensor) -> Any:
 
 
 @step()
+def scaled_by_a_scalar_of_bfloat16(w: Any, x: Any) -> Any:
+    y = tf.cast(x @ w, tf.bfloat16)
+    return tf.cast(y * tf.cast(tf.sqrt(0.5), tf.bfloat16), tf.float32)
+
+
+@step()
 def rows_repeated_one_by_one(w: Any, x: Any) -> Any:
     return tf.repeat(x @ w, 3, axis=0)
 

@@ -9,12 +9,14 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.keras_hooks.attributes import in_attributes
-from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
+from tnt_keras.keras_hooks.private import global_seed, has_global_seed
 from tnt_keras.step.variables import (
+    array_of,
     backing,
     name_of,
     replicated_variables,
     states_of_generators,
+    tensorflow_variables,
 )
 
 
@@ -32,7 +34,7 @@ def variables_of(model: keras.Model) -> list[Any]:
     optimizers = in_attributes(model, keras.optimizers.Optimizer)  # the compiled one, too
     variables += [each for optimizer in optimizers for each in optimizer.variables]
     variables += [each for metric in _all_metrics(model) for each in metric.variables]
-    variables += [each for layer in all_layers(model) for each in _tensorflow_variables(layer)]
+    variables += tensorflow_variables(model)
     variables += states_of_generators(model)
     if has_global_seed():
         variables.append(global_seed())
@@ -55,23 +57,20 @@ def build_optimizer(model: keras.Model) -> None:
 
 def describe(variables: list[Any]) -> list[list[Any]]:
     """Return name, shape and dtype of each variable. Local."""
-    return [[name_of(each), list(each.shape), tf.as_dtype(each.dtype).name] for each in variables]
+    return [[name_of(v), _sizes(v), tf.as_dtype(v.dtype).name] for v in variables]
+
+
+def _sizes(variable: Any) -> list[int | None] | None:
+    shape = tf.TensorShape(variable.shape)
+    return None if shape.rank is None else shape.as_list()
 
 
 def values_of(variables: list[Any]) -> list[np.ndarray[Any, Any]]:
     """Return the values of variables. Local."""
-    return [np.asarray(tf.convert_to_tensor(variable)) for variable in variables]
+    return [array_of(variable) for variable in variables]
 
 
 def _all_metrics(model: keras.Model) -> list[Any]:
     """Return the metrics of a model, also those that its own `metrics` leaves out."""
     metrics = [*model.metrics, *keras.Model.metrics.fget(model)]
     return list({id(metric): metric for metric in metrics}.values())
-
-
-def _tensorflow_variables(layer: Any) -> list[Any]:
-    return [
-        variable
-        for variable in in_attributes(layer, tf.Variable)
-        if tf.as_dtype(variable.dtype) != tf.string
-    ]

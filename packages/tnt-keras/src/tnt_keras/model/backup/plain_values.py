@@ -15,6 +15,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tnt_keras.step.variables import array_of
+
 _PLAIN = (type(None), bool, int, float, str)
 _LARGE = (keras.layers.Layer, keras.optimizers.Optimizer, tf.data.Dataset, tf.Module)
 _SEQUENCES: dict[str, Callable[[Any], Any]] = {"list": list, "tuple": tuple, "set": set}
@@ -92,9 +94,9 @@ def digest_of(value: Any) -> Any:
 class _Pickler(pickle.Pickler):
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, keras.metrics.Metric):
-            return id(obj), [np.asarray(variable).tobytes() for variable in obj.variables]
+            return id(obj), [array_of(variable).tobytes() for variable in obj.variables]
         if is_variable(obj):
-            return id(obj), np.asarray(obj).tobytes()
+            return id(obj), array_of(obj).tobytes()
         return id(obj) if isinstance(obj, _LARGE) else None
 
 
@@ -128,8 +130,8 @@ def _kind_of(value: Any) -> str:
 def _as_array(value: Any) -> np.ndarray[Any, Any]:
     if is_variable(value) or tf.is_tensor(value):
         try:
-            array = np.asarray(tf.convert_to_tensor(value))
-        except (NotImplementedError, TypeError, ValueError, tf.errors.InvalidArgumentError):
+            array = array_of(value)
+        except (AttributeError, TypeError, ValueError, tf.errors.InvalidArgumentError):
             raise NotPlainError(type(value).__name__) from None  # symbolic, ragged or sparse
     elif isinstance(value, (np.generic, np.ndarray)):
         array = np.asarray(value)

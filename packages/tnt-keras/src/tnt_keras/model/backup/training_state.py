@@ -183,7 +183,7 @@ def _shown(variable: list[Any] | None) -> str:
     if variable is None:
         return "absent"
     name, shape, dtype = variable
-    return f"{name!r} of shape {tuple(shape)} and dtype {dtype}"
+    return f"{name!r} of shape {shape and tuple(shape)} and dtype {dtype}"
 
 
 def _packed(value: Any) -> bytes:
