@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeAlias
 
+import tensorflow as tf
+
+import tnt_comm
 from tnt_keras.collectives import ops
-from tnt_keras.collectives.exchange_parts import BroadcastPart, GatherPart, Part, SumPart
 from tnt_keras.collectives.exchanged_value import ExchangedValue
 from tnt_keras.collectives.fusion import gradient_fusion
-from tnt_keras.collectives.shared_objects import SharedGatherers, SharedReducers, Summand
+from tnt_keras.collectives.shared_objects import Place, SharedGatherers, SharedReducers, Summand
+
+Finish: TypeAlias = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """A value that all ranks exchange.
+
+    Attributes:
+        owner: What begins nothing new for this value before it has finished.
+        start: Begins without waiting for other ranks. Given 1, as `ops.variable_of_one` holds it,
+            returns the token of the start, and what waits: given the barrier, it returns the token
+            of the finish and the result. Each is called once.
+    """
+
+    owner: Hashable
+    start: Callable[[tf.Tensor], tuple[tf.Tensor, Finish]]
 
 
 class ExchangeChannels:
@@ -53,11 +74,10 @@ class ExchangeChannels:
         for reducers, summands in self._summands(values, names):
             places = reducers.places(list(summands.values()))
             for value, place in zip(summands, places, strict=True):
-                parts[value] = SumPart(value.form.value, place)
+                parts[value] = _sum(value.form.value, place)
         gathered = [value for value in values if value.is_gathered]
         for value, gatherer in zip(gathered, self._rows.first(len(gathered)), strict=True):
-            kind = GatherPart if value.form.kind == "gather" else BroadcastPart
-            parts[value] = kind(value.form.value, gatherer, value.label)
+            parts[value] = _gathered(value, gatherer)
         return parts
 
     def _summands(
@@ -94,7 +114,7 @@ class StepChannels:
     """
 
     def __init__(self, title: str) -> None:
-        ops.prepare_one()
+        ops.variable_of_one()
         self.at_end = ExchangeChannels(
             SharedReducers("values at the end of the step"),
             SharedGatherers("rows at the end of the step"),
@@ -117,3 +137,23 @@ class StepChannels:
 def _summand(value: ExchangedValue, name: str) -> Summand:
     travelling = value.form.value
     return Summand(name, travelling.dtype.name, travelling.shape.num_elements())
+
+
+def _sum(value: tf.Tensor, place: Place) -> Part:
+    reducer, number = place.reducer, place.tensor_id
+
+    def start(one: tf.Tensor) -> tuple[tf.Tensor, Finish]:
+        token, pending = ops.start_reduce(value, one, reducer, number)
+        return token, lambda barrier: ops.finish_reduce(pending, barrier, reducer, number)
+
+    return Part(reducer, start)
+
+
+def _gathered(value: ExchangedValue, gatherer: tnt_comm.Gatherer) -> Part:
+    kind, own, label = value.form.kind, value.form.value, value.label
+
+    def start(one: tf.Tensor) -> tuple[tf.Tensor, Finish]:
+        token = ops.start(kind, own, one, gatherer, label)
+        return token, lambda barrier: ops.finish(kind, own, barrier, gatherer, label)
+
+    return Part(gatherer, start)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 import tnt_comm
 from tnt_keras.collectives import ops
-from tnt_keras.collectives.always_run import run_in_any_case
 from tnt_keras.collectives.exchange_order import ExchangeOrder
-from tnt_keras.collectives.exchange_parts import Part
-from tnt_keras.collectives.exchange_plan import ExchangePlan, PlannedExchange
-from tnt_keras.collectives.exchanged_value import ExchangedValue, Request, exchanged_value
-from tnt_keras.collectives.step_channels import StepChannels
+from tnt_keras.collectives.exchange_plan import ExchangePlan
+from tnt_keras.collectives.exchanged_value import ExchangedValue, exchanged_value
+from tnt_keras.collectives.step_channels import Finish, Part, StepChannels
 from tnt_keras.process.rank import get_size
+
+if TYPE_CHECKING:
+    from tnt_keras.partition import Request
 
 
 class StepExchange:
@@ -60,11 +62,6 @@ class StepExchange:
         self._last_uses: dict[Hashable, tf.Tensor] = {}
         self.num_buckets = 0
 
-    @property
-    def exchanges(self) -> tuple[PlannedExchange, ...]:
-        """What was traced up to now, for reports."""
-        return self._plan.exchanges
-
     def ask(self, request: Request) -> None:
         """Remember a value; it takes part in the next `flush`. Local.
 
@@ -99,7 +96,7 @@ class StepExchange:
         if self._order.is_in_function():
             raise RuntimeError("Groups of values are exchanged outside of branches and loops.")
         values, self._asked = self._asked, []
-        self._plan.add("end" if last else "inside", values)
+        self._plan.add("end" if last else "inside", [value.planned for value in values])
         if get_size() == 1:
             results = {value: value.request.value for value in values}
         else:
@@ -130,7 +127,7 @@ class StepExchange:
             tf.errors.OpError: As `flush`.
         """
         value = self._value_of(request)
-        self._plan.add("control flow", [value])
+        self._plan.add("control flow", [value.planned])
         if get_size() == 1:
             return request.value
         with self._order.next() as after:
@@ -169,22 +166,22 @@ class StepExchange:
     ) -> dict[ExchangedValue, tf.Tensor]:
         if not values:
             return {}
-        one = ops.one()
-        tokens = [self._start(part, one) for part in parts.values()]
+        one = ops.variable_of_one().read_value()
+        started = {value: self._start(part, one) for value, part in parts.items()}
         updates = {part.owner for value, part in parts.items() if value.request.is_update}
         reducers = [owner for owner in updates if isinstance(owner, tnt_comm.GradientReducer)]
         self.num_buckets += sum(len(reducer.plan.buckets) for reducer in reducers)
         with self._order.next() as previous:
-            barrier = tf.add_n([*tokens, previous])
-        finished = {value: part.finish(barrier) for value, part in parts.items()}
+            barrier = tf.add_n([*(token for token, _ in started.values()), previous])
+        finished = {value: finish(barrier) for value, (_, finish) in started.items()}
         finished.update(_combined([value for value in values if value not in parts], barrier))
         token = tf.add_n([token for token, _ in finished.values()])
-        run_in_any_case(token)
+        ops.run_in_any_case(token)
         self._order.finished(token)
         self._last_uses.update((part.owner, token) for part in parts.values())
         return {value: value.form.restore(result) for value, (_, result) in finished.items()}
 
-    def _start(self, part: Part, one: tf.Tensor) -> tf.Tensor:
+    def _start(self, part: Part, one: tf.Tensor) -> tuple[tf.Tensor, Finish]:
         last_use = self._last_uses.get(part.owner)
         with tf.control_dependencies([] if last_use is None else [last_use]):
             return part.start(one)
@@ -199,8 +196,7 @@ class StepExchange:
         if not gatherers.has_for(1):
             self._plan.agree()
         [gatherer] = gatherers.first(1)
-        perform = ops.gather if form.kind == "gather" else ops.broadcast
-        return perform(form.value, after, gatherer, label)
+        return ops.at_once(form.kind, form.value, after, gatherer, label)
 
 
 def _combined(

@@ -9,9 +9,6 @@ import tensorflow as tf
 
 from tnt_keras.process.rank import get_size
 
-REDUCTIONS = ("sum", "prod", "min", "max", "and", "or")
-"""How two elements become one."""
-
 _FLOATS = {tf.float16, tf.bfloat16, tf.float32, tf.float64}
 _INTEGERS = {tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8}
 _SIGNED = {tf.uint16: tf.int16, tf.uint32: tf.int32, tf.uint64: tf.int64}
