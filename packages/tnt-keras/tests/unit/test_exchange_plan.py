@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import pytest
 
@@ -19,13 +18,11 @@ def _of_ranks(monkeypatch: pytest.MonkeyPatch, *others: list[PlannedCall], numbe
     """Let other ranks than this one, which is rank 0, have added these to their last exchange."""
     exchange = f"exchange {number} (end)"
     messages = [
-        json.dumps(
-            [dataclasses.astuple(dataclasses.replace(call, exchange=exchange)) for call in calls]
-        ).encode()
+        [dataclasses.astuple(dataclasses.replace(call, exchange=exchange)) for call in calls]
         for calls in others
     ]
     monkeypatch.setattr(exchange_plan, "get_size", lambda: 1 + len(others))
-    monkeypatch.setattr(exchange_plan, "allgather", lambda name, own: [own, *messages])
+    monkeypatch.setattr(exchange_plan, "allgather_json", lambda name, own: [own, *messages])
 
 
 def _plan(*calls: PlannedCall) -> ExchangePlan:

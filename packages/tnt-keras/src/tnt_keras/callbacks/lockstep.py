@@ -11,8 +11,7 @@ import numpy as np
 
 import tnt_comm
 from tnt_keras.callbacks.checkpoints import folder_of_all_ranks
-from tnt_keras.collectives.error_cause import cause_of
-from tnt_keras.collectives.errors import OtherRankError, of_other_rank
+from tnt_keras.collectives.errors import OtherRankError, cause_of, of_other_rank
 from tnt_keras.collectives.messages import allgather, allreduce
 from tnt_keras.process.progress import note_progress
 from tnt_keras.process.rank import get_rank

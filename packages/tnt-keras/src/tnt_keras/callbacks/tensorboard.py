@@ -8,7 +8,7 @@ from collections.abc import Callable
 import keras
 
 from tnt_keras.callbacks.wrapper import Callback
-from tnt_keras.collectives.alone import alone
+from tnt_keras.collectives.current_call import alone
 from tnt_keras.process.environment import settings
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank

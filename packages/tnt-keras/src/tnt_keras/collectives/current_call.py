@@ -1,4 +1,4 @@
-"""The public call that is running on this rank, such as `fit`, and the user's line that made it.
+"""The public call that is running on this rank, such as `fit`, and what runs on it alone.
 
 All messages of a call carry its name, so that ranks in different calls do not take each other's
 messages for their own.
@@ -67,3 +67,25 @@ def running(method: str) -> Iterator[Call]:
         yield call
     finally:
         _current.reset(token)
+
+
+_alone: contextvars.ContextVar[str | None] = contextvars.ContextVar("tnt_alone", default=None)
+
+
+@contextlib.contextmanager
+def alone(name: str) -> Iterator[None]:
+    """Make known that no other rank takes part in what runs in a with-block. Local.
+
+    Args:
+        name: Of what runs, for messages: "CSVLogger".
+    """
+    token = _alone.set(name)
+    try:
+        yield
+    finally:
+        _alone.reset(token)
+
+
+def what_is_alone() -> str | None:
+    """Return the name of what runs on this rank alone, None if all ranks take part. Local."""
+    return _alone.get()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 from collections.abc import Sequence
 
 import tnt_comm
-from tnt_keras.collectives.messages import allgather
+from tnt_keras.collectives.messages import allgather_json
 from tnt_keras.collectives.replicas import first_difference
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
@@ -85,10 +84,9 @@ class ExchangePlan:
         """
         if get_size() == 1:
             return []
-        own = json.dumps([dataclasses.astuple(call) for call in self._pending])
-        self._pending = []
-        messages = allgather(f"plan of {self._title}", own.encode())
-        of_ranks = [[PlannedCall(*entry) for entry in json.loads(each)] for each in messages]
+        own, self._pending = list(map(dataclasses.astuple, self._pending)), []
+        messages = allgather_json(f"plan of {self._title}", own)
+        of_ranks = [[PlannedCall(*entry) for entry in message] for message in messages]
         difference = first_difference(
             [[(call.exchange, call.what) for call in calls] for calls in of_ranks]
         )

@@ -7,16 +7,16 @@ the calls and the users' lines.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 
 import tnt_comm
 from tnt_keras.collectives.current_call import current_call
-from tnt_keras.collectives.errors import DifferentInputError
 from tnt_keras.collectives.failed_call import settle_failure
 from tnt_keras.collectives.user_frames import user_line
-from tnt_keras.process.rank import MASTER_RANK, get_rank
+from tnt_keras.process.rank import MASTER_RANK
 
 
 def allgather(name: str, message: bytes) -> list[bytes]:
@@ -33,6 +33,19 @@ def allgather(name: str, message: bytes) -> list[bytes]:
     label, caller = _label(name)
     parts = tnt_comm.allgather(np.frombuffer(message, np.uint8), label=label, caller=caller)
     return [part.tobytes() for part in parts]
+
+
+def allgather_json(name: str, value: Any) -> list[Any]:
+    """Return what all ranks give, in rank order, in the form that JSON gives it. Collective.
+
+    Args:
+        name: As for `allgather`.
+        value: What JSON knows.
+
+    Raises:
+        tnt_comm.MismatchError: As for `allgather`.
+    """
+    return [json.loads(message) for message in allgather(name, json.dumps(value).encode())]
 
 
 def barrier(name: str) -> None:
@@ -78,28 +91,6 @@ def broadcast(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     label, caller = _label(name)
     received = tnt_comm.broadcast(raw, root=MASTER_RANK, label=label, caller=caller)
     return np.frombuffer(received.tobytes(), array.dtype).reshape(array.shape)
-
-
-def require_same(what: str, description: str, remedy: str = "") -> None:
-    """Make sure that ranks agree before they begin something together. Collective.
-
-    Args:
-        what: Names what must be the same, for the messages.
-        description: What it is on this rank.
-        remedy: What to do about it, for the message.
-
-    Raises:
-        DifferentInputError: On all ranks, if the descriptions differ; shows two of them.
-        tnt_comm.MismatchError: As for `allgather`.
-    """
-    of_ranks = [message.decode() for message in allgather(what, description.encode())]
-    for rank, other in enumerate(of_ranks):
-        if other != of_ranks[MASTER_RANK]:
-            raise DifferentInputError(
-                f"Rank {get_rank()}: {what} must be the same on all ranks, but it is "
-                f"{of_ranks[MASTER_RANK]} on rank {MASTER_RANK} and {other} on rank {rank}. "
-                f"{remedy}".rstrip()
-            )
 
 
 def _label(name: str) -> tuple[str, str]:

@@ -7,9 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.collectives.errors import DifferentInputError
-from tnt_keras.collectives.replicas import compare_texts
-from tnt_keras.process.rank import MASTER_RANK, get_rank
+from tnt_keras.collectives.replicas import require_same
 
 
 class Constant:
@@ -55,13 +53,13 @@ def check_same_constants(constants: Mapping[int | str, Constant], name: str) -> 
         DifferentInputError: On all ranks, if they differ; names the first argument that does.
     """
     plain = [f"{key} = {each.value!r}" for key, each in constants.items() if _is_plain(each.value)]
-    difference = compare_texts("constants of a step", plain, missing="fewer constants")
-    if difference is None:
-        return
-    raise DifferentInputError(
-        f"Rank {get_rank()}: `{name}` was called with {difference.of_master_rank} on rank "
-        f"{MASTER_RANK} and with {difference.of_rank} on rank {difference.rank}. All ranks must "
-        "call it alike, with the same batch or their parts of it."
+    require_same(
+        "constants of a step",
+        plain,
+        f"`{name}` was called with "
+        "{masters} on rank {master} and with {other} on rank {rank}. All ranks must call it alike, "
+        "with the same batch or their parts of it.",
+        missing="fewer constants",
     )
 
 

@@ -8,7 +8,7 @@ import pathlib
 import tempfile
 from collections.abc import Callable
 
-from tnt_keras.collectives.alone import what_is_alone
+from tnt_keras.collectives.current_call import what_is_alone
 from tnt_keras.model.file_on_all_ranks import run_together
 from tnt_keras.process.rank import is_master_rank
 

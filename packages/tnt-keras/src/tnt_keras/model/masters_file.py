@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tnt_keras.collectives.messages import allgather, broadcast
+from tnt_keras.collectives.messages import allgather, allgather_json, broadcast
 from tnt_keras.model.file_on_all_ranks import run_together
 from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank
 
@@ -43,8 +43,8 @@ def read_from_master(
     if get_size() == 1 or _is_remote(path):
         return run_together("read", path, lambda: read(path))
     found = run_together("read", path, lambda: _masters_files(path, read))
-    message = json.dumps([pathlib.Path(path).name, found]).encode()
-    name, described = json.loads(allgather("files of the master", message)[MASTER_RANK])
+    own = [pathlib.Path(path).name, found]
+    name, described = allgather_json("files of the master", own)[MASTER_RANK]
     files = [_File(*fields) for fields in described]
     sees = _sees(path, files)
     if all(map(ord, allgather("whether the files are seen", bytes([sees])))):

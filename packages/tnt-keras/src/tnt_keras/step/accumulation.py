@@ -24,8 +24,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.collectives.alone import what_is_alone
 from tnt_keras.collectives.collective_call import collective_call
+from tnt_keras.collectives.current_call import what_is_alone
 from tnt_keras.collectives.messages import allreduce
 from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, plain_class, without_mixins
 from tnt_keras.keras_hooks.private import accumulates_as_keras, accumulators_of, steps_of

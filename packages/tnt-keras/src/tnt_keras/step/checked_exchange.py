@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tnt_keras.collectives.error_cause import MARK_OF_CHECKS
+from tnt_keras.collectives.errors import MARK_OF_CHECKS
 from tnt_keras.collectives.step_channels import StepChannels
 from tnt_keras.collectives.step_exchange import StepExchange
 from tnt_keras.partition import Request

@@ -9,10 +9,8 @@ from typing import Any
 
 import keras
 
-from tnt_keras.collectives.errors import DifferentInputError
-from tnt_keras.collectives.replicas import compare_texts
+from tnt_keras.collectives.replicas import require_same
 from tnt_keras.keras_hooks.private import all_layers
-from tnt_keras.process.rank import MASTER_RANK, get_rank
 
 _MAY_DIFFER = {
     "name",  # counts what was made before
@@ -38,13 +36,12 @@ def require_same_layers(model: keras.Model) -> None:
         DifferentInputError: On all ranks, if settings differ; shows two of them.
     """
     texts = [*_texts_of_layers(model), *_texts_of_compile(model)]
-    difference = compare_texts("settings of the layers", texts, missing="nothing more")
-    if difference is not None:
-        raise DifferentInputError(
-            f"Rank {get_rank()}: the models of the ranks differ: rank {MASTER_RANK} has "
-            f"{difference.of_master_rank}, and rank {difference.rank} has {difference.of_rank}. "
-            "Every rank must build and compile the same model."
-        )
+    require_same(
+        "settings of the layers",
+        texts,
+        "the models of the ranks differ: rank {master} has {masters}, and rank {rank} has {other}. "
+        "Every rank must build and compile the same model.",
+    )
 
 
 def _texts_of_layers(model: keras.Model) -> Iterator[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from tnt_keras.collectives.errors import DifferentInputError
-from tnt_keras.collectives.messages import allgather
+from tnt_keras.collectives.messages import allgather_json
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 
@@ -29,8 +28,7 @@ def require_same_optimizers(optimizers: Iterable[Any]) -> None:
         DifferentInputError: On all ranks, if settings differ; names one and two of its values.
     """
     own = [_settings_of(optimizer) for optimizer in optimizers]
-    messages = allgather("settings of the optimizers", json.dumps(own).encode())
-    of_ranks = [json.loads(message) for message in messages]
+    of_ranks = allgather_json("settings of the optimizers", own)
     for rank, others in enumerate(of_ranks):
         for masters, other in zip(of_ranks[MASTER_RANK], others, strict=False):
             for name in sorted(masters.keys() | other.keys(), key=lambda each: each != _CLASS):

@@ -9,12 +9,14 @@ from typing import Any
 
 import tensorflow as tf
 
+from tnt_keras.collectives.replicas import require_same
 from tnt_keras.partition import TracedStep, build_without_batch, trace
 from tnt_keras.step.accumulation import Accumulations
 from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm
-from tnt_keras.step.comparison import compare_traces, require_same_settings
 from tnt_keras.step.context import step_scope
 from tnt_keras.step.generators import generators_of_master
+from tnt_keras.step.layer_settings import require_same_layers
+from tnt_keras.step.optimizer_settings import require_same_optimizers
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.signature import (
     Layout,
@@ -124,12 +126,25 @@ class TracedSteps:
             if self._traces_exactly and signature.lacks_sizes:
                 return None
             raise
-        require_same_settings(self._owner)
-        compare_traces(self._name, traced)
+        require_same_optimizers(self._owner.optimizers)
+        if self._owner.model is not None:
+            require_same_layers(self._owner.model)
+        self._compare(traced)
         synchronize_new(self._owner, _in_order_of_use(traced))
         made = StepTrace(signature.layout, specs, traced, self._owner.optimizers, normalisations)
         self._known.append(made)
         return made
+
+    def _compare(self, traced: TracedStep) -> None:
+        """Compare what ranks have traced: types, attributes, edges and constants. Collective."""
+        require_same(
+            f"trace of {self._name}",
+            traced.description(),
+            f"`{self._name}` is not the same on all ranks: it has "
+            "{masters} on rank {master} and {other} on rank {rank}. All ranks must trace the same "
+            "step. Does its Python code ask for the rank, go through a set, or use numbers of "
+            "`numpy` or `random`?",
+        )
 
     @contextlib.contextmanager
     def _tracing(self) -> Iterator[Normalisations]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.collectives.errors import DifferentInputError, DifferentWeightsError
-from tnt_keras.collectives.messages import allgather, broadcast
+from tnt_keras.collectives.messages import allgather, allgather_json, broadcast
 from tnt_keras.collectives.replicas import compare_arrays, first_difference
 from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
@@ -207,9 +206,7 @@ def name_of(variable: Any) -> str:
 
 def _check_same_structure(variables: list[Any]) -> None:
     own = [[name_of(variable), list(variable.shape), str(variable.dtype)] for variable in variables]
-    of_ranks = [
-        json.loads(text) for text in allgather("structure of the model", json.dumps(own).encode())
-    ]
+    of_ranks = allgather_json("structure of the model", own)
     # Paths may differ, see `name_of`.
     difference = first_difference(
         [[shape_and_dtype for _, *shape_and_dtype in of_rank] for of_rank in of_ranks]

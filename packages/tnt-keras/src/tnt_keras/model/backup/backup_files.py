@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pathlib
 import shutil
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tnt_keras.collectives.messages import allgather
+from tnt_keras.collectives.messages import allgather_json
 from tnt_keras.model.atomic_write import write_atomically
 from tnt_keras.model.backup.container import DamagedError, read_container, write_container
 from tnt_keras.model.file_on_all_ranks import run_together
@@ -59,7 +58,7 @@ class BackupFiles:
         if is_master_rank():
             names = (_LATEST, _PREVIOUS, _OF_KERAS)
             found = [name for name in names if (self._folder / name).exists()]
-        found = json.loads(allgather("backups", json.dumps(found).encode())[MASTER_RANK])
+        found = allgather_json("backups", found)[MASTER_RANK]
         if found == [_OF_KERAS]:
             raise ValueError(
                 f"The backup in {self._folder} is one of plain Keras, which knows neither the "

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 
 import numpy as np
 
-from tnt_keras.collectives.messages import allgather
+from tnt_keras.collectives.messages import allgather, allgather_json
 from tnt_keras.model.backup.container import read_container, write_container
 from tnt_keras.process.rank import MASTER_RANK, is_master_rank
 
@@ -24,7 +23,7 @@ def gather_parts(own: list[bytes]) -> tuple[list[list[int]], list[bytes]]:
         ranks than the master, its own parts are missing in the list.
     """
     digests = [hashlib.sha256(part).hexdigest() for part in own]
-    of_ranks = [json.loads(each) for each in allgather("parts", json.dumps(digests).encode())]
+    of_ranks = allgather_json("parts", digests)
     of_master = of_ranks[MASTER_RANK]
     differing = [
         np.frombuffer(part, np.uint8)
