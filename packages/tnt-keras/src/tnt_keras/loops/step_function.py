@@ -14,21 +14,19 @@ from tnt_data import fingerprint_of
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.loops.arguments import Arguments, Layout, call_with
 from tnt_keras.loops.constants import check_same_constants
-from tnt_keras.loops.part import part_of
-from tnt_keras.loops.used_layers import UsedLayers
-from tnt_keras.loops.whole_files import make_files_whole
+from tnt_keras.loops.dataset import part_of
+from tnt_keras.loops.whole_files import UsedLayers, make_files_whole
 from tnt_keras.process.former_probe import check_probe
 from tnt_keras.process.log import logger
 from tnt_keras.process.other_distribution import check_no_strategy
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
 from tnt_keras.step.batch_part import BatchPart, cut, even_sizes, num_rows, rows_at
-from tnt_keras.step.context import is_inside_step
 from tnt_keras.step.data_check import NO_LABEL
 from tnt_keras.step.generators import use_generators_of_master
 from tnt_keras.step.keras_function import Steps
 from tnt_keras.step.options import default_options, given_options
-from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.owner import StepOwner, is_inside_step
 from tnt_keras.step.partitioned_steps import PartitionedSteps
 from tnt_keras.step.variables import check_replicas_in_turn, replicated_variables
 from tnt_keras.step.whole_steps import WholeSteps
@@ -264,13 +262,13 @@ def _part_of(arguments: Arguments, name: str) -> tuple[BatchPart, int]:
             lambda leaf: leaf if leaf is None else rows_at(leaf, some), in_order
         )
         return cut(given), int(fingerprint + fingerprint_of(rows))
-    if len(known) < len(parts) or len({(one.num_local, one.num_global) for one in known}) > 1:
+    if len(known) < len(parts) or len(set(known)) > 1:
         raise ValueError(
             f"Some arguments of `{name}` are this rank's part of a batch, as "
             "`tnt.data.distribute` gives it, and others are not, or are parts of another batch. "
             f"Give it the elements as they are, and change them in `{name}` or by `dataset.map`."
         )
-    return BatchPart(given, even_sizes(known[0].num_global)), int(fingerprint)
+    return BatchPart(given, even_sizes(known[0][1])), int(fingerprint)
 
 
 def _in_order(leaf: Any) -> Any:

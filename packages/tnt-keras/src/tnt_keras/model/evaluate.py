@@ -16,7 +16,7 @@ from tnt_keras.model.first_step import (
     prepare_steps,
     switches,
 )
-from tnt_keras.process.verbosity import verbosity
+from tnt_keras.process.printing import verbosity
 
 
 class Evaluating(MixinBase):

@@ -31,7 +31,7 @@ from tnt_keras.model.first_step import (
     switches,
 )
 from tnt_keras.model.unknown_length import warn_of_step_without_batch
-from tnt_keras.process.verbosity import verbosity
+from tnt_keras.process.printing import verbosity
 
 
 class Fitting(MixinBase):

@@ -21,9 +21,9 @@ from tnt_keras.process.former_probe import check_probe
 from tnt_keras.process.log import logger
 from tnt_keras.process.other_distribution import check_no_strategy, check_not_distributed_otherwise
 from tnt_keras.process.parallel_strategy import ParallelStrategy, is_distributing
+from tnt_keras.process.printing import is_shown
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
-from tnt_keras.process.verbosity import is_shown
 from tnt_keras.step.accumulation import settle_before_copy
 from tnt_keras.step.options import default_options, given_options
 from tnt_keras.step.own_loops import notice_own_loops

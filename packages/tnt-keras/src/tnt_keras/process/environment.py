@@ -89,11 +89,6 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
-def is_started_by_launcher() -> bool:
-    """Return whether this process was started as a rank of a job. Local."""
-    return "TNT_RANK" in os.environ
-
-
 def threads_of_operations(environment: Mapping[str, str] = os.environ) -> int | None:
     """Return in how many threads TensorFlow is told to run an operation, None if it chooses. Local.
 

@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import keras
 import tensorflow as tf
 
 from tnt_data import MicroBatch
 from tnt_keras.collectives.current_call import current_call
-from tnt_keras.step.batch_part import BatchPart, CheckedBatch, LocalBatch, part_of
+from tnt_keras.step.batch_part import CheckedBatch, LocalBatch, part_of
 from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.partitioned_steps import PartitionedSteps
+from tnt_keras.step.whole_steps import WholeSteps
 
-
-class Steps(Protocol):
-    """One kind of step, be it partitioned or not."""
-
-    name: str
-
-    @property
-    def graph(self) -> Any:
-        """The graph that was traced last, None if there is none."""
-        ...
-
-    @property
-    def tables(self) -> list[str]:
-        """What is exchanged in the steps that have run, for `tnt.explain`."""
-        ...
-
-    def run(self, part: BatchPart, element_spec: Any = None) -> Any:
-        """Compute a step, and return its result for the whole batch. Collective."""
-        ...
-
-    def run_without_batch(self) -> None:
-        """Do what a step does that needs no batch. Local."""
-        ...
+Steps: TypeAlias = PartitionedSteps | WholeSteps
+"""One kind of step."""
 
 
 class KerasFunction:

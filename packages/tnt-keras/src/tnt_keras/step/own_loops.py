@@ -16,7 +16,7 @@ import keras
 
 from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.keras_hooks.class_swap import plain_class
-from tnt_keras.step.context import current_owner
+from tnt_keras.step.owner import current_owner
 
 _REMEDY = (
     "so that each rank trains on its own and results are not those of the serial run. Put the step "

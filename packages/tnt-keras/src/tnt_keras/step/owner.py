@@ -1,7 +1,10 @@
-"""What the steps of one model, or of one function of the user's own, have in common."""
+"""What the steps of one model or function have in common, and whose step runs."""
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
+from collections.abc import Iterator
 from typing import Any
 
 from tnt_keras.collectives.step_channels import StepChannels
@@ -67,3 +70,32 @@ class StepOwner:
         """
         known = {id(variable) for variable in self.variables}
         self.variables += [variable for variable in variables if id(variable) not in known]
+
+
+_current: contextvars.ContextVar[StepOwner | None] = contextvars.ContextVar(
+    "tnt_step", default=None
+)
+
+
+def current_owner() -> StepOwner | None:
+    """Return the owner of the step that this thread traces or runs, None outside of one. Local."""
+    return _current.get()
+
+
+def is_inside_step() -> bool:
+    """Return whether this thread traces or runs a step of all ranks. Local."""
+    return _current.get() is not None
+
+
+@contextlib.contextmanager
+def step_scope(owner: StepOwner) -> Iterator[None]:
+    """Take what runs in a with-block for a step of all ranks. Local.
+
+    Args:
+        owner: Of the step.
+    """
+    token = _current.set(owner)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -72,7 +72,7 @@ class PartitionedSteps:
 
     @property
     def tables(self) -> list[str]:
-        """As for `Steps`; several if not each step updates weights."""
+        """What is exchanged in the steps that have run; several if not each updates weights."""
         return [report.table for report in self._reports.values()]
 
     def run(self, part: BatchPart, element_spec: Any = None) -> Any:

@@ -13,11 +13,10 @@ from tnt_keras.collectives.replicas import require_same
 from tnt_keras.partition import TracedStep, build_without_batch, trace
 from tnt_keras.step.accumulation import Accumulations
 from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm
-from tnt_keras.step.context import step_scope
 from tnt_keras.step.generators import generators_of_master
 from tnt_keras.step.layer_settings import require_same_layers
 from tnt_keras.step.optimizer_settings import require_same_optimizers
-from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.owner import StepOwner, step_scope
 from tnt_keras.step.signature import (
     Layout,
     Signature,

@@ -17,10 +17,10 @@ from tnt_keras.model.backup.backup_files import BackupFiles
 from tnt_keras.model.backup.model_variables import build_optimizer
 from tnt_keras.model.backup.plain_values import NotPlainError, encode
 from tnt_keras.model.backup.position import Progress, Replay, replay_drawing_from
-from tnt_keras.model.backup.random_generators import generator_states, set_generator_states
 from tnt_keras.model.backup.training_state import SavedState, TrainingState, restore_variables
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank
+from tnt_keras.step.generators import generator_states, set_generator_states
 
 _BackupAndRestore = keras.callbacks.BackupAndRestore
 

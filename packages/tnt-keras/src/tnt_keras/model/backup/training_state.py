@@ -17,10 +17,10 @@ from tnt_keras.model.backup.model_variables import describe, values_of, variable
 from tnt_keras.model.backup.parts_of_ranks import gather_parts
 from tnt_keras.model.backup.plain_values import decode, encode
 from tnt_keras.model.backup.position import Progress
-from tnt_keras.model.backup.random_generators import generator_states
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
 from tnt_keras.step.accumulation import note_totals, settle
+from tnt_keras.step.generators import generator_states
 
 _Arrays = list[np.ndarray[Any, Any]]
 
