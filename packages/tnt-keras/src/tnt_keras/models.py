@@ -6,7 +6,6 @@ What is written is plain Keras; what is made or read is distributed.
 from __future__ import annotations
 
 import os
-import pathlib
 from typing import Any
 
 import keras
@@ -72,11 +71,12 @@ def _save_plain(
     **kwargs: Any,
 ) -> None:
     settle([getattr(model, "optimizer", None)])
-
-    def write_to(path: pathlib.Path) -> None:
-        model.save(path, zipped=zipped, **kwargs)
-
-    write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=on_all_ranks)
+    write_atomically(
+        filepath,
+        lambda path: model.save(path, zipped=zipped, **kwargs),
+        overwrite=overwrite,
+        on_all_ranks=on_all_ranks,
+    )
 
 
 @signature_of(keras.models.load_model)

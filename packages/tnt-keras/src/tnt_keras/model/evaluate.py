@@ -14,6 +14,7 @@ from tnt_keras.model.first_step import (
     check_compiled,
     end_of_data_callback,
     prepare_steps,
+    split_arguments,
     switches,
 )
 from tnt_keras.process.printing import verbosity
@@ -61,28 +62,11 @@ class Evaluating(MixinBase):
         Raises:
             ValueError: As `fit` does.
         """
-        of_keras = {
-            "x": x,
-            "y": y,
-            "batch_size": batch_size,
-            "verbose": verbose,
-            "sample_weight": sample_weight,
-            "steps": steps,
-            "callbacks": callbacks,
-            "return_dict": return_dict,
-            **kwargs,
-        }
+        given, of_keras = split_arguments(locals())
         if kwargs:  # `fit` validates, with data that it has distributed
             return super().evaluate(**of_keras)
         check_compiled(self, "evaluate")
-        of_tarantella = {
-            "tnt_micro_batch_size": tnt_micro_batch_size,
-            "tnt_distribute_dataset": tnt_distribute_dataset,
-            "verify_inputs": verify_inputs,
-        }
-        return super().evaluate(
-            **of_keras | _replacements(self, "test_step", of_keras | of_tarantella)
-        )
+        return super().evaluate(**of_keras | _replacements(self, "test_step", given))
 
     @collective_call("predict")
     def predict(
@@ -116,19 +100,7 @@ class Evaluating(MixinBase):
         Raises:
             ValueError: As `fit` does.
         """
-        of_keras = {
-            "x": x,
-            "batch_size": batch_size,
-            "verbose": verbose,
-            "steps": steps,
-            "callbacks": callbacks,
-        }
-        of_tarantella = {
-            "tnt_micro_batch_size": tnt_micro_batch_size,
-            "tnt_distribute_dataset": tnt_distribute_dataset,
-            "verify_inputs": verify_inputs,
-        }
-        given = of_keras | of_tarantella
+        given, of_keras = split_arguments(locals())
         return super().predict(**of_keras | _replacements(self, "predict_step", given))
 
 

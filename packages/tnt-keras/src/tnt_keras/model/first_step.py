@@ -37,6 +37,18 @@ class Preparation:
     num_fits: int = 0
 
 
+def split_arguments(local: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return all arguments of a method by name, and those that Keras knows. Local.
+
+    Args:
+        local: `locals()` at the begin of the method; `kwargs` are arguments, too.
+    """
+    given = {**local, **local.get("kwargs", {})}
+    given = {k: v for k, v in given.items() if k not in ("self", "__class__", "kwargs")}
+    own = {name for name in given if name.startswith("tnt_")} | {"verify_inputs"}
+    return given, {name: value for name, value in given.items() if name not in own}
+
+
 def check_compiled(model: Any, method: str) -> None:
     """Check that a model is compiled. Local.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pathlib
 from typing import Any
 
 import keras
@@ -52,11 +51,12 @@ class Saving(MixinBase):
             OSError: On all ranks, if the file cannot be written.
         """
         settle(self._tnt_owner.optimizers)
-
-        def write_to(path: pathlib.Path) -> None:
-            keras.Model.save(self, path, zipped=zipped, **kwargs)
-
-        write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
+        write_atomically(
+            filepath,
+            lambda path: keras.Model.save(self, path, zipped=zipped, **kwargs),
+            overwrite=overwrite,
+            on_all_ranks=tnt_save_all_devices,
+        )
 
     @signature_of(keras.Model.save_weights, tnt_save_all_devices=False)
     @collective_call("save_weights", is_local_alone=True)
@@ -81,11 +81,12 @@ class Saving(MixinBase):
             OSError: As `save` does.
         """
         settle(self._tnt_owner.optimizers)
-
-        def write_to(path: pathlib.Path) -> None:
-            keras.Model.save_weights(self, path, **kwargs)
-
-        write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
+        write_atomically(
+            filepath,
+            lambda path: keras.Model.save_weights(self, path, **kwargs),
+            overwrite=overwrite,
+            on_all_ranks=tnt_save_all_devices,
+        )
 
     @signature_of(keras.Model.export, tnt_save_all_devices=False)
     @collective_call("export", is_local_alone=True)
@@ -107,13 +108,9 @@ class Saving(MixinBase):
         Raises:
             OSError: As `save` does.
         """
-
-        def write_to(path: pathlib.Path) -> None:
-            keras.Model.export(self, path, *args, **kwargs)
-
         write_atomically(
             filepath,
-            write_to,
+            lambda path: keras.Model.export(self, path, *args, **kwargs),
             overwrite=True,
             on_all_ranks=tnt_save_all_devices,
             makes_folders=True,

@@ -204,32 +204,31 @@ def name_of(variable: Any) -> str:
     return str(getattr(variable, _NAME_ON_MASTER_RANK, own))
 
 
+def describe(variables: Sequence[Any]) -> list[list[Any]]:
+    """Return name, shape and dtype of each variable. Local."""
+    return [[name_of(each), list(each.shape), tf.as_dtype(each.dtype).name] for each in variables]
+
+
+def shown(described: Sequence[Sequence[Any]], index: int) -> str:
+    """Return how messages call the variable at some place of what `describe` returns. Pure."""
+    if index >= len(described):
+        return "absent"
+    name, shape, dtype = described[index]
+    return f"{name!r} of shape {tuple(shape)} and dtype {dtype}"
+
+
 def _check_same_structure(variables: list[Any]) -> None:
-    own = [[name_of(variable), list(variable.shape), str(variable.dtype)] for variable in variables]
-    of_ranks = allgather_json("structure of the model", own)
-    # Paths may differ, see `name_of`.
-    difference = first_difference(
-        [[shape_and_dtype for _, *shape_and_dtype in of_rank] for of_rank in of_ranks]
-    )
+    of_ranks = allgather_json("structure of the model", describe(variables))
+    # Names may differ, see `name_of`.
+    difference = first_difference([[each[1:] for each in of_rank] for of_rank in of_ranks])
     if difference is None:
         for variable, (name, *_) in zip(variables, of_ranks[MASTER_RANK], strict=True):
             if name != name_of(variable):
                 setattr(variable, _NAME_ON_MASTER_RANK, name)
         return
     index, rank = difference.index, difference.ranks[0]
-    of_master_rank, of_other = (
-        _describe(of_ranks[each][index : index + 1]) for each in (MASTER_RANK, rank)
-    )
     raise DifferentInputError(
-        f"Rank {get_rank()}: the models of the ranks differ. Variable {index} is {of_master_rank} "
-        f"on rank {MASTER_RANK} and {of_other} on rank {rank}. Every rank must build the same "
-        "model."
+        f"Rank {get_rank()}: the models of the ranks differ. Variable {index} is "
+        f"{shown(of_ranks[MASTER_RANK], index)} on rank {MASTER_RANK} and "
+        f"{shown(of_ranks[rank], index)} on rank {rank}. Every rank must build the same model."
     )
-
-
-def _describe(variables: list[Any]) -> str:
-    """Describe the variable in a list of one, or say that the list is empty."""
-    if not variables:
-        return "absent"
-    [(path, shape, dtype)] = variables
-    return f"{path!r} of shape {tuple(shape)} and dtype {dtype}"

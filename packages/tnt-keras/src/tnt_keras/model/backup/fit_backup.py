@@ -49,10 +49,8 @@ def backup_of(model: Any, callbacks: Any) -> FitBackup | None:
     return FitBackup(model, asking[0], given)
 
 
-class FitBackup:
-    """The backup of one `fit`.
-
-    `callbacks.BackUp` and `callbacks.Restore` call its methods while the `fit` runs.
+class FitBackup(keras.callbacks.Callback):
+    """The backup of one `fit`, in which it takes part as the last of all callbacks.
 
     Args:
         model: A distributed model.
@@ -62,6 +60,7 @@ class FitBackup:
     Attributes:
         callbacks: As given.
         progress: How far the `fit` has come.
+        restoring: The first of all callbacks, so that others see the variables of the backup.
     """
 
     def __init__(
@@ -70,7 +69,9 @@ class FitBackup:
         callback: keras.callbacks.BackupAndRestore,
         callbacks: list[keras.callbacks.Callback],
     ) -> None:
+        super().__init__()
         self.callbacks, self.progress = callbacks, Progress()
+        self.restoring = keras.callbacks.LambdaCallback(on_train_begin=self._restore_variables)
         self._model, self._callback = model, callback
         self._files = BackupFiles(callback.backup_dir, callback.double_checkpoint)
         self._deletes = callback.delete_checkpoint
@@ -82,6 +83,7 @@ class FitBackup:
         self._validated: list[int] = []  # validations that the new data have not seen
         self._epochs: Any = None
         self._is_due = False
+        self._num_test_executions = 0
 
     @contextlib.contextmanager
     def taking_part(self) -> Iterator[None]:
@@ -161,14 +163,8 @@ class FitBackup:
             )
         return self.progress.epoch
 
-    def restore_variables(self) -> None:
-        """Give the model the values of the backup, if there is one. Local."""
-        build_optimizer(self._model)
-        if self._saved is not None:
-            restore_variables(self._model, self._saved)
-
-    def begin_training(self) -> None:
-        """Note the first state of callbacks, and restore that of a backup and its data. Local."""
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Restore everything, whatever the other callbacks have set, and the data. Local."""
         stateful = [each for each in map(_unwrapped, self.callbacks) if not _shows_progress(each)]
         fit_number = self._model._tnt_preparation.num_fits - 1
         self._state = TrainingState(self._model, stateful, fit_number)
@@ -180,7 +176,7 @@ class FitBackup:
         set_generator_states({name: now[name] for name in now if name not in drawn_from})
         self._restore()
 
-    def begin_epoch(self) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Undo what the begin of an epoch does that had begun before the backup. Local."""
         if self._saved is None:
             return
@@ -189,31 +185,40 @@ class FitBackup:
             self._model.stop_training = self.progress.stops
         self._saved = None  # frees its memory
 
-    def end_execution(self, logs: Any) -> None:
-        """Count steps, and write a backup if one is due. Collective.
-
-        Args:
-            logs: Of the step.
-        """
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Count steps, and write a backup if one is due. Collective."""
         self.progress.executions += 1
         self.progress.logs = logs if _is_plain(logs) else None
         self._write_if_due()
 
-    def end_epoch(self, epoch: int) -> None:
-        """Count an epoch, and write a backup if one is due. Collective.
+    def on_test_begin(self, logs: Any = None) -> None:
+        """Begin to count the steps of a validation. Local."""
+        self._num_test_executions = 0
 
-        Args:
-            epoch: Counted from 0.
-        """
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Count steps of the validation. Local."""
+        self._num_test_executions += 1
+
+    def on_test_end(self, logs: Any = None) -> None:
+        """Count the validation. Local."""
+        self.progress.validated.append(self._num_test_executions)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Count an epoch, and write a backup if one is due. Collective."""
         self.progress.finished.append(self.progress.executions)
         self.progress.epoch, self.progress.executions = epoch + 1, 0
         self._write_if_due()
 
-    def end_training(self) -> None:
+    def on_train_end(self, logs: Any = None) -> None:
         """Delete the backups if the user wants it, since the training is over. Collective."""
         self._write_if_due()
         if self._deletes:
             self._files.delete()
+
+    def _restore_variables(self, logs: Any = None) -> None:
+        build_optimizer(self._model)
+        if self._saved is not None:
+            restore_variables(self._model, self._saved)
 
     def _write_if_due(self) -> None:
         if self._is_due and self._state is not None:

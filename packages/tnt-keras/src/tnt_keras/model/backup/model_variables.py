@@ -10,12 +10,7 @@ import tensorflow as tf
 
 from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
-from tnt_keras.step.variables import (
-    backing,
-    name_of,
-    replicated_variables,
-    states_of_generators,
-)
+from tnt_keras.step.variables import backing, replicated_variables, states_of_generators
 
 
 def variables_of(model: keras.Model) -> list[Any]:
@@ -51,11 +46,6 @@ def build_optimizer(model: keras.Model) -> None:
     optimizer = model.optimizer
     if optimizer is not None and not optimizer.built:
         optimizer.build(model.trainable_variables)
-
-
-def describe(variables: list[Any]) -> list[list[Any]]:
-    """Return name, shape and dtype of each variable. Local."""
-    return [[name_of(each), list(each.shape), tf.as_dtype(each.dtype).name] for each in variables]
 
 
 def values_of(variables: list[Any]) -> list[np.ndarray[Any, Any]]:

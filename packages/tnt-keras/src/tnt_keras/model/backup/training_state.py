@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 from collections.abc import Sequence
 from typing import Any
@@ -10,17 +11,19 @@ from typing import Any
 import keras
 import numpy as np
 
+from tnt_keras.collectives.messages import allgather, allgather_json
+from tnt_keras.collectives.replicas import first_difference
 from tnt_keras.keras_hooks.private import global_seed, has_global_seed
 from tnt_keras.model.backup.callback_states import CallbackState
 from tnt_keras.model.backup.container import read_container, write_container
-from tnt_keras.model.backup.model_variables import describe, values_of, variables_of
-from tnt_keras.model.backup.parts_of_ranks import gather_parts
+from tnt_keras.model.backup.model_variables import values_of, variables_of
 from tnt_keras.model.backup.plain_values import decode, encode
 from tnt_keras.model.backup.position import Progress
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
 from tnt_keras.step.accumulation import note_totals, settle
 from tnt_keras.step.generators import generator_states
+from tnt_keras.step.variables import describe, shown
 
 _Arrays = list[np.ndarray[Any, Any]]
 
@@ -105,7 +108,7 @@ class TrainingState:
         settle(self._model._tnt_owner.optimizers)  # the same with and without a restart
         generators = {"first": self.first_generators, "now": generator_states()}
         parts = [_packed(generators), *(callback.save() for callback in self._callbacks)]
-        places, parts = gather_parts(parts)
+        places, parts = _gather_parts(parts)
         variables = variables_of(self._model)
         arrays: _Arrays = []
         if is_master_rank():
@@ -169,21 +172,50 @@ def restore_variables(model: Any, saved: SavedState) -> None:
 
 def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:
     """Compare variables but for their names: a process may number its layers differently."""
-    for number in range(max(len(own), len(saved))):
-        here, there = (each[number] if number < len(each) else None for each in (own, saved))
-        if here is None or there is None or here[1:] != there[1:]:
-            raise ValueError(
-                f"The backup does not fit to the model: variable {number} is {_shown(there)} in "
-                f"the backup and {_shown(here)} in the model. Continue with the model, optimizer "
-                "and metrics that the run began with, or remove the backup to begin anew."
-            )
+    difference = first_difference([[each[1:] for each in variables] for variables in (own, saved)])
+    if difference is not None:
+        number = difference.index
+        raise ValueError(
+            f"The backup does not fit to the model: variable {number} is {shown(saved, number)} in "
+            f"the backup and {shown(own, number)} in the model. Continue with the model, optimizer "
+            "and metrics that the run began with, or remove the backup to begin anew."
+        )
 
 
-def _shown(variable: list[Any] | None) -> str:
-    if variable is None:
-        return "absent"
-    name, shape, dtype = variable
-    return f"{name!r} of shape {tuple(shape)} and dtype {dtype}"
+def _gather_parts(own: list[bytes]) -> tuple[list[list[int]], list[bytes]]:
+    """Return the parts of all ranks; what is as on the master rank is not sent. Collective.
+
+    Args:
+        own: The parts of this rank.
+
+    Returns:
+        For each rank the places of its parts in a list of different ones, and this list. On other
+        ranks than the master, its own parts are missing in the list.
+    """
+    digests = [hashlib.sha256(part).hexdigest() for part in own]
+    of_ranks = allgather_json("parts", digests)
+    of_master = of_ranks[MASTER_RANK]
+    differing = [
+        np.frombuffer(part, np.uint8)
+        for number, part in enumerate(own)
+        if number >= len(of_master) or digests[number] != of_master[number]
+    ]
+    stream = io.BytesIO()
+    write_container(stream, None, differing)
+    sent = allgather("differing parts", stream.getvalue())
+    parts = list(own) if is_master_rank() else [b""] * len(of_master)
+    places = []
+    for digests_of_rank, message in zip(of_ranks, sent, strict=True):
+        _, arrays = read_container(io.BytesIO(message))
+        found = []
+        for number, digest in enumerate(digests_of_rank):
+            if number < len(of_master) and digest == of_master[number]:
+                found.append(number)
+            else:
+                found.append(len(parts))
+                parts.append(arrays.pop(0).tobytes())
+        places.append(found)
+    return places, parts
 
 
 def _packed(value: Any) -> bytes:
