@@ -11,8 +11,8 @@ from tnt_keras.inputs.compare_ranks import require_same_arguments
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.first_step import (
+    callbacks_for_data,
     check_compiled,
-    end_of_data_callback,
     prepare_steps,
     split_arguments,
     switches,
@@ -113,10 +113,7 @@ def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str
         return {}
     part = distribute_input(own)
     prepare_steps(model)
-    if is_prediction:
-        ends = end_of_data_callback(model, predicting=part)
-    else:
-        ends = end_of_data_callback(model, testing=part)
+    first = callbacks_for_data(model, **{"predicting" if is_prediction else "testing": part})
     return {
         "x": part.data,
         **({} if is_prediction else {"y": None, "sample_weight": None}),
@@ -125,7 +122,7 @@ def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str
         "callbacks": select_callbacks(
             given["callbacks"],
             training=False,
-            first=[] if ends is None else [ends],
+            first=first,
             lockstep=own.distribute or part.is_compared,
         ),
     }

@@ -122,29 +122,15 @@ def prepare_single_step(model: Any) -> None:
     preparation.num_checks += 1
 
 
-def end_of_data_callback(
-    model: Any,
-    training: DistributedInput | None = None,
-    testing: DistributedInput | None = None,
-    predicting: DistributedInput | None = None,
-) -> EndOfData | None:
+def callbacks_for_data(model: Any, **inputs: DistributedInput | None) -> list[EndOfData]:
     """Return the callback that compares where the data of ranks end. Collective the first time.
 
     Args:
         model: A distributed model.
-        training: Input of its training steps, if any.
-        testing: Likewise for `evaluate`, also within `fit`.
-        predicting: Likewise for `predict`.
+        **inputs: Of its steps, if any: `training`, `testing` (also within `fit`), `predicting`.
 
     Returns:
-        The callback; None if all ranks have equally many steps by the way they share the data.
+        Nothing if all ranks have equally many steps by the way they share the data.
     """
-    is_compared = [
-        part is not None and part.is_compared for part in (training, testing, predicting)
-    ]
-    if not any(is_compared):
-        return None
-    data_check = model._tnt_owner.data_check()
-    return EndOfData(
-        data_check, training=is_compared[0], testing=is_compared[1], predicting=is_compared[2]
-    )
+    compared = {kind: part is not None and part.is_compared for kind, part in inputs.items()}
+    return [EndOfData(model._tnt_owner.data_check(), **compared)] if any(compared.values()) else []

@@ -26,8 +26,8 @@ from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.backup.fit_backup import FitBackup, backup_of
 from tnt_keras.model.build import build_by_tracing
 from tnt_keras.model.first_step import (
+    callbacks_for_data,
     check_compiled,
-    end_of_data_callback,
     prepare_steps,
     split_arguments,
     switches,
@@ -141,7 +141,7 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
     )
     test_input = None if validation.x is None else distribute_input(validation)
     prepare_steps(model)
-    ends = end_of_data_callback(model, training=train_input, testing=test_input)
+    first = callbacks_for_data(model, training=train_input, testing=test_input)
     replacements = {
         "x": train_input.data,
         "y": None,
@@ -156,7 +156,7 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
         "callbacks": select_callbacks(
             given["callbacks"] if backup is None else backup.callbacks,
             training=True,
-            first=[] if ends is None else [ends],
+            first=first,
             before=[] if backup is None else [backup.restoring],
             after=[] if backup is None else [backup],
         ),

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from tnt_keras.collectives.errors import DifferentInputError
 from tnt_keras.collectives.messages import allgather
-from tnt_keras.process.rank import get_rank
-from tnt_keras.step.batch_part import BatchPart, has_rows, rows_at
+from tnt_keras.process.rank import get_rank, get_size
+from tnt_keras.step.batch_part import BatchPart, cut, has_rows, rows_at
 from tnt_keras.step.signature import with_shape
 
 _NAME = "rows of a batch"
@@ -66,6 +66,31 @@ def with_whole_values(part: BatchPart) -> BatchPart:
         )
     shared = part.shared | {i for i, is_part in enumerate(are_parts) if is_part}
     return dataclasses.replace(part, rows=rows, shared=shared)
+
+
+def part_to_compute(part: BatchPart) -> tuple[BatchPart, bool]:
+    """Return the rows that each rank computes, or the whole batch, which all do. Collective.
+
+    Args:
+        part: Of this rank.
+
+    Returns:
+        The part, and whether the batch is cut: it has a sample for each rank.
+    """
+    part = with_whole_values(part)
+    if part.num_global < get_size():
+        return dataclasses.replace(part, rows=as_tensors(whole_batch(part))), False
+    if not part.is_cut_evenly:
+        part = with_whole_values(cut(whole_batch(part)))
+    return part, True
+
+
+def as_tensors(batch: Any) -> Any:
+    """Return a batch of tensors and None. Local."""
+    return tf.nest.map_structure(
+        lambda leaf: leaf if leaf is None or tf.is_tensor(leaf) else tf.convert_to_tensor(leaf),
+        batch,
+    )
 
 
 def _with_gathered(part: BatchPart, leaves: list[Any], are_parts: list[bool]) -> Any:
