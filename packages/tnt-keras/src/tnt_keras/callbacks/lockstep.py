@@ -67,11 +67,7 @@ class Lockstep(keras.callbacks.Callback):
         self._epoch = 0  # its number from 1 on, for the launcher
 
     def set_model(self, model: keras.Model) -> None:
-        """Give the callbacks the model. Local.
-
-        Args:
-            model: The model.
-        """
+        """Give the callbacks the model. Local."""
         super().set_model(model)
         if self._keeps_own_logs:
             keep_own_logs(model)
@@ -79,11 +75,7 @@ class Lockstep(keras.callbacks.Callback):
             callback.set_model(model)
 
     def set_params(self, params: dict[str, Any]) -> None:
-        """Give the callbacks the parameters of the call. Local.
-
-        Args:
-            params: As in Keras.
-        """
+        """Give the callbacks the parameters of the call. Local."""
         super().set_params(params)
         for callback in self.callbacks:
             callback.set_params(params)

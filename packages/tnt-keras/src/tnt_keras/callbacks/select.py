@@ -135,9 +135,6 @@ def as_list(callbacks: Any) -> list[keras.callbacks.Callback]:
 def refuse_own_list(callbacks: Any) -> None:
     """Refuse a list that does something itself, where it must be taken apart. Local.
 
-    Args:
-        callbacks: As in Keras.
-
     Raises:
         ValueError: If it is of a class derived from `CallbackList`.
     """

@@ -18,11 +18,7 @@ class TensorBoardOfRank(Callback):
     """Let this rank write its files below `<log_dir>/rank_<rank>`, without the other ranks."""
 
     def set_model(self, model: keras.Model) -> None:
-        """Choose the folder, and give the callback the model. Local.
-
-        Args:
-            model: The model.
-        """
+        """Choose the folder, and give the callback the model. Local."""
         folder = f"rank_{get_rank()}"
         if os.path.basename(self.callback.log_dir) != folder:  # else an earlier `fit` has done it
             self.callback.log_dir = os.path.join(self.callback.log_dir, folder)

@@ -67,9 +67,6 @@ def is_writer(callback: Any) -> bool:
     """Return whether a callback only writes, by its class or one that it is derived from. Local.
 
     `TensorBoard` and what shows progress have rules of their own.
-
-    Args:
-        callback: Any callback.
     """
     if isinstance(callback, (*FILE_WRITERS, *_classes_of_users)):
         return True

@@ -35,9 +35,6 @@ class Call:
         """Return the label of a message, such as "fit: end of training step". Local.
 
         A label is composed once, since every step sends messages.
-
-        Args:
-            purpose: What the message is for.
         """
         label = self._labels.get(purpose)
         if label is None:
@@ -55,11 +52,7 @@ def current_call() -> Call | None:
 
 @contextlib.contextmanager
 def running(method: str) -> Iterator[Call]:
-    """Make a call the current one inside a with-block. Local.
-
-    Args:
-        method: Its name, such as "fit".
-    """
+    """Make a call the current one inside a with-block. Local."""
     outer = _current.get()
     call = Call(method if outer is None else f"{outer.name} > {method}", user_line(), outer)
     token = _current.set(call)
@@ -74,11 +67,7 @@ _alone: contextvars.ContextVar[str | None] = contextvars.ContextVar("tnt_alone",
 
 @contextlib.contextmanager
 def alone(name: str) -> Iterator[None]:
-    """Make known that no other rank takes part in what runs in a with-block. Local.
-
-    Args:
-        name: Of what runs, for messages: "CSVLogger".
-    """
+    """Make known that no other rank takes part in what runs in a with-block. Local."""
     token = _alone.set(name)
     try:
         yield

@@ -78,9 +78,6 @@ _FAILED_CHECK = re.compile(rf"assertion failed: \[{MARK_OF_CHECKS}(.*?)\]", re.D
 def cause_of(error: Exception) -> Exception | None:
     """Return the cause of an error as one of tnt-comm or of Python. Pure.
 
-    Args:
-        error: What a collective call raised.
-
     Returns:
         The cause; None if the error has nothing to do with other ranks, such as one that the user's
         own code raised.

@@ -38,10 +38,6 @@ def allgather(name: str, message: bytes) -> list[bytes]:
 def allgather_json(name: str, value: Any) -> list[Any]:
     """Return what all ranks give, in rank order, in the form that JSON gives it. Collective.
 
-    Args:
-        name: As for `allgather`.
-        value: What JSON knows.
-
     Raises:
         tnt_comm.MismatchError: As for `allgather`.
     """
@@ -50,9 +46,6 @@ def allgather_json(name: str, value: Any) -> list[Any]:
 
 def barrier(name: str) -> None:
     """Wait until all ranks have come to the same point. Collective.
-
-    Args:
-        name: As for `allgather`.
 
     Raises:
         tnt_comm.MismatchError: As for `allgather`.

@@ -116,9 +116,6 @@ def flattened(nest: Any) -> list[Any]:
 def as_array(value: Any) -> Array:
     """Return a copy of a value, which stays as it is while it is sent. Local.
 
-    Args:
-        value: As for `leaf_of`.
-
     Raises:
         ValueError: If it is an int of more than 64 bits.
     """
@@ -145,11 +142,7 @@ def halves_of(number: Array) -> Array:
 
 
 def joined_halves(sums: Array) -> int:
-    """Return the number whose halves have been added up, of any size. Pure.
-
-    Args:
-        sums: Of the results of `halves_of`.
-    """
+    """Return the number whose halves have been added up, of any size. Pure."""
     high, low = sums.tolist()
     return int(high * 2**32 + low)
 

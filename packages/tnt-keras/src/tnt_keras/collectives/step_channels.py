@@ -49,11 +49,7 @@ class ExchangeChannels:
         self._updates = updates
 
     def has_for(self, values: Sequence[ExchangedValue]) -> bool:
-        """Return whether there is all that an exchange needs. Local.
-
-        Args:
-            values: What is exchanged.
-        """
+        """Return whether there is all that an exchange needs. Local."""
         has_rows = self._rows.has_for(sum(value.is_gathered for value in values))
         names = [""] * len(values)
         return has_rows and all(

@@ -65,9 +65,6 @@ class StepExchange:
     def ask(self, request: Request) -> None:
         """Remember a value; it takes part in the next `flush`. Local.
 
-        Args:
-            request: The value.
-
         Raises:
             ValueError: If there is no such kind, or a scalar is to be gathered.
             TypeError: If the dtype cannot be exchanged in this way.

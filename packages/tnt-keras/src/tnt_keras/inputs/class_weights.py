@@ -98,11 +98,7 @@ class WeightTable:
         return CheckedBatch(part._replace(data=data), label)
 
     def weigh_own(self, batch: Any) -> LocalBatch:
-        """Return this rank's own batch with weights; a label without weight is noted. Local.
-
-        Args:
-            batch: Of one of several ranks.
-        """
+        """Return this rank's own batch with weights; a label without weight is noted. Local."""
         return LocalBatch(*self._weigh_known(batch))
 
     def _weigh_known(self, batch: Any) -> tuple[Any, tf.Tensor]:

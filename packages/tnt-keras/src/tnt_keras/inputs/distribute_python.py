@@ -78,14 +78,7 @@ def distribute_python_input(
 def read_by_keras(
     given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
 ) -> DistributedInput:
-    """Return input of Python code for one rank, in the order that it has on several. Local.
-
-    Args:
-        given: As for `distribute_python_input`.
-        shuffle: Likewise.
-        class_weight: Likewise.
-        seed: Likewise.
-    """
+    """Return input of Python code for one rank, in the order that it has on several. Local."""
     data = ChangedInput(with_same_order(given.x, shuffle, seed), class_weight, lambda whole: whole)
     spec = data.get_tf_dataset().element_spec
     return DistributedInput(data, spec, None, False, batches_are_independent(given.x))

@@ -36,12 +36,7 @@ def map_batches(dataset: tf.data.Dataset, functions: list[BatchFunction]) -> tf.
 
 
 def map_micro_batches(dataset: tf.data.Dataset, functions: list[BatchFunction]) -> tf.data.Dataset:
-    """Apply functions to the data of micro-batches, some batches ahead of time. Local.
-
-    Args:
-        dataset: Yields `tnt_data.MicroBatch`.
-        functions: As for `map_batches`.
-    """
+    """Apply functions to the data of micro-batches, some batches ahead of time. Local."""
     for function in functions:
 
         @tf.autograph.experimental.do_not_convert

@@ -60,11 +60,7 @@ def check_version() -> None:
 
 
 def all_layers(model: keras.Model) -> list[Any]:
-    """Return the model and all layers below it, each once. Local.
-
-    Args:
-        model: Any model.
-    """
+    """Return the model and all layers below it, each once. Local."""
     check_version()
     return list(_flatten_layers(model))
 
@@ -85,11 +81,7 @@ def global_seed() -> keras.Variable:
 
 
 def steps_of(optimizer: Any) -> keras.Variable:
-    """Return an optimizer's counter of calls of `apply`, be they updates or not. Local.
-
-    Args:
-        optimizer: Any optimizer of Keras.
-    """
+    """Return an optimizer's counter of calls of `apply`, be they updates or not. Local."""
     check_version()
     return optimizer._iterations
 

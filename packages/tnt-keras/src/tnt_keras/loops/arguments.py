@@ -69,11 +69,6 @@ class Arguments:
         dictionaries. Those without are scalars, which may change from call to call. Everything
         else is a constant, such as numbers of Python.
 
-        Args:
-            args: Those without a name.
-            kwargs: Those with one.
-            is_for_graph: As for `Constant`.
-
         Raises:
             TypeError: If an argument holds samples beside other things.
         """
@@ -97,12 +92,6 @@ def call_with(
     scalars: Sequence[tf.Tensor],
 ) -> Any:
     """Call a function with the arguments of a layout.
-
-    Args:
-        function: Of the user.
-        layout: Of its arguments.
-        samples: As in `Arguments`.
-        scalars: As in `Arguments`.
 
     Returns:
         What the function returns.

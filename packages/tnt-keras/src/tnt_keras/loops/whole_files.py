@@ -29,14 +29,7 @@ class WholeFiles(MixinBase):
     def save(
         self, filepath: str | os.PathLike[str], overwrite: bool = True, *args: Any, **kwargs: Any
     ) -> None:
-        """Write the model as `keras.Model.save` does, whole or not at all. Local.
-
-        Args:
-            filepath: As in Keras.
-            overwrite: As in Keras.
-            *args: As in Keras.
-            **kwargs: As in Keras.
-        """
+        """Write the model as `keras.Model.save` does, whole or not at all. Local."""
         save = super().save
         _write(filepath, overwrite, lambda path: save(path, overwrite, *args, **kwargs))
 
@@ -44,14 +37,7 @@ class WholeFiles(MixinBase):
     def save_weights(
         self, filepath: str | os.PathLike[str], overwrite: bool = True, *args: Any, **kwargs: Any
     ) -> None:
-        """Write the weights as `keras.Model.save_weights` does, whole or not at all. Local.
-
-        Args:
-            filepath: As in Keras.
-            overwrite: As in Keras.
-            *args: As in Keras.
-            **kwargs: As in Keras.
-        """
+        """Write the weights as `keras.Model.save_weights` does, whole or not at all. Local."""
         save_weights = super().save_weights
         _write(filepath, overwrite, lambda path: save_weights(path, overwrite, *args, **kwargs))
 

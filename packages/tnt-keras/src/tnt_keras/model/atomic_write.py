@@ -61,12 +61,6 @@ def write_here(
 ) -> None:
     """Write a file on this rank, whole or not at all. Local.
 
-    Args:
-        path: As for `write_atomically`, like the others.
-        write_to: Likewise.
-        overwrite: Likewise.
-        makes_folders: Likewise.
-
     Raises:
         FileExistsError: If the file exists and `overwrite` is False.
         FileNotFoundError: If its folder does not exist and is not made.

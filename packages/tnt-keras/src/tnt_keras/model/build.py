@@ -46,9 +46,6 @@ def kept_in_python(objects: Iterable[Any] = ()) -> Iterator[None]:
 
     Lists, arrays and other objects are not known. Neither are truth values and None, by which Keras
     notes what it has built. A number that the class of an object holds is seen again.
-
-    Args:
-        objects: A model and what it consists of.
     """
     states, before = generator_states(), []
     for each in objects:

@@ -52,10 +52,6 @@ def split_arguments(local: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
 def check_compiled(model: Any, method: str) -> None:
     """Check that a model is compiled. Local.
 
-    Args:
-        model: A distributed model.
-        method: The method that needs it, for the message.
-
     Raises:
         ValueError: If it is not.
     """
@@ -64,11 +60,7 @@ def check_compiled(model: Any, method: str) -> None:
 
 
 def switches(model: Any) -> dict[str, Any]:
-    """Return by name what decides how steps run and what they train, equal on all ranks. Local.
-
-    Args:
-        model: A distributed model.
-    """
+    """Return by name what decides how steps run and what they train, equal on all ranks. Local."""
     made = [kind for kind in _KINDS if getattr(model, f"{kind}_function") is not None]
     return {
         "run_eagerly": model.run_eagerly,
@@ -83,9 +75,6 @@ def prepare_steps(model: Any) -> None:
     """Give all ranks the master's weights before the steps of a call. Collective.
 
     What is made in the first step gets the master's values there.
-
-    Args:
-        model: A distributed model.
 
     Raises:
         DifferentInputError: On all ranks, if models or optimizers differ.
@@ -103,9 +92,6 @@ def prepare_single_step(model: Any) -> None:
     """Give all ranks the master's weights before a single step, unless it was done. Collective.
 
     If it was, some weights are compared: other code may run between two single steps.
-
-    Args:
-        model: A distributed model.
 
     Raises:
         DifferentWeightsError: On all ranks, if one has changed its weights.

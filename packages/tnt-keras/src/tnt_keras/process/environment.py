@@ -63,9 +63,6 @@ class Settings:
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """Return what an environment says. Local.
 
-    Args:
-        environment: The variables; a parameter for tests.
-
     Returns:
         The settings, with defaults for what is not set.
 
@@ -90,11 +87,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
 
 
 def threads_of_operations(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Return in how many threads TensorFlow is told to run an operation, None if it chooses. Local.
-
-    Args:
-        environment: The variables; a parameter for tests.
-    """
+    """Return in how many threads TensorFlow runs an operation, None if it chooses. Local."""
     text = environment.get("TF_NUM_INTRAOP_THREADS", "").strip(BLANKS)
     return int(text) or None if text.isdecimal() else None
 

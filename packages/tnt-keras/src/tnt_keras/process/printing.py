@@ -15,11 +15,7 @@ def is_shown() -> bool:
 
 
 def verbosity(verbose: Any) -> Any:
-    """Return the `verbose` of a method of Keras on this rank. Local.
-
-    Args:
-        verbose: What the user asked for.
-    """
+    """Return the `verbose` of a method of Keras on this rank. Local."""
     return verbose if is_shown() else 0
 
 

@@ -38,9 +38,6 @@ def check_devices(settings: Settings) -> None:
 
     If it sees one and there are several ranks, a WARNING says how gradients travel.
 
-    Args:
-        settings: Says how many GPUs the ranks of a host share.
-
     Raises:
         RuntimeError: If there are to be GPUs and TensorFlow sees none.
     """

@@ -50,11 +50,7 @@ NAMES_OF_TUTORIALS = ("TNT_MODELS_PATH", "TNT_DATASETS_PATH")
 
 
 def warn_of_unknown_names(names: Iterable[str]) -> None:
-    """Warn of each `TNT_*` name that nothing reads, with a known name that resembles it. Local.
-
-    Args:
-        names: The names of an environment.
-    """
+    """Warn of each `TNT_*` name that nothing reads, with a known name that resembles it. Local."""
     for name in sorted(names):
         if name.startswith(PREFIX) and name not in (*KNOWN_NAMES, *NAMES_OF_TUTORIALS):
             logger.warning(

@@ -76,11 +76,7 @@ def marked_batch_norm(options: StepOptions) -> Iterator[Normalisations]:
 
 
 def is_local(layer: Any) -> bool:
-    """Return whether a layer takes the statistics of each rank's rows when it trains. Local.
-
-    Args:
-        layer: Any layer.
-    """
+    """Return whether a layer takes the statistics of each rank's rows when it trains. Local."""
     # A derived class may have moments of its own.
     return (
         type(layer) is keras.layers.BatchNormalization

@@ -36,12 +36,7 @@ def num_compared_rows() -> int:
 
 
 def why_not_compared(traced: TracedStep, options: StepOptions) -> str | None:
-    """Return what a step does that cannot be taken back or differs by intent, None if nothing.
-
-    Args:
-        traced: The step.
-        options: How it computes.
-    """
+    """Return what a step does that cannot be taken back or differs by intent, None if nothing."""
     for node in traced.flat.nodes:
         if node.type in _EFFECTS:
             return f"the effect of {node.type} cannot be taken back"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -27,48 +28,36 @@ _DIFFERENT = (
 _SHAPE_OF_SPARSE = 2  # the place of the shape among the components of a sparse tensor
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class FormFunctions:
     """What computes steps of batches of one form: a function for each choice of updates.
 
-    Args:
+    Attributes:
         name: Of the step.
         owner: Of the step.
         trace: Of the step.
         inputs: Of the partition, see `inputs_of`.
         num_rows: Of the batch; None if each rank computes all of it.
-
-    Attributes:
-        trace: As given.
-        num_rows: As given.
-        added: The variables of metrics whose addends are wanted, of those that the step uses.
         built: What was built, by which optimizers update weights.
     """
 
-    def __init__(
-        self,
-        name: str,
-        owner: StepOwner,
-        trace: StepTrace,
-        inputs: list[Input],
-        num_rows: int | None,
-    ) -> None:
-        self.trace = trace
-        self.num_rows = num_rows
-        self.built: dict[tuple[bool, ...], PartitionedStep] = {}
-        self._name = name
-        self._owner = owner
-        self._inputs = inputs
-        used = {id(variable) for variable in trace.traced.variables}
-        own_logs = None if name == "predict_step" else owner.own_logs
+    name: str
+    owner: StepOwner
+    trace: StepTrace
+    inputs: list[Input]
+    num_rows: int | None
+    built: dict[tuple[bool, ...], PartitionedStep] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def added(self) -> list[tf.Variable]:
+        """The variables of metrics whose addends are wanted, of those that the step uses."""
+        own_logs = None if self.name == "predict_step" else self.owner.own_logs
+        used = {id(variable) for variable in self.trace.traced.variables}
         wanted = [] if own_logs is None else own_logs.variables()
-        self.added = [each for each in wanted if id(each) in used]
+        return [each for each in wanted if id(each) in used]
 
     def for_updates(self, are_updates: tuple[bool, ...]) -> PartitionedStep:
-        """Return what computes a step. Collective if it must be built.
-
-        Args:
-            are_updates: As `Accumulations.begin_step` returns.
-        """
+        """Return what computes a step. Collective if it must be built."""
         if are_updates not in self.built:
             self.built[are_updates] = self._build(are_updates)
         return self.built[are_updates]
@@ -76,13 +65,13 @@ class FormFunctions:
     def _build(self, are_updates: tuple[bool, ...]) -> PartitionedStep:
         trace, size = self.trace, get_size()
         # They make a variable. Made while a graph is traced, it would be traced a second time.
-        channels = self._owner.channels(self._name)
+        channels = self.owner.channels(self.name)
         exchanges: list[CheckedExchange] = []
 
         def make_exchange(tensors: Sequence[tf.Tensor]) -> CheckedExchange:
             unknown = [
                 tf.shape(tensor, tf.int64)[axis]
-                for given, tensor in zip(self._inputs, tensors, strict=True)
+                for given, tensor in zip(self.inputs, tensors, strict=True)
                 for axis, known in enumerate(given.shape or ())
                 if known is None
             ]
@@ -91,22 +80,22 @@ class FormFunctions:
 
         built = build(
             trace.traced,
-            self._inputs,
+            self.inputs,
             Lanes(get_rank(), 1, size),
             size if self.num_rows is None else self.num_rows,
             make_exchange,
             accumulators=trace.accumulations.variables,
             addends_of=self.added,
             decide=trace.accumulations.decide(are_updates),
-            draws_own_rows=self._owner.options.draws == "local",
+            draws_own_rows=self.owner.options.draws == "local",
         )
         num_buckets = exchanges[-1].num_buckets
         built.explanation = dataclasses.replace(built.explanation, num_buckets=num_buckets)
         logger.debug(
             "%s for inputs of shapes %s: traced in %.2f s and partitioned in %.2f s of processor "
             "time; %s",
-            self._name,
-            ", ".join(str(tf.TensorShape(each.shape)) for each in self._inputs),
+            self.name,
+            ", ".join(str(tf.TensorShape(each.shape)) for each in self.inputs),
             trace.traced.seconds,
             built.seconds,
             built.explanation.summary,
@@ -127,11 +116,7 @@ class CheckedExchange(StepExchange):
         self._sizes = sizes
 
     def flush(self, last: bool) -> list[tf.Tensor]:
-        """Exchange all that was asked for, as `StepExchange.flush`. Collective.
-
-        Args:
-            last: As there.
-        """
+        """Exchange all that was asked for, as `StepExchange.flush`. Collective."""
         if not last:
             return super().flush(last)
         exact = tf.stack([tf.cast(size, tf.int64) for size in self._sizes])

@@ -117,9 +117,6 @@ class KerasPredictFunction:
 def require_call(name: str) -> None:
     """Check that a method of a distributed model is running, which all ranks have called. Local.
 
-    Args:
-        name: Of the step that is about to run.
-
     Raises:
         RuntimeError: If not.
     """

@@ -92,9 +92,6 @@ def keep_own_logs(model: Any) -> None:
     """Let the steps of a distributed model keep the logs of this rank's samples. Local.
 
     The first time, graphs of steps without them are dropped.
-
-    Args:
-        model: A distributed model that is compiled.
     """
     if model._tnt_owner.own_logs is None:
         model._tnt_owner.own_logs = OwnLogs(model)

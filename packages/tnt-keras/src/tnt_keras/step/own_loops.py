@@ -36,9 +36,6 @@ def notice_own_loops(model: keras.Model) -> None:
 
     That is as long as there is a distributed model: when the last one is gone, optimizers are those
     of Keras again.
-
-    Args:
-        model: A distributed model, on several ranks.
     """
     _replace_apply()
     if model not in _models:

@@ -20,8 +20,6 @@ class StepOwner:
         model: The model whose steps they are, None for a function.
 
     Attributes:
-        options: As above.
-        model: As above.
         optimizers: The compiled one, and others that a step was seen to apply.
         variables: What steps were seen to use: `tf.Variable`s, each once.
         are_synchronized: What was given the master's values once, by the identity of its
@@ -48,11 +46,7 @@ class StepOwner:
         return self._data_check
 
     def channels(self, name: str) -> StepChannels:
-        """Return what all graphs of a step exchange by. Local.
-
-        Args:
-            name: Of the step.
-        """
+        """Return what all graphs of a step exchange by. Local."""
         if name not in self._channels:
             self._channels[name] = StepChannels(name)
         return self._channels[name]
@@ -89,11 +83,7 @@ def is_inside_step() -> bool:
 
 @contextlib.contextmanager
 def step_scope(owner: StepOwner) -> Iterator[None]:
-    """Take what runs in a with-block for a step of all ranks. Local.
-
-    Args:
-        owner: Of the step.
-    """
+    """Take what runs in a with-block for a step of all ranks. Local."""
     token = _current.set(owner)
     try:
         yield

@@ -49,11 +49,6 @@ class Signature:
 
         Where all ranks have a leaf whose number of rows is not that of the batch, it may be another
         one in each, and is left open. One row stays one, since operations may broadcast it.
-
-        Args:
-            layout: Of the batch.
-            part: The part.
-            element_spec: As for `PartitionedSteps.run`.
         """
         specs = tuple(
             _spec_of(leaf, _rows_of(leaf, part.num_global) if i in part.shared else part.num_global)
@@ -97,22 +92,12 @@ class Signature:
 
 
 def layout_of(batch: Any, leaves: Sequence[Any]) -> Layout:
-    """Return the layout of a batch. Local.
-
-    Args:
-        batch: Any structure.
-        leaves: As `tf.nest.flatten` gives them.
-    """
+    """Return the layout of a batch. Local."""
     return Layout(_skeleton(batch), tuple(leaf is not None for leaf in leaves))
 
 
 def present_specs(element_spec: Any, layout: Layout) -> list[Any] | None:
-    """Return the specs of the leaves of batches that are not None, as a dataset promises them.
-
-    Args:
-        element_spec: As for `PartitionedSteps.run`.
-        layout: Of a batch.
-    """
+    """Return the specs of the leaves of batches that are not None, as a dataset promises them."""
     if element_spec is None:
         return None
     specs = tf.nest.flatten(element_spec)
@@ -138,12 +123,7 @@ def traced_specs(specs: Specs, like: Sequence[Any] | None) -> Specs:
 
 
 def with_open_sizes(specs: Specs, like: Sequence[Any] | None) -> Specs:
-    """Return specs of which the inner sizes of ragged and sparse tensors may vary. Pure.
-
-    Args:
-        specs: Of a whole batch, all sizes known.
-        like: As for `traced_specs`.
-    """
+    """Return specs of which the inner sizes of ragged and sparse tensors may vary. Pure."""
     if like is None:
         return specs
     return tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,9 +14,8 @@ from tnt_keras.collectives.replicas import require_same
 from tnt_keras.partition import TracedStep, build_without_batch, trace
 from tnt_keras.step.accumulation import Accumulations
 from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm
+from tnt_keras.step.compared_settings import require_same_layers, require_same_optimizers
 from tnt_keras.step.generators import generators_of_master
-from tnt_keras.step.layer_settings import require_same_layers
-from tnt_keras.step.optimizer_settings import require_same_optimizers
 from tnt_keras.step.owner import StepOwner, step_scope
 from tnt_keras.step.signature import (
     Layout,
@@ -29,37 +29,23 @@ from tnt_keras.step.signature import (
 from tnt_keras.step.variables import synchronize_new
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class StepTrace:
     """A step as it was traced for batches of a layout and of some shapes.
 
-    Args:
+    Attributes:
         layout: Of the batches.
         specs: Of the batches.
         traced: The trace.
-        optimizers: That the step applies.
         normalisations: The batch normalisations that it trains.
-
-    Attributes:
-        layout: As above.
-        specs: As above.
-        traced: As above.
-        normalisations: As above.
-        accumulations: Of its optimizers.
+        accumulations: Of the optimizers that it applies.
     """
 
-    def __init__(
-        self,
-        layout: Layout,
-        specs: Specs,
-        traced: TracedStep,
-        optimizers: list[Any],
-        normalisations: Normalisations,
-    ) -> None:
-        self.layout = layout
-        self.specs = specs
-        self.traced = traced
-        self.normalisations = normalisations
-        self.accumulations = Accumulations(traced, optimizers)
+    layout: Layout
+    specs: Specs
+    traced: TracedStep
+    normalisations: Normalisations
+    accumulations: Accumulations
 
     @functools.cached_property
     def without_batch(self) -> Callable[[], None] | None:
@@ -130,7 +116,8 @@ class TracedSteps:
             require_same_layers(self._owner.model)
         self._compare(traced)
         synchronize_new(self._owner, _in_order_of_use(traced))
-        made = StepTrace(signature.layout, specs, traced, self._owner.optimizers, normalisations)
+        accumulations = Accumulations(traced, self._owner.optimizers)
+        made = StepTrace(signature.layout, specs, traced, normalisations, accumulations)
         self._known.append(made)
         return made
 

@@ -17,7 +17,7 @@ from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 from tnt_keras.step.accumulation import pending_variables
-from tnt_keras.step.optimizer_settings import require_same_optimizers
+from tnt_keras.step.compared_settings import require_same_optimizers
 from tnt_keras.step.owner import StepOwner
 
 _NAME_ON_MASTER_RANK = "_tnt_name"
@@ -31,9 +31,6 @@ def replicated_variables(owner: StepOwner) -> list[Any]:
     These are the weights of the model, the variables of the optimizers that steps are known to use,
     and whatever else steps read or change. Metrics are left out, and sums of gradients of which
     each rank has an addend.
-
-    Args:
-        owner: Of the steps.
     """
     model = owner.model
     of_optimizers = [each for optimizer in owner.optimizers for each in optimizer.variables]
@@ -51,9 +48,6 @@ def replicated_variables(owner: StepOwner) -> list[Any]:
 
 def synchronize(owner: StepOwner) -> None:
     """Give all ranks the weights, optimizer state and seeds of the master rank. Collective.
-
-    Args:
-        owner: Of the steps.
 
     Raises:
         DifferentInputError: On all ranks, if the models differ in structure, or optimizers in
@@ -75,10 +69,6 @@ def synchronize(owner: StepOwner) -> None:
 def synchronize_new(owner: StepOwner, used: Sequence[Any]) -> None:
     """Give all ranks the master's values of what a step uses and ranks have not shared. Collective.
 
-    Args:
-        owner: Of the steps.
-        used: The `tf.Variable`s that a step was seen to use.
-
     Raises:
         DifferentInputError: As `synchronize` does.
     """
@@ -91,19 +81,12 @@ def synchronize_new(owner: StepOwner, used: Sequence[Any]) -> None:
 
 
 def backing(variable: Any) -> Any:
-    """Return the `tf.Variable` that a variable of Keras or TensorFlow is. Local.
-
-    Args:
-        variable: Either.
-    """
+    """Return the `tf.Variable` that a variable of Keras or TensorFlow is. Local."""
     return variable.value if isinstance(variable, keras.Variable) else variable
 
 
 def check_replicas(owner: StepOwner) -> None:
     """Compare the weights of all ranks bit by bit, through checksums. Collective.
-
-    Args:
-        owner: Of the steps.
 
     Raises:
         DifferentWeightsError: On all ranks, if a variable differs; names the first one and the
@@ -151,9 +134,6 @@ def seed_states(owner: StepOwner) -> list[Any]:
     """Return the states of the seed generators of all layers (of `Dropout`, say). Local.
 
     They are what a model has besides weights and metrics: pairs of a seed and a counter.
-
-    Args:
-        owner: Of the steps of a model.
     """
     others = [*replicated_variables(owner), *_of_metrics(owner.model)]
     known = {id(backing(variable)) for variable in others}
@@ -167,11 +147,7 @@ def seed_states(owner: StepOwner) -> list[Any]:
 
 
 def states_of_generators(model: keras.Model) -> list[tf.Variable]:
-    """Return the states of TensorFlow's global generator and of those in layers. Local.
-
-    Args:
-        model: A built distributed model.
-    """
+    """Return the states of TensorFlow's global generator and of those in layers. Local."""
     layers = all_layers(model)
     generators = [each for layer in layers for each in in_attributes(layer, tf.random.Generator)]
     with contextlib.suppress(RuntimeError):  # there is none if operations are deterministic
@@ -196,9 +172,6 @@ def name_of(variable: Any) -> str:
     """Return the name of a variable of Keras or TensorFlow: that of the master rank. Local.
 
     A process that has made other models before numbers its layers differently.
-
-    Args:
-        variable: Of a model, an optimizer or a metric.
     """
     own = str(getattr(variable, "path", variable.name))  # a `tf.Variable` has no path
     return str(getattr(variable, _NAME_ON_MASTER_RANK, own))

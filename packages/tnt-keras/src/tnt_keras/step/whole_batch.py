@@ -24,9 +24,6 @@ def whole_batch(part: BatchPart) -> Any:
     samples that ranks share by themselves the first of each rank come first, then the second ones,
     and so on. A duplicate, which a rank without samples has, is not in it.
 
-    Args:
-        part: Of this rank.
-
     Returns:
         The structure, of eager tensors with the rows of all ranks. Scalars are those of this rank.
 
@@ -41,11 +38,7 @@ def whole_batch(part: BatchPart) -> Any:
 
 
 def with_whole_values(part: BatchPart) -> BatchPart:
-    """Return the part with all of its ragged and sparse leaves. Collective, if there are any.
-
-    Args:
-        part: Of this rank.
-    """
+    """Return the part with all of its ragged and sparse leaves. Collective, if there are any."""
     leaves = tf.nest.flatten(part.rows)
     are_parts = [
         isinstance(leaf, (tf.RaggedTensor, tf.SparseTensor)) and i not in part.shared
@@ -70,9 +63,6 @@ def with_whole_values(part: BatchPart) -> BatchPart:
 
 def part_to_compute(part: BatchPart) -> tuple[BatchPart, bool]:
     """Return the rows that each rank computes, or the whole batch, which all do. Collective.
-
-    Args:
-        part: Of this rank.
 
     Returns:
         The part, and whether the batch is cut: it has a sample for each rank.
@@ -119,11 +109,7 @@ def _ordered(leaf: Any) -> Any:
 
 
 def order_of_rows(sizes: tuple[int, ...]) -> list[int]:
-    """Return the place of each row of a batch in the concatenation of the parts of ranks. Pure.
-
-    Args:
-        sizes: Of the parts.
-    """
+    """Return the place of each row of a batch in the concatenation of the parts of ranks. Pure."""
     begins = [sum(sizes[:rank]) for rank in range(len(sizes))]
     rows = sorted((row, rank) for rank, size in enumerate(sizes) for row in range(size))
     return [begins[rank] + row for row, rank in rows]

@@ -88,12 +88,7 @@ class BackupFiles:
         return None
 
     def write(self, content: Any, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
-        """Replace the last backup.
-
-        Args:
-            content: For JSON; that of the master rank counts.
-            arrays: Likewise.
-        """
+        """Replace the last backup."""
 
         def write_to(path: pathlib.Path) -> None:
             with open(path, "wb") as stream:

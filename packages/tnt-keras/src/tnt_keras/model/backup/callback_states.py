@@ -75,11 +75,7 @@ class CallbackState:
         return bool(content["class"] == self.class_name)
 
     def restore(self, saved: bytes) -> None:
-        """Give the callback what `save` has returned in another process.
-
-        Args:
-            saved: A state that fits.
-        """
+        """Give the callback what `save` has returned in another process."""
         content, arrays = read_container(io.BytesIO(saved))
         if self._has_methods:
             getattr(self._callback, _SET)(decode(content["state"], arrays))

@@ -42,9 +42,6 @@ def write_container(
 def read_container(stream: IO[bytes]) -> tuple[Any, list[np.ndarray[Any, Any]]]:
     """Read JSON and arrays from a stream. Local.
 
-    Args:
-        stream: A file that is open for reading bytes.
-
     Raises:
         DamagedError: If it is not what `write_container` has written; says why.
     """

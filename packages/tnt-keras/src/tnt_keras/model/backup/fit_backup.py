@@ -28,10 +28,6 @@ _BackupAndRestore = keras.callbacks.BackupAndRestore
 def backup_of(model: Any, callbacks: Any) -> FitBackup | None:
     """Return the backup that callbacks ask for, None without a `BackupAndRestore`. Local.
 
-    Args:
-        model: A distributed model.
-        callbacks: As given to `fit`.
-
     Raises:
         ValueError: If there are two, or the callbacks are in a list of the user's own class.
     """
@@ -58,7 +54,6 @@ class FitBackup(keras.callbacks.Callback):
         callbacks: The user's, and a `History`; their state is backed up.
 
     Attributes:
-        callbacks: As given.
         progress: How far the `fit` has come.
         restoring: The first of all callbacks, so that others see the variables of the backup.
     """
@@ -139,12 +134,7 @@ class FitBackup(keras.callbacks.Callback):
             )
 
     def first_epoch(self, initial_epoch: int, epochs: int) -> int:
-        """Return the epoch with which `fit` is to begin. Local.
-
-        Args:
-            initial_epoch: As given to `fit`.
-            epochs: Likewise.
-        """
+        """Return the epoch with which `fit` is to begin. Local."""
         if self._saved is None:
             self.progress = Progress(initial_epoch, batch_size=self._batch_size)
             return initial_epoch

@@ -19,9 +19,6 @@ def variables_of(model: keras.Model) -> list[Any]:
     These are weights, optimizers with all that they remember, metrics, seeds of layers, states of
     TensorFlow's generators, `tf.Variable`s in attributes of layers, and the seed that Keras has for
     functions without one. All ranks have the same.
-
-    Args:
-        model: A built distributed model.
     """
     variables = [*replicated_variables(model._tnt_owner), *model.variables]
     optimizers = in_attributes(model, keras.optimizers.Optimizer)  # the compiled one, too
@@ -38,11 +35,7 @@ def variables_of(model: keras.Model) -> list[Any]:
 
 
 def build_optimizer(model: keras.Model) -> None:
-    """Make the variables of the compiled optimizer. Local.
-
-    Args:
-        model: A built distributed model.
-    """
+    """Make the variables of the compiled optimizer. Local."""
     optimizer = model.optimizer
     if optimizer is not None and not optimizer.built:
         optimizer.build(model.trainable_variables)

@@ -100,11 +100,7 @@ class TrainingState:
         self._new: set[str] = set()  # classes of callbacks that a warning has named
 
     def save(self, progress: Progress) -> tuple[dict[str, Any], _Arrays]:
-        """Return the state for a file; that of the master rank is complete. Collective.
-
-        Args:
-            progress: How far the training has come.
-        """
+        """Return the state for a file; that of the master rank is complete. Collective."""
         settle(self._model._tnt_owner.optimizers)  # the same with and without a restart
         generators = {"first": self.first_generators, "now": generator_states()}
         parts = [_packed(generators), *(callback.save() for callback in self._callbacks)]
@@ -124,11 +120,7 @@ class TrainingState:
         return content, arrays
 
     def restore_callbacks(self, saved: SavedState) -> None:
-        """Give the callbacks what those of the same class had, one after the other. Local.
-
-        Args:
-            saved: As read.
-        """
+        """Give the callbacks what those of the same class had, one after the other. Local."""
         remaining = list(saved.callbacks)
         for callback in self._callbacks:
             state = next((each for each in remaining if callback.fits(each)), None)
@@ -150,10 +142,6 @@ class TrainingState:
 
 def restore_variables(model: Any, saved: SavedState) -> None:
     """Give the variables of a model the values that they had. Local.
-
-    Args:
-        model: A built distributed model.
-        saved: As read.
 
     Raises:
         ValueError: If the model has other variables; names the first difference.
@@ -184,9 +172,6 @@ def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:
 
 def _gather_parts(own: list[bytes]) -> tuple[list[list[int]], list[bytes]]:
     """Return the parts of all ranks; what is as on the master rank is not sent. Collective.
-
-    Args:
-        own: The parts of this rank.
 
     Returns:
         For each rank the places of its parts in a list of different ones, and this list. On other
