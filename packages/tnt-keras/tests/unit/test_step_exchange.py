@@ -363,11 +363,9 @@ def test_values_that_are_combined_after_the_barrier_travel_together(channels: St
 
 
 @pytest.mark.parametrize(
-    ("request_", "error", "message"),
+    ("request_", "message"),
     [
-        (Request("mean", tf.constant(1.0)), ValueError, "`kind` must be one of sum.*'mean'"),
-        (Request("gather", tf.constant(1.0), "loss"), ValueError, "'loss' has no rows"),
-        (Request("sum", tf.constant("a")), TypeError, "no 'sum' over ranks for tensors of string"),
+        (Request("sum", tf.constant("a")), "no 'sum' over ranks for tensors of string"),
         (
             Request(
                 "gather",
@@ -376,18 +374,17 @@ def test_values_that_are_combined_after_the_barrier_travel_together(channels: St
                 ),
                 "list",
             ),
-            TypeError,
             "'list' cannot leave its rank: it is a variant",
         ),
     ],
 )
 def test_what_cannot_be_exchanged_is_refused(
-    request_: Request, error: type[Exception], message: str, channels: StepChannels
+    request_: Request, message: str, channels: StepChannels
 ) -> None:
     exchange = StepExchange(channels)
-    with pytest.raises(error, match=message):
+    with pytest.raises(TypeError, match=message):
         exchange.ask(request_)
-    with pytest.raises(error, match=message):
+    with pytest.raises(TypeError, match=message):
         exchange.blocking(request_)
 
 

@@ -15,8 +15,6 @@ from tnt_keras.collectives.wire_forms import WireForm, wire_form
 if TYPE_CHECKING:  # the lanes of a partition know nothing of exchanges, nor these of lanes
     from tnt_keras.partition import Request
 
-_KINDS = (*REDUCTIONS, "gather", "broadcast")
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ExchangedValue:
@@ -64,16 +62,11 @@ def exchanged_value(request: Request, number: int, graph: str) -> ExchangedValue
         graph: Title of the graph, the same on all ranks.
 
     Raises:
-        ValueError: If there is no such kind, or a scalar is to be gathered.
         TypeError: If the dtype cannot be exchanged in this way.
     """
     kind, value = request.kind, request.value
-    if kind not in _KINDS:
-        raise ValueError(f"`kind` must be one of {', '.join(_KINDS)}. Received: kind={kind!r}.")
     if value.dtype in (tf.resource, tf.variant):
         raise TypeError(f"{request.name!r} cannot leave its rank: it is a {value.dtype.name}.")
-    if kind == "gather" and value.shape.rank == 0:
-        raise ValueError(f"{request.name!r} has no rows to gather: it is a scalar.")
     if kind in REDUCTIONS:
         form = wire_form(kind, value)
     else:

@@ -66,7 +66,6 @@ class StepExchange:
         """Remember a value; it takes part in the next `flush`. Local.
 
         Raises:
-            ValueError: If there is no such kind, or a scalar is to be gathered.
             TypeError: If the dtype cannot be exchanged in this way.
         """
         self._asked.append(self._value_of(request))
@@ -117,7 +116,6 @@ class StepExchange:
             The result, bitwise the same on all ranks.
 
         Raises:
-            ValueError: If there is no such kind, or a scalar is to be gathered.
             TypeError: As `ask`.
             RuntimeError: If what runs another function with exchanges was not made by `ordered`.
             tnt_comm.MismatchError: As `flush`.

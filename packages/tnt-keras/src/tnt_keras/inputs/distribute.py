@@ -22,11 +22,14 @@ from tnt_keras.inputs.compare_ranks import (
     require_same_number_of_steps,
     require_same_pipeline,
 )
-from tnt_keras.inputs.distribute_python import distribute_python_input, read_by_keras
-from tnt_keras.inputs.distributed_input import DistributedInput
-from tnt_keras.inputs.end_of_python import free_iterators_at_exit
-from tnt_keras.inputs.map_batches import (
+from tnt_keras.inputs.distribute_python import (
+    distribute_python_input,
+    free_iterators_at_exit,
+    read_by_keras,
+)
+from tnt_keras.inputs.distributed_input import (
     BatchFunction,
+    DistributedInput,
     map_batches,
     map_micro_batches,
     mark_as_local,

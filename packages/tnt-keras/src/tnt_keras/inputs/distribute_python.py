@@ -8,7 +8,11 @@ are used in the next one. They also compare some of its rows, if the code draws 
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
+import functools
+import gc
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,10 +21,8 @@ import tensorflow as tf
 import tnt_data
 from tnt_keras.inputs.arguments import InputArguments
 from tnt_keras.inputs.class_weights import ClassWeight
-from tnt_keras.inputs.distributed_input import DistributedInput
-from tnt_keras.inputs.end_of_python import free_iterators_at_exit
+from tnt_keras.inputs.distributed_input import DistributedInput, map_batches, mark_as_local
 from tnt_keras.inputs.generator_reader import batches_of, reader_of
-from tnt_keras.inputs.map_batches import map_batches, mark_as_local
 from tnt_keras.inputs.py_dataset import (
     NumberedPyDataset,
     RankRowsPyDataset,
@@ -181,3 +183,21 @@ def _fingerprint_of_some_rows(batch: Any) -> tf.Tensor:
     rows = tf.range(0, size, tf.maximum(size // _COMPARED_ROWS, 1))
     leaves = [leaf for leaf in tf.nest.flatten(batch) if leaf is not None and leaf.shape.rank != 0]
     return tnt_data.fingerprint_of([rows_at(leaf, rows) for leaf in leaves])
+
+
+@functools.cache
+def free_iterators_at_exit() -> None:
+    """Free iterators over datasets before Python ends. Local; only the first call does anything.
+
+    To free an iterator TensorFlow waits for the calls of Python code that are under way. Once
+    Python is about to end, no thread of TensorFlow's gets into it any more, and the process would
+    wait for ever. An error keeps the iterators of the frames that it has gone through.
+    """
+    atexit.register(_free_iterators)
+
+
+def _free_iterators() -> None:
+    for name in ("last_exc", "last_value", "last_traceback"):
+        if hasattr(sys, name):
+            delattr(sys, name)
+    gc.collect()

@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 MixinBase: Any = object
 """Base of mixins, for type checkers: `super()` finds methods of the class beside the mixin."""
@@ -118,3 +121,26 @@ def has_keras_methods(model: keras.Model, *names: str) -> bool:
     """
     plain = plain_class(type(model))
     return all(getattr(plain, name) is getattr(keras.Model, name) for name in names)
+
+
+def signature_of(of_keras: Callable[..., Any], **own: Any) -> Callable[[_Method], _Method]:
+    """Return a decorator that shows a method with the signature of one of Keras. Local.
+
+    Args:
+        of_keras: The method of Keras.
+        **own: Keywords that the decorated method takes besides, with their defaults.
+    """
+    signature = inspect.signature(of_keras)
+    parameters = list(signature.parameters.values())
+    has_keywords = bool(parameters) and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD
+    place = len(parameters) - has_keywords
+    parameters[place:place] = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+        for name, default in own.items()
+    ]
+
+    def decorate(method: _Method) -> _Method:
+        method.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return method
+
+    return decorate

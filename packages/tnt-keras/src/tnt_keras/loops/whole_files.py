@@ -15,10 +15,9 @@ from typing import Any
 
 import keras
 
-from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, has_keras_methods
+from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, has_keras_methods, signature_of
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.model.atomic_write import write_here
-from tnt_keras.model.keras_signature import signature_of
 from tnt_keras.model.save import Saving
 
 

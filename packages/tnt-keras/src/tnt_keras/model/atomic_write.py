@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable
 
 from tnt_keras.collectives.current_call import what_is_alone
-from tnt_keras.model.file_on_all_ranks import run_together
+from tnt_keras.model.files_of_ranks import run_together
 from tnt_keras.process.rank import is_master_rank
 
 

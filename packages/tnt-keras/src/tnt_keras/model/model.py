@@ -9,11 +9,10 @@ from typing import Any
 import keras
 
 from tnt_keras.keras_hooks import private, private_tensorflow
-from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, without_mixins
+from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, signature_of, without_mixins
 from tnt_keras.model.evaluate import Evaluating
 from tnt_keras.model.first_step import Preparation
 from tnt_keras.model.fit import Fitting
-from tnt_keras.model.keras_signature import signature_of
 from tnt_keras.model.model_functions import DistributedFunctions
 from tnt_keras.model.on_batch import SingleBatches
 from tnt_keras.model.save import Saving
@@ -88,19 +87,6 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         """Distribute the given model."""
         options = given_options(fused_batch_norm, batch_norm, draws, check)
         return _distribute(model, parallel_strategy, probe=probe, options=options)
-
-    def __init__(
-        self,
-        model: keras.Model,
-        parallel_strategy: ParallelStrategy = ParallelStrategy.DATA,
-        *,
-        probe: str | None = None,
-        fused_batch_norm: bool | None = None,
-        batch_norm: str | None = None,
-        draws: str | None = None,
-        check: bool | None = None,
-    ) -> None:
-        """Describe the arguments; the model was initialised when it was made."""
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
@@ -180,20 +166,6 @@ class Sequential(Model, keras.Sequential):
         plain = keras.Sequential(layers, trainable, name)
         options = given_options(fused_batch_norm, batch_norm, draws, check)
         return _distribute(plain, probe=probe, options=options)
-
-    def __init__(
-        self,
-        layers: Any = None,
-        trainable: bool = True,
-        name: str | None = None,
-        *,
-        probe: str | None = None,
-        fused_batch_norm: bool | None = None,
-        batch_norm: str | None = None,
-        draws: str | None = None,
-        check: bool | None = None,
-    ) -> None:
-        """Describe the arguments; the model was initialised when it was made."""
 
 
 _COMPILE = inspect.signature(keras.Model.compile)

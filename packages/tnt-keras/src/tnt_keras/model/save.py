@@ -8,11 +8,10 @@ from typing import Any
 import keras
 
 from tnt_keras.collectives.collective_call import collective_call
-from tnt_keras.keras_hooks.class_swap import MixinBase
+from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
 from tnt_keras.model.atomic_write import write_atomically
+from tnt_keras.model.files_of_ranks import read_from_master
 from tnt_keras.model.first_step import Preparation
-from tnt_keras.model.keras_signature import signature_of
-from tnt_keras.model.masters_file import read_from_master
 from tnt_keras.step.accumulation import settle
 from tnt_keras.step.owner import StepOwner
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from tnt_keras.collectives.messages import allgather_json
 from tnt_keras.model.atomic_write import write_atomically
-from tnt_keras.model.backup.container import DamagedError, read_container, write_container
-from tnt_keras.model.file_on_all_ranks import run_together
-from tnt_keras.model.masters_file import read_from_master
+from tnt_keras.model.backup.plain_values import DamagedError, read_container, write_container
+from tnt_keras.model.files_of_ranks import read_from_master, run_together
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, is_master_rank
 

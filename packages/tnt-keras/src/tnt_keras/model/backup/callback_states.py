@@ -9,13 +9,14 @@ import keras
 import numpy as np
 
 from tnt_keras.callbacks.writers import is_writer
-from tnt_keras.model.backup.container import read_container, write_container
 from tnt_keras.model.backup.plain_values import (
     NotPlainError,
     decode,
     digest_of,
     encode,
     is_variable,
+    read_container,
+    write_container,
 )
 from tnt_keras.process.log import logger
 

@@ -14,10 +14,14 @@ from tnt_keras.callbacks.wrapper import Callback
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.keras_hooks.private import noticed_epochs, replaced_backup, replaced_epoch_logs
 from tnt_keras.model.backup.backup_files import BackupFiles
-from tnt_keras.model.backup.model_variables import build_optimizer
 from tnt_keras.model.backup.plain_values import NotPlainError, encode
 from tnt_keras.model.backup.position import Progress, Replay, replay_drawing_from
-from tnt_keras.model.backup.training_state import SavedState, TrainingState, restore_variables
+from tnt_keras.model.backup.training_state import (
+    SavedState,
+    TrainingState,
+    build_optimizer,
+    restore_variables,
+)
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.generators import generator_states, set_generator_states

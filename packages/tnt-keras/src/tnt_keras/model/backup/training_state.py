@@ -10,20 +10,26 @@ from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from tnt_keras.collectives.messages import allgather, allgather_json
 from tnt_keras.collectives.replicas import first_difference
-from tnt_keras.keras_hooks.private import global_seed, has_global_seed
+from tnt_keras.keras_hooks.attributes import in_attributes
+from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
 from tnt_keras.model.backup.callback_states import CallbackState
-from tnt_keras.model.backup.container import read_container, write_container
-from tnt_keras.model.backup.model_variables import values_of, variables_of
-from tnt_keras.model.backup.plain_values import decode, encode
+from tnt_keras.model.backup.plain_values import decode, encode, read_container, write_container
 from tnt_keras.model.backup.position import Progress
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
 from tnt_keras.step.accumulation import note_totals, settle
 from tnt_keras.step.generators import generator_states
-from tnt_keras.step.variables import describe, shown
+from tnt_keras.step.variables import (
+    backing,
+    describe,
+    replicated_variables,
+    shown,
+    states_of_generators,
+)
 
 _Arrays = list[np.ndarray[Any, Any]]
 
@@ -108,7 +114,9 @@ class TrainingState:
         variables = variables_of(self._model)
         arrays: _Arrays = []
         if is_master_rank():
-            arrays = values_of(variables) + [np.frombuffer(part, np.uint8) for part in parts]
+            arrays = [np.asarray(tf.convert_to_tensor(each)) for each in variables] + [
+                np.frombuffer(part, np.uint8) for part in parts
+            ]
         content = {
             "fit": self._fit_number,
             "steps_per_execution": self._model.steps_per_execution,
@@ -209,3 +217,45 @@ def _packed(value: Any) -> bytes:
     stream = io.BytesIO()
     write_container(stream, encoded, arrays)
     return stream.getvalue()
+
+
+def variables_of(model: keras.Model) -> list[Any]:
+    """Return the variables of a model that a backup holds, each once. Local.
+
+    These are weights, optimizers with all that they remember, metrics, seeds of layers, states of
+    TensorFlow's generators, `tf.Variable`s in attributes of layers, and the seed that Keras has for
+    functions without one. All ranks have the same.
+    """
+    variables = [*replicated_variables(model._tnt_owner), *model.variables]
+    optimizers = in_attributes(model, keras.optimizers.Optimizer)  # the compiled one, too
+    variables += [each for optimizer in optimizers for each in optimizer.variables]
+    variables += [each for metric in _all_metrics(model) for each in metric.variables]
+    variables += [each for layer in all_layers(model) for each in _tensorflow_variables(layer)]
+    variables += states_of_generators(model)
+    if has_global_seed():
+        variables.append(global_seed())
+    unique: dict[int, Any] = {}
+    for variable in variables:
+        unique.setdefault(id(backing(variable)), variable)
+    return list(unique.values())
+
+
+def build_optimizer(model: keras.Model) -> None:
+    """Make the variables of the compiled optimizer. Local."""
+    optimizer = model.optimizer
+    if optimizer is not None and not optimizer.built:
+        optimizer.build(model.trainable_variables)
+
+
+def _all_metrics(model: keras.Model) -> list[Any]:
+    """Return the metrics of a model, also those that its own `metrics` leaves out."""
+    metrics = [*model.metrics, *keras.Model.metrics.fget(model)]
+    return list({id(metric): metric for metric in metrics}.values())
+
+
+def _tensorflow_variables(layer: Any) -> list[Any]:
+    return [
+        variable
+        for variable in in_attributes(layer, tf.Variable)
+        if tf.as_dtype(variable.dtype) != tf.string
+    ]
