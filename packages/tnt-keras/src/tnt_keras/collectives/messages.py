@@ -36,20 +36,12 @@ def allgather(name: str, message: bytes) -> list[bytes]:
 
 
 def allgather_json(name: str, value: Any) -> list[Any]:
-    """Return what all ranks give, in rank order, in the form that JSON gives it. Collective.
-
-    Raises:
-        tnt_comm.MismatchError: As for `allgather`.
-    """
+    """Return what all ranks give, in rank order, in the form that JSON gives it. Collective."""
     return [json.loads(message) for message in allgather(name, json.dumps(value).encode())]
 
 
 def barrier(name: str) -> None:
-    """Wait until all ranks have come to the same point. Collective.
-
-    Raises:
-        tnt_comm.MismatchError: As for `allgather`.
-    """
+    """Wait until all ranks have come to the same point. Collective."""
     label, caller = _label(name)
     tnt_comm.barrier(label=label, caller=caller)
 
@@ -61,9 +53,6 @@ def allreduce(name: str, array: np.ndarray[Any, Any], op: str = "sum") -> np.nda
         name: As for `allgather`.
         array: Of the same shape and dtype on all ranks.
         op: "sum", "min" or "max".
-
-    Raises:
-        tnt_comm.MismatchError: As for `allgather`, or if shapes or dtypes differ.
     """
     label, caller = _label(name)
     return np.asarray(tnt_comm.allreduce(array, op, label=label, caller=caller))

@@ -21,7 +21,7 @@ import tensorflow as tf
 import tnt_data
 from tnt_keras.inputs.arguments import InputArguments
 from tnt_keras.inputs.class_weights import ClassWeight
-from tnt_keras.inputs.distributed_input import DistributedInput, map_batches, mark_as_local
+from tnt_keras.inputs.distributed_input import DistributedInput, map_batches
 from tnt_keras.inputs.generator_reader import batches_of, reader_of
 from tnt_keras.inputs.py_dataset import (
     NumberedPyDataset,
@@ -36,7 +36,7 @@ from tnt_keras.inputs.py_dataset import (
 from tnt_keras.keras_hooks.private import ChangedInput
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch_part import CheckedBatch, num_rows, rows_at
+from tnt_keras.step.batch_part import CheckedBatch, LocalBatch, num_rows, rows_at, unmarked
 
 _FACTOR = 31
 _COMPARED_ROWS = 8  # of a batch, or a few more: next to nothing to read
@@ -59,11 +59,8 @@ def distribute_python_input(
     is_generator = not hasattr(given.x, "num_batches")
     if not given.distribute:
         own = given.x if is_generator else SameOrderPyDataset(given.x, shuffle, seed)
-        data = ChangedInput(own, class_weight, mark_as_local)
-        spec = data.get_tf_dataset().element_spec.data
-        return DistributedInput(
-            data, spec, None, given.needs_equal_steps, batches_are_independent(given.x)
-        )
+        data = ChangedInput(own, class_weight, lambda whole: map_batches(whole, [LocalBatch]))
+        return _as_input(data, given, is_compared=given.needs_equal_steps)
     is_random = draws_random_numbers(given.x)
     _warn(given.x, given.verify, is_random)
     if is_random and given.verify is None:
@@ -72,9 +69,7 @@ def distribute_python_input(
         data = _share_generator(given, class_weight)
     else:
         data = _share_py_dataset(given, shuffle, class_weight, seed)
-    spec = data.get_tf_dataset().element_spec.micro_batch.data
-    independent = batches_are_independent(given.x)
-    return DistributedInput(data, spec, None, True, independent)
+    return _as_input(data, given, is_compared=True)
 
 
 def read_by_keras(
@@ -82,8 +77,12 @@ def read_by_keras(
 ) -> DistributedInput:
     """Return input of Python code for one rank, in the order that it has on several. Local."""
     data = ChangedInput(with_same_order(given.x, shuffle, seed), class_weight, lambda whole: whole)
-    spec = data.get_tf_dataset().element_spec
-    return DistributedInput(data, spec, None, False, batches_are_independent(given.x))
+    return _as_input(data, given, is_compared=False)
+
+
+def _as_input(data: ChangedInput, given: InputArguments, *, is_compared: bool) -> DistributedInput:
+    spec = unmarked(data.get_tf_dataset().element_spec)
+    return DistributedInput(data, spec, None, is_compared, batches_are_independent(given.x))
 
 
 def _share_generator(given: InputArguments, class_weight: ClassWeight) -> ChangedInput:

@@ -9,7 +9,6 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.step.batch_part import LocalBatch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,8 +71,3 @@ def map_micro_batches(dataset: tf.data.Dataset, functions: list[BatchFunction]) 
 
         dataset = dataset.map(call)
     return dataset.prefetch(tf.data.AUTOTUNE) if functions else dataset
-
-
-def mark_as_local(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Mark batches as this rank's own samples, which no other rank reads. Local."""
-    return map_batches(dataset, [LocalBatch])

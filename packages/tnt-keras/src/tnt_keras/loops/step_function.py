@@ -28,7 +28,7 @@ from tnt_keras.step.keras_function import Steps
 from tnt_keras.step.options import default_options, given_options
 from tnt_keras.step.owner import StepOwner, is_inside_step
 from tnt_keras.step.partitioned_steps import PartitionedSteps
-from tnt_keras.step.variables import check_replicas_in_turn, replicated_variables
+from tnt_keras.step.variables import check_replicas_in_turn
 from tnt_keras.step.whole_steps import WholeSteps
 
 _COMPARED_ROWS = 8  # of each argument: enough to notice other samples, and next to nothing to read
@@ -57,7 +57,6 @@ class StepFunction:
         self._owner = StepOwner(default_options(fuses_batch_norm=False, **options))
         self._steps: dict[Layout, Steps] = {}
         self._used = UsedLayers()
-        self._num_checks = 0
         self._run_on_all_ranks = collective_call(name)(self._run)
 
     @property
@@ -100,9 +99,7 @@ class StepFunction:
         if steps is None:
             steps = self._steps[arguments.layout] = self._new_steps(arguments)
         elif self._owner.variables:
-            variables = replicated_variables(self._owner)
-            check_replicas_in_turn(self._owner, variables, self._num_checks)
-            self._num_checks += 1
+            check_replicas_in_turn(self._owner)
         num_layers = len(self._used.layers)
         with self._used.watching():
             result = steps.run(part)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from tnt_keras.callbacks.end_of_data import EndOfData
@@ -10,31 +9,9 @@ from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.accumulation import settle
 from tnt_keras.step.generators import use_generators_of_master
-from tnt_keras.step.variables import (
-    check_replicas_in_turn,
-    replicated_variables,
-    synchronize,
-)
+from tnt_keras.step.variables import check_replicas_in_turn, synchronize
 
 _KINDS = ("train", "test", "predict")
-
-
-@dataclasses.dataclass
-class Preparation:
-    """What has been done so far for the steps of one model.
-
-    Attributes:
-        is_synchronized: Whether ranks got the master's weights, and nothing changed them since but
-            steps of all ranks.
-        replicated: The variables that are equal on all ranks since then.
-        num_checks: How often some of them were compared before a single step.
-        num_fits: How often `fit` was called.
-    """
-
-    is_synchronized: bool = False
-    replicated: list[Any] = dataclasses.field(default_factory=list)
-    num_checks: int = 0
-    num_fits: int = 0
 
 
 def split_arguments(local: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -85,7 +62,7 @@ def prepare_steps(model: Any) -> None:
     synchronize(model._tnt_owner)
     if model.run_eagerly:
         use_generators_of_master()
-    model._tnt_preparation.is_synchronized = True
+    model._tnt_owner.is_synchronized = True
 
 
 def prepare_single_step(model: Any) -> None:
@@ -96,16 +73,10 @@ def prepare_single_step(model: Any) -> None:
     Raises:
         DifferentWeightsError: On all ranks, if one has changed its weights.
     """
-    preparation = model._tnt_preparation
-    if get_size() == 1:
-        return
-    if not preparation.is_synchronized:
+    if get_size() > 1 and model._tnt_owner.is_synchronized:
+        check_replicas_in_turn(model._tnt_owner)
+    else:
         prepare_steps(model)
-        preparation.replicated = []
-        return
-    preparation.replicated = preparation.replicated or replicated_variables(model._tnt_owner)
-    check_replicas_in_turn(model._tnt_owner, preparation.replicated, preparation.num_checks)
-    preparation.num_checks += 1
 
 
 def callbacks_for_data(model: Any, **inputs: DistributedInput | None) -> list[EndOfData]:

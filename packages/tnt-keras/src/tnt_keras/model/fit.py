@@ -126,10 +126,10 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
     training = InputArguments.of_call(given, TRAINING)
     validation = InputArguments.of_call(given, VALIDATION)
     # Another order in each call, like that of epochs, and the same on all ranks.
-    seed = SEED + model._tnt_preparation.num_fits
-    if model._tnt_preparation.num_fits == 0:
+    seed = SEED + model._tnt_owner.num_fits
+    if model._tnt_owner.num_fits == 0:
         _warn_of_step_without_batch(model, given["x"], given["steps_per_epoch"])
-    model._tnt_preparation.num_fits += 1
+    model._tnt_owner.num_fits += 1
     if backup is None and is_left_to_keras(training, validation):
         return {
             "x": with_same_order(given["x"], given["shuffle"], seed),

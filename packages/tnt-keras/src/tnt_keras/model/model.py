@@ -11,7 +11,6 @@ import keras
 from tnt_keras.keras_hooks import private, private_tensorflow
 from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, signature_of, without_mixins
 from tnt_keras.model.evaluate import Evaluating
-from tnt_keras.model.first_step import Preparation
 from tnt_keras.model.fit import Fitting
 from tnt_keras.model.model_functions import DistributedFunctions
 from tnt_keras.model.on_batch import SingleBatches
@@ -225,7 +224,6 @@ def _distribute(
     # Past Keras' own __setattr__, which would track what it does not know.
     owner = StepOwner(default_options(**(options or {})), model)
     object.__setattr__(model, "_tnt_owner", owner)
-    object.__setattr__(model, "_tnt_preparation", Preparation())
     if model.compiled:
         _distribute_compiled(model)
     _forget_functions(model)
@@ -235,11 +233,11 @@ def _distribute(
 
 
 def _distribute_compiled(model: Any) -> None:
-    model._tnt_preparation.is_synchronized = False
+    owner = model._tnt_owner
+    owner.is_synchronized = False
     if get_size() == 1:
         return
     model.jit_compile = False
-    owner = model._tnt_owner
     owner.optimizers.clear()
     owner.own_logs = None  # its metrics are other ones
     if model.optimizer is not None:

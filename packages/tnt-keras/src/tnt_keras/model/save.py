@@ -11,7 +11,6 @@ from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
 from tnt_keras.model.atomic_write import write_atomically
 from tnt_keras.model.files_of_ranks import read_from_master
-from tnt_keras.model.first_step import Preparation
 from tnt_keras.step.accumulation import settle
 from tnt_keras.step.owner import StepOwner
 
@@ -20,7 +19,6 @@ class Saving(MixinBase):
     """Mixin for a Keras model: reads and writes files that know nothing of Tarantella."""
 
     _tnt_owner: StepOwner
-    _tnt_preparation: Preparation
 
     @signature_of(keras.Model.save, tnt_save_all_devices=False)
     @collective_call("save", is_local_alone=True)
@@ -133,7 +131,7 @@ class Saving(MixinBase):
             OSError: On all ranks, if a rank cannot read the file; says which and why.
             ValueError: Likewise, if the weights do not fit to the model.
         """
-        self._tnt_preparation.is_synchronized = False
+        self._tnt_owner.is_synchronized = False
         load = super().load_weights
         read_from_master(filepath, lambda path: load(path, *args, **kwargs))
 
@@ -145,5 +143,5 @@ class Saving(MixinBase):
         Args:
             weights: As in Keras.
         """
-        self._tnt_preparation.is_synchronized = False
+        self._tnt_owner.is_synchronized = False
         super().set_weights(weights)

@@ -94,11 +94,7 @@ def threads_of_operations(environment: Mapping[str, str] = os.environ) -> int | 
 
 @functools.cache
 def settings() -> Settings:
-    """Return the settings of this process, read at the first call. Local.
-
-    Raises:
-        ValueError: As `read_settings` does.
-    """
+    """Return the settings of this process, read at the first call. Local."""
     return read_settings()
 
 

@@ -28,11 +28,7 @@ def check_not_distributed_otherwise(model: Any) -> None:
 
 
 def check_no_strategy(call: str) -> None:
-    """Make sure that a call is not made in the scope of a `tf.distribute.Strategy`. Local.
-
-    Raises:
-        RuntimeError: If it is.
-    """
+    """Make sure that a call is not made in the scope of a `tf.distribute.Strategy`. Local."""
     if tf.distribute.has_strategy():
         raise _error_of_strategy(f"`{call}` is called in the scope of a")
 

@@ -39,6 +39,13 @@ class LocalBatch(NamedTuple):
     label_without_weight: Any = NO_LABEL
 
 
+def unmarked(element: Any) -> Any:
+    """Return the batch in what `part_of` takes, or its spec in a spec of that. Pure."""
+    if isinstance(element, CheckedBatch):
+        element = element.micro_batch
+    return element.data if isinstance(element, (MicroBatch, LocalBatch)) else element
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class BatchPart:
     """The part of one rank in one global batch.

@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 import keras
 import tensorflow as tf
 
-from tnt_data import MicroBatch
 from tnt_keras.collectives.current_call import current_call
-from tnt_keras.step.batch_part import CheckedBatch, LocalBatch, part_of
+from tnt_keras.step.batch_part import LocalBatch, part_of, unmarked
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.partitioned_steps import PartitionedSteps
 from tnt_keras.step.whole_steps import WholeSteps
@@ -44,7 +43,7 @@ class KerasFunction:
         """
         require_call(self.steps.name)
         num_steps = self._num_steps()
-        element_spec = _spec_of_batches(iterator)
+        element_spec = unmarked(getattr(iterator, "element_spec", None))
         result = None
         for index in range(num_steps):
             try:
@@ -115,11 +114,7 @@ class KerasPredictFunction:
 
 
 def require_call(name: str) -> None:
-    """Check that a method of a distributed model is running, which all ranks have called. Local.
-
-    Raises:
-        RuntimeError: If not.
-    """
+    """Check that a method of a distributed model is running, which all ranks have called. Local."""
     if current_call() is None:
         raise RuntimeError(
             f"`{name}` of a distributed model was called, but not by a method of `tnt.Model`, so "
@@ -138,11 +133,3 @@ def _joined(leaves: Sequence[Any]) -> Any:
         return tf.sparse.concat(axis=0, sp_inputs=list(leaves))
     join = tf.stack if leaves[0].shape.rank == 0 else tf.concat
     return join(list(leaves), axis=0)
-
-
-def _spec_of_batches(iterator: Any) -> Any:
-    """Return the spec of the batches that an iterator over a dataset yields, None for others."""
-    spec = getattr(iterator, "element_spec", None)
-    if isinstance(spec, CheckedBatch):
-        spec = spec.micro_batch
-    return spec.data if isinstance(spec, (MicroBatch, LocalBatch)) else spec

@@ -26,6 +26,10 @@ class StepOwner:
             `tf.Variable`.
         own_logs: Of this rank's samples; None until a callback asks for them.
         has_other_rows: Whether a batch was seen with parts that have no row for each sample.
+        is_synchronized: Whether ranks got the master's weights, and nothing changed them since but
+            steps of all ranks.
+        num_checks: How often some variables were compared before a single step.
+        num_fits: How often `fit` was called.
     """
 
     def __init__(self, options: StepOptions, model: Any = None) -> None:
@@ -36,6 +40,9 @@ class StepOwner:
         self.are_synchronized: dict[int, Any] = {}
         self.own_logs: Any = None
         self.has_other_rows = False
+        self.is_synchronized = False
+        self.num_checks = 0
+        self.num_fits = 0
         self._channels: dict[str, StepChannels] = {}
         self._data_check: DataCheck | None = None
 

@@ -67,11 +67,7 @@ def synchronize(owner: StepOwner) -> None:
 
 
 def synchronize_new(owner: StepOwner, used: Sequence[Any]) -> None:
-    """Give all ranks the master's values of what a step uses and ranks have not shared. Collective.
-
-    Raises:
-        DifferentInputError: As `synchronize` does.
-    """
+    """Give all ranks the master's values of what a step uses and they do not share. Collective."""
     owner.add_variables(used)
     new = {id(backing(v)): v for v in (*used, *replicated_variables(owner))}
     new = {key: variable for key, variable in new.items() if key not in owner.are_synchronized}
@@ -107,23 +103,18 @@ def check_replicas(owner: StepOwner) -> None:
         )
 
 
-def check_replicas_in_turn(owner: StepOwner, variables: Sequence[Any], turn: int) -> None:
-    """Compare some entries of a few variables, and all of all if they differ. Collective.
+def check_replicas_in_turn(owner: StepOwner) -> None:
+    """Compare some entries of a few variables, other ones each time, and all if they differ.
 
     That takes next to no time. What one rank changes by itself (its learning rate, say, or the
     weights that it restores) soon makes others differ, and so is found by one of the next steps.
-
-    Args:
-        owner: Of the steps.
-        variables: Its `replicated_variables`.
-        turn: How often this was done before: other variables follow.
-
-    Raises:
-        DifferentWeightsError: As `check_replicas` does.
+    Collective.
     """
+    variables = replicated_variables(owner)
     if not variables:
         return
-    places = range(turn * _NUM_IN_TURN, (turn + 1) * _NUM_IN_TURN)
+    begin, owner.num_checks = owner.num_checks * _NUM_IN_TURN, owner.num_checks + 1
+    places = range(begin, begin + _NUM_IN_TURN)
     arrays = [_array(variables[place % len(variables)]).reshape(-1) for place in places]
     own = b"".join(array[:: max(1, len(array) // _NUM_ENTRIES)].tobytes() for array in arrays)
     if len(set(allgather("some entries of the weights", own))) > 1:

@@ -160,7 +160,7 @@ class FitBackup(keras.callbacks.Callback):
     def on_train_begin(self, logs: Any = None) -> None:
         """Restore everything, whatever the other callbacks have set, and the data. Local."""
         stateful = [each for each in map(_unwrapped, self.callbacks) if not _shows_progress(each)]
-        fit_number = self._model._tnt_preparation.num_fits - 1
+        fit_number = self._model._tnt_owner.num_fits - 1
         self._state = TrainingState(self._model, stateful, fit_number)
         if self._saved is None:
             return
@@ -260,11 +260,11 @@ class FitBackup(keras.callbacks.Callback):
         return kept if kept is not None and isinstance(logs, dict) and not logs else logs
 
     def _check_same_fit(self, saved: SavedState) -> None:
-        preparation, folder = self._model._tnt_preparation, self._callback.backup_dir
-        if preparation.num_fits < saved.fit_number:
+        owner, folder = self._model._tnt_owner, self._callback.backup_dir
+        if owner.num_fits < saved.fit_number:
             raise ValueError(
                 f"The backup in {folder} is of call number {saved.fit_number + 1} of `fit` of this "
-                f"model, but this is call number {preparation.num_fits + 1}. Give each `fit` a "
+                f"model, but this is call number {owner.num_fits + 1}. Give each `fit` a "
                 "`backup_dir` of its own, with delete_checkpoint=False for all but the last, so "
                 "that those which are over are not run again."
             )
@@ -274,8 +274,8 @@ class FitBackup(keras.callbacks.Callback):
                 f"{saved.steps_per_execution}, but it is {self._model.steps_per_execution} now. "
                 "Compile the model as before to continue the run, or remove the backup."
             )
-        self._is_of_this_process = preparation.num_fits > saved.fit_number
-        preparation.num_fits = saved.fit_number  # orders of data are drawn by it
+        self._is_of_this_process = owner.num_fits > saved.fit_number
+        owner.num_fits = saved.fit_number  # orders of data are drawn by it
 
 
 def _unwrapped(callback: keras.callbacks.Callback) -> keras.callbacks.Callback:
