@@ -14,21 +14,14 @@ from tnt_keras.keras_hooks.patch import replaced
 
 
 def saves_on_all_ranks(callback: keras.callbacks.Callback) -> bool:
-    """Return whether a callback calls `save`, in which all ranks take part. Local.
-
-    Args:
-        callback: What runs on this rank, wrapped or not.
-    """
+    """Return whether a callback, wrapped or not, calls `save`, which needs all ranks. Local."""
     if isinstance(callback, Callback) and callback.run_on_all_ranks:
         callback = callback.callback
     return isinstance(callback, keras.callbacks.ModelCheckpoint)
 
 
 def check_checkpoints(of_ranks: Sequence[int]) -> None:
-    """Refuse callbacks that save on some ranks: the others would not wait for the file. Pure.
-
-    Args:
-        of_ranks: How many such callbacks each rank has.
+    """Refuse other numbers of callbacks that save on some ranks, which would not wait. Pure.
 
     Raises:
         ValueError: If ranks have different numbers; says what to do.
@@ -47,9 +40,6 @@ def folder_of_all_ranks(callback: keras.callbacks.Callback) -> Iterator[None]:
     """Let all ranks make the folder of a checkpoint at the same time. Local.
 
     Keras looks whether it exists and then makes it; in between, another rank may have done so.
-
-    Args:
-        callback: What is called in the with-block, wrapped or not.
     """
     if not saves_on_all_ranks(callback):
         yield

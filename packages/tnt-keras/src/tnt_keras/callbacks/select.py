@@ -122,11 +122,7 @@ def _in_lockstep(
 
 
 def as_list(callbacks: Any) -> list[keras.callbacks.Callback]:
-    """Return the user's callbacks. A `CallbackList` is taken apart: Keras makes another one. Local.
-
-    Args:
-        callbacks: As in Keras: None, one callback, a list, or a `CallbackList`.
-    """
+    """Return callbacks given as to Keras; a `CallbackList` is taken apart. Local."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks = callbacks.callbacks
     return keras.tree.flatten(callbacks) if callbacks is not None else []

@@ -33,9 +33,6 @@ def tensorboard_on_its_ranks(given: keras.callbacks.Callback) -> Callback:
     """Return what runs a `TensorBoard` on the ranks that are to write. Local.
 
     `TNT_TENSORBOARD_ON_ALL_DEVICES` says which, unless the callback is wrapped.
-
-    Args:
-        given: The callback, wrapped or not.
     """
     wanted = settings().tensorboard_on_all_ranks
     if not isinstance(given, Callback):

@@ -56,11 +56,6 @@ class ExchangedValue:
 def exchanged_value(request: Request, number: int, graph: str) -> ExchangedValue:
     """Return what is needed to perform a request. Local.
 
-    Args:
-        request: What is asked for.
-        number: Of the value in its graph.
-        graph: Title of the graph, the same on all ranks.
-
     Raises:
         TypeError: If the dtype cannot be exchanged in this way.
     """

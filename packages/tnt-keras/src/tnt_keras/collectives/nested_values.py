@@ -36,11 +36,7 @@ class Leaf:
         return self.kind not in (np.ndarray, tf.Tensor)
 
     def restore(self, array: Array) -> Any:
-        """Return a result as a value of the same kind. Local.
-
-        Args:
-            array: The result, of the leaf's dtype.
-        """
+        """Return a result as a value of the same kind. Local."""
         if self.kind is tf.Tensor:
             return tf.convert_to_tensor(array)
         if self.kind is np.ndarray or array.ndim > 0:
@@ -97,9 +93,6 @@ def labels_of(nest: Any, leaves: list[Leaf], name: str) -> list[str]:
 
 def flattened(nest: Any) -> list[Any]:
     """Return the values of a nest, dicts in the order of their sorted keys. Local.
-
-    Args:
-        nest: Values in lists, tuples and dicts.
 
     Raises:
         TypeError: If the keys of a dict cannot be sorted.

@@ -84,18 +84,13 @@ class SharedReducers:
         self._reducers: dict[_Sizes, _PlannedReducer] = {}
 
     def has_for(self, summands: Sequence[Summand]) -> bool:
-        """Return whether there is a reducer for a list. Local.
-
-        Args:
-            summands: The list; names do not matter.
-        """
+        """Return whether there is a reducer for a list. Local."""
         return not summands or _sizes(summands) in self._reducers
 
     def places(self, summands: Sequence[Summand]) -> list[Place]:
-        """Return a place for each summand, in one reducer. Collective unless there is one.
+        """Return a place for each summand, in the order in which they come into being.
 
-        Args:
-            summands: In the order in which they come into being.
+        All are in one reducer. Collective unless there is one.
         """
         if not summands:
             return []
@@ -132,19 +127,11 @@ class SharedGatherers:
         self._gatherers: list[tnt_comm.Gatherer] = []
 
     def has_for(self, count: int) -> bool:
-        """Return whether there are so many. Local.
-
-        Args:
-            count: How many are needed at once.
-        """
+        """Return whether there are so many. Local."""
         return count <= len(self._gatherers)
 
     def first(self, count: int) -> list[tnt_comm.Gatherer]:
-        """Return so many of them. Collective unless there are.
-
-        Args:
-            count: How many are needed at once.
-        """
+        """Return so many of them. Collective unless there are."""
         while not self.has_for(count):
             self._gatherers.append(tnt_comm.Gatherer(f"{self._name} {len(self._gatherers)}"))
         return self._gatherers[:count]

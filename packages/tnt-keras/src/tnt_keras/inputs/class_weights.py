@@ -90,8 +90,7 @@ class WeightTable:
     def weigh_part(self, part: MicroBatch) -> CheckedBatch:
         """Return this rank's part of a batch with weights; a label without weight is noted. Local.
 
-        Args:
-            part: Of one of several ranks; the row of a rank without samples does not count.
+        The row of a rank without samples does not count.
         """
         data, label = self._weigh_known(part.data)
         label = tf.where(part.num_local > 0, label, NO_LABEL)

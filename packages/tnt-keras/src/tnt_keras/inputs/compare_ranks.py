@@ -27,9 +27,6 @@ def require_same_arguments(given: Mapping[str, Any]) -> None:
     Callbacks and `verbose` may differ, and so may sizes of batches where each rank has samples of
     its own. Data are compared elsewhere.
 
-    Args:
-        given: All arguments of `fit`, `evaluate` or `predict`.
-
     Raises:
         DifferentInputError: On all ranks, if one differs; names it and two of its values.
     """
@@ -98,11 +95,7 @@ def compare_input_arrays(arrays: Arrays, verify: bool | None) -> None:
 
 
 def compare_arrays_of_dataset(pipeline: tnt_data.Pipeline) -> None:
-    """Compare some rows of the arrays that a dataset is made of, with a warning. Collective.
-
-    Args:
-        pipeline: The dataset of global batches or samples.
-    """
+    """Compare some rows of the arrays that a dataset is made of, with a warning. Collective."""
     _compare_arrays(pipeline.fingerprint_of_arrays(_COMPARED_ROWS), is_error=False)
 
 
@@ -125,11 +118,6 @@ def require_same_number_of_steps(
     dataset: tf.data.Dataset, steps: int | None, keywords: Keywords
 ) -> None:
     """Compare the numbers of steps of all ranks, where they are known. Collective.
-
-    Args:
-        dataset: This rank's own.
-        steps: Steps of an epoch, None for all there are.
-        keywords: For messages.
 
     Raises:
         DifferentInputError: On all ranks, if known numbers differ.

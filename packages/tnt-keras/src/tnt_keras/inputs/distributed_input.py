@@ -39,12 +39,7 @@ BatchFunction = Callable[[Any], Any]
 
 
 def map_batches(dataset: tf.data.Dataset, functions: list[BatchFunction]) -> tf.data.Dataset:
-    """Apply functions to the elements of a dataset, one after the other. Local.
-
-    Args:
-        dataset: Any dataset.
-        functions: Each is given an element as one argument, also if it is a tuple.
-    """
+    """Apply functions to the elements of a dataset, be they tuples or not, in turn. Local."""
     is_tuple = type(dataset.element_spec) is tuple
     for function in functions:
 

@@ -59,13 +59,7 @@ def batches_are_independent(data: Any) -> bool:
 
 
 def with_same_order(data: Any, shuffle: Any, seed: int = SEED) -> Any:
-    """Return a `PyDataset` in the order that it has on several ranks. Local.
-
-    Args:
-        data: Any input; what is no `PyDataset` is returned as it is.
-        shuffle: As for `fit`.
-        seed: Decides the order.
-    """
+    """Return a `PyDataset` in the order that it has on several ranks. Local."""
     if not isinstance(data, keras.utils.PyDataset):
         return data
     return SameOrderPyDataset(data, bool(shuffle), seed)

@@ -48,11 +48,7 @@ def plain_class(cls: type) -> type:
 
 @contextlib.contextmanager
 def without_mixins(*instances: Any) -> Iterator[None]:
-    """Restore the objects' own classes in a with-block: they do what they did without. Local.
-
-    Args:
-        *instances: Objects with or without mixin; None is allowed.
-    """
+    """Restore the objects' own classes in a with-block: they do what they did without. Local."""
     classes = [type(instance) for instance in instances]
     for instance, cls in zip(instances, classes, strict=True):
         if plain_class(cls) is not cls:
@@ -113,12 +109,7 @@ def _shown_as(shown: Callable[..., Any], method: Callable[..., Any]) -> Callable
 
 
 def has_keras_methods(model: keras.Model, *names: str) -> bool:
-    """Return whether methods of a model are those of `keras.Model`, the mixins left out. Local.
-
-    Args:
-        model: Any model, distributed or not.
-        *names: Of the methods.
-    """
+    """Return whether methods of a model are those of `keras.Model`, the mixins left out. Local."""
     plain = plain_class(type(model))
     return all(getattr(plain, name) is getattr(keras.Model, name) for name in names)
 

@@ -87,21 +87,13 @@ def steps_of(optimizer: Any) -> keras.Variable:
 
 
 def accumulates_as_keras(cls: Any) -> bool:
-    """Return whether optimizers of a class accumulate gradients by the method of Keras. Local.
-
-    Args:
-        cls: Derived from `keras.optimizers.Optimizer`.
-    """
+    """Return whether optimizers of a class accumulate gradients by the method of Keras. Local."""
     check_version()
     return cls._backend_apply_gradients is _accumulating_method
 
 
 def accumulators_of(optimizer: Any) -> list[keras.Variable]:
-    """Return where an optimizer adds up gradients between updates. Local.
-
-    Args:
-        optimizer: Built, with `gradient_accumulation_steps`.
-    """
+    """Return where an optimizer adds up gradients between updates. Local."""
     check_version()
     return [each for each in optimizer._accumulated_gradients if each is not None]
 

@@ -45,10 +45,6 @@ def check_same_constants(constants: Mapping[int | str, Constant], name: str) -> 
 
     Of other objects it cannot be told whether those of two processes are the same.
 
-    Args:
-        constants: By position or keyword.
-        name: Of the step function, for messages.
-
     Raises:
         DifferentInputError: On all ranks, if they differ; names the first argument that does.
     """

@@ -42,12 +42,7 @@ class WholeFiles(MixinBase):
 
 
 def make_files_whole(objects: Iterable[Any]) -> None:
-    """Let those that are plain models of Keras write whole files. Local.
-
-    Args:
-        objects: Models and others, which stay as they are, like distributed models and those whose
-            class saves in its own way.
-    """
+    """Let plain models write whole files, unless they save in a way of their own. Local."""
     for each in objects:
         if (
             isinstance(each, keras.Model)

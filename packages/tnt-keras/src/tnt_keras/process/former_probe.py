@@ -15,10 +15,6 @@ class ProbeError(ValueError):
 def check_probe(probe: str | None, name: str = "probe=") -> None:
     """Warn once in a process that the probe is no more. Local.
 
-    Args:
-        probe: As the user has given it; None if he has not.
-        name: How.
-
     Raises:
         ValueError: If it is none of the words that were accepted.
     """

@@ -183,11 +183,7 @@ class AccumulatingOptimizer(MixinBase):
 
 
 def accumulation_of(optimizer: Any) -> Accumulation:
-    """Return what ranks add up for an optimizer, made by the first call. Local.
-
-    Args:
-        optimizer: Built, with `gradient_accumulation_steps`.
-    """
+    """Return what ranks add up for an optimizer, made by the first call. Local."""
     if optimizer not in _of_optimizers:
         _of_optimizers[optimizer] = Accumulation(optimizer)
         add_mixin(optimizer, AccumulatingOptimizer)
@@ -198,10 +194,8 @@ def settle(optimizers: Sequence[Any]) -> None:
     """Give all ranks the totals of what they have added up for optimizers. Collective.
 
     Afterwards their variables are those of the serial run, in the middle of an update too. On a
-    rank that runs alone, such as the master in a callback of its own, nothing is done.
-
-    Args:
-        optimizers: The same on all ranks, whether they accumulate or not.
+    rank that runs alone, such as the master in a callback of its own, nothing is done. Optimizers
+    are the same on all ranks, whether they accumulate or not.
     """
     if what_is_alone() is None:
         for optimizer in optimizers:

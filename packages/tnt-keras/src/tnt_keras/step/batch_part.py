@@ -129,12 +129,7 @@ def _number_of_shapes(batch: Any) -> int:
 
 
 def cut(batch: Any) -> BatchPart:
-    """Return this rank's part of a batch that all ranks have. Local.
-
-    Args:
-        batch: Any structure of arrays and tensors of shape `(batch, ...)`, scalars and None. Those
-            with other numbers of rows stay whole.
-    """
+    """Return this rank's part of a batch that all have; other numbers of rows stay whole. Local."""
     num_global = int(num_rows(batch))
     own = range(get_rank(), num_global, get_size()) or range(min(num_global, 1))
     leaves = tf.nest.flatten(batch)
@@ -159,11 +154,7 @@ def even_sizes(num_global: int) -> tuple[int, ...]:
 
 
 def has_rows(leaf: Any) -> bool:
-    """Return whether a part of a batch has a row for each sample. Local.
-
-    Args:
-        leaf: An array or tensor, or None.
-    """
+    """Return whether a part of a batch has a row for each sample. Local."""
     if leaf is None:
         return False
     if _is_array(leaf):

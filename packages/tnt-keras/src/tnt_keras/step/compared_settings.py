@@ -109,9 +109,6 @@ def require_same_optimizers(optimizers: Iterable[Any]) -> None:
     and there is a warning if others had another one. Schedules, momenta, clipping and the like stay
     what each rank has made them, so that weights would drift apart.
 
-    Args:
-        optimizers: Those that the model is known to use, on all ranks in the same order.
-
     Raises:
         DifferentInputError: On all ranks, if settings differ; names one and two of its values.
     """

@@ -129,14 +129,7 @@ class CheckedExchange(StepExchange):
 
 
 def inputs_of(part: BatchPart, signature: Signature, form: Form, is_cut: bool) -> list[Input]:
-    """Return what a partition is called with: components of leaves of the whole batch. Local.
-
-    Args:
-        part: This rank's part of such a batch.
-        signature: Of the batch.
-        form: Of the batch.
-        is_cut: Whether each rank computes its rows, else all of them.
-    """
+    """Return what a partition is called with: components of leaves of the whole batch. Local."""
     inputs = []
     present = [(i, leaf) for i, leaf in enumerate(tf.nest.flatten(part.rows)) if leaf is not None]
     specs = signature.in_form(form).specs

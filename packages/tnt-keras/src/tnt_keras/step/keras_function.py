@@ -35,9 +35,6 @@ class KerasFunction:
     def __call__(self, iterator: Any) -> Any:
         """Compute the steps, and return the result of the last one. Collective.
 
-        Args:
-            iterator: Yields what `part_of` takes.
-
         Raises:
             StopIteration: If there is no batch.
         """
@@ -100,9 +97,6 @@ class KerasPredictFunction:
 
         Ranks with samples of their own need not take equally many steps, so that each predicts
         alone.
-
-        Args:
-            batches: What `part_of` takes.
         """
         require_call(self.steps.name)
         if isinstance(batches[0], LocalBatch):

@@ -64,11 +64,7 @@ class StepOwner:
             self.optimizers.append(optimizer)
 
     def add_variables(self, variables: Any) -> None:
-        """Add variables to the list, unless they are there. Local.
-
-        Args:
-            variables: `tf.Variable`s.
-        """
+        """Add variables to the list, unless they are there. Local."""
         known = {id(variable) for variable in self.variables}
         self.variables += [variable for variable in variables if id(variable) not in known]
 

@@ -67,11 +67,7 @@ class CallbackState:
         return stream.getvalue()
 
     def fits(self, saved: bytes) -> bool:
-        """Return whether a state is that of a callback of the same class.
-
-        Args:
-            saved: What `save` has returned, perhaps of another callback in another process.
-        """
+        """Return whether a state is that of a callback of the same class."""
         content, _ = read_container(io.BytesIO(saved))
         return bool(content["class"] == self.class_name)
 

@@ -94,10 +94,6 @@ class Replay:
 def replay_drawing_from(states: dict[str, Any], replay: Any) -> set[str]:
     """Replay with the random generators that the first process had. Local.
 
-    Args:
-        states: Those of the generators before the first epoch of the first process.
-        replay: Called without arguments.
-
     Returns:
         The names of the generators that the data draw from: these stand now where they are needed.
     """

@@ -65,10 +65,6 @@ class SavedState:
         """Return what `TrainingState.save` has made JSON and arrays of. Local.
 
         A rank that the former run did not have gets what the master rank had.
-
-        Args:
-            content: From JSON.
-            arrays: As written.
         """
         num_variables, of_ranks = len(content["variables"]), content["parts"]
         places = of_ranks[get_rank() if get_rank() < len(of_ranks) else MASTER_RANK]
