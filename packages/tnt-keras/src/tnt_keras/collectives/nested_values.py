@@ -86,8 +86,9 @@ def labels_of(nest: Any, leaves: list[Leaf], name: str) -> list[str]:
     if not leaves:
         return [f"{name}: no values"]
     return [
-        f"{name}: {'array' if leaf.shape else 'scalar'} {number} of {len(leaves)}{place}"
-        for number, (leaf, place) in enumerate(zip(leaves, _places(nest), strict=True), start=1)
+        f"{name}: {'array' if leaf.shape else 'scalar'} {number} of {len(leaves)}"
+        + (f" at {path}" if path else "")
+        for number, (leaf, path) in enumerate(zip(leaves, _paths(nest), strict=True), start=1)
     ]
 
 
@@ -140,12 +141,8 @@ def joined_halves(sums: Array) -> int:
     return int(high * 2**32 + low)
 
 
-def _places(nest: Any) -> list[str]:
-    """Return where each value of a nest is, in its order: " at ['a'][0]", "" if it is no nest."""
-    return [f" at {path}" if path else "" for path in _paths(nest)]
-
-
 def _paths(nest: Any) -> list[str]:
+    """Return where each value of a nest is, in its order: "['a'][0]", "" if it is no nest."""
     if isinstance(nest, Mapping):
         inside = [(repr(key), nest[key]) for key in sorted(nest)]
     elif isinstance(nest, (list, tuple)):

@@ -147,7 +147,7 @@ def assigned(places: Sequence[Summand], summands: Sequence[Summand], *, by_name:
             the names must be the same on all ranks.
     """
     with_name = _grouped(range(len(places) if by_name else 0), lambda index: places[index])
-    ids = [_taken_from(with_name[summand]) for summand in summands]
+    ids = [with_name[each].popleft() if with_name[each] else None for each in summands]
     free = set(range(len(places))) - set(ids)
     of_kind = _grouped(sorted(free), lambda index: places[index].kind)
     return [
@@ -163,10 +163,6 @@ def _grouped(
     for index in indices:
         groups[key(index)].append(index)
     return groups
-
-
-def _taken_from(indices: collections.deque[int]) -> int | None:
-    return indices.popleft() if indices else None
 
 
 def _sizes(summands: Sequence[Summand]) -> _Sizes:

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.loops.constants import Constant
+from tnt_keras.step.whole_batch import as_tensors
 
 
 class Sort(enum.Enum):
@@ -79,7 +80,7 @@ class Arguments:
             is_constant = sort is Sort.CONSTANT
             layout.append(Place(name, sort, Constant(value, is_for_graph) if is_constant else None))
             if sort is Sort.SAMPLES:
-                samples.append(tf.nest.map_structure(_as_tensor, value))
+                samples.append(as_tensors(value))
             elif sort is Sort.SCALAR:
                 scalars.append(tf.convert_to_tensor(value))
         return cls(tuple(layout), tuple(samples), tuple(scalars))
@@ -132,7 +133,3 @@ def _num_dimensions(leaf: Any) -> int | None:
     ):
         return len(leaf.shape)
     return None
-
-
-def _as_tensor(leaf: Any) -> Any:
-    return leaf if tf.is_tensor(leaf) else tf.convert_to_tensor(leaf)

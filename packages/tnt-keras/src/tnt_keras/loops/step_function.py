@@ -21,7 +21,14 @@ from tnt_keras.process.log import logger
 from tnt_keras.process.other_distribution import check_no_strategy
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
-from tnt_keras.step.batch_part import BatchPart, cut, even_sizes, num_rows, rows_at
+from tnt_keras.step.batch_part import (
+    BatchPart,
+    cut,
+    even_sizes,
+    in_order_of_rows,
+    num_rows,
+    rows_at,
+)
 from tnt_keras.step.data_check import NO_LABEL
 from tnt_keras.step.generators import use_generators_of_master
 from tnt_keras.step.keras_function import Steps
@@ -254,9 +261,9 @@ def _part_of(arguments: Arguments, name: str) -> tuple[BatchPart, int]:
     known = [part for part in parts if part is not None]
     if not known:
         some = tf.range(0, numbers[0], max(1, numbers[0] // _COMPARED_ROWS), dtype=tf.int64)
-        in_order = tf.nest.map_structure(_in_order, arguments.samples)
         rows = tf.nest.map_structure(
-            lambda leaf: leaf if leaf is None else rows_at(leaf, some), in_order
+            lambda leaf: leaf if leaf is None else rows_at(in_order_of_rows(leaf), some),
+            arguments.samples,
         )
         return cut(given), int(fingerprint + fingerprint_of(rows))
     if len(known) < len(parts) or len(set(known)) > 1:
@@ -266,7 +273,3 @@ def _part_of(arguments: Arguments, name: str) -> tuple[BatchPart, int]:
             f"Give it the elements as they are, and change them in `{name}` or by `dataset.map`."
         )
     return BatchPart(given, even_sizes(known[0][1])), int(fingerprint)
-
-
-def _in_order(leaf: Any) -> Any:
-    return tf.sparse.reorder(leaf) if isinstance(leaf, tf.SparseTensor) else leaf

@@ -94,7 +94,7 @@ def read_from_master(path: _Path, read: Callable[[_Path], _Result]) -> _Result:
         Exception: As `run_together`; what the master does not see or cannot read is the error of
             `read` there, which all ranks tell.
     """
-    if get_size() == 1 or _is_remote(path):
+    if get_size() == 1 or "://" in os.fsdecode(path):
         return run_together("read", path, lambda: read(path))
     found = run_together("read", path, lambda: _masters_files(path, read))
     own = [pathlib.Path(path).name, found]
@@ -231,7 +231,3 @@ def _sees(path: _Path, files: list[_File]) -> bool:
         return _files_of(path) == files
     except Exception:  # whatever is wrong with it, the master has read its own
         return False
-
-
-def _is_remote(path: _Path) -> bool:
-    return "://" in os.fsdecode(path)

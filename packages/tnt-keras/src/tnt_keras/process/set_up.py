@@ -11,7 +11,7 @@ import os
 
 import tensorflow as tf
 
-from tnt_keras.process.environment import Settings, settings
+from tnt_keras.process.environment import Settings, is_started_by_launcher, settings
 from tnt_keras.process.former_probe import check_probe
 from tnt_keras.process.log import logger, set_up_logging
 from tnt_keras.process.rank import get_size
@@ -27,7 +27,7 @@ def set_up_process() -> None:
         RuntimeError: If a GPU is missing.
     """
     set_up_logging(settings())
-    if "TNT_RANK" not in os.environ:  # the launcher has warned already
+    if not is_started_by_launcher():  # the launcher has warned already
         warn_of_unknown_names(os.environ)
     check_devices(settings())
     check_probe(settings().probe, "TNT_PROBE")

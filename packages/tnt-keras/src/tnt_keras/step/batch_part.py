@@ -162,6 +162,11 @@ def has_rows(leaf: Any) -> bool:
     return leaf.shape.rank != 0
 
 
+def in_order_of_rows(leaf: Any) -> Any:
+    """Return a tensor, if it is sparse with its entries in the order of rows. Local."""
+    return tf.sparse.reorder(leaf) if isinstance(leaf, tf.SparseTensor) else leaf
+
+
 def rows_at(leaf: Any, positions: tf.Tensor) -> Any:
     """Return the rows of a tensor at some positions. Local.
 
@@ -205,10 +210,8 @@ def num_rows(batch: Any) -> Any:
 def _take(leaf: Any, rows: range, is_shared: bool) -> Any:
     if is_shared or not has_rows(leaf):
         return leaf if leaf is None or tf.is_tensor(leaf) else tf.convert_to_tensor(leaf)
-    if isinstance(leaf, tf.SparseTensor):
-        return rows_at(tf.sparse.reorder(leaf), tf.constant(rows, tf.int64))
-    if isinstance(leaf, tf.RaggedTensor):
-        return tf.gather(leaf, tf.constant(rows, tf.int64))
+    if isinstance(leaf, (tf.SparseTensor, tf.RaggedTensor)):
+        return rows_at(in_order_of_rows(leaf), tf.constant(rows, tf.int64))
     return tf.convert_to_tensor(leaf[rows.start : rows.stop : rows.step])
 
 

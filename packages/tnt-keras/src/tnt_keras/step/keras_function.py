@@ -104,7 +104,9 @@ class KerasPredictFunction:
                 self._plain = self._make_plain()
             return self._plain([batch.data for batch in batches])
         results = [self.steps.run(part_of(batch, self._owner.data_check)) for batch in batches]
-        return results[0] if len(results) == 1 else _one_after_the_other(results)
+        if len(results) == 1:
+            return results[0]
+        return keras.tree.map_structure(lambda *leaves: _joined(leaves), *results)
 
 
 def require_call(name: str) -> None:
@@ -116,10 +118,6 @@ def require_call(name: str) -> None:
             "`train_on_batch`; in methods of a class of your own, by `super().fit(...)`, not by "
             "`keras.Model.fit(self, ...)`."
         )
-
-
-def _one_after_the_other(results: Sequence[Any]) -> Any:
-    return keras.tree.map_structure(lambda *leaves: _joined(leaves), *results)
 
 
 def _joined(leaves: Sequence[Any]) -> Any:

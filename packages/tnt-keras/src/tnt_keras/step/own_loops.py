@@ -89,7 +89,8 @@ def _noticing(plain_apply: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _notice(optimizer: Any, variables: list[Any]) -> None:
-    models = [model for model in _models if _is_distributed(model)]
+    # Not those that are taken for plain ones just now.
+    models = [model for model in _models if plain_class(type(model)) is not type(model)]
     seen = len(models), _num_loops
     if _looked_at.get(optimizer) == seen:
         return
@@ -101,11 +102,6 @@ def _notice(optimizer: Any, variables: list[Any]) -> None:
         )
     _look_at(models, variables)
     _looked_at[optimizer] = seen
-
-
-def _is_distributed(model: keras.Model) -> bool:
-    """Return whether a model is not taken for a plain one just now."""
-    return plain_class(type(model)) is not type(model)
 
 
 def _look_at(models: list[keras.Model], variables: list[Any]) -> None:

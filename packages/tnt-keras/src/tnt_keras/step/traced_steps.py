@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -105,7 +104,11 @@ class TracedSteps:
             common = (relaxed(specs, known.specs) for known in reversed(of_layout))
             specs = next((each for each in common if each is not None), specs)
         try:
-            with generators_of_master(), self._tracing() as normalisations:
+            with (
+                generators_of_master(),
+                step_scope(self._owner),
+                marked_batch_norm(self._owner.options) as normalisations,
+            ):
                 traced = trace(_flat_step(self._step, batch), list(specs))
         except Exception:
             if self._traces_exactly and signature.lacks_sizes:
@@ -131,11 +134,6 @@ class TracedSteps:
             "step. Does its Python code ask for the rank, go through a set, or use numbers of "
             "`numpy` or `random`?",
         )
-
-    @contextlib.contextmanager
-    def _tracing(self) -> Iterator[Normalisations]:
-        with step_scope(self._owner), marked_batch_norm(self._owner.options) as normalisations:
-            yield normalisations
 
 
 def _in_order_of_use(traced: TracedStep) -> list[tf.Variable]:

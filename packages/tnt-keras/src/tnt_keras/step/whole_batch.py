@@ -11,7 +11,7 @@ import tensorflow as tf
 from tnt_keras.collectives.errors import DifferentInputError
 from tnt_keras.collectives.messages import allgather
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch_part import BatchPart, cut, has_rows, rows_at
+from tnt_keras.step.batch_part import BatchPart, cut, has_rows, in_order_of_rows, rows_at
 from tnt_keras.step.signature import with_shape
 
 _NAME = "rows of a batch"
@@ -53,7 +53,7 @@ def with_whole_values(part: BatchPart) -> BatchPart:
         rows = tf.nest.pack_sequence_as(
             part.rows,
             [
-                _ordered(whole) if is_part else leaf
+                in_order_of_rows(whole) if is_part else leaf
                 for leaf, whole, is_part in zip(leaves, of_all, are_parts, strict=True)
             ],
         )
@@ -104,10 +104,6 @@ def _with_gathered(part: BatchPart, leaves: list[Any], are_parts: list[bool]) ->
     )
 
 
-def _ordered(leaf: Any) -> Any:
-    return tf.sparse.reorder(leaf) if isinstance(leaf, tf.SparseTensor) else leaf
-
-
 def order_of_rows(sizes: tuple[int, ...]) -> list[int]:
     """Return the place of each row of a batch in the concatenation of the parts of ranks. Pure."""
     begins = [sum(sizes[:rank]) for rank in range(len(sizes))]
@@ -134,9 +130,9 @@ def _unpacked(message: bytes, like: list[Any]) -> list[Any]:
 
 def _joined(of_ranks: tuple[Any, ...], order: tf.Tensor) -> Any:
     try:
-        if isinstance(of_ranks[0], tf.SparseTensor):
-            return rows_at(tf.sparse.reorder(tf.sparse.concat(0, list(of_ranks))), order)
-        return rows_at(tf.concat(of_ranks, axis=0), order)
+        is_sparse = isinstance(of_ranks[0], tf.SparseTensor)
+        joined = tf.sparse.concat(0, list(of_ranks)) if is_sparse else tf.concat(of_ranks, axis=0)
+        return rows_at(in_order_of_rows(joined), order)
     except tf.errors.InvalidArgumentError:
         shapes = [str(tuple(leaf.shape)) for leaf in of_ranks]
         raise DifferentInputError(

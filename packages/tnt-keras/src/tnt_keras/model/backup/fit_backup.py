@@ -100,7 +100,7 @@ class FitBackup(keras.callbacks.Callback):
         with (
             noticed_epochs(self._model, self._notice_epochs, self._replay_validation),
             replaced_epoch_logs(self._model, self._logs_of_last_step),
-            replaced_backup(self._callback, self._note_due),
+            replaced_backup(self._callback, lambda: setattr(self, "_is_due", True)),
         ):
             yield
 
@@ -225,9 +225,6 @@ class FitBackup(keras.callbacks.Callback):
         assert self._state is not None
         restore_variables(self._model, self._saved)
         self._state.restore_callbacks(self._saved)
-
-    def _note_due(self) -> None:
-        self._is_due = True
 
     def _notice_epochs(self, epochs: Any) -> None:
         self._epochs = epochs

@@ -188,7 +188,10 @@ def read_container(stream: IO[bytes]) -> tuple[Any, list[np.ndarray[Any, Any]]]:
             if header["format"] != _FORMAT or header["version"] != _VERSION:
                 raise DamagedError(f"it is of version {header['version']}, not {_VERSION}")
             arrays = [
-                np.frombuffer(bytearray(archive.read(str(number))), _dtype(name)).reshape(shape)
+                np.frombuffer(
+                    bytearray(archive.read(str(number))),
+                    tf.as_dtype(name).as_numpy_dtype,  # also bfloat16 and its relatives
+                ).reshape(shape)
                 for number, (name, shape) in enumerate(header["arrays"])
             ]
             return header["content"], arrays
@@ -196,7 +199,3 @@ def read_container(stream: IO[bytes]) -> tuple[Any, list[np.ndarray[Any, Any]]]:
         if isinstance(error, DamagedError):
             raise
         raise DamagedError(f"{type(error).__name__}: {error}") from None
-
-
-def _dtype(name: str) -> Any:
-    return np.dtype(tf.as_dtype(name).as_numpy_dtype)  # also bfloat16 and its relatives
