@@ -8,13 +8,17 @@ from typing import Any
 import keras
 
 from tnt_comm import timeline
-from tnt_keras.callbacks.checkpoints import check_checkpoints, saves_on_all_ranks
 from tnt_keras.callbacks.communication_report import CommunicationReport
 from tnt_keras.callbacks.lockstep import Lockstep
-from tnt_keras.callbacks.tensorboard import tensorboard_on_its_ranks
 from tnt_keras.callbacks.timeline import TimelineMarks
 from tnt_keras.callbacks.wrapper import Callback
-from tnt_keras.callbacks.writers import FILE_WRITERS, is_writer
+from tnt_keras.callbacks.writers import (
+    FILE_WRITERS,
+    check_checkpoints,
+    is_writer,
+    saves_on_all_ranks,
+    tensorboard_on_its_ranks,
+)
 from tnt_keras.collectives.messages import allgather
 from tnt_keras.process.rank import get_size, is_master_rank
 

@@ -8,6 +8,7 @@ the calls and the users' lines.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,28 @@ def allgather(name: str, message: bytes) -> list[bytes]:
 def allgather_json(name: str, value: Any) -> list[Any]:
     """Return what all ranks give, in rank order, in the form that JSON gives it. Collective."""
     return [json.loads(message) for message in allgather(name, json.dumps(value).encode())]
+
+
+def attempt(
+    name: str, action: Callable[[], Any], told: Callable[[Exception], Any]
+) -> tuple[Any, Exception | None, list[Any]]:
+    """Do something on this rank that may fail, and tell all ranks whether it did. Collective.
+
+    Args:
+        name: As for `allgather`.
+        action: Must not wait for other ranks.
+        told: Makes of the error what others are told, as JSON knows it.
+
+    Returns:
+        What the action returned, or else its error; and what each rank has told, None if nothing.
+    """
+    result: Any = None
+    error: Exception | None = None
+    try:
+        result = action()
+    except Exception as failure:  # of any class, and the other ranks wait for this one
+        error = failure
+    return result, error, allgather_json(name, None if error is None else told(error))
 
 
 def barrier(name: str) -> None:

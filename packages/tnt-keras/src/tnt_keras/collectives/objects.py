@@ -5,18 +5,16 @@ from __future__ import annotations
 import contextlib
 import pickle
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 import tnt_comm
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.collectives.errors import of_other_rank
-from tnt_keras.collectives.messages import allgather, allgather_json
+from tnt_keras.collectives.messages import allgather, attempt
 from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank
-
-_Result = TypeVar("_Result")
 
 
 @collective_call("allgather_object")
@@ -81,16 +79,11 @@ def _loaded(label: str, pickles: list[bytes]) -> list[Any]:
     )
 
 
-def _done_by_all(label: str, action: Callable[[], _Result], sentence: str) -> _Result:
+def _done_by_all(label: str, action: Callable[[], Any], sentence: str) -> Any:
     """Return what an action returns; what it raises on one rank is a `TypeError` of all."""
-    error: Exception | None = None
-    try:
-        result = action()
-    except Exception as failure:  # of any class, and the other ranks wait for this one
-        error = failure
-    own = f"{type(error).__name__}: {error}" if error else ""
-    for rank, text in enumerate(allgather_json(label, own)):
-        if text:
+    result, error, texts = attempt(label, action, lambda own: f"{type(own).__name__}: {own}")
+    for rank, text in enumerate(texts):
+        if text is not None:
             told = f"Rank {get_rank()}: {sentence.format(rank=rank, error=text)}"
             raise (TypeError(told) if error else of_other_rank(TypeError, told)) from error
     return result

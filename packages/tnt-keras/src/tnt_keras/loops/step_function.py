@@ -12,8 +12,7 @@ import tensorflow as tf
 
 from tnt_data import fingerprint_of
 from tnt_keras.collectives.collective_call import collective_call
-from tnt_keras.loops.arguments import Arguments, Layout, call_with
-from tnt_keras.loops.constants import check_same_constants
+from tnt_keras.loops.arguments import Arguments, Layout, call_with, check_same_constants
 from tnt_keras.loops.dataset import part_of
 from tnt_keras.loops.whole_files import UsedLayers, make_files_whole
 from tnt_keras.process.former_probe import check_probe

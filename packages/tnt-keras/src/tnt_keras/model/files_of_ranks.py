@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from tnt_keras.collectives.errors import of_other_rank
-from tnt_keras.collectives.messages import allgather, allgather_json, broadcast
+from tnt_keras.collectives.messages import allgather, allgather_json, attempt, broadcast
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank
 
 _Result = TypeVar("_Result")
@@ -49,22 +49,21 @@ def run_together(
     """
     if get_size() == 1:
         return action()
-    error: Exception | None = None
-    try:
-        result = action()
-    except Exception as failure:  # every kind must reach the other ranks, which wait for this one
-        error = failure
-    name = type(error).__name__
-    text = f"{name}\n{os.fspath(path)!s}: {name}: {error}" if error else ""
-    message = text.encode(errors="backslashreplace")  # bytes of a file's name may be no text
-    of_ranks = [other.decode() for other in allgather(f"end of {verb}", message)]
+
+    def told(error: Exception) -> list[str]:
+        text = f"{os.fspath(path)!s}: {type(error).__name__}: {error}"
+        # Bytes of a file's name may be no text.
+        return [type(error).__name__, text.encode(errors="backslashreplace").decode()]
+
+    result: _Result
+    result, error, of_ranks = attempt(f"end of {verb}", action, told)
     if error is not None and not (is_of_master and of_ranks[MASTER_RANK]):
         raise error
-    for rank, text in enumerate(of_ranks):
-        if text:
-            name, _, description = text.partition("\n")
+    for rank, failure in enumerate(of_ranks):
+        if failure is not None:
+            name, text = failure
             raise of_other_rank(
-                _class_of(name), f"Rank {get_rank()}: rank {rank} could not {verb} {description}"
+                _class_of(name), f"Rank {get_rank()}: rank {rank} could not {verb} {text}"
             )
     return result
 
