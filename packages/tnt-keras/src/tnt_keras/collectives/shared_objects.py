@@ -83,10 +83,6 @@ class SharedReducers:
         self._are_alike = are_alike
         self._reducers: dict[_Sizes, _PlannedReducer] = {}
 
-    def has_for(self, summands: Sequence[Summand]) -> bool:
-        """Return whether there is a reducer for a list. Local."""
-        return not summands or _sizes(summands) in self._reducers
-
     def places(self, summands: Sequence[Summand]) -> list[Place]:
         """Return a place for each summand, in the order in which they come into being.
 
@@ -126,13 +122,9 @@ class SharedGatherers:
         self._name = name
         self._gatherers: list[tnt_comm.Gatherer] = []
 
-    def has_for(self, count: int) -> bool:
-        """Return whether there are so many. Local."""
-        return count <= len(self._gatherers)
-
     def first(self, count: int) -> list[tnt_comm.Gatherer]:
         """Return so many of them. Collective unless there are."""
-        while not self.has_for(count):
+        while len(self._gatherers) < count:
             self._gatherers.append(tnt_comm.Gatherer(f"{self._name} {len(self._gatherers)}"))
         return self._gatherers[:count]
 

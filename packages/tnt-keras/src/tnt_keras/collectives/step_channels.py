@@ -46,16 +46,7 @@ class ExchangeChannels:
     ) -> None:
         self._totals = totals
         self._rows = rows
-        self._updates = updates
-
-    def has_for(self, values: Sequence[ExchangedValue]) -> bool:
-        """Return whether there is all that an exchange needs. Local."""
-        has_rows = self._rows.has_for(sum(value.is_gathered for value in values))
-        names = [""] * len(values)
-        return has_rows and all(
-            reducers.has_for(list(summands.values()))
-            for reducers, summands in self._summands(values, names)
-        )
+        self._updates = totals if updates is None else updates
 
     def parts(
         self, values: Sequence[ExchangedValue], names: Sequence[str]
@@ -66,28 +57,23 @@ class ExchangeChannels:
             values: What is exchanged.
             names: Theirs, for messages, the same on all ranks.
         """
+        summands: dict[SharedReducers, dict[ExchangedValue, Summand]]
+        summands = {self._updates: {}, self._totals: {}}
+        for value, name in zip(values, names, strict=True):
+            if value.is_planned:
+                travelling = value.form.value
+                summand = Summand(name, travelling.dtype.name, travelling.shape.num_elements())
+                reducers = self._updates if value.request.is_update else self._totals
+                summands[reducers][value] = summand
         parts: dict[ExchangedValue, Part] = {}
-        for reducers, summands in self._summands(values, names):
-            places = reducers.places(list(summands.values()))
-            for value, place in zip(summands, places, strict=True):
+        for reducers, of_reducers in summands.items():
+            places = reducers.places(list(of_reducers.values()))
+            for value, place in zip(of_reducers, places, strict=True):
                 parts[value] = _sum(value.form.value, place)
         gathered = [value for value in values if value.is_gathered]
         for value, gatherer in zip(gathered, self._rows.first(len(gathered)), strict=True):
             parts[value] = _gathered(value, gatherer)
         return parts
-
-    def _summands(
-        self, values: Sequence[ExchangedValue], names: Sequence[str]
-    ) -> list[tuple[SharedReducers, dict[ExchangedValue, Summand]]]:
-        """Return what each kind of reducers is to sum."""
-        updates: dict[ExchangedValue, Summand] = {}
-        totals: dict[ExchangedValue, Summand] = {}
-        for value, name in zip(values, names, strict=True):
-            if value.is_planned:
-                is_update = self._updates is not None and value.request.is_update
-                (updates if is_update else totals)[value] = _summand(value, name)
-        pairs = [(self._totals, totals)]
-        return pairs if self._updates is None else [(self._updates, updates), *pairs]
 
 
 class StepChannels:
@@ -128,11 +114,6 @@ class StepChannels:
         """Return the title of a graph that is going to be traced, such as "train_step 2". Local."""
         self._num_graphs += 1
         return f"{self._title} {self._num_graphs}"
-
-
-def _summand(value: ExchangedValue, name: str) -> Summand:
-    travelling = value.form.value
-    return Summand(name, travelling.dtype.name, travelling.shape.num_elements())
 
 
 def _sum(value: tf.Tensor, place: Place) -> Part:

@@ -39,8 +39,7 @@ class StepExchange:
     branches and loops is made by `ordered`.
 
     Every rank must ask for the same in the same order. Ranks compare that while the graph is
-    traced: before they make something together, and in the last group. What travels without a plan
-    is compared again whenever it does.
+    traced. What travels without a plan is compared again whenever it does.
 
     It belongs to the graph that is being traced when it is created. On one rank, results are the
     values themselves.
@@ -96,7 +95,10 @@ class StepExchange:
         if get_size() == 1:
             results = {value: value.request.value for value in values}
         else:
-            results = self._exchange(values, self._parts(values, last))
+            names = self._plan.agree()
+            channels = self._channels.at_end if last else self._channels.inside
+            parts = channels.parts(values, names[len(names) - len(values) :])
+            results = self._exchange(values, parts)
         if last:
             self._order.require_complete()
             self._plan.log()
@@ -125,6 +127,7 @@ class StepExchange:
         self._plan.add("control flow", [value.planned])
         if get_size() == 1:
             return request.value
+        self._plan.agree()
         with self._order.next() as after:
             token, result = self._perform_at_once(value, after)
         self._order.finished(token)
@@ -148,13 +151,6 @@ class StepExchange:
     def _value_of(self, request: Request) -> ExchangedValue:
         self._num_values += 1
         return exchanged_value(request, self._num_values, self._title)
-
-    def _parts(self, values: Sequence[ExchangedValue], last: bool) -> dict[ExchangedValue, Part]:
-        channels = self._channels.at_end if last else self._channels.inside
-        if not last and channels.has_for(values):
-            return channels.parts(values, [value.label.caller for value in values])
-        names = self._plan.agree()
-        return channels.parts(values, names[len(names) - len(values) :])
 
     def _exchange(
         self, values: Sequence[ExchangedValue], parts: dict[ExchangedValue, Part]
@@ -187,10 +183,7 @@ class StepExchange:
         form, label = value.form, value.label
         if not value.is_gathered:
             return ops.allreduce(form.value, after, form.kind, label)
-        gatherers = self._channels.in_control_flow
-        if not gatherers.has_for(1):
-            self._plan.agree()
-        [gatherer] = gatherers.first(1)
+        [gatherer] = self._channels.in_control_flow.first(1)
         return ops.at_once(form.kind, form.value, after, gatherer, label)
 
 
