@@ -27,16 +27,8 @@ FILE_WRITERS = tuple(
 """Those of Keras; each writes to the one place that it was given."""
 _LOGGER_PACKAGES = frozenset(
     {
-        "aim",
-        "clearml",
-        "comet_ml",
-        "dvclive",
-        "mlflow",
-        "neptune",
-        "neptune_tensorflow_keras",
-        "swanlab",
-        "trackio",
-        "wandb",
+        *("aim", "clearml", "comet_ml", "dvclive", "mlflow", "neptune", "neptune_tensorflow_keras"),
+        *("swanlab", "trackio", "wandb"),
     }
 )
 """Packages that send logs to a server or a folder; their callbacks do nothing else."""

@@ -11,12 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.inputs.array_leaves import (
-    as_tensor,
-    num_rows,
-    slice_rows,
-    without_pandas,
-)
+from tnt_keras.inputs.array_leaves import as_tensor, num_rows, slice_rows, without_pandas
 from tnt_keras.inputs.seed import Seeds
 from tnt_keras.step.batch_part import rows_at
 

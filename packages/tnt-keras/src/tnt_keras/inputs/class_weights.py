@@ -132,11 +132,7 @@ def _labels(y: tf.Tensor) -> tf.Tensor:
     if y.shape.rank < 2:
         return _rounded(y)
     num_columns = tf.shape(y)[-1] if y.shape[-1] is None else tf.constant(y.shape[-1])
-    return tf.cond(
-        num_columns > 1,
-        lambda: tf.argmax(y, -1, tf.int32),
-        lambda: _rounded(y[..., 0]),
-    )
+    return tf.cond(num_columns > 1, lambda: tf.argmax(y, -1, tf.int32), lambda: _rounded(y[..., 0]))
 
 
 def _rounded(labels: tf.Tensor) -> tf.Tensor:

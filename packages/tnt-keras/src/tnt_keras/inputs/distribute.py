@@ -10,11 +10,7 @@ import tnt_data
 from tnt_keras.inputs.argument_errors import check_input, errors_naming
 from tnt_keras.inputs.arguments import InputArguments
 from tnt_keras.inputs.arrays import IN_BATCHES, Arrays
-from tnt_keras.inputs.class_weights import (
-    ClassWeight,
-    WeightTable,
-    class_weights_of,
-)
+from tnt_keras.inputs.class_weights import ClassWeight, WeightTable, class_weights_of
 from tnt_keras.inputs.compare_ranks import (
     compare_arrays_of_dataset,
     compare_input_arrays,

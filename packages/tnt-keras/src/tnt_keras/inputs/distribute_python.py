@@ -150,9 +150,7 @@ def _split_number(element: Any) -> tuple[Any, tf.Tensor]:
 
 
 def _slice(
-    dataset: tf.data.Dataset,
-    given: InputArguments,
-    split: Callable[[Any], tuple[Any, tf.Tensor]],
+    dataset: tf.data.Dataset, given: InputArguments, split: Callable[[Any], tuple[Any, tf.Tensor]]
 ) -> tf.data.Dataset:
     """Cut this rank's micro-batches out of global batches, with a number that ranks compare.
 

@@ -24,11 +24,7 @@ _PIECE_BYTES = 64 << 20  # in one message, so that a large file needs little mem
 
 
 def run_together(
-    verb: str,
-    path: _Path,
-    action: Callable[[], _Result],
-    *,
-    is_of_master: bool = False,
+    verb: str, path: _Path, action: Callable[[], _Result], *, is_of_master: bool = False
 ) -> _Result:
     """Work on a file on this rank, and wait until every rank has done so. Collective.
 

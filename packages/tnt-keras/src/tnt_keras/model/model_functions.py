@@ -12,12 +12,7 @@ import tensorflow as tf
 from tnt_keras.keras_hooks.class_swap import MixinBase, plain_class
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.batch_norm_region import fused_batch_norm
-from tnt_keras.step.keras_function import (
-    KerasFunction,
-    KerasPredictFunction,
-    Steps,
-    require_call,
-)
+from tnt_keras.step.keras_function import KerasFunction, KerasPredictFunction, Steps, require_call
 from tnt_keras.step.owner import StepOwner, is_inside_step
 from tnt_keras.step.partitioned_steps import PartitionedSteps
 from tnt_keras.step.whole_steps import WholeSteps

@@ -48,10 +48,7 @@ def why_not_compared(traced: TracedStep, options: StepOptions) -> str | None:
 
 
 def compare_with_serial(
-    name: str,
-    traced: TracedStep,
-    whole: Sequence[tf.Tensor],
-    run: Callable[[], Any],
+    name: str, traced: TracedStep, whole: Sequence[tf.Tensor], run: Callable[[], Any]
 ) -> None:
     """Run a step serially and on all ranks, and compare what both return and assign. Collective.
 
