@@ -59,7 +59,7 @@ class Arrays:
             }
             raise ValueError(
                 "All arrays must have the same number of samples. Received: "
-                + "; ".join(f"{name}: {_words(sizes)}" for name, sizes in parts.items() if sizes)
+                + "; ".join(f"{name}: {str(n)[1:-1]}" for name, n in parts.items() if n)
                 + "."
             )
         return cls(arrays)
@@ -176,10 +176,6 @@ def _for_each_target(sample_weight: Any, y: Any) -> Any:
             f"Received: shape {tuple(sample_weight.shape)}."
         )
     return keras.tree.map_structure(lambda _: sample_weight, y)
-
-
-def _words(sizes: list[int]) -> str:
-    return ", ".join(map(str, sizes))
 
 
 def _leaves(arrays: Any) -> list[Any]:

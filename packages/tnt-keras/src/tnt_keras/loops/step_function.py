@@ -58,7 +58,8 @@ class StepFunction:
         name = getattr(python_function, "__name__", type(python_function).__name__)
         self._run_eagerly = run_eagerly
         self._name = name
-        self._function = python_function if run_eagerly else _as_graph(python_function)
+        is_ready = run_eagerly or hasattr(python_function, "get_concrete_function")
+        self._function = python_function if is_ready else tf.function(python_function)
         # As on one rank, where the function is TensorFlow's.
         self._owner = StepOwner(default_options(fuses_batch_norm=False, **options))
         self._steps: dict[Layout, Steps] = {}
@@ -100,7 +101,8 @@ class StepFunction:
     def _run(self, args: Any, kwargs: Any) -> Any:
         set_up_process()
         arguments = Arguments.of_call(args, kwargs, is_for_graph=not self._run_eagerly)
-        part = self._part(arguments)
+        part, fingerprint = _part_of(arguments, self._name)
+        self._owner.data_check().same_batch(part.num_local, part.num_global, fingerprint, NO_LABEL)
         steps = self._steps.get(arguments.layout)
         if steps is None:
             steps = self._steps[arguments.layout] = self._new_steps(arguments)
@@ -112,12 +114,6 @@ class StepFunction:
         if len(self._used.layers) > num_layers:
             make_files_whole([*self._used.layers, *_known_by_name(inspect.unwrap(self))])
         return result
-
-    def _part(self, arguments: Arguments) -> BatchPart:
-        """Return this rank's part of samples and scalars, when ranks are known to agree."""
-        part, fingerprint = _part_of(arguments, self._name)
-        self._owner.data_check().same_batch(part.num_local, part.num_global, fingerprint, NO_LABEL)
-        return part
 
     def _new_steps(self, arguments: Arguments) -> Steps:
         check_same_constants(arguments.constants, self._name)
@@ -235,11 +231,6 @@ def _known_by_name(python_function: Any) -> list[Any]:
         return []
     names = inspect.getclosurevars(python_function)
     return [*names.nonlocals.values(), *names.globals.values()]
-
-
-def _as_graph(python_function: Callable[..., Any]) -> Callable[..., Any]:
-    is_graph = hasattr(python_function, "get_concrete_function")
-    return python_function if is_graph else tf.function(python_function)
 
 
 def _part_of(arguments: Arguments, name: str) -> tuple[BatchPart, int]:

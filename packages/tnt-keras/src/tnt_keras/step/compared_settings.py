@@ -112,7 +112,11 @@ def require_same_optimizers(optimizers: Iterable[Any]) -> None:
     Raises:
         DifferentInputError: On all ranks, if settings differ; names one and two of its values.
     """
-    own = [_settings_of(optimizer) for optimizer in optimizers]
+    # Without names, which count what was made before.
+    own = [
+        {_CLASS: type(optimizer).__name__, **_comparable(_config_of(optimizer))}
+        for optimizer in optimizers
+    ]
     of_ranks = allgather_json("settings of the optimizers", own)
     for rank, others in enumerate(of_ranks):
         for masters, other in zip(of_ranks[MASTER_RANK], others, strict=False):
@@ -130,11 +134,6 @@ def _report(name: str, of_master_rank: Any, of_other: Any, rank: int) -> None:
         logger.warning("%s All ranks go on with that of rank %d.", text, MASTER_RANK)
         return
     raise DifferentInputError(f"{text} Every rank must make the same optimizer.")
-
-
-def _settings_of(optimizer: Any) -> dict[str, Any]:
-    """Return what an optimizer says of itself, without names, which count what was made before."""
-    return {_CLASS: type(optimizer).__name__, **_comparable(_config_of(optimizer))}
 
 
 def _comparable(value: Any) -> Any:

@@ -85,7 +85,8 @@ class OwnLogs:
         finally:
             for variable, value in kept:
                 variable.assign(value)
-        return {key: _as_number(value) for key, value in results.items()}
+        arrays = {key: np.asarray(value) for key, value in results.items()}
+        return {key: array if array.ndim else float(array) for key, array in arrays.items()}
 
 
 def keep_own_logs(model: Any) -> None:
@@ -96,8 +97,3 @@ def keep_own_logs(model: Any) -> None:
     if model._tnt_owner.own_logs is None:
         model._tnt_owner.own_logs = OwnLogs(model)
         model.train_function = model.test_function = None
-
-
-def _as_number(value: Any) -> Any:
-    array = np.asarray(value)
-    return float(array) if array.ndim == 0 else array

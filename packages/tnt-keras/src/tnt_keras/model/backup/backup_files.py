@@ -44,7 +44,7 @@ class BackupFiles:
 
     def prepare(self) -> None:
         """Make the folder, and remove what a killed run has left half written."""
-        run_together("write", self._folder, self._prepare_here if is_master_rank() else _nothing)
+        run_together("write", self._folder, self._prepare_here)
 
     def read(self) -> tuple[Any, list[np.ndarray[Any, Any]]] | None:
         """Return JSON and arrays of the last backup that is whole, None without any.
@@ -102,14 +102,18 @@ class BackupFiles:
 
     def delete(self) -> None:
         """Remove the backups, and the folder if nothing else is in it."""
-        run_together("delete", self._folder, self._delete_here if is_master_rank() else _nothing)
+        run_together("delete", self._folder, self._delete_here)
 
     def _prepare_here(self) -> None:
+        if not is_master_rank():
+            return
         self._folder.mkdir(parents=True, exist_ok=True)
         for half_written in self._folder.glob(f".{_LATEST}.*"):
             shutil.rmtree(half_written)
 
     def _delete_here(self) -> None:
+        if not is_master_rank():
+            return
         for name in (_PREVIOUS, _LATEST):  # a run that is killed meanwhile ends once more
             (self._folder / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
@@ -119,7 +123,3 @@ class BackupFiles:
 def _read(path: str | os.PathLike[str]) -> tuple[Any, list[np.ndarray[Any, Any]]]:
     with open(path, "rb") as stream:
         return read_container(stream)
-
-
-def _nothing() -> None:
-    pass

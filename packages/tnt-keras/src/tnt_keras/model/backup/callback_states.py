@@ -42,7 +42,8 @@ class CallbackState:
         self.class_name = type(callback).__qualname__
         self._callback = callback
         self._has_methods = all(callable(getattr(callback, name, None)) for name in (_GET, _SET))
-        self._first = {} if self._has_methods else self._attributes()
+        attributes = {} if self._has_methods else vars(callback)
+        self._first = {name: digest_of(value) for name, value in attributes.items()}
         self._named: set[str] = set()  # attributes that a warning has named
 
     def save(self) -> bytes:
@@ -86,9 +87,6 @@ class CallbackState:
             present.assign(value)
         else:
             setattr(self._callback, name, value)
-
-    def _attributes(self) -> dict[str, Any]:
-        return {name: digest_of(value) for name, value in vars(self._callback).items()}
 
     def _encode_own(self, arrays: list[np.ndarray[Any, Any]]) -> Any:
         try:

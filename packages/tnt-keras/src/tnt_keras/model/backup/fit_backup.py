@@ -159,7 +159,8 @@ class FitBackup(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Restore everything, whatever the other callbacks have set, and the data. Local."""
-        stateful = [each for each in map(_unwrapped, self.callbacks) if not _shows_progress(each)]
+        given = map(_unwrapped, self.callbacks)
+        stateful = [one for one in given if not isinstance(one, keras.callbacks.ProgbarLogger)]
         fit_number = self._model._tnt_owner.num_fits - 1
         self._state = TrainingState(self._model, stateful, fit_number)
         if self._saved is None:
@@ -277,10 +278,6 @@ class FitBackup(keras.callbacks.Callback):
 
 def _unwrapped(callback: keras.callbacks.Callback) -> keras.callbacks.Callback:
     return callback.callback if isinstance(callback, Callback) else callback
-
-
-def _shows_progress(callback: keras.callbacks.Callback) -> bool:
-    return isinstance(callback, keras.callbacks.ProgbarLogger)
 
 
 def _is_plain(logs: Any) -> bool:
