@@ -6,10 +6,9 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import keras
 import tensorflow as tf
 
-from tnt_keras.keras_hooks.class_swap import MixinBase, plain_class
+from tnt_keras.keras_hooks.class_swap import MixinBase, has_keras_methods
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.batch_norm_region import fused_batch_norm
 from tnt_keras.step.keras_function import KerasFunction, KerasPredictFunction, Steps, require_call
@@ -80,9 +79,7 @@ class DistributedFunctions(MixinBase):
     def _tnt_steps(self, kind: str, make: Callable[..., Any]) -> Steps:
         name = f"{kind}_step"
         step: Callable[[Any], Any] = lambda batch: getattr(self, name)(batch)  # noqa: E731
-        if getattr(plain_class(type(self)), f"make_{kind}_function") is not getattr(
-            keras.Model, f"make_{kind}_function"
-        ):
+        if not has_keras_methods(self, f"make_{kind}_function"):
             function = _made(self, kind, make)
             step = _on_one_batch(function, is_list=kind == "predict")
         if self.run_eagerly:
