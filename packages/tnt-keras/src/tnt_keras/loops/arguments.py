@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.collectives.replicas import require_same
+from tnt_keras.step.signature import key_of_nest
 from tnt_keras.step.whole_batch import as_tensors
 
 
@@ -33,7 +34,7 @@ class Constant:
 
     def __init__(self, value: Any, is_for_graph: bool) -> None:
         self.value = tf.nest.map_structure(_copied, value) if is_for_graph else value
-        self.key = _key_of_contents(value) if is_for_graph else _key_of(value)
+        self.key = key_of_nest(value, _key_of_copy) if is_for_graph else _key_of(value)
 
     def __eq__(self, other: object) -> bool:
         """Tell whether both are the same, also of one type: True is not 1 here."""
@@ -193,16 +194,6 @@ def _copied(leaf: Any) -> Any:
     return set(leaf) if type(leaf) is set else leaf  # which is no structure to TensorFlow
 
 
-def _key_of_contents(value: Any) -> tuple[type, Hashable]:
-    if isinstance(value, Mapping):
-        return type(value), tuple((key, _key_of_contents(each)) for key, each in value.items())
-    if isinstance(value, (list, tuple)):
-        return type(value), tuple(map(_key_of_contents, value))
-    if isinstance(value, set):
-        return type(value), frozenset(value)
-    return _key_of(value)
-
-
 def _key_of(value: Any) -> tuple[type, Hashable]:
     """Return the type of a value, and the value or its identity."""
     try:
@@ -210,3 +201,7 @@ def _key_of(value: Any) -> tuple[type, Hashable]:
     except TypeError:
         return type(value), id(value)
     return type(value), value
+
+
+def _key_of_copy(value: Any) -> Hashable:
+    return (type(value), frozenset(value)) if isinstance(value, set) else _key_of(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -93,7 +93,7 @@ class Signature:
 
 def layout_of(batch: Any, leaves: Sequence[Any]) -> Layout:
     """Return the layout of a batch. Local."""
-    return Layout(_skeleton(batch), tuple(leaf is not None for leaf in leaves))
+    return Layout(key_of_nest(batch, lambda _: None), tuple(leaf is not None for leaf in leaves))
 
 
 def present_specs(element_spec: Any, layout: Layout) -> list[Any] | None:
@@ -182,9 +182,10 @@ def with_shape(spec: Any, shape: Any) -> Any:
     return tf.TensorSpec(shape, spec.dtype)
 
 
-def _skeleton(batch: Any) -> Hashable:
-    if isinstance(batch, Mapping):
-        return type(batch), tuple((key, _skeleton(batch[key])) for key in batch)
-    if isinstance(batch, (list, tuple)):
-        return type(batch), tuple(map(_skeleton, batch))
-    return None
+def key_of_nest(nest: Any, key_of_leaf: Callable[[Any], Hashable]) -> Hashable:
+    """Return what tells a nest of dictionaries, lists and tuples from others, by its leaves."""
+    if isinstance(nest, Mapping):
+        return type(nest), tuple((key, key_of_nest(nest[key], key_of_leaf)) for key in nest)
+    if isinstance(nest, (list, tuple)):
+        return type(nest), tuple(key_of_nest(each, key_of_leaf) for each in nest)
+    return key_of_leaf(nest)
