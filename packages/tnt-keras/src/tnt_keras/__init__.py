@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tnt_keras.loops.explain import explain
     from tnt_keras.loops.step_function import function
     from tnt_keras.model.model import Model, Sequential
+    from tnt_keras.process.former_probe import ProbeError
     from tnt_keras.process.parallel_strategy import ParallelStrategy
     from tnt_keras.process.printing import print
     from tnt_keras.process.rank import (
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
         is_master_rank,
     )
     from tnt_keras.step.batch_ops import batch_mean, batch_sum, gather_batch
-    from tnt_keras.step.errors import ProbeError
 
     __version__: str
 
@@ -83,7 +83,7 @@ _HOME = {
     "Barrier": "collectives.barrier",
     "Model": "model.model",
     "ParallelStrategy": "process.parallel_strategy",
-    "ProbeError": "step.errors",
+    "ProbeError": "process.former_probe",
     "Sequential": "model.model",
     **dict.fromkeys(
         ("TensorAllgatherer", "TensorAllreducer", "TensorBroadcaster"),

@@ -39,10 +39,7 @@ __all__ = [
 
 
 def explain(
-    dataset: tf.data.Dataset,
-    size: int | None = None,
-    *,
-    tnt_micro_batch_size: int | None = None,
+    dataset: tf.data.Dataset, size: int | None = None, *, tnt_micro_batch_size: int | None = None
 ) -> None:
     """Print on the master rank how ranks share a dataset, transformation by transformation. Local.
 

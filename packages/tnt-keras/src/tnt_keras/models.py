@@ -6,15 +6,14 @@ What is written is plain Keras; what is made or read is distributed.
 from __future__ import annotations
 
 import os
-import pathlib
 from typing import Any
 
 import keras
 
 from tnt_keras.collectives.collective_call import collective_call
+from tnt_keras.keras_hooks.class_swap import signature_of
 from tnt_keras.model.atomic_write import write_atomically
-from tnt_keras.model.keras_signature import signature_of
-from tnt_keras.model.masters_file import read_from_master
+from tnt_keras.model.files_of_ranks import read_from_master
 from tnt_keras.model.model import Model, Sequential
 from tnt_keras.process.original_names import no_attribute
 from tnt_keras.step.accumulation import settle
@@ -72,11 +71,12 @@ def _save_plain(
     **kwargs: Any,
 ) -> None:
     settle([getattr(model, "optimizer", None)])
-
-    def write_to(path: pathlib.Path) -> None:
-        model.save(path, zipped=zipped, **kwargs)
-
-    write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=on_all_ranks)
+    write_atomically(
+        filepath,
+        lambda path: model.save(path, zipped=zipped, **kwargs),
+        overwrite=overwrite,
+        on_all_ranks=on_all_ranks,
+    )
 
 
 @signature_of(keras.models.load_model)

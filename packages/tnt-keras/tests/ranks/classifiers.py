@@ -77,7 +77,7 @@ def restarted(make: Callable[[bool], Any], distributed: bool) -> Any:
     for variable, value in zip(_state(model), values, strict=True):
         variable.assign(value)
     if isinstance(model, tnt_keras.Model):
-        model._tnt_preparation.num_fits = 0  # orders are drawn by it
+        model._tnt_owner.num_fits = 0  # orders are drawn by it
     return model
 
 

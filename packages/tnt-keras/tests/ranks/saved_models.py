@@ -20,7 +20,7 @@ from classifiers import classifier, samples
 import tnt_keras
 from tnt_keras import models
 from tnt_keras.keras_hooks.patch import replaced
-from tnt_keras.model import masters_file
+from tnt_keras.model import files_of_ranks
 
 NUM_FEATURES = 10
 KERAS_WRITES_SHARDS = "max_shard_size" in inspect.signature(keras.Model.save_weights).parameters
@@ -117,7 +117,7 @@ def load_what_the_master_sees(folder: str) -> dict[str, Any]:
     _fit(model, 0, 1)
     expected = _state_of(model)
     loaded = {}
-    in_pieces = replaced(masters_file, "_PIECE_BYTES", 1000)
+    in_pieces = replaced(files_of_ranks, "_PIECE_BYTES", 1000)
     with _folder_of_this_rank(folder) as own, in_pieces:
         model.save("m.keras")
         loaded["m.keras"] = _are_equal(_state_of(models.load_model("m.keras")), expected)

@@ -90,9 +90,10 @@ def gather_rows_of_other_shapes_without_labels(dtype: str) -> str:
     rows = tf.cast(tf.ones([1, 3 if is_other else 2]), tf.int32)
     rows = tf.strings.as_string(rows) if dtype == "string" else rows
     gatherer = tnt_comm.Gatherer("rows of other shapes")
-    token = ops.start_gather(rows, ops.one(), gatherer)
+    one, label = ops.variable_of_one().read_value(), ops.Label()
+    token = ops.start("gather", rows, one, gatherer, label)
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
-        ops.finish_gather(rows, token, gatherer)
+        ops.finish("gather", rows, token, gatherer, label)
     return str(caught.value)
 
 

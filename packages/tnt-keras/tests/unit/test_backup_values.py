@@ -15,9 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_keras.model.backup.callback_states import CallbackState
-from tnt_keras.model.backup.container import DamagedError, read_container, write_container
-from tnt_keras.model.backup.plain_values import NotPlainError, decode, encode
-from tnt_keras.model.backup.random_generators import generator_states, set_generator_states
+from tnt_keras.model.backup.plain_values import (
+    DamagedError,
+    NotPlainError,
+    decode,
+    encode,
+    read_container,
+    write_container,
+)
+from tnt_keras.step.generators import generator_states, set_generator_states
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import tnt_comm
-from tnt_keras.collectives.error_cause import cause_of
+from tnt_keras.collectives.errors import cause_of
 from tnt_keras.collectives.user_frames import user_frames_of, user_line
 
 

@@ -7,28 +7,31 @@ from typing import Any
 
 import keras
 import numpy as np
+import pytest
 
-from tnt_keras.model.python_state import PythonState
+from tnt_keras.model.build import kept_in_python
+
+
+def _drawn() -> list[tuple[float, float]]:
+    return [(random.random(), float(np.random.normal())) for _ in range(2)]
 
 
 def test_generators_of_python_and_numpy_begin_again() -> None:
-    state = PythonState()
-    drawn = [(random.random(), float(np.random.normal())) for _ in range(2)]
-    for _ in range(2):
-        state.restore()
-        assert [(random.random(), float(np.random.normal())) for _ in range(2)] == drawn
+    with kept_in_python():
+        drawn = _drawn()
+    with kept_in_python():
+        assert _drawn() == drawn
+    assert _drawn() == drawn
 
 
 def test_numbers_and_strings_of_a_model_are_put_back_and_what_keras_has_built_is_kept() -> None:
     model: Any = keras.Sequential([keras.layers.Dense(1)])
     model.count, model.phase = 3, "warm-up"
-    state = PythonState([model, *model.layers])
-    for _ in range(2):
+    with kept_in_python([model, *model.layers]):
         model.count += 1
         model.phase = "training"
         model.build((None, 2))
-        state.restore()
-        assert (model.count, model.phase) == (3, "warm-up")
+    assert (model.count, model.phase) == (3, "warm-up")
     assert model.built
     assert model.layers[0].built
     assert len(model.weights) == 2
@@ -42,22 +45,22 @@ class Counting(keras.layers.Layer):
 
 def test_a_number_that_the_class_holds_is_seen_again() -> None:
     layer: Any = Counting()
-    state = PythonState([layer])
-    layer.num_calls += 1
-    layer.last = np.float32(0.5)
-    assert {name: number for (_, name), number in state.changed_numbers().items()} == {
-        "num_calls": 1.0,
-        "last": 0.5,
-    }
-    state.restore()
+    with kept_in_python([layer]):
+        layer.num_calls += 1
+        layer.last = np.float32(0.5)
     assert (layer.num_calls, "num_calls" in vars(layer)) == (0, False)
+    assert layer.last == 0.5
 
 
-def test_a_number_that_was_put_back_has_not_changed() -> None:
+def _fail(layer: Any) -> None:
+    with kept_in_python([layer]):
+        layer.rate = 0.2
+        raise KeyError
+
+
+def test_what_an_error_ends_is_put_back_too() -> None:
     layer: Any = keras.layers.Layer()
-    layer.rate, layer.is_on = 0.1, False
-    state = PythonState([layer])
-    layer.rate, layer.is_on = 0.2, True
-    assert list(state.changed_numbers().values()) == [0.2]
-    state.restore()
-    assert state.changed_numbers() == {}
+    layer.rate = 0.1
+    with pytest.raises(KeyError):
+        _fail(layer)
+    assert layer.rate == 0.1

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 import tensorflow as tf
 
-from tnt_keras.process import devices, log
-from tnt_keras.process.devices import check_devices
+from tnt_keras.process import log, set_up
 from tnt_keras.process.environment import Settings
 from tnt_keras.process.log import set_up_logging
+from tnt_keras.process.set_up import check_devices
 from tnt_keras.process.variable_names import KNOWN_NAMES, warn_of_unknown_names
 
 
@@ -94,7 +94,7 @@ def test_several_ranks_with_gpus_are_told_how_gradients_travel(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
-    monkeypatch.setattr(devices, "get_size", lambda: size)
+    monkeypatch.setattr(set_up, "get_size", lambda: size)
     check_devices(Settings(gpus_per_node=gpus_per_node))
     assert (
         any("through the memory of the host" in message for message in caplog.messages) == is_said

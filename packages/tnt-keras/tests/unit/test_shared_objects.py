@@ -70,14 +70,12 @@ def test_buckets_are_filled_in_the_order_in_which_summands_come_into_being() -> 
 def test_lists_of_the_same_sizes_share_a_reducer() -> None:
     reducers = SharedReducers("test")
     a, b = Summand("a", "float32", 2), Summand("b", "float32", 3)
-    assert not reducers.has_for([a, b])
     first = reducers.places([a, b])
-    assert reducers.has_for([b, a])
     second = reducers.places([b, a])
     assert {place.reducer for place in first} == {place.reducer for place in second}
     assert [place.tensor_id for place in second] == [place.tensor_id for place in first][::-1]
-    assert not reducers.has_for([a])
-    assert reducers.has_for([])
+    [alone] = reducers.places([a])
+    assert alone.reducer is not first[0].reducer
     assert reducers.places([]) == []
 
 
@@ -91,8 +89,7 @@ def test_messages_say_if_a_place_serves_others_too(are_alike: bool) -> None:
 
 def test_gatherers_are_made_when_they_are_needed_and_used_again() -> None:
     gatherers = SharedGatherers("test")
-    assert gatherers.has_for(0)
-    assert not gatherers.has_for(1)
+    assert gatherers.first(0) == []
     two = gatherers.first(2)
     assert gatherers.first(1) == two[:1]
     assert gatherers.first(3)[:2] == two

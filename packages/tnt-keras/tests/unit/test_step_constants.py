@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tnt_keras.loops.constants import Constant
+from tnt_keras.loops.arguments import Constant
 
 
 class Unhashable:

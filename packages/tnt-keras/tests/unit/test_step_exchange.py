@@ -363,11 +363,9 @@ def test_values_that_are_combined_after_the_barrier_travel_together(channels: St
 
 
 @pytest.mark.parametrize(
-    ("request_", "error", "message"),
+    ("request_", "message"),
     [
-        (Request("mean", tf.constant(1.0)), ValueError, "`kind` must be one of sum.*'mean'"),
-        (Request("gather", tf.constant(1.0), "loss"), ValueError, "'loss' has no rows"),
-        (Request("sum", tf.constant("a")), TypeError, "no 'sum' over ranks for tensors of string"),
+        (Request("sum", tf.constant("a")), "no 'sum' over ranks for tensors of string"),
         (
             Request(
                 "gather",
@@ -376,18 +374,17 @@ def test_values_that_are_combined_after_the_barrier_travel_together(channels: St
                 ),
                 "list",
             ),
-            TypeError,
             "'list' cannot leave its rank: it is a variant",
         ),
     ],
 )
 def test_what_cannot_be_exchanged_is_refused(
-    request_: Request, error: type[Exception], message: str, channels: StepChannels
+    request_: Request, message: str, channels: StepChannels
 ) -> None:
     exchange = StepExchange(channels)
-    with pytest.raises(error, match=message):
+    with pytest.raises(TypeError, match=message):
         exchange.ask(request_)
-    with pytest.raises(error, match=message):
+    with pytest.raises(TypeError, match=message):
         exchange.blocking(request_)
 
 
@@ -425,20 +422,15 @@ def test_on_one_rank_values_are_their_own_results() -> None:
     assert _operations(graph, STARTS | FINISHES | BLOCKING) == []
 
 
-def test_the_plan_is_kept_for_reports_and_logged(
-    channels: StepChannels, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_plan_is_logged(channels: StepChannels, monkeypatch: pytest.MonkeyPatch) -> None:
     records: list[str] = []
 
     class Collect(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             records.append(record.getMessage())
 
-    exchanges: list[StepExchange] = []
-
     def step() -> Any:
         exchange = StepExchange(channels)
-        exchanges.append(exchange)
         exchange.ask(Request("max", tf.ones([2, 3]), "norm", "model.py:7"))
         exchange.flush(last=False)
         exchange.blocking(Request("gather", tf.constant(["a"]), "words", ""))
@@ -455,10 +447,6 @@ def test_the_plan_is_kept_for_reports_and_logged(
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
-    inside, single, end = exchanges[0].exchanges
-    assert (inside.where, single.where, end.where) == ("inside", "control flow", "end")
-    assert (inside.num_bytes, single.num_bytes, end.num_bytes) == (24, 0, 28)
-    assert (inside.num_updates, end.num_updates) == (0, 1)
     assert records == [
         "train_step 1: 3 exchanges of 4 tensors, 52 bytes",
         "train_step 1: inside, 24 bytes: max of float32 (2, 3) for 'norm' (model.py:7)",

@@ -10,9 +10,9 @@ import keras
 import numpy as np
 
 import tnt_comm
-from tnt_keras.callbacks.checkpoints import folder_of_all_ranks
-from tnt_keras.collectives.error_cause import cause_of
-from tnt_keras.collectives.errors import OtherRankError, of_other_rank
+from tnt_keras.callbacks.timeline import STEPS
+from tnt_keras.callbacks.writers import folder_of_all_ranks
+from tnt_keras.collectives.errors import OtherRankError, cause_of, of_other_rank
 from tnt_keras.collectives.messages import allgather, allreduce
 from tnt_keras.process.progress import note_progress
 from tnt_keras.process.rank import get_rank
@@ -23,6 +23,8 @@ from tnt_keras.step.variables import check_replicas
 _Call = Callable[[keras.callbacks.Callback], None]
 _GO_ON, _STOP, _RAISED = (np.array([state], np.uint8) for state in range(3))
 """How a rank wants to go on; the largest of all ranks counts."""
+_STOPS = {"train": "stop_training", "test": "stop_evaluating", "predict": "stop_predicting"}
+"""By which attribute of the model callbacks ask for an end, by the kind of step."""
 _HEAD_START_S = 3.0  # with several processes for each core an end takes more than a second
 
 
@@ -65,11 +67,7 @@ class Lockstep(keras.callbacks.Callback):
         self._epoch = 0  # its number from 1 on, for the launcher
 
     def set_model(self, model: keras.Model) -> None:
-        """Give the callbacks the model. Local.
-
-        Args:
-            model: The model.
-        """
+        """Give the callbacks the model. Local."""
         super().set_model(model)
         if self._keeps_own_logs:
             keep_own_logs(model)
@@ -77,11 +75,7 @@ class Lockstep(keras.callbacks.Callback):
             callback.set_model(model)
 
     def set_params(self, params: dict[str, Any]) -> None:
-        """Give the callbacks the parameters of the call. Local.
-
-        Args:
-            params: As in Keras.
-        """
+        """Give the callbacks the parameters of the call. Local."""
         super().set_params(params)
         for callback in self.callbacks:
             callback.set_params(params)
@@ -106,49 +100,6 @@ class Lockstep(keras.callbacks.Callback):
     def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks before the steps of a prediction. Collective."""
         self._run("begin of prediction steps", lambda one: one.on_predict_begin(logs))
-
-    def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Run the callbacks before a training step. Collective, if any acts then."""
-        note_progress(self._epoch, batch + 1)
-        self._run_at_batch_begin(
-            "begin of training step", lambda one: one.on_train_batch_begin(batch, logs=logs)
-        )
-
-    def on_test_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Run the callbacks before a test step. Collective, if any acts then."""
-        self._run_at_batch_begin(
-            "begin of test step", lambda one: one.on_test_batch_begin(batch, logs=logs)
-        )
-
-    def on_predict_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Run the callbacks before a prediction step. Collective, if any acts then."""
-        self._run_at_batch_begin(
-            "begin of prediction step", lambda one: one.on_predict_batch_begin(batch, logs=logs)
-        )
-
-    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Run the callbacks after a training step, and agree on whether to stop. Collective."""
-        self._run(
-            "end of training step",
-            lambda one: one.on_train_batch_end(batch, logs=logs),
-            "stop_training",
-        )
-
-    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Run the callbacks after a test step, and agree on whether to stop. Collective."""
-        self._run(
-            "end of test step",
-            lambda one: one.on_test_batch_end(batch, logs=logs),
-            "stop_evaluating",
-        )
-
-    def on_predict_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Run the callbacks after a prediction step, and agree on whether to stop. Collective."""
-        self._run(
-            "end of prediction step",
-            lambda one: one.on_predict_batch_end(batch, logs=logs),
-            "stop_predicting",
-        )
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks, agree on whether to stop, and compare the weights. Collective."""
@@ -185,19 +136,7 @@ class Lockstep(keras.callbacks.Callback):
         if self._compares_weights:
             check_replicas(self.model._tnt_owner)
 
-    def _run_at_batch_begin(self, point: str, call: _Call) -> None:
-        if self._at_batch_begin:
-            self._run(point, call)
-        else:
-            for callback in self.callbacks:  # those of Keras, which call no collective
-                call(callback)
-
-    def _run(
-        self,
-        point: str,
-        call: _Call,
-        stop: str | None = None,
-    ) -> None:
+    def _run(self, point: str, call: _Call, stop: str | None = None) -> None:
         """Call all callbacks, and agree on how to go on.
 
         Args:
@@ -233,6 +172,37 @@ class Lockstep(keras.callbacks.Callback):
                 raise
             return error
         return None
+
+
+def _before_step(kind: str) -> Callable[..., None]:
+    hook, point = f"on_{kind}_batch_begin", f"begin of {STEPS[kind]}"
+
+    def run(self: Lockstep, batch: int, logs: dict[str, Any] | None = None) -> None:
+        if kind == "train":
+            note_progress(self._epoch, batch + 1)
+        if self._at_batch_begin:
+            self._run(point, lambda one: getattr(one, hook)(batch, logs=logs))
+        else:
+            for callback in self.callbacks:  # those of Keras, which call no collective
+                getattr(callback, hook)(batch, logs=logs)
+
+    run.__doc__ = f"Run the callbacks before a {STEPS[kind]}. Collective, if any acts then."
+    return run
+
+
+def _after_step(kind: str) -> Callable[..., None]:
+    hook, point = f"on_{kind}_batch_end", f"end of {STEPS[kind]}"
+
+    def run(self: Lockstep, batch: int, logs: dict[str, Any] | None = None) -> None:
+        self._run(point, lambda one: getattr(one, hook)(batch, logs=logs), _STOPS[kind])
+
+    run.__doc__ = f"Run the callbacks after a {STEPS[kind]}, and agree on an end. Collective."
+    return run
+
+
+for _kind in STEPS:
+    setattr(Lockstep, f"on_{_kind}_batch_begin", _before_step(_kind))
+    setattr(Lockstep, f"on_{_kind}_batch_end", _after_step(_kind))
 
 
 def _raise_on_all_ranks(point: str, error: Exception | None) -> None:

@@ -8,13 +8,17 @@ from typing import Any
 import keras
 
 from tnt_comm import timeline
-from tnt_keras.callbacks.checkpoints import check_checkpoints, saves_on_all_ranks
 from tnt_keras.callbacks.communication_report import CommunicationReport
 from tnt_keras.callbacks.lockstep import Lockstep
-from tnt_keras.callbacks.tensorboard import tensorboard_on_its_ranks
 from tnt_keras.callbacks.timeline import TimelineMarks
 from tnt_keras.callbacks.wrapper import Callback
-from tnt_keras.callbacks.writers import FILE_WRITERS, is_writer
+from tnt_keras.callbacks.writers import (
+    FILE_WRITERS,
+    check_checkpoints,
+    is_writer,
+    saves_on_all_ranks,
+    tensorboard_on_its_ranks,
+)
 from tnt_keras.collectives.messages import allgather
 from tnt_keras.process.rank import get_size, is_master_rank
 
@@ -122,11 +126,7 @@ def _in_lockstep(
 
 
 def as_list(callbacks: Any) -> list[keras.callbacks.Callback]:
-    """Return the user's callbacks. A `CallbackList` is taken apart: Keras makes another one. Local.
-
-    Args:
-        callbacks: As in Keras: None, one callback, a list, or a `CallbackList`.
-    """
+    """Return callbacks given as to Keras; a `CallbackList` is taken apart. Local."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks = callbacks.callbacks
     return keras.tree.flatten(callbacks) if callbacks is not None else []
@@ -134,9 +134,6 @@ def as_list(callbacks: Any) -> list[keras.callbacks.Callback]:
 
 def refuse_own_list(callbacks: Any) -> None:
     """Refuse a list that does something itself, where it must be taken apart. Local.
-
-    Args:
-        callbacks: As in Keras.
 
     Raises:
         ValueError: If it is of a class derived from `CallbackList`.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 
 from tnt_comm import timeline
 
-EPOCH = "epoch"
-TRAINING_STEP = "training step"
-TEST_STEP = "test step"
-PREDICTION_STEP = "prediction step"
+STEPS = {"train": "training step", "test": "test step", "predict": "prediction step"}
+"""What a step is called, by the name that Keras' hooks have for it."""
 
 
 class TimelineMarks(keras.callbacks.Callback):
@@ -21,34 +20,14 @@ class TimelineMarks(keras.callbacks.Callback):
     one step, or several with `steps_per_execution`.
     """
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begin a slice. Local."""
-        timeline.begin(EPOCH)
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """End the slice. Local."""
-        timeline.end(EPOCH)
+def _marking(mark: Callable[[str], None], name: str) -> Callable[..., None]:
+    def hook(self: TimelineMarks, number: int, logs: Any = None) -> None:
+        mark(name)
 
-    def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begin a slice. Local."""
-        timeline.begin(TRAINING_STEP)
+    return hook
 
-    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """End the slice. Local."""
-        timeline.end(TRAINING_STEP)
 
-    def on_test_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begin a slice. Local."""
-        timeline.begin(TEST_STEP)
-
-    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """End the slice. Local."""
-        timeline.end(TEST_STEP)
-
-    def on_predict_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begin a slice. Local."""
-        timeline.begin(PREDICTION_STEP)
-
-    def on_predict_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """End the slice. Local."""
-        timeline.end(PREDICTION_STEP)
+for _part, _name in {"epoch": "epoch", **{f"{k}_batch": v for k, v in STEPS.items()}}.items():
+    setattr(TimelineMarks, f"on_{_part}_begin", _marking(timeline.begin, _name))
+    setattr(TimelineMarks, f"on_{_part}_end", _marking(timeline.end, _name))

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import tnt_comm
-from tnt_keras.collectives.alone import what_is_alone
-from tnt_keras.collectives.current_call import Call, running
-from tnt_keras.collectives.error_cause import cause_of
+from tnt_keras.collectives.current_call import Call, running, what_is_alone
+from tnt_keras.collectives.errors import cause_of
 from tnt_keras.collectives.failed_call import note_failure
 from tnt_keras.collectives.messages import barrier
 from tnt_keras.collectives.one_thread import only_in_this_thread

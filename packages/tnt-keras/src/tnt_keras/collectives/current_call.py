@@ -1,4 +1,4 @@
-"""The public call that is running on this rank, such as `fit`, and the user's line that made it.
+"""The public call that is running on this rank, such as `fit`, and what runs on it alone.
 
 All messages of a call carry its name, so that ranks in different calls do not take each other's
 messages for their own.
@@ -35,9 +35,6 @@ class Call:
         """Return the label of a message, such as "fit: end of training step". Local.
 
         A label is composed once, since every step sends messages.
-
-        Args:
-            purpose: What the message is for.
         """
         label = self._labels.get(purpose)
         if label is None:
@@ -55,11 +52,7 @@ def current_call() -> Call | None:
 
 @contextlib.contextmanager
 def running(method: str) -> Iterator[Call]:
-    """Make a call the current one inside a with-block. Local.
-
-    Args:
-        method: Its name, such as "fit".
-    """
+    """Make a call the current one inside a with-block. Local."""
     outer = _current.get()
     call = Call(method if outer is None else f"{outer.name} > {method}", user_line(), outer)
     token = _current.set(call)
@@ -67,3 +60,21 @@ def running(method: str) -> Iterator[Call]:
         yield call
     finally:
         _current.reset(token)
+
+
+_alone: contextvars.ContextVar[str | None] = contextvars.ContextVar("tnt_alone", default=None)
+
+
+@contextlib.contextmanager
+def alone(name: str) -> Iterator[None]:
+    """Make known that no other rank takes part in what runs in a with-block. Local."""
+    token = _alone.set(name)
+    try:
+        yield
+    finally:
+        _alone.reset(token)
+
+
+def what_is_alone() -> str | None:
+    """Return the name of what runs on this rank alone, None if all ranks take part. Local."""
+    return _alone.get()

@@ -1,9 +1,18 @@
-"""Errors about what must be the same on all ranks, and about what another rank has met."""
+"""Errors about what must be the same on all ranks, what another rank has met, and their causes.
+
+TensorFlow puts the text of a cause into the description of a graph and changes its class. Here it
+becomes an error of its own class again.
+"""
 
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any, ClassVar
+
+import tensorflow as tf
+
+import tnt_comm
 
 
 class DifferentInputError(ValueError):
@@ -49,3 +58,41 @@ def _class_of_other_rank(kind: type[Exception]) -> type[Exception]:
     qualname = f"{OtherRankError.__qualname__}.{kind.__qualname__}"
     names = {"__module__": __name__, "__qualname__": qualname, "kind": kind}
     return type(kind.__name__, (OtherRankError, kind), names)
+
+
+# The names that `kernel.cpp` writes before the text of tnt-comm.
+_KINDS: dict[str, type[Exception]] = {
+    "UsageError": ValueError,
+    "CommError": tnt_comm.CommError,
+    "CommTimeoutError": tnt_comm.CommTimeoutError,
+    "PeerLostError": tnt_comm.PeerLostError,
+    "MismatchError": tnt_comm.MismatchError,
+}
+_CAUSE = re.compile(rf"(?:^|[\s:])({'|'.join(_KINDS)}): (.*?)(?=\n?\s*\[\[|\n\t|\Z)", re.DOTALL)
+
+MARK_OF_CHECKS = "Wrong data on several ranks: "
+"""Distinguishes assertions of ours in the graph of a step from those of a user."""
+_FAILED_CHECK = re.compile(rf"assertion failed: \[{MARK_OF_CHECKS}(.*?)\]", re.DOTALL)
+
+
+def cause_of(error: Exception) -> Exception | None:
+    """Return the cause of an error as one of tnt-comm or of Python. Pure.
+
+    Returns:
+        The cause; None if the error has nothing to do with other ranks, such as one that the user's
+        own code raised.
+    """
+    if isinstance(error, (tnt_comm.CommError, OtherRankError)):
+        return error
+    if isinstance(error, DifferentInputError):
+        return ValueError(str(error))
+    if isinstance(error, DifferentWeightsError):
+        return RuntimeError(str(error))
+    failed = _FAILED_CHECK.search(str(error)) if isinstance(error, tf.errors.OpError) else None
+    if failed is not None:
+        return ValueError(failed.group(1))
+    found = _CAUSE.search(str(error)) if isinstance(error, tf.errors.OpError) else None
+    if found is None:
+        return None
+    name, text = found.groups()
+    return _KINDS[name](text.strip())

@@ -65,9 +65,8 @@ class ExchangeOrder:
         position = self._position()
         if position.has_open_function:
             raise RuntimeError(_MUST_BE_ORDERED)
-        outer = self._outer_position(position.graph)
-        if outer is not None:
-            outer.has_open_function = True
+        if position.graph is not self._graph:
+            self._position_in(position.graph.outer_graph).has_open_function = True
         given = list(position.graph.inputs) if self.is_in_function() else []
         with tf.control_dependencies(given):
             yield tf.zeros([], tf.int32) if position.token is None else position.token
@@ -106,9 +105,6 @@ class ExchangeOrder:
 
     def _position_in(self, graph: Any) -> _Position:
         return self._positions.setdefault(id(graph), _Position(graph))
-
-    def _outer_position(self, graph: Any) -> _Position | None:
-        return None if graph is self._graph else self._position_in(graph.outer_graph)
 
 
 def _current_graph() -> Any:

@@ -1,4 +1,4 @@
-"""What is exchanged in one graph: compared between ranks, logged, and kept for reports."""
+"""What is exchanged in one graph: compared between ranks while the graph is traced, and logged."""
 
 from __future__ import annotations
 
@@ -6,36 +6,47 @@ import dataclasses
 import logging
 from collections.abc import Sequence
 
-from tnt_keras.collectives.agreement import Agreement, PlannedCall
-from tnt_keras.collectives.exchanged_value import ExchangedValue
+import tnt_comm
+from tnt_keras.collectives.messages import allgather_json
+from tnt_keras.collectives.replicas import first_difference
 from tnt_keras.process.log import logger
-from tnt_keras.process.rank import get_size
+from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
 
 
 @dataclasses.dataclass(frozen=True)
-class PlannedExchange:
-    """What ranks exchange together.
+class PlannedCall:
+    """One value of a graph that all ranks exchange.
 
     Attributes:
-        where: "inside": the step goes on with the results; "end": the last exchange of the step;
-            "control flow": a single value in a branch or loop, or of unknown size.
-        calls: The values.
-        num_bytes: Of this rank's values, as far as their sizes are known.
-        num_updates: How many of them reach an optimizer's update.
+        what: What is exchanged, the same on all ranks: "sum of float32 (3, 2)".
+        name: Of the value.
+        line: Of the user's source, "" if there is none.
+        num_bytes: Of this rank's value, 0 if its size is not known.
+        exchange: Of which it is a part, the same on all ranks: "exchange 2 (end)".
     """
 
-    where: str
-    calls: tuple[PlannedCall, ...]
-    num_bytes: int
-    num_updates: int
+    what: str
+    name: str
+    line: str
+    num_bytes: int = 0
+    exchange: str = ""
 
     def __str__(self) -> str:
-        """Return a line of the log."""
-        return f"{self.where}, {self.num_bytes} bytes: " + "; ".join(map(str, self.calls))
+        """Return a part of a sentence, without the exchange."""
+        return f"{self.what} for {source_of(repr(self.name), self.line)}"
+
+
+def source_of(name: str, line: str) -> str:
+    """Return how messages call a value, such as "dense/MatMul (model.py:3)". Pure."""
+    return f"{name} ({line})" if line else name
 
 
 class ExchangePlan:
     """The exchanges of one graph, in the order in which they are traced.
+
+    What a rank exchanges follows from the graph that it has traced; where traces differ, ranks
+    would wait for each other for ever, or take each other's values for their own. So they are
+    compared now and then. Names and lines may differ, and are only shown.
 
     Args:
         title: Of the graph, for messages: "train_step 2".
@@ -43,46 +54,53 @@ class ExchangePlan:
 
     def __init__(self, title: str) -> None:
         self._title = title
-        self._agreement = Agreement(title)
-        self._exchanges: list[PlannedExchange] = []
+        self._exchanges: list[tuple[str, list[PlannedCall]]] = []
+        self._pending: list[PlannedCall] = []
+        self._num_compared = 0
         self._num_logged = 0
 
-    @property
-    def exchanges(self) -> tuple[PlannedExchange, ...]:
-        """Those that were traced up to now."""
-        return tuple(self._exchanges)
-
-    def add(self, where: str, values: Sequence[ExchangedValue]) -> None:
+    def add(self, where: str, calls: Sequence[PlannedCall]) -> None:
         """Add what ranks exchange together. Local.
 
         Args:
-            where: See `PlannedExchange`.
-            values: What they exchange.
+            where: "inside": the step goes on with the results; "end": the last exchange of the
+                step; "control flow": a single value in a branch or loop, or of unknown size.
+            calls: What they exchange; nothing is no exchange.
         """
-        exchange = f"exchange {len(self._exchanges) + 1} ({where})"
-        calls = tuple(
-            PlannedCall(exchange, value.what, value.request.name, value.request.line)
-            for value in values
-        )
-        for call in calls:
-            self._agreement.note(call)
         if calls:
-            num_bytes = sum(value.num_bytes for value in values)
-            num_updates = sum(value.request.is_update for value in values)
-            self._exchanges.append(PlannedExchange(where, calls, num_bytes, num_updates))
+            exchange = f"exchange {len(self._exchanges) + 1} ({where})"
+            calls = [dataclasses.replace(call, exchange=exchange) for call in calls]
+            self._exchanges.append((where, calls))
+            self._pending += calls
 
     def agree(self) -> list[str]:
         """Compare with other ranks what was added since the last time. Collective.
 
         Returns:
-            What the values are called on the master rank.
+            The sources of the values on the master rank.
 
         Raises:
             tnt_comm.MismatchError: On all ranks, if it differs; names the first difference.
         """
         if get_size() == 1:
             return []
-        return self._agreement.reach()
+        own, self._pending = list(map(dataclasses.astuple, self._pending)), []
+        messages = allgather_json(f"plan of {self._title}", own)
+        of_ranks = [[PlannedCall(*entry) for entry in message] for message in messages]
+        difference = first_difference(
+            [[(call.exchange, call.what) for call in calls] for calls in of_ranks]
+        )
+        if difference is not None:
+            index, rank = difference.index, difference.ranks[0]
+            raise tnt_comm.MismatchError(
+                f"Rank {get_rank()}: ranks do not exchange the same in {self._title}. As number "
+                f"{self._num_compared + index + 1} of it, rank {MASTER_RANK} has "
+                f"{_shown(of_ranks[MASTER_RANK], index)}, rank {rank} has "
+                f"{_shown(of_ranks[rank], index)}. Every rank must run the same program on the "
+                "same model."
+            )
+        self._num_compared += len(of_ranks[MASTER_RANK])
+        return [source_of(call.name, call.line) for call in of_ranks[MASTER_RANK]]
 
     def log(self) -> None:
         """Log at DEBUG the exchanges that were not logged yet. Local."""
@@ -90,11 +108,21 @@ class ExchangePlan:
         self._num_logged = len(self._exchanges)
         if not exchanges or not logger.isEnabledFor(logging.DEBUG):
             return
-        num_bytes = sum(exchange.num_bytes for exchange in exchanges)
-        num_calls = sum(len(exchange.calls) for exchange in exchanges)
+        of_all = [call for _, calls in exchanges for call in calls]
         logger.debug(
             "%s: %d exchanges of %d tensors, %d bytes",
-            *(self._title, len(exchanges), num_calls, num_bytes),
+            *(self._title, len(exchanges), len(of_all), _num_bytes(of_all)),
         )
-        for exchange in exchanges:
-            logger.debug("%s: %s", self._title, exchange)
+        for where, calls in exchanges:
+            texts = "; ".join(map(str, calls))
+            logger.debug("%s: %s, %d bytes: %s", self._title, where, _num_bytes(calls), texts)
+
+
+def _num_bytes(calls: Sequence[PlannedCall]) -> int:
+    return sum(call.num_bytes for call in calls)
+
+
+def _shown(calls: Sequence[PlannedCall], index: int) -> str:
+    if index >= len(calls):
+        return "nothing more"
+    return f"{calls[index]} in {calls[index].exchange}"

@@ -43,12 +43,7 @@ def gradient_fusion() -> Fusion:
 
 
 def describe_choice(threshold_bytes: int, link: tnt_comm.Link) -> str:
-    """Return the line that announces an automatic threshold. Pure.
-
-    Args:
-        threshold_bytes: What was chosen.
-        link: What was measured.
-    """
+    """Return the line that announces an automatic threshold. Pure."""
     return (
         f"fusion threshold auto: {threshold_bytes // 1024} kB (latency "
         f"{link.latency_s * 1e6:.0f} us, bandwidth {link.bytes_per_s / 1e9:.2g} GB/s)"
@@ -56,12 +51,7 @@ def describe_choice(threshold_bytes: int, link: tnt_comm.Link) -> str:
 
 
 def describe_effect(wire_dtype: str, effect: tnt_comm.WireEffect) -> str:
-    """Return the line that says what compression was measured to do. Pure.
-
-    Args:
-        wire_dtype: What float32 is rounded to.
-        effect: What was measured.
-    """
+    """Return the line that says what compression was measured to do. Pure."""
     return (
         f"wire dtype {wire_dtype}: 4 MiB of float32 are summed in "
         f"{effect.compressed_s * 1e3:.2g} ms instead of {effect.plain_s * 1e3:.2g} ms, with a "
@@ -70,12 +60,7 @@ def describe_effect(wire_dtype: str, effect: tnt_comm.WireEffect) -> str:
 
 
 def announce(name: str, plan: tnt_comm.FusionPlan) -> None:
-    """Log what compression does to the tensors of a plan, if there is any. Local.
-
-    Args:
-        name: Names the tensors.
-        plan: Their plan.
-    """
+    """Log what compression does to the tensors of a plan, if there is any. Local."""
     if plan.wire_dtype is None:
         return
     full = sum(bucket.num_bytes for bucket in plan.buckets)

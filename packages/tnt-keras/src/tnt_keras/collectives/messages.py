@@ -7,16 +7,17 @@ the calls and the users' lines.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import tnt_comm
 from tnt_keras.collectives.current_call import current_call
-from tnt_keras.collectives.errors import DifferentInputError
 from tnt_keras.collectives.failed_call import settle_failure
 from tnt_keras.collectives.user_frames import user_line
-from tnt_keras.process.rank import MASTER_RANK, get_rank
+from tnt_keras.process.rank import MASTER_RANK
 
 
 def allgather(name: str, message: bytes) -> list[bytes]:
@@ -35,15 +36,35 @@ def allgather(name: str, message: bytes) -> list[bytes]:
     return [part.tobytes() for part in parts]
 
 
-def barrier(name: str) -> None:
-    """Wait until all ranks have come to the same point. Collective.
+def allgather_json(name: str, value: Any) -> list[Any]:
+    """Return what all ranks give, in rank order, in the form that JSON gives it. Collective."""
+    return [json.loads(message) for message in allgather(name, json.dumps(value).encode())]
+
+
+def attempt(
+    name: str, action: Callable[[], Any], told: Callable[[Exception], Any]
+) -> tuple[Any, Exception | None, list[Any]]:
+    """Do something on this rank that may fail, and tell all ranks whether it did. Collective.
 
     Args:
         name: As for `allgather`.
+        action: Must not wait for other ranks.
+        told: Makes of the error what others are told, as JSON knows it.
 
-    Raises:
-        tnt_comm.MismatchError: As for `allgather`.
+    Returns:
+        What the action returned, or else its error; and what each rank has told, None if nothing.
     """
+    result: Any = None
+    error: Exception | None = None
+    try:
+        result = action()
+    except Exception as failure:  # of any class, and the other ranks wait for this one
+        error = failure
+    return result, error, allgather_json(name, None if error is None else told(error))
+
+
+def barrier(name: str) -> None:
+    """Wait until all ranks have come to the same point. Collective."""
     label, caller = _label(name)
     tnt_comm.barrier(label=label, caller=caller)
 
@@ -55,9 +76,6 @@ def allreduce(name: str, array: np.ndarray[Any, Any], op: str = "sum") -> np.nda
         name: As for `allgather`.
         array: Of the same shape and dtype on all ranks.
         op: "sum", "min" or "max".
-
-    Raises:
-        tnt_comm.MismatchError: As for `allgather`, or if shapes or dtypes differ.
     """
     label, caller = _label(name)
     return np.asarray(tnt_comm.allreduce(array, op, label=label, caller=caller))
@@ -78,28 +96,6 @@ def broadcast(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     label, caller = _label(name)
     received = tnt_comm.broadcast(raw, root=MASTER_RANK, label=label, caller=caller)
     return np.frombuffer(received.tobytes(), array.dtype).reshape(array.shape)
-
-
-def require_same(what: str, description: str, remedy: str = "") -> None:
-    """Make sure that ranks agree before they begin something together. Collective.
-
-    Args:
-        what: Names what must be the same, for the messages.
-        description: What it is on this rank.
-        remedy: What to do about it, for the message.
-
-    Raises:
-        DifferentInputError: On all ranks, if the descriptions differ; shows two of them.
-        tnt_comm.MismatchError: As for `allgather`.
-    """
-    of_ranks = [message.decode() for message in allgather(what, description.encode())]
-    for rank, other in enumerate(of_ranks):
-        if other != of_ranks[MASTER_RANK]:
-            raise DifferentInputError(
-                f"Rank {get_rank()}: {what} must be the same on all ranks, but it is "
-                f"{of_ranks[MASTER_RANK]} on rank {MASTER_RANK} and {other} on rank {rank}. "
-                f"{remedy}".rstrip()
-            )
 
 
 def _label(name: str) -> tuple[str, str]:

@@ -36,11 +36,7 @@ class Leaf:
         return self.kind not in (np.ndarray, tf.Tensor)
 
     def restore(self, array: Array) -> Any:
-        """Return a result as a value of the same kind. Local.
-
-        Args:
-            array: The result, of the leaf's dtype.
-        """
+        """Return a result as a value of the same kind. Local."""
         if self.kind is tf.Tensor:
             return tf.convert_to_tensor(array)
         if self.kind is np.ndarray or array.ndim > 0:
@@ -90,16 +86,14 @@ def labels_of(nest: Any, leaves: list[Leaf], name: str) -> list[str]:
     if not leaves:
         return [f"{name}: no values"]
     return [
-        f"{name}: {'array' if leaf.shape else 'scalar'} {number} of {len(leaves)}{place}"
-        for number, (leaf, place) in enumerate(zip(leaves, _places(nest), strict=True), start=1)
+        f"{name}: {'array' if leaf.shape else 'scalar'} {number} of {len(leaves)}"
+        + (f" at {path}" if path else "")
+        for number, (leaf, path) in enumerate(zip(leaves, _paths(nest), strict=True), start=1)
     ]
 
 
 def flattened(nest: Any) -> list[Any]:
     """Return the values of a nest, dicts in the order of their sorted keys. Local.
-
-    Args:
-        nest: Values in lists, tuples and dicts.
 
     Raises:
         TypeError: If the keys of a dict cannot be sorted.
@@ -115,9 +109,6 @@ def flattened(nest: Any) -> list[Any]:
 
 def as_array(value: Any) -> Array:
     """Return a copy of a value, which stays as it is while it is sent. Local.
-
-    Args:
-        value: As for `leaf_of`.
 
     Raises:
         ValueError: If it is an int of more than 64 bits.
@@ -145,21 +136,13 @@ def halves_of(number: Array) -> Array:
 
 
 def joined_halves(sums: Array) -> int:
-    """Return the number whose halves have been added up, of any size. Pure.
-
-    Args:
-        sums: Of the results of `halves_of`.
-    """
+    """Return the number whose halves have been added up, of any size. Pure."""
     high, low = sums.tolist()
     return int(high * 2**32 + low)
 
 
-def _places(nest: Any) -> list[str]:
-    """Return where each value of a nest is, in its order: " at ['a'][0]", "" if it is no nest."""
-    return [f" at {path}" if path else "" for path in _paths(nest)]
-
-
 def _paths(nest: Any) -> list[str]:
+    """Return where each value of a nest is, in its order: "['a'][0]", "" if it is no nest."""
     if isinstance(nest, Mapping):
         inside = [(repr(key), nest[key]) for key in sorted(nest)]
     elif isinstance(nest, (list, tuple)):

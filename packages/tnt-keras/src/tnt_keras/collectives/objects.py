@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,9 @@ import numpy as np
 import tnt_comm
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.collectives.errors import of_other_rank
-from tnt_keras.collectives.messages import allgather
+from tnt_keras.collectives.messages import allgather, attempt
 from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank
-
-_NO_PICKLE = b"!"  # no pickle begins so
 
 
 @collective_call("allgather_object")
@@ -33,7 +31,7 @@ def allgather_object(value: Any) -> list[Any]:
     """
     if get_size() == 1:
         return [value]
-    return _loaded("object", _gathered("object", value))
+    return _loaded("object", allgather("object", _pickled("object", value)))
 
 
 @collective_call("broadcast_object")
@@ -58,53 +56,37 @@ def broadcast_object(value: Any = None, root: int = MASTER_RANK) -> Any:
         return value
     is_root = get_rank() == root
     label = f"object of rank {root}"
-    of_ranks = _gathered(label, value if is_root else None)
+    of_ranks = allgather(label, _pickled(label, value if is_root else None))
     loaded = _loaded(label, [] if is_root else [of_ranks[root]])
     return value if is_root else loaded[0]
 
 
-def _gathered(label: str, value: Any) -> list[bytes]:
-    """Return the pickles of all ranks; one that cannot be made is an error of all."""
-    error: Exception | None = None
-    try:
-        own = pickle.dumps(value)
-    except Exception as failure:  # of any class, and the other ranks wait for this one
-        error, own = failure, _NO_PICKLE + f"{type(failure).__name__}: {failure}".encode()
-    of_ranks = allgather(label, own)
-    for rank, message in enumerate(of_ranks):
-        if message.startswith(_NO_PICKLE):
-            raise _type_error(
-                f"Rank {get_rank()}: the object of rank {rank} cannot be sent to other ranks, as "
-                f"it cannot be pickled: {message[len(_NO_PICKLE) :].decode()}. Send the values "
-                "that it is made of; functions must have a name in a module.",
-                error,
-            ) from error
-    return of_ranks
+def _pickled(label: str, value: Any) -> bytes:
+    return _done_by_all(
+        f"{label}, pickled",
+        lambda: pickle.dumps(value),
+        "the object of rank {rank} cannot be sent to other ranks, as it cannot be pickled: "
+        "{error}. Send the values that it is made of; functions must have a name in a module.",
+    )
 
 
 def _loaded(label: str, pickles: list[bytes]) -> list[Any]:
-    """Return the objects of pickles; what one rank cannot load is an error of all."""
-    error: Exception | None = None
-    values: list[Any] = []
-    try:
-        values.extend(map(pickle.loads, pickles))
-    except Exception as failure:  # of any class, and the other ranks go on otherwise
-        error = failure
-    own = f"{type(error).__name__}: {error}".encode() if error else b""
-    for rank, message in enumerate(allgather(f"{label}, loaded", own)):
-        if message:
-            raise _type_error(
-                f"Rank {get_rank()}: rank {rank} cannot make the object of its pickle: "
-                f"{message.decode()}. Send the values that it is made of; its class must be in a "
-                "module that every rank imports alike.",
-                error,
-            ) from error
-    return values
+    return _done_by_all(
+        f"{label}, loaded",
+        lambda: list(map(pickle.loads, pickles)),
+        "rank {rank} cannot make the object of its pickle: {error}. Send the values that it is "
+        "made of; its class must be in a module that every rank imports alike.",
+    )
 
 
-def _type_error(message: str, own: Exception | None) -> Exception:
-    """Return the error of all ranks; without one of its own, this rank is told of another's."""
-    return of_other_rank(TypeError, message) if own is None else TypeError(message)
+def _done_by_all(label: str, action: Callable[[], Any], sentence: str) -> Any:
+    """Return what an action returns; what it raises on one rank is a `TypeError` of all."""
+    result, error, texts = attempt(label, action, lambda own: f"{type(own).__name__}: {own}")
+    for rank, text in enumerate(texts):
+        if text is not None:
+            told = f"Rank {get_rank()}: {sentence.format(rank=rank, error=text)}"
+            raise (TypeError(told) if error else of_other_rank(TypeError, told)) from error
+    return result
 
 
 @contextlib.contextmanager

@@ -1,18 +1,24 @@
 """The operations by which a TensorFlow graph takes part in communication.
 
 Most come in two halves. *Start* hands a tensor to tnt-comm, *finish* waits for the result. Both
-return a token besides, a scalar that only says "has started" or "has finished". Finish blocks one
-of TensorFlow's threads, so it takes a `barrier`: the sum of the tokens of all starts that must come
-first. An exchange (`tnt_keras.collectives.step_exchange`) builds it; nothing else calls
-these operations. They are not stateful, so that TensorFlow runs a start as soon as its input
+return a token besides, an int32 scalar that only says "has started" or "has finished". Finish
+blocks one of TensorFlow's threads, so it takes a `barrier`: the sum of the tokens of all starts
+that must come first. An exchange (`tnt_keras.collectives.step_exchange`) builds it; nothing else
+calls these operations. They are not stateful, so that TensorFlow runs a start as soon as its input
 exists. Therefore it would also compute a start of constants once and for all, when it optimises the
 graph: one input of every start must not be a constant.
 
-Those that do all at once, `allreduce`, `gather` and `broadcast`, are stateful: each runs exactly as
-often as the graph comes to it, also in a branch or loop, whoever reads its result. They take the
-token of what must come before them on all ranks.
+Those that do all at once, `allreduce` and `at_once`, are stateful: each runs exactly as often as
+the graph comes to it, also in a branch or loop, whoever reads its result. They take the token of
+what must come before them on all ranks.
 
-Operations may have a label and a caller, see `Label`.
+Of other kinds than reductions there are two: "gather" concatenates the rows of all ranks in rank
+order, tensors of shape `(k, ...)` whose `k` may differ and be 0; "broadcast" gives all ranks the
+tensor of rank 0, of whatever shape. Both take any dtype but resource and variant.
+
+When the step runs and a collective fails, all that wait raise a `tf.errors.OpError`:
+`UnavailableError` if a rank was lost, `DeadlineExceededError` at the deadline, `AbortedError` if
+ranks called different things.
 """
 
 from __future__ import annotations
@@ -25,8 +31,8 @@ import tensorflow as tf
 import tnt_comm
 from tnt_keras.process.op_library import op_library
 
-_REDUCTIONS = ("sum", "prod", "min", "max", "and", "or")
-"""Of tnt-comm's C interface, in the order of their numbers."""
+REDUCTIONS = ("sum", "prod", "min", "max", "and", "or")
+"""Of tnt-comm's C interface, in the order of their numbers: how two elements become one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,9 +54,6 @@ class Label:
         return {"label": self.text, "caller": self.caller}
 
 
-NO_LABEL = Label()
-
-
 def start_reduce(
     value: tf.Tensor, scale: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -66,7 +69,7 @@ def start_reduce(
         tensor_id: Number of the tensor in the plan.
 
     Returns:
-        The token, an int32 scalar, and the tensor that only `finish_reduce` may read.
+        The token, and the tensor that only `finish_reduce` may read.
     """
     token, pending = op_library().tnt_start_reduce(
         value, scale, reducer=reducer.handle, tensor_id=tensor_id
@@ -80,20 +83,8 @@ def finish_reduce(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Wait for the sum that `start_reduce` began. Collective.
 
-    Args:
-        pending: The tensor returned by `start_reduce`.
-        barrier: int32 scalar, see the module's text.
-        reducer: As given to `start_reduce`.
-        tensor_id: As given to `start_reduce`.
-
     Returns:
-        The token, an int32 scalar, and the sum, of the shape and dtype of `pending`, bitwise the
-        same on every rank.
-
-    Raises:
-        tf.errors.OpError: When the step runs, if the collective fails: `UnavailableError` if a
-            rank was lost, `DeadlineExceededError` at the deadline, `AbortedError` if ranks called
-            different things.
+        The token, and the sum, of the shape and dtype of `pending`, bitwise the same on every rank.
     """
     token, total = op_library().tnt_finish_reduce(
         pending, barrier, reducer=reducer.handle, tensor_id=tensor_id
@@ -102,138 +93,56 @@ def finish_reduce(
     return token, total
 
 
-def start_gather(
-    rows: tf.Tensor, presence: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label = NO_LABEL
+def start(
+    kind: str, value: tf.Tensor, presence: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
 ) -> tf.Tensor:
-    """Start the concatenation of the rows of all ranks, without waiting. Local.
+    """Start a gather or broadcast without waiting, and return the token. Local.
 
     Args:
-        rows: Tensor of shape `(k, ...)`, of any dtype but resource and variant; `k` may differ
-            between ranks and be 0.
-        presence: float64 scalar. Where it is 0 no rows are sent. Not a constant of the graph.
+        kind: "gather" or "broadcast".
+        value: Of this rank.
+        presence: float64 scalar, not a constant of the graph. Where it is 0 no rows are gathered.
         gatherer: Keeps this collective apart from all others.
         label: Of the call.
-
-    Returns:
-        The token, an int32 scalar.
     """
-    return op_library().tnt_start_gather(
-        rows, presence, gatherer=gatherer.handle, **label.attributes
-    )
+    operation = getattr(op_library(), f"tnt_start_{kind}")
+    return operation(value, presence, gatherer=gatherer.handle, **label.attributes)
 
 
-def finish_gather(
-    rows: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label = NO_LABEL
+def finish(
+    kind: str, value: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Wait for the rows that `start_gather` began to collect. Collective.
-
-    Args:
-        rows: The tensor given to `start_gather`.
-        barrier: int32 scalar, see the module's text.
-        gatherer: As given to `start_gather`.
-        label: As given to `start_gather`.
+    """Wait for what `start` began, with the same arguments. Collective.
 
     Returns:
-        The token, an int32 scalar, and a tensor of shape `(sum of all k, ...)`, in rank order.
-
-    Raises:
-        tf.errors.OpError: When the step runs, as `finish_reduce` does.
+        The token, and the rows of all ranks or the tensor of rank 0.
     """
-    token, all_rows = op_library().tnt_finish_gather(
-        rows, barrier, gatherer=gatherer.handle, **label.attributes
-    )
-    all_rows.set_shape([None, *rows.shape[1:]])
-    return token, all_rows
+    return _after(f"finish_{kind}", kind, value, barrier, gatherer, label)
 
 
-def gather(
-    rows: tf.Tensor, after: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
+def at_once(
+    kind: str, value: tf.Tensor, after: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Concatenate the rows of all ranks. Collective.
+    """Gather or broadcast after a token; arguments and results are those of `finish`. Collective.
 
-    Args:
-        rows: As for `start_gather`.
-        after: int32 scalar, see the module's text.
-        gatherer: May serve all operations that come one after the other.
-        label: Of the call.
-
-    Returns:
-        As `finish_gather`.
-
-    Raises:
-        tf.errors.OpError: When the step runs, as `finish_reduce` does.
+    The gatherer may serve all operations that come one after the other.
     """
-    token, all_rows = op_library().tnt_gather(
-        rows, after, gatherer=gatherer.handle, **label.attributes
-    )
-    all_rows.set_shape([None, *rows.shape[1:]])
-    return token, all_rows
+    return _after(kind, kind, value, after, gatherer, label)
 
 
-def start_broadcast(
-    value: tf.Tensor, presence: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
-) -> tf.Tensor:
-    """Start to give all ranks the tensor of rank 0, without waiting. Local.
-
-    Args:
-        value: Tensor of any dtype but resource and variant, the same dtype on all ranks. The shape
-            is that of rank 0.
-        presence: float64 scalar, any but a constant of the graph.
-        gatherer: Keeps this collective apart from all others.
-        label: Of the call.
-
-    Returns:
-        The token, an int32 scalar.
-    """
-    return op_library().tnt_start_broadcast(
-        value, presence, gatherer=gatherer.handle, **label.attributes
-    )
-
-
-def finish_broadcast(
-    value: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
+def _after(
+    name: str,
+    kind: str,
+    value: tf.Tensor,
+    before: tf.Tensor,
+    gatherer: tnt_comm.Gatherer,
+    label: Label,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Wait for the tensor of rank 0. Collective.
-
-    Args:
-        value: As given to `start_broadcast`.
-        barrier: int32 scalar, see the module's text.
-        gatherer: As given to `start_broadcast`.
-        label: As given to `start_broadcast`.
-
-    Returns:
-        The token, an int32 scalar, and the tensor.
-
-    Raises:
-        tf.errors.OpError: When the step runs, as `finish_reduce` does.
-    """
-    token, of_rank_0 = op_library().tnt_finish_broadcast(
-        value, barrier, gatherer=gatherer.handle, **label.attributes
-    )
-    return token, of_rank_0
-
-
-def broadcast(
-    value: tf.Tensor, after: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Give all ranks the tensor of rank 0. Collective.
-
-    Args:
-        value: As for `start_broadcast`.
-        after: int32 scalar, see the module's text.
-        gatherer: As for `gather`.
-        label: Of the call.
-
-    Returns:
-        As `finish_broadcast`.
-
-    Raises:
-        tf.errors.OpError: When the step runs, as `finish_reduce` does.
-    """
-    token, of_rank_0 = op_library().tnt_broadcast(
-        value, after, gatherer=gatherer.handle, **label.attributes
-    )
-    return token, of_rank_0
+    operation = getattr(op_library(), f"tnt_{name}")
+    token, result = operation(value, before, gatherer=gatherer.handle, **label.attributes)
+    if kind == "gather":
+        result.set_shape([None, *value.shape[1:]])
+    return token, result
 
 
 def allreduce(
@@ -243,39 +152,38 @@ def allreduce(
 
     Args:
         value: Tensor of a dtype that tnt-comm has, of the same shape on all ranks.
-        after: int32 scalar, see the module's text.
-        reduction: "sum", "prod", "min", "max", "and" or "or".
+        after: The token of what comes before.
+        reduction: One of `REDUCTIONS`.
         label: Of the call.
 
     Returns:
-        The token, an int32 scalar, and the result, of the shape and dtype of `value`, bitwise the
-        same on every rank.
-
-    Raises:
-        tf.errors.OpError: When the step runs, as `finish_reduce` does.
+        The token, and the result, of the shape and dtype of `value`, bitwise the same on every
+        rank.
     """
     token, result = op_library().tnt_allreduce(
-        value, after, op=_REDUCTIONS.index(reduction), **label.attributes
+        value, after, op=REDUCTIONS.index(reduction), **label.attributes
     )
     result.set_shape(value.shape)
     return token, result
 
 
-def one() -> tf.Tensor:
-    """Return 1 as a float64 scalar that is not a constant of a graph, for starts. Local."""
-    return _one().read_value()
+def run_in_any_case(token: tf.Tensor) -> None:
+    """Make a graph compute a token even if nothing needs it. Local.
 
-
-def prepare_one() -> None:
-    """Make what `one` reads. Local.
-
-    A variable that is made while a function is traced lets TensorFlow trace the function twice.
+    A graph drops operations whose tensors nobody reads, also if others wait for them, but runs
+    stateful ones always. This one reads the token, and nothing waits for it, so that each result is
+    used as soon as it exists.
     """
-    _one()
+    if not tf.executing_eagerly():
+        tf.debugging.Assert(token >= 0, ["tokens are 0"])
 
 
 @functools.cache
-def _one() -> tf.Variable:
-    """Return a variable that holds 1, which TensorFlow cannot fold into a constant."""
+def variable_of_one() -> tf.Variable:
+    """Return a variable that holds 1 as float64, of which starts read no constant. Local.
+
+    A variable that is made while a function is traced lets TensorFlow trace the function twice: the
+    first call comes before.
+    """
     with tf.init_scope():
         return tf.Variable(1.0, trainable=False, dtype=tf.float64, name="tnt_one")

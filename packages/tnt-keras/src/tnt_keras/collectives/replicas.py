@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tnt_keras.collectives.messages import allgather
-from tnt_keras.process.rank import MASTER_RANK
+from tnt_keras.collectives.errors import DifferentInputError
+from tnt_keras.collectives.messages import allgather, allgather_json
+from tnt_keras.process.rank import MASTER_RANK, get_rank
 
 _DIGEST_BYTES = hashlib.sha1(usedforsecurity=False).digest_size
 
@@ -49,46 +50,34 @@ def compare_arrays(name: str, arrays: Iterable[np.ndarray[Any, Any]]) -> Differe
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class DifferentTexts:
-    """The first place at which texts of ranks differ.
-
-    Attributes:
-        of_master_rank: What the master rank has there.
-        rank: The first rank that has something else there.
-        of_rank: What it has.
-    """
-
-    of_master_rank: str
-    rank: int
-    of_rank: str
-
-
-def compare_texts(name: str, texts: Sequence[str], *, missing: str) -> DifferentTexts | None:
-    """Compare lists of texts, which may be of different lengths. Collective.
+def require_same(
+    name: str, texts: Sequence[str], sentence: str, *, missing: str = "nothing more"
+) -> None:
+    """Make sure that lists of texts, perhaps of different lengths, are the same. Collective.
 
     Args:
         name: What the texts are, the same on all ranks.
         texts: The list of this rank.
-        missing: What a rank whose list is shorter has there, for messages.
+        sentence: Of the error, with {masters} and {other} for the first texts that differ, those of
+            the ranks {master} and {rank}.
+        missing: What a rank whose list is shorter has there.
 
-    Returns:
-        The first difference, None if the lists of all ranks are the same.
+    Raises:
+        DifferentInputError: On all ranks, if they differ.
     """
     message = json.dumps(list(texts)).encode()
-    digests = allgather(name, hashlib.sha1(message, usedforsecurity=False).digest())
-    if len(set(digests)) == 1:
-        return None
-    of_ranks = [json.loads(text) for text in allgather(name, message)]
+    if len(set(allgather(name, hashlib.sha1(message, usedforsecurity=False).digest()))) == 1:
+        return
+    of_ranks = allgather_json(name, list(texts))
     difference = first_difference(of_ranks)
-    if difference is None:
-        return None
+    assert difference is not None
     index, rank = difference.index, difference.ranks[0]
-    of_master_rank, of_rank = (
+    masters, other = (
         of_ranks[each][index] if index < len(of_ranks[each]) else missing
         for each in (MASTER_RANK, rank)
     )
-    return DifferentTexts(of_master_rank, rank, of_rank)
+    told = sentence.format(masters=masters, master=MASTER_RANK, other=other, rank=rank)
+    raise DifferentInputError(f"Rank {get_rank()}: {told}")
 
 
 def first_difference(of_ranks: Sequence[Sequence[Any]]) -> Difference | None:

@@ -83,19 +83,10 @@ class SharedReducers:
         self._are_alike = are_alike
         self._reducers: dict[_Sizes, _PlannedReducer] = {}
 
-    def has_for(self, summands: Sequence[Summand]) -> bool:
-        """Return whether there is a reducer for a list. Local.
-
-        Args:
-            summands: The list; names do not matter.
-        """
-        return not summands or _sizes(summands) in self._reducers
-
     def places(self, summands: Sequence[Summand]) -> list[Place]:
-        """Return a place for each summand, in one reducer. Collective unless there is one.
+        """Return a place for each summand, in the order in which they come into being.
 
-        Args:
-            summands: In the order in which they come into being.
+        All are in one reducer. Collective unless there is one.
         """
         if not summands:
             return []
@@ -131,21 +122,9 @@ class SharedGatherers:
         self._name = name
         self._gatherers: list[tnt_comm.Gatherer] = []
 
-    def has_for(self, count: int) -> bool:
-        """Return whether there are so many. Local.
-
-        Args:
-            count: How many are needed at once.
-        """
-        return count <= len(self._gatherers)
-
     def first(self, count: int) -> list[tnt_comm.Gatherer]:
-        """Return so many of them. Collective unless there are.
-
-        Args:
-            count: How many are needed at once.
-        """
-        while not self.has_for(count):
+        """Return so many of them. Collective unless there are."""
+        while len(self._gatherers) < count:
             self._gatherers.append(tnt_comm.Gatherer(f"{self._name} {len(self._gatherers)}"))
         return self._gatherers[:count]
 
@@ -160,7 +139,7 @@ def assigned(places: Sequence[Summand], summands: Sequence[Summand], *, by_name:
             the names must be the same on all ranks.
     """
     with_name = _grouped(range(len(places) if by_name else 0), lambda index: places[index])
-    ids = [_taken_from(with_name[summand]) for summand in summands]
+    ids = [with_name[each].popleft() if with_name[each] else None for each in summands]
     free = set(range(len(places))) - set(ids)
     of_kind = _grouped(sorted(free), lambda index: places[index].kind)
     return [
@@ -176,10 +155,6 @@ def _grouped(
     for index in indices:
         groups[key(index)].append(index)
     return groups
-
-
-def _taken_from(indices: collections.deque[int]) -> int | None:
-    return indices.popleft() if indices else None
 
 
 def _sizes(summands: Sequence[Summand]) -> _Sizes:

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeAlias
 
+import tensorflow as tf
+
+import tnt_comm
 from tnt_keras.collectives import ops
-from tnt_keras.collectives.exchange_parts import BroadcastPart, GatherPart, Part, SumPart
 from tnt_keras.collectives.exchanged_value import ExchangedValue
 from tnt_keras.collectives.fusion import gradient_fusion
-from tnt_keras.collectives.shared_objects import SharedGatherers, SharedReducers, Summand
+from tnt_keras.collectives.shared_objects import Place, SharedGatherers, SharedReducers, Summand
+
+Finish: TypeAlias = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """A value that all ranks exchange.
+
+    Attributes:
+        owner: What begins nothing new for this value before it has finished.
+        start: Begins without waiting for other ranks. Given 1, as `ops.variable_of_one` holds it,
+            returns the token of the start, and what waits: given the barrier, it returns the token
+            of the finish and the result. Each is called once.
+    """
+
+    owner: Hashable
+    start: Callable[[tf.Tensor], tuple[tf.Tensor, Finish]]
 
 
 class ExchangeChannels:
@@ -25,20 +46,7 @@ class ExchangeChannels:
     ) -> None:
         self._totals = totals
         self._rows = rows
-        self._updates = updates
-
-    def has_for(self, values: Sequence[ExchangedValue]) -> bool:
-        """Return whether there is all that an exchange needs. Local.
-
-        Args:
-            values: What is exchanged.
-        """
-        has_rows = self._rows.has_for(sum(value.is_gathered for value in values))
-        names = [""] * len(values)
-        return has_rows and all(
-            reducers.has_for(list(summands.values()))
-            for reducers, summands in self._summands(values, names)
-        )
+        self._updates = totals if updates is None else updates
 
     def parts(
         self, values: Sequence[ExchangedValue], names: Sequence[str]
@@ -49,29 +57,23 @@ class ExchangeChannels:
             values: What is exchanged.
             names: Theirs, for messages, the same on all ranks.
         """
-        parts: dict[ExchangedValue, Part] = {}
-        for reducers, summands in self._summands(values, names):
-            places = reducers.places(list(summands.values()))
-            for value, place in zip(summands, places, strict=True):
-                parts[value] = SumPart(value.form.value, place)
-        gathered = [value for value in values if value.is_gathered]
-        for value, gatherer in zip(gathered, self._rows.first(len(gathered)), strict=True):
-            kind = GatherPart if value.form.kind == "gather" else BroadcastPart
-            parts[value] = kind(value.form.value, gatherer, value.label)
-        return parts
-
-    def _summands(
-        self, values: Sequence[ExchangedValue], names: Sequence[str]
-    ) -> list[tuple[SharedReducers, dict[ExchangedValue, Summand]]]:
-        """Return what each kind of reducers is to sum."""
-        updates: dict[ExchangedValue, Summand] = {}
-        totals: dict[ExchangedValue, Summand] = {}
+        summands: dict[SharedReducers, dict[ExchangedValue, Summand]]
+        summands = {self._updates: {}, self._totals: {}}
         for value, name in zip(values, names, strict=True):
             if value.is_planned:
-                is_update = self._updates is not None and value.request.is_update
-                (updates if is_update else totals)[value] = _summand(value, name)
-        pairs = [(self._totals, totals)]
-        return pairs if self._updates is None else [(self._updates, updates), *pairs]
+                travelling = value.form.value
+                summand = Summand(name, travelling.dtype.name, travelling.shape.num_elements())
+                reducers = self._updates if value.request.is_update else self._totals
+                summands[reducers][value] = summand
+        parts: dict[ExchangedValue, Part] = {}
+        for reducers, of_reducers in summands.items():
+            places = reducers.places(list(of_reducers.values()))
+            for value, place in zip(of_reducers, places, strict=True):
+                parts[value] = _sum(value.form.value, place)
+        gathered = [value for value in values if value.is_gathered]
+        for value, gatherer in zip(gathered, self._rows.first(len(gathered)), strict=True):
+            parts[value] = _gathered(value, gatherer)
+        return parts
 
 
 class StepChannels:
@@ -94,7 +96,7 @@ class StepChannels:
     """
 
     def __init__(self, title: str) -> None:
-        ops.prepare_one()
+        ops.variable_of_one()
         self.at_end = ExchangeChannels(
             SharedReducers("values at the end of the step"),
             SharedGatherers("rows at the end of the step"),
@@ -114,6 +116,21 @@ class StepChannels:
         return f"{self._title} {self._num_graphs}"
 
 
-def _summand(value: ExchangedValue, name: str) -> Summand:
-    travelling = value.form.value
-    return Summand(name, travelling.dtype.name, travelling.shape.num_elements())
+def _sum(value: tf.Tensor, place: Place) -> Part:
+    reducer, number = place.reducer, place.tensor_id
+
+    def start(one: tf.Tensor) -> tuple[tf.Tensor, Finish]:
+        token, pending = ops.start_reduce(value, one, reducer, number)
+        return token, lambda barrier: ops.finish_reduce(pending, barrier, reducer, number)
+
+    return Part(reducer, start)
+
+
+def _gathered(value: ExchangedValue, gatherer: tnt_comm.Gatherer) -> Part:
+    kind, own, label = value.form.kind, value.form.value, value.label
+
+    def start(one: tf.Tensor) -> tuple[tf.Tensor, Finish]:
+        token = ops.start(kind, own, one, gatherer, label)
+        return token, lambda barrier: ops.finish(kind, own, barrier, gatherer, label)
+
+    return Part(gatherer, start)

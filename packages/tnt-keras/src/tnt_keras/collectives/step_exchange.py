@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 import tnt_comm
 from tnt_keras.collectives import ops
-from tnt_keras.collectives.always_run import run_in_any_case
 from tnt_keras.collectives.exchange_order import ExchangeOrder
-from tnt_keras.collectives.exchange_parts import Part
-from tnt_keras.collectives.exchange_plan import ExchangePlan, PlannedExchange
-from tnt_keras.collectives.exchanged_value import ExchangedValue, Request, exchanged_value
-from tnt_keras.collectives.step_channels import StepChannels
+from tnt_keras.collectives.exchange_plan import ExchangePlan
+from tnt_keras.collectives.exchanged_value import ExchangedValue, exchanged_value
+from tnt_keras.collectives.step_channels import Finish, Part, StepChannels
 from tnt_keras.process.rank import get_size
+
+if TYPE_CHECKING:
+    from tnt_keras.partition import Request
 
 
 class StepExchange:
@@ -37,8 +39,7 @@ class StepExchange:
     branches and loops is made by `ordered`.
 
     Every rank must ask for the same in the same order. Ranks compare that while the graph is
-    traced: before they make something together, and in the last group. What travels without a plan
-    is compared again whenever it does.
+    traced. What travels without a plan is compared again whenever it does.
 
     It belongs to the graph that is being traced when it is created. On one rank, results are the
     values themselves.
@@ -60,19 +61,10 @@ class StepExchange:
         self._last_uses: dict[Hashable, tf.Tensor] = {}
         self.num_buckets = 0
 
-    @property
-    def exchanges(self) -> tuple[PlannedExchange, ...]:
-        """What was traced up to now, for reports."""
-        return self._plan.exchanges
-
     def ask(self, request: Request) -> None:
         """Remember a value; it takes part in the next `flush`. Local.
 
-        Args:
-            request: The value.
-
         Raises:
-            ValueError: If there is no such kind, or a scalar is to be gathered.
             TypeError: If the dtype cannot be exchanged in this way.
         """
         self._asked.append(self._value_of(request))
@@ -99,11 +91,14 @@ class StepExchange:
         if self._order.is_in_function():
             raise RuntimeError("Groups of values are exchanged outside of branches and loops.")
         values, self._asked = self._asked, []
-        self._plan.add("end" if last else "inside", values)
+        self._plan.add("end" if last else "inside", [value.planned for value in values])
         if get_size() == 1:
             results = {value: value.request.value for value in values}
         else:
-            results = self._exchange(values, self._parts(values, last))
+            names = self._plan.agree()
+            channels = self._channels.at_end if last else self._channels.inside
+            parts = channels.parts(values, names[len(names) - len(values) :])
+            results = self._exchange(values, parts)
         if last:
             self._order.require_complete()
             self._plan.log()
@@ -123,16 +118,16 @@ class StepExchange:
             The result, bitwise the same on all ranks.
 
         Raises:
-            ValueError: If there is no such kind, or a scalar is to be gathered.
             TypeError: As `ask`.
             RuntimeError: If what runs another function with exchanges was not made by `ordered`.
             tnt_comm.MismatchError: As `flush`.
             tf.errors.OpError: As `flush`.
         """
         value = self._value_of(request)
-        self._plan.add("control flow", [value])
+        self._plan.add("control flow", [value.planned])
         if get_size() == 1:
             return request.value
+        self._plan.agree()
         with self._order.next() as after:
             token, result = self._perform_at_once(value, after)
         self._order.finished(token)
@@ -157,34 +152,27 @@ class StepExchange:
         self._num_values += 1
         return exchanged_value(request, self._num_values, self._title)
 
-    def _parts(self, values: Sequence[ExchangedValue], last: bool) -> dict[ExchangedValue, Part]:
-        channels = self._channels.at_end if last else self._channels.inside
-        if not last and channels.has_for(values):
-            return channels.parts(values, [value.label.caller for value in values])
-        names = self._plan.agree()
-        return channels.parts(values, names[len(names) - len(values) :])
-
     def _exchange(
         self, values: Sequence[ExchangedValue], parts: dict[ExchangedValue, Part]
     ) -> dict[ExchangedValue, tf.Tensor]:
         if not values:
             return {}
-        one = ops.one()
-        tokens = [self._start(part, one) for part in parts.values()]
+        one = ops.variable_of_one().read_value()
+        started = {value: self._start(part, one) for value, part in parts.items()}
         updates = {part.owner for value, part in parts.items() if value.request.is_update}
         reducers = [owner for owner in updates if isinstance(owner, tnt_comm.GradientReducer)]
         self.num_buckets += sum(len(reducer.plan.buckets) for reducer in reducers)
         with self._order.next() as previous:
-            barrier = tf.add_n([*tokens, previous])
-        finished = {value: part.finish(barrier) for value, part in parts.items()}
+            barrier = tf.add_n([*(token for token, _ in started.values()), previous])
+        finished = {value: finish(barrier) for value, (_, finish) in started.items()}
         finished.update(_combined([value for value in values if value not in parts], barrier))
         token = tf.add_n([token for token, _ in finished.values()])
-        run_in_any_case(token)
+        ops.run_in_any_case(token)
         self._order.finished(token)
         self._last_uses.update((part.owner, token) for part in parts.values())
         return {value: value.form.restore(result) for value, (_, result) in finished.items()}
 
-    def _start(self, part: Part, one: tf.Tensor) -> tf.Tensor:
+    def _start(self, part: Part, one: tf.Tensor) -> tuple[tf.Tensor, Finish]:
         last_use = self._last_uses.get(part.owner)
         with tf.control_dependencies([] if last_use is None else [last_use]):
             return part.start(one)
@@ -195,12 +183,8 @@ class StepExchange:
         form, label = value.form, value.label
         if not value.is_gathered:
             return ops.allreduce(form.value, after, form.kind, label)
-        gatherers = self._channels.in_control_flow
-        if not gatherers.has_for(1):
-            self._plan.agree()
-        [gatherer] = gatherers.first(1)
-        perform = ops.gather if form.kind == "gather" else ops.broadcast
-        return perform(form.value, after, gatherer, label)
+        [gatherer] = self._channels.in_control_flow.first(1)
+        return ops.at_once(form.kind, form.value, after, gatherer, label)
 
 
 def _combined(

@@ -31,11 +31,7 @@ def user_line() -> str:
 
 
 def user_frames_of(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """Return a traceback without the frames of Keras, TensorFlow and ours. Local.
-
-    Args:
-        traceback: Of an error whose text says all that those frames could say.
-    """
+    """Return a traceback without the frames of Keras, TensorFlow and ours. Local."""
     kept = None
     for entry in reversed(_entries(traceback)):
         if _package(entry.tb_frame) not in _NOT_THE_USER:

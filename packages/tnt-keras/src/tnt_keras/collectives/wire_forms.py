@@ -9,9 +9,6 @@ import tensorflow as tf
 
 from tnt_keras.process.rank import get_size
 
-REDUCTIONS = ("sum", "prod", "min", "max", "and", "or")
-"""How two elements become one."""
-
 _FLOATS = {tf.float16, tf.bfloat16, tf.float32, tf.float64}
 _INTEGERS = {tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8}
 _SIGNED = {tf.uint16: tf.int16, tf.uint32: tf.int32, tf.uint64: tf.int64}
@@ -50,11 +47,11 @@ def wire_form(kind: str, value: tf.Tensor) -> WireForm:
     """
     dtype = value.dtype
     if _is_native(kind, dtype):
-        return WireForm(kind, value, _as_it_is)
+        return WireForm(kind, value, lambda result: result)
     if dtype in _SIGNED:
         return _as_signed(kind, value)
     if dtype in _PARTS and kind == "sum":
-        return _as_parts(value)
+        return WireForm(kind, tf.bitcast(value, _PARTS[dtype]), lambda x: tf.bitcast(x, dtype))
     if dtype in _PARTS and kind == "prod":
         return WireForm("gather", value[tf.newaxis], _product_of_rows)
     raise TypeError(f"There is no {kind!r} over ranks for tensors of {dtype.name}.")
@@ -66,10 +63,6 @@ def _is_native(kind: str, dtype: tf.DType) -> bool:
     if dtype == tf.bool:
         return kind in ("min", "max", "and", "or")
     return dtype in _INTEGERS
-
-
-def _as_it_is(value: tf.Tensor) -> tf.Tensor:
-    return value
 
 
 def _as_signed(kind: str, value: tf.Tensor) -> WireForm:
@@ -84,11 +77,6 @@ def _as_signed(kind: str, value: tf.Tensor) -> WireForm:
     return WireForm(
         kind, flipped(tf.bitcast(value, signed)), lambda x: tf.bitcast(flipped(x), dtype)
     )
-
-
-def _as_parts(value: tf.Tensor) -> WireForm:
-    dtype = value.dtype
-    return WireForm("sum", tf.bitcast(value, _PARTS[dtype]), lambda x: tf.bitcast(x, dtype))
 
 
 def _product_of_rows(rows: tf.Tensor) -> tf.Tensor:

@@ -15,9 +15,6 @@ from tnt_keras.inputs.arguments import InputArguments
 def check_input(given: InputArguments) -> None:
     """Refuse what cannot be distributed, before anything else happens. Local.
 
-    Args:
-        given: What the user passed.
-
     Raises:
         ValueError: If arguments contradict each other; says which and what to do.
         TypeError: If `x` is of a kind that cannot be distributed, or a size is no integer.
@@ -93,10 +90,6 @@ def _brief(value: Any) -> str:
 @contextlib.contextmanager
 def errors_naming(x: str, micro_batch_size: str) -> Iterator[None]:
     """Rename arguments in errors of tnt-data as the user's script calls them. Local.
-
-    Args:
-        x: What the dataset is called in the user's script.
-        micro_batch_size: Likewise, the argument that tnt-data calls `micro_batch_size`.
 
     Raises:
         tnt_data.DataError: The one that is raised inside, of the same class, with other names.

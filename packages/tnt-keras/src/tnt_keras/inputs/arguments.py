@@ -144,11 +144,7 @@ class InputArguments:
 
 
 def is_left_to_keras(*inputs: InputArguments) -> bool:
-    """Return whether an input, on one rank, is of a kind that only Keras can read. Local.
-
-    Args:
-        *inputs: All inputs of one call, for training and for validation.
-    """
+    """Return whether an input, on one rank, is of a kind that only Keras can read. Local."""
     return get_size() == 1 and not all(one.is_dataset or one.is_from_arrays for one in inputs)
 
 

@@ -70,12 +70,7 @@ def as_tensor(leaf: Any) -> Any:
 
 
 def slice_rows(leaf: Any, part: slice) -> Any:
-    """Return some rows of an array or tensor. Local.
-
-    Args:
-        leaf: Of shape `(samples, ...)`.
-        part: Which ones.
-    """
+    """Return some rows of an array or tensor. Local."""
     if not is_sparse(leaf):
         return leaf[part]
     return rows_at(as_tensor(leaf), tf.range(*part.indices(num_rows(leaf)), dtype=tf.int64))

@@ -11,12 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.inputs.array_leaves import (
-    as_tensor,
-    num_rows,
-    slice_rows,
-    without_pandas,
-)
+from tnt_keras.inputs.array_leaves import as_tensor, num_rows, slice_rows, without_pandas
 from tnt_keras.inputs.seed import Seeds
 from tnt_keras.step.batch_part import rows_at
 
@@ -64,7 +59,7 @@ class Arrays:
             }
             raise ValueError(
                 "All arrays must have the same number of samples. Received: "
-                + "; ".join(f"{name}: {_words(sizes)}" for name, sizes in parts.items() if sizes)
+                + "; ".join(f"{name}: {str(n)[1:-1]}" for name, n in parts.items() if n)
                 + "."
             )
         return cls(arrays)
@@ -75,12 +70,7 @@ class Arrays:
         return num_rows(_leaves(self.arrays)[0])
 
     def positions(self, batch_size: int, *, shuffle: bool) -> tf.data.Dataset:
-        """Return batches of positions, in the order of the arrays or a random one. Local.
-
-        Args:
-            batch_size: Samples in a global batch.
-            shuffle: Whether positions are shuffled, differently in each pass.
-        """
+        """Return batches of positions, in order or shuffled differently in each pass. Local."""
         positions = tf.data.Dataset.range(self.num_samples)
         if shuffle:
             positions = positions.shuffle(max(1, self.num_samples))
@@ -90,10 +80,6 @@ class Arrays:
         """Return batches of positions in the order that Keras draws from a global seed. Local.
 
         That is one permutation, drawn anew, and alike, in each pass.
-
-        Args:
-            batch_size: Samples in a global batch.
-            seeds: From `seeds_of_keras`.
         """
         first, second = seeds
         num_batches = -(-self.num_samples // batch_size)
@@ -113,12 +99,7 @@ class Arrays:
         return batches.apply(tf.data.experimental.assert_cardinality(num_batches))
 
     def positions_mixed_in_batches(self, batch_size: int, seeds: Seeds) -> tf.data.Dataset:
-        """Return batches of positions in the order of the arrays, each mixed in itself. Local.
-
-        Args:
-            batch_size: Samples in a global batch.
-            seeds: From `seeds_of_keras`, or others that are the same on all ranks.
-        """
+        """Return batches of positions in the order of the arrays, each mixed in itself. Local."""
         first, second = seeds
 
         @_as_it_is
@@ -138,11 +119,7 @@ class Arrays:
         )
 
     def fingerprint(self, num_rows: int | None = None) -> int:
-        """Return a number by which ranks can compare their arrays. Local.
-
-        Args:
-            num_rows: How many samples to look at, spread over all; None for all.
-        """
+        """Return a number by which ranks compare some samples, spread over all, or all. Local."""
         if num_rows is None or num_rows >= self.num_samples:
             return int(tnt_data.fingerprint_of(self.arrays))
         positions = np.linspace(0, self.num_samples - 1, num_rows).astype(np.int64)
@@ -199,10 +176,6 @@ def _for_each_target(sample_weight: Any, y: Any) -> Any:
             f"Received: shape {tuple(sample_weight.shape)}."
         )
     return keras.tree.map_structure(lambda _: sample_weight, y)
-
-
-def _words(sizes: list[int]) -> str:
-    return ", ".join(map(str, sizes))
 
 
 def _leaves(arrays: Any) -> list[Any]:

@@ -90,19 +90,14 @@ class WeightTable:
     def weigh_part(self, part: MicroBatch) -> CheckedBatch:
         """Return this rank's part of a batch with weights; a label without weight is noted. Local.
 
-        Args:
-            part: Of one of several ranks; the row of a rank without samples does not count.
+        The row of a rank without samples does not count.
         """
         data, label = self._weigh_known(part.data)
         label = tf.where(part.num_local > 0, label, NO_LABEL)
         return CheckedBatch(part._replace(data=data), label)
 
     def weigh_own(self, batch: Any) -> LocalBatch:
-        """Return this rank's own batch with weights; a label without weight is noted. Local.
-
-        Args:
-            batch: Of one of several ranks.
-        """
+        """Return this rank's own batch with weights; a label without weight is noted. Local."""
         return LocalBatch(*self._weigh_known(batch))
 
     def _weigh_known(self, batch: Any) -> tuple[Any, tf.Tensor]:
@@ -137,11 +132,7 @@ def _labels(y: tf.Tensor) -> tf.Tensor:
     if y.shape.rank < 2:
         return _rounded(y)
     num_columns = tf.shape(y)[-1] if y.shape[-1] is None else tf.constant(y.shape[-1])
-    return tf.cond(
-        num_columns > 1,
-        lambda: tf.argmax(y, -1, tf.int32),
-        lambda: _rounded(y[..., 0]),
-    )
+    return tf.cond(num_columns > 1, lambda: tf.argmax(y, -1, tf.int32), lambda: _rounded(y[..., 0]))
 
 
 def _rounded(labels: tf.Tensor) -> tf.Tensor:

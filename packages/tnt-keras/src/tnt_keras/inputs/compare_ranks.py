@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,8 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.collectives.errors import DifferentInputError
-from tnt_keras.collectives.messages import allgather, require_same
+from tnt_keras.collectives.messages import allgather, allgather_json
+from tnt_keras.collectives.replicas import require_same
 from tnt_keras.inputs.arguments import EVALUATION, TRAINING, VALIDATION, Keywords
 from tnt_keras.inputs.arrays import Arrays
 from tnt_keras.inputs.seed import difference_of_global_seeds
@@ -27,16 +27,12 @@ def require_same_arguments(given: Mapping[str, Any]) -> None:
     Callbacks and `verbose` may differ, and so may sizes of batches where each rank has samples of
     its own. Data are compared elsewhere.
 
-    Args:
-        given: All arguments of `fit`, `evaluate` or `predict`.
-
     Raises:
         DifferentInputError: On all ranks, if one differs; names it and two of its values.
     """
     free = {name for each in (TRAINING, VALIDATION, EVALUATION) for name in _free(given, each)}
     own = {name: repr(value) for name, value in given.items() if name not in free | _NOT_COMPARED}
-    messages = allgather("arguments", json.dumps(own).encode())
-    of_ranks = [json.loads(message) for message in messages]
+    of_ranks = allgather_json("arguments", own)
     for name in own:
         values = [of_rank.get(name) for of_rank in of_ranks]
         for rank, value in enumerate(values):
@@ -73,10 +69,11 @@ def require_same_pipeline(
     try:
         require_same(
             "the dataset",
-            description,
-            remedy=f"`{keywords.x}`: Build it alike on all ranks, with the same seeds, and leave "
-            "it to Tarantella to share it. If each rank has samples of its own, say "
-            f"`{keywords.distribute}=False`.",
+            [description],
+            "the dataset must be the same on all ranks, but it is {masters} on rank {master} and "
+            f"{{other}} on rank {{rank}}. `{keywords.x}`: Build it alike on all "
+            "ranks, with the same seeds, and leave it to Tarantella to share it. If each rank has "
+            f"samples of its own, say `{keywords.distribute}=False`.",
         )
     except DifferentInputError as error:  # on all ranks
         cause = difference_of_global_seeds()
@@ -98,11 +95,7 @@ def compare_input_arrays(arrays: Arrays, verify: bool | None) -> None:
 
 
 def compare_arrays_of_dataset(pipeline: tnt_data.Pipeline) -> None:
-    """Compare some rows of the arrays that a dataset is made of, with a warning. Collective.
-
-    Args:
-        pipeline: The dataset of global batches or samples.
-    """
+    """Compare some rows of the arrays that a dataset is made of, with a warning. Collective."""
     _compare_arrays(pipeline.fingerprint_of_arrays(_COMPARED_ROWS), is_error=False)
 
 
@@ -126,23 +119,16 @@ def require_same_number_of_steps(
 ) -> None:
     """Compare the numbers of steps of all ranks, where they are known. Collective.
 
-    Args:
-        dataset: This rank's own.
-        steps: Steps of an epoch, None for all there are.
-        keywords: For messages.
-
     Raises:
         DifferentInputError: On all ranks, if known numbers differ.
     """
-    num_steps = _num_steps(dataset, steps)
-    messages = allgather("number of steps", str(num_steps or "").encode())
-    of_ranks = [message.decode() for message in messages]
+    of_ranks = allgather_json("number of steps", _num_steps(dataset, steps))
     known = {number for number in of_ranks if number}
     if len(known) > 1:
         raise DifferentInputError(
             f"Rank {get_rank()}: all ranks must have the same number of steps, but for "
             f"`{keywords.x}` ranks 0 to {get_size() - 1} have "
-            f"{', '.join(number or '?' for number in of_ranks)}. Give all ranks equally many "
+            f"{', '.join(str(number or '?') for number in of_ranks)}. Give all ranks equally many "
             f"batches, or limit them by `{keywords.steps}`."
         )
 

@@ -11,30 +11,28 @@ import tnt_data
 from tnt_keras.inputs.argument_errors import check_input, errors_naming
 from tnt_keras.inputs.arguments import InputArguments
 from tnt_keras.inputs.arrays import IN_BATCHES, Arrays
-from tnt_keras.inputs.class_weights import (
-    ClassWeight,
-    WeightTable,
-    class_weights_of,
-)
+from tnt_keras.inputs.class_weights import ClassWeight, WeightTable, class_weights_of
 from tnt_keras.inputs.compare_ranks import (
     compare_arrays_of_dataset,
     compare_input_arrays,
     require_same_number_of_steps,
     require_same_pipeline,
 )
-from tnt_keras.inputs.distribute_python import distribute_python_input, read_by_keras
-from tnt_keras.inputs.distributed_input import DistributedInput
-from tnt_keras.inputs.end_of_python import free_iterators_at_exit
-from tnt_keras.inputs.map_batches import (
+from tnt_keras.inputs.distribute_python import (
+    distribute_python_input,
+    free_iterators_at_exit,
+    read_by_keras,
+)
+from tnt_keras.inputs.distributed_input import (
     BatchFunction,
+    DistributedInput,
     map_batches,
     map_micro_batches,
-    mark_as_local,
 )
 from tnt_keras.inputs.seed import SEED, Seeds, seeds_of_keras, seeds_of_master
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch_part import CheckedBatch
+from tnt_keras.step.batch_part import CheckedBatch, LocalBatch, unmarked
 
 
 def distribute_input(
@@ -122,8 +120,8 @@ def _distribute_arrays(
     rank, size = get_rank(), get_size()
     parts = tnt_data.slice_batches(positions, rank, size, bool(given.verify) and size > 1)
     local = map_micro_batches(parts, functions)
-    data = _distributed(local, given.array_batch_size, is_compared=bool(given.verify))
-    return _with_traits(data, pipeline, seeded=True)
+    batch_size, is_compared = given.array_batch_size, bool(given.verify)
+    return _as_input(local, pipeline, None, batch_size, is_compared=is_compared, seeded=True)
 
 
 def _seeds_of_order(given: InputArguments) -> Seeds | None:
@@ -154,22 +152,7 @@ def _share(
     if pipeline.calls_python:
         free_iterators_at_exit()
     batch_size = _global_batch_size(pipeline, given)
-    data = _distributed(local, batch_size, weights, is_compared=is_compared)
-    return _with_traits(data, pipeline, seeded=True)
-
-
-def _distributed(
-    local: tf.data.Dataset,
-    batch_size: int | None,
-    weights: WeightTable | None = None,
-    *,
-    is_compared: bool,
-) -> DistributedInput:
-    if get_size() == 1:
-        return _on_one_rank(local, True, weights, batch_size)
-    if is_compared or weights is not None:
-        return _compared(local, weights, batch_size)
-    return DistributedInput(local, local.element_spec.data, batch_size, False)
+    return _as_input(local, pipeline, weights, batch_size, is_compared=is_compared, seeded=True)
 
 
 def _keep_own(
@@ -179,54 +162,44 @@ def _keep_own(
     weights: WeightTable | None = None,
 ) -> DistributedInput:
     """Give this rank its whole input: the user has split the samples between ranks."""
-    map_all = map_micro_batches if given.has_micro_batches else map_batches
-    pipeline = tnt_data.Pipeline(dataset)
-    if get_size() == 1:
-        own = _on_one_rank(map_all(dataset, functions), given.has_micro_batches, weights, None)
-        return _with_traits(own, pipeline, seeded=False)
-    if given.has_micro_batches or given.needs_equal_steps:
+    is_compared = given.has_micro_batches or given.needs_equal_steps
+    if is_compared and get_size() > 1:
         require_same_number_of_steps(dataset, given.steps, given.keywords)
-    dataset = map_all(dataset, functions)
-    if given.has_micro_batches:
-        return _with_traits(_compared(dataset, weights, None), pipeline, seeded=False)
-    dataset = (
-        mark_as_local(dataset) if weights is None else map_batches(dataset, [weights.weigh_own])
-    )
-    own = DistributedInput(dataset, dataset.element_spec.data, None, given.needs_equal_steps)
-    return _with_traits(own, pipeline, seeded=False)
+    map_all = map_micro_batches if given.has_micro_batches else map_batches
+    pipeline, own = tnt_data.Pipeline(dataset), map_all(dataset, functions)
+    return _as_input(own, pipeline, weights, None, is_compared=is_compared, seeded=False)
 
 
-def _with_traits(
-    data: DistributedInput, pipeline: tnt_data.Pipeline, *, seeded: bool
-) -> DistributedInput:
-    """Note what a backup must know of the pipeline that data come from."""
-    return dataclasses.replace(
-        data,
-        epochs_are_independent=pipeline.passes_are_independent,
-        irreproducible=tuple(pipeline.find_irreproducible(seeded=seeded)),
-    )
-
-
-def _on_one_rank(
+def _as_input(
     dataset: tf.data.Dataset,
-    has_micro_batches: bool,
+    pipeline: tnt_data.Pipeline,
     weights: WeightTable | None,
     batch_size: int | None,
+    *,
+    is_compared: bool,
+    seeded: bool,
 ) -> DistributedInput:
-    if has_micro_batches:
-        data_of = tf.autograph.experimental.do_not_convert(lambda micro_batch: micro_batch.data)
-        dataset = dataset.map(data_of)
-    dataset = map_batches(dataset, [] if weights is None else [weights.weigh])
-    return DistributedInput(dataset, dataset.element_spec, batch_size, False)
-
-
-def _compared(
-    dataset: tf.data.Dataset, weights: WeightTable | None, batch_size: int | None
-) -> DistributedInput:
-    """Let ranks compare their micro-batches in each step."""
-    mark = CheckedBatch if weights is None else weights.weigh_part
-    dataset = map_batches(dataset, [mark])
-    return DistributedInput(dataset, dataset.element_spec.micro_batch.data, batch_size, True)
+    """Give a dataset weights, and on several ranks marks by which ranks compare their batches."""
+    has_micro_batches = isinstance(dataset.element_spec, tnt_data.MicroBatch)
+    functions: list[BatchFunction] = []
+    if get_size() == 1:
+        is_compared = False
+        functions += [unmarked] if has_micro_batches else []
+        functions += [] if weights is None else [weights.weigh]
+    elif not has_micro_batches:
+        functions = [LocalBatch if weights is None else weights.weigh_own]
+    elif is_compared or weights is not None:
+        is_compared = True
+        functions = [CheckedBatch if weights is None else weights.weigh_part]
+    dataset = map_batches(dataset, functions)
+    return DistributedInput(
+        dataset,
+        unmarked(dataset.element_spec),
+        batch_size,
+        is_compared,
+        pipeline.passes_are_independent,
+        tuple(pipeline.find_irreproducible(seeded=seeded)),
+    )
 
 
 def _global_batch_size(pipeline: tnt_data.Pipeline, given: InputArguments) -> int | None:

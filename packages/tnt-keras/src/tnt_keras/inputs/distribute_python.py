@@ -8,7 +8,11 @@ are used in the next one. They also compare some of its rows, if the code draws 
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
+import functools
+import gc
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,10 +21,8 @@ import tensorflow as tf
 import tnt_data
 from tnt_keras.inputs.arguments import InputArguments
 from tnt_keras.inputs.class_weights import ClassWeight
-from tnt_keras.inputs.distributed_input import DistributedInput
-from tnt_keras.inputs.end_of_python import free_iterators_at_exit
+from tnt_keras.inputs.distributed_input import DistributedInput, map_batches
 from tnt_keras.inputs.generator_reader import batches_of, reader_of
-from tnt_keras.inputs.map_batches import map_batches, mark_as_local
 from tnt_keras.inputs.py_dataset import (
     NumberedPyDataset,
     RankRowsPyDataset,
@@ -34,7 +36,7 @@ from tnt_keras.inputs.py_dataset import (
 from tnt_keras.keras_hooks.private import ChangedInput
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch_part import CheckedBatch, num_rows, rows_at
+from tnt_keras.step.batch_part import CheckedBatch, LocalBatch, num_rows, rows_at, unmarked
 
 _FACTOR = 31
 _COMPARED_ROWS = 8  # of a batch, or a few more: next to nothing to read
@@ -57,11 +59,8 @@ def distribute_python_input(
     is_generator = not hasattr(given.x, "num_batches")
     if not given.distribute:
         own = given.x if is_generator else SameOrderPyDataset(given.x, shuffle, seed)
-        data = _changed(own, class_weight, mark_as_local)
-        spec = data.get_tf_dataset().element_spec.data
-        return DistributedInput(
-            data, spec, None, given.needs_equal_steps, batches_are_independent(given.x)
-        )
+        data = _changed(own, class_weight, lambda whole: map_batches(whole, [LocalBatch]))
+        return _as_input(data, given, is_compared=given.needs_equal_steps)
     is_random = draws_random_numbers(given.x)
     _warn(given.x, given.verify, is_random)
     if is_random and given.verify is None:
@@ -70,25 +69,20 @@ def distribute_python_input(
         data = _share_generator(given, class_weight)
     else:
         data = _share_py_dataset(given, shuffle, class_weight, seed)
-    spec = data.get_tf_dataset().element_spec.micro_batch.data
-    independent = batches_are_independent(given.x)
-    return DistributedInput(data, spec, None, True, independent)
+    return _as_input(data, given, is_compared=True)
 
 
 def read_by_keras(
     given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
 ) -> DistributedInput:
-    """Return input of Python code for one rank, in the order that it has on several. Local.
-
-    Args:
-        given: As for `distribute_python_input`.
-        shuffle: Likewise.
-        class_weight: Likewise.
-        seed: Likewise.
-    """
+    """Return input of Python code for one rank, in the order that it has on several. Local."""
     data = ChangedInput(with_same_order(given.x, shuffle, seed), class_weight, lambda whole: whole)
-    spec = data.get_tf_dataset().element_spec
-    return DistributedInput(data, spec, None, False, batches_are_independent(given.x))
+    return _as_input(data, given, is_compared=False)
+
+
+def _as_input(data: ChangedInput, given: InputArguments, *, is_compared: bool) -> DistributedInput:
+    spec = unmarked(data.get_tf_dataset().element_spec)
+    return DistributedInput(data, spec, None, is_compared, batches_are_independent(given.x))
 
 
 def _share_generator(given: InputArguments, class_weight: ClassWeight) -> ChangedInput:
@@ -168,9 +162,7 @@ def _split_number(element: Any) -> tuple[Any, tf.Tensor]:
 
 
 def _slice(
-    dataset: tf.data.Dataset,
-    given: InputArguments,
-    split: Callable[[Any], tuple[Any, tf.Tensor]],
+    dataset: tf.data.Dataset, given: InputArguments, split: Callable[[Any], tuple[Any, tf.Tensor]]
 ) -> tf.data.Dataset:
     """Cut this rank's micro-batches out of global batches, with a number that ranks compare.
 
@@ -200,3 +192,21 @@ def _fingerprint_of_some_rows(batch: Any) -> tf.Tensor:
     rows = tf.range(0, size, tf.maximum(size // _COMPARED_ROWS, 1))
     leaves = [leaf for leaf in tf.nest.flatten(batch) if leaf is not None and leaf.shape.rank != 0]
     return tnt_data.fingerprint_of([rows_at(leaf, rows) for leaf in leaves])
+
+
+@functools.cache
+def free_iterators_at_exit() -> None:
+    """Free iterators over datasets before Python ends. Local; only the first call does anything.
+
+    To free an iterator TensorFlow waits for the calls of Python code that are under way. Once
+    Python is about to end, no thread of TensorFlow's gets into it any more, and the process would
+    wait for ever. An error keeps the iterators of the frames that it has gone through.
+    """
+    atexit.register(_free_iterators)
+
+
+def _free_iterators() -> None:
+    for name in ("last_exc", "last_value", "last_traceback"):
+        if hasattr(sys, name):
+            delattr(sys, name)
+    gc.collect()

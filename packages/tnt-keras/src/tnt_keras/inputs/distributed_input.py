@@ -1,9 +1,14 @@
-"""What Keras is given on one rank in place of the user's input."""
+"""What Keras is given on one rank in place of the user's input, and functions of its batches."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
+
+import tensorflow as tf
+
+import tnt_data
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,3 +32,37 @@ class DistributedInput:
     is_compared: bool
     epochs_are_independent: bool = False
     irreproducible: tuple[str, ...] = ()
+
+
+BatchFunction = Callable[[Any], Any]
+"""Takes a batch as one argument, whatever its structure, and returns another one."""
+
+
+def map_batches(dataset: tf.data.Dataset, functions: list[BatchFunction]) -> tf.data.Dataset:
+    """Apply functions to the elements of a dataset, be they tuples or not, in turn. Local."""
+    is_tuple = type(dataset.element_spec) is tuple
+    for function in functions:
+
+        @tf.autograph.experimental.do_not_convert
+        def call(
+            *arguments: Any, function: BatchFunction = function, is_tuple: bool = is_tuple
+        ) -> Any:
+            return function(arguments if is_tuple else arguments[0])
+
+        dataset = dataset.map(call)
+        is_tuple = type(dataset.element_spec) is tuple
+    return dataset
+
+
+def map_micro_batches(dataset: tf.data.Dataset, functions: list[BatchFunction]) -> tf.data.Dataset:
+    """Apply functions to the data of micro-batches, some batches ahead of time. Local."""
+    for function in functions:
+
+        @tf.autograph.experimental.do_not_convert
+        def call(
+            micro_batch: tnt_data.MicroBatch, function: BatchFunction = function
+        ) -> tnt_data.MicroBatch:
+            return micro_batch._replace(data=function(micro_batch.data))
+
+        dataset = dataset.map(call)
+    return dataset.prefetch(tf.data.AUTOTUNE) if functions else dataset

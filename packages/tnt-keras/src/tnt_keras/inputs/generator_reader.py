@@ -92,11 +92,6 @@ def reader_of(generator: Generator[Any, None, None]) -> GeneratorReader:
 def batches_of(
     generator: Generator[Any, None, None], reader: GeneratorReader
 ) -> Generator[Any, None, None]:
-    """Yield the batches of a generator, read ahead. Local.
-
-    Args:
-        generator: Lives as long as the result.
-        reader: Its reader.
-    """
+    """Yield the batches of a generator, which lives as long as the result, read ahead. Local."""
     while (batch := reader.next_batch()) is not END:
         yield batch

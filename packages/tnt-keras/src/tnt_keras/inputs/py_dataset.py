@@ -38,11 +38,7 @@ def makes_rows(data: Any) -> bool:
 
 
 def draws_random_numbers(data: Any) -> bool:
-    """Return whether the code of `data` draws random numbers that nothing in it seeds. Local.
-
-    Args:
-        data: A `PyDataset`, whose methods are looked at, or a generator.
-    """
+    """Return whether the code of `data` draws random numbers that nothing in it seeds. Local."""
     if isinstance(data, types.GeneratorType):
         return tnt_data.draws_random_numbers(data)
     classes = type(data).__mro__
@@ -56,9 +52,6 @@ def batches_are_independent(data: Any) -> bool:
 
     That is so if the code of `data` draws no random numbers, or seeds them each time, and if it
     holds no generator of them, be it in a list or dictionary. A generator of Python always goes on.
-
-    Args:
-        data: A `PyDataset` or a generator.
     """
     if not isinstance(data, keras.utils.PyDataset) or draws_random_numbers(data):
         return False
@@ -66,13 +59,7 @@ def batches_are_independent(data: Any) -> bool:
 
 
 def with_same_order(data: Any, shuffle: Any, seed: int = SEED) -> Any:
-    """Return a `PyDataset` in the order that it has on several ranks. Local.
-
-    Args:
-        data: Any input; what is no `PyDataset` is returned as it is.
-        shuffle: As for `fit`.
-        seed: Decides the order.
-    """
+    """Return a `PyDataset` in the order that it has on several ranks. Local."""
     if not isinstance(data, keras.utils.PyDataset):
         return data
     return SameOrderPyDataset(data, bool(shuffle), seed)
@@ -173,9 +160,6 @@ class RankRowsPyDataset(SameOrderPyDataset):
 
 def split_numbers(element: Any) -> tuple[Any, Any]:
     """Split an element of a `NumberedPyDataset` or `RankRowsPyDataset`. Local.
-
-    Args:
-        element: Of the dataset that Keras makes of them.
 
     Returns:
         The batch as Keras makes it of the user's, and the numbers, of shape `(1, count)`.

@@ -7,7 +7,7 @@ import contextlib
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.collectives.messages import allgather, broadcast
+from tnt_keras.collectives.messages import allgather_json, broadcast
 from tnt_keras.process.rank import MASTER_RANK
 
 SEED = 42
@@ -54,8 +54,7 @@ def difference_of_global_seeds() -> str:
         One sentence with its remedy, or nothing.
     """
     own = seeds_of_keras()
-    messages = allgather("global seeds", str("not set" if own is None else own[0]).encode())
-    of_ranks = [message.decode() for message in messages]
+    of_ranks = allgather_json("global seeds", "not set" if own is None else own[0])
     for rank, seed in enumerate(of_ranks):
         if seed != of_ranks[MASTER_RANK]:
             return (

@@ -11,10 +11,6 @@ def in_attributes(owner: Any, kind: type | tuple[type, ...]) -> list[Any]:
 
     They may also be within lists, tuples and dictionaries; sets have no order that is the same in
     all processes.
-
-    Args:
-        owner: Any object.
-        kind: The class, or several.
     """
     seen: set[int] = set()
     return [each for each in _flattened(vars(owner), seen) if isinstance(each, kind)]

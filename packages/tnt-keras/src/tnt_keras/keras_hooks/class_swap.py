@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 MixinBase: Any = object
 """Base of mixins, for type checkers: `super()` finds methods of the class beside the mixin."""
@@ -45,11 +48,7 @@ def plain_class(cls: type) -> type:
 
 @contextlib.contextmanager
 def without_mixins(*instances: Any) -> Iterator[None]:
-    """Restore the objects' own classes in a with-block: they do what they did without. Local.
-
-    Args:
-        *instances: Objects with or without mixin; None is allowed.
-    """
+    """Restore the objects' own classes in a with-block: they do what they did without. Local."""
     classes = [type(instance) for instance in instances]
     for instance, cls in zip(instances, classes, strict=True):
         if plain_class(cls) is not cls:
@@ -110,11 +109,29 @@ def _shown_as(shown: Callable[..., Any], method: Callable[..., Any]) -> Callable
 
 
 def has_keras_methods(model: keras.Model, *names: str) -> bool:
-    """Return whether methods of a model are those of `keras.Model`, the mixins left out. Local.
-
-    Args:
-        model: Any model, distributed or not.
-        *names: Of the methods.
-    """
+    """Return whether methods of a model are those of `keras.Model`, the mixins left out. Local."""
     plain = plain_class(type(model))
     return all(getattr(plain, name) is getattr(keras.Model, name) for name in names)
+
+
+def signature_of(of_keras: Callable[..., Any], **own: Any) -> Callable[[_Method], _Method]:
+    """Return a decorator that shows a method with the signature of one of Keras. Local.
+
+    Args:
+        of_keras: The method of Keras.
+        **own: Keywords that the decorated method takes besides, with their defaults.
+    """
+    signature = inspect.signature(of_keras)
+    parameters = list(signature.parameters.values())
+    has_keywords = bool(parameters) and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD
+    place = len(parameters) - has_keywords
+    parameters[place:place] = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+        for name, default in own.items()
+    ]
+
+    def decorate(method: _Method) -> _Method:
+        method.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return method
+
+    return decorate

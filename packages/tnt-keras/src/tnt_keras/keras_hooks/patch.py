@@ -20,11 +20,6 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
     For a class this changes all its instances; for an instance it hides the class' attribute. The
     instance's own `__setattr__` is not asked, so that Keras does not track the value.
-
-    Args:
-        owner: A class or an instance with a `__dict__`.
-        name: Name of the attribute.
-        value: What it is inside the block.
     """
     before = owner.__dict__.get(name, _ABSENT)
     set_attribute, delete_attribute = (

@@ -60,11 +60,7 @@ def check_version() -> None:
 
 
 def all_layers(model: keras.Model) -> list[Any]:
-    """Return the model and all layers below it, each once. Local.
-
-    Args:
-        model: Any model.
-    """
+    """Return the model and all layers below it, each once. Local."""
     check_version()
     return list(_flatten_layers(model))
 
@@ -85,31 +81,19 @@ def global_seed() -> keras.Variable:
 
 
 def steps_of(optimizer: Any) -> keras.Variable:
-    """Return an optimizer's counter of calls of `apply`, be they updates or not. Local.
-
-    Args:
-        optimizer: Any optimizer of Keras.
-    """
+    """Return an optimizer's counter of calls of `apply`, be they updates or not. Local."""
     check_version()
     return optimizer._iterations
 
 
 def accumulates_as_keras(cls: Any) -> bool:
-    """Return whether optimizers of a class accumulate gradients by the method of Keras. Local.
-
-    Args:
-        cls: Derived from `keras.optimizers.Optimizer`.
-    """
+    """Return whether optimizers of a class accumulate gradients by the method of Keras. Local."""
     check_version()
     return cls._backend_apply_gradients is _accumulating_method
 
 
 def accumulators_of(optimizer: Any) -> list[keras.Variable]:
-    """Return where an optimizer adds up gradients between updates. Local.
-
-    Args:
-        optimizer: Built, with `gradient_accumulation_steps`.
-    """
+    """Return where an optimizer adds up gradients between updates. Local."""
     check_version()
     return [each for each in optimizer._accumulated_gradients if each is not None]
 

@@ -60,9 +60,6 @@ class VersionGate:
     def check(self, version: str) -> None:
         """Make sure that a version can be used; log a warning for one not known. Local.
 
-        Args:
-            version: The version of the package, such as "3.15.1".
-
         Raises:
             ImportError: If it is older or newer than all that are supported, or lacks a name.
         """

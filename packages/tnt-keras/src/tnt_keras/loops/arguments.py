@@ -4,13 +4,45 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.loops.constants import Constant
+from tnt_keras.collectives.replicas import require_same
+from tnt_keras.step.signature import key_of_nest
+from tnt_keras.step.whole_batch import as_tensors
+
+
+class Constant:
+    """A value that a step keeps: other values make another step.
+
+    A graph keeps what dictionaries, lists, tuples and sets hold when it is made: they are known by
+    that, and copied, since the caller may change them. Other objects that cannot be hashed are
+    known by their identity, and in a step that runs eagerly, which sees and may change them as they
+    are, these are too.
+
+    Args:
+        value: Any object.
+        is_for_graph: Whether the step is a graph.
+
+    Attributes:
+        value: The same, or a copy of containers.
+        key: What equal constants share.
+    """
+
+    def __init__(self, value: Any, is_for_graph: bool) -> None:
+        self.value = tf.nest.map_structure(_copied, value) if is_for_graph else value
+        self.key = key_of_nest(value, _key_of_copy) if is_for_graph else _key_of(value)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether both are the same, also of one type: True is not 1 here."""
+        return isinstance(other, Constant) and self.key == other.key
+
+    def __hash__(self) -> int:
+        """Return a number that equal constants share."""
+        return hash(self.key)
 
 
 class Sort(enum.Enum):
@@ -69,11 +101,6 @@ class Arguments:
         dictionaries. Those without are scalars, which may change from call to call. Everything
         else is a constant, such as numbers of Python.
 
-        Args:
-            args: Those without a name.
-            kwargs: Those with one.
-            is_for_graph: As for `Constant`.
-
         Raises:
             TypeError: If an argument holds samples beside other things.
         """
@@ -84,7 +111,7 @@ class Arguments:
             is_constant = sort is Sort.CONSTANT
             layout.append(Place(name, sort, Constant(value, is_for_graph) if is_constant else None))
             if sort is Sort.SAMPLES:
-                samples.append(tf.nest.map_structure(_as_tensor, value))
+                samples.append(as_tensors(value))
             elif sort is Sort.SCALAR:
                 scalars.append(tf.convert_to_tensor(value))
         return cls(tuple(layout), tuple(samples), tuple(scalars))
@@ -97,12 +124,6 @@ def call_with(
     scalars: Sequence[tf.Tensor],
 ) -> Any:
     """Call a function with the arguments of a layout.
-
-    Args:
-        function: Of the user.
-        layout: Of its arguments.
-        samples: As in `Arguments`.
-        scalars: As in `Arguments`.
 
     Returns:
         What the function returns.
@@ -145,5 +166,42 @@ def _num_dimensions(leaf: Any) -> int | None:
     return None
 
 
-def _as_tensor(leaf: Any) -> Any:
-    return leaf if tf.is_tensor(leaf) else tf.convert_to_tensor(leaf)
+def check_same_constants(constants: Mapping[int | str, Constant], name: str) -> None:
+    """Compare the numbers and texts among the constants of a call. Collective.
+
+    Of other objects it cannot be told whether those of two processes are the same.
+
+    Raises:
+        DifferentInputError: On all ranks, if they differ; names the first argument that does.
+    """
+    plain = [f"{key} = {each.value!r}" for key, each in constants.items() if _is_plain(each.value)]
+    require_same(
+        "constants of a step",
+        plain,
+        f"`{name}` was called with "
+        "{masters} on rank {master} and with {other} on rank {rank}. All ranks must call it alike, "
+        "with the same batch or their parts of it.",
+        missing="fewer constants",
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    leaves = tf.nest.flatten(value)
+    return all(isinstance(leaf, (int, float, complex, str, bytes, type(None))) for leaf in leaves)
+
+
+def _copied(leaf: Any) -> Any:
+    return set(leaf) if type(leaf) is set else leaf  # which is no structure to TensorFlow
+
+
+def _key_of(value: Any) -> tuple[type, Hashable]:
+    """Return the type of a value, and the value or its identity."""
+    try:
+        hash(value)
+    except TypeError:
+        return type(value), id(value)
+    return type(value), value
+
+
+def _key_of_copy(value: Any) -> Hashable:
+    return (type(value), frozenset(value)) if isinstance(value, set) else _key_of(value)

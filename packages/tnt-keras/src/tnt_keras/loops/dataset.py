@@ -10,12 +10,12 @@ import tensorflow as tf
 from tnt_keras.collectives.collective_call import collective_call
 from tnt_keras.inputs.arguments import InputArguments, Keywords
 from tnt_keras.inputs.distribute import distribute_input
-from tnt_keras.loops.part import Part
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
 from tnt_keras.step.own_loops import loop_over_parts
 
 _KEYWORDS = Keywords(x="dataset", micro_batch_size="micro_batch_size")
+_PART = "_tnt_part"
 
 
 class DistributedDataset:
@@ -44,9 +44,10 @@ class DistributedDataset:
                 "the loop, and put `@tnt.function` on the step in it."
             )
         for element in self._dataset:
-            part = Part(int(element.num_local), int(element.num_global))
+            for leaf in tf.nest.flatten(element.data):
+                setattr(leaf, _PART, (int(element.num_local), int(element.num_global)))
             with loop_over_parts():
-                yield part.mark(element.data)
+                yield element.data
 
     def __len__(self) -> int:
         """Return the number of batches, which all ranks have.
@@ -61,6 +62,16 @@ class DistributedDataset:
         """What elements look like: those of the dataset itself, with some of the rows."""
         spec = self._dataset.element_spec
         return spec if get_size() == 1 else spec.data
+
+
+def part_of(tensor: Any) -> tuple[int, int] | None:
+    """Return which part of a global batch a tensor is known to hold. Local.
+
+    Returns:
+        The samples of this rank, 0 if it has a duplicate of the first one instead, and those of the
+        global batch; None if the tensor is of no element of a `DistributedDataset`.
+    """
+    return getattr(tensor, _PART, None)
 
 
 @collective_call("data.distribute")

@@ -12,25 +12,29 @@ import tensorflow as tf
 
 from tnt_data import fingerprint_of
 from tnt_keras.collectives.collective_call import collective_call
-from tnt_keras.loops.arguments import Arguments, Layout, call_with
-from tnt_keras.loops.constants import check_same_constants
-from tnt_keras.loops.part import part_of
-from tnt_keras.loops.used_layers import UsedLayers
-from tnt_keras.loops.whole_files import make_files_whole
+from tnt_keras.loops.arguments import Arguments, Layout, call_with, check_same_constants
+from tnt_keras.loops.dataset import part_of
+from tnt_keras.loops.whole_files import UsedLayers, make_files_whole
 from tnt_keras.process.former_probe import check_probe
 from tnt_keras.process.log import logger
 from tnt_keras.process.other_distribution import check_no_strategy
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
-from tnt_keras.step.batch_part import BatchPart, cut, even_sizes, num_rows, rows_at
-from tnt_keras.step.context import is_inside_step
+from tnt_keras.step.batch_part import (
+    BatchPart,
+    cut,
+    even_sizes,
+    in_order_of_rows,
+    num_rows,
+    rows_at,
+)
 from tnt_keras.step.data_check import NO_LABEL
 from tnt_keras.step.generators import use_generators_of_master
 from tnt_keras.step.keras_function import Steps
 from tnt_keras.step.options import default_options, given_options
-from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.owner import StepOwner, is_inside_step
 from tnt_keras.step.partitioned_steps import PartitionedSteps
-from tnt_keras.step.variables import check_replicas_in_turn, replicated_variables
+from tnt_keras.step.variables import check_replicas_in_turn
 from tnt_keras.step.whole_steps import WholeSteps
 
 _COMPARED_ROWS = 8  # of each argument: enough to notice other samples, and next to nothing to read
@@ -54,12 +58,12 @@ class StepFunction:
         name = getattr(python_function, "__name__", type(python_function).__name__)
         self._run_eagerly = run_eagerly
         self._name = name
-        self._function = python_function if run_eagerly else _as_graph(python_function)
+        is_ready = run_eagerly or hasattr(python_function, "get_concrete_function")
+        self._function = python_function if is_ready else tf.function(python_function)
         # As on one rank, where the function is TensorFlow's.
         self._owner = StepOwner(default_options(fuses_batch_norm=False, **options))
         self._steps: dict[Layout, Steps] = {}
         self._used = UsedLayers()
-        self._num_checks = 0
         self._run_on_all_ranks = collective_call(name)(self._run)
 
     @property
@@ -97,26 +101,19 @@ class StepFunction:
     def _run(self, args: Any, kwargs: Any) -> Any:
         set_up_process()
         arguments = Arguments.of_call(args, kwargs, is_for_graph=not self._run_eagerly)
-        part = self._part(arguments)
+        part, fingerprint = _part_of(arguments, self._name)
+        self._owner.data_check().same_batch(part.num_local, part.num_global, fingerprint, NO_LABEL)
         steps = self._steps.get(arguments.layout)
         if steps is None:
             steps = self._steps[arguments.layout] = self._new_steps(arguments)
         elif self._owner.variables:
-            variables = replicated_variables(self._owner)
-            check_replicas_in_turn(self._owner, variables, self._num_checks)
-            self._num_checks += 1
+            check_replicas_in_turn(self._owner)
         num_layers = len(self._used.layers)
         with self._used.watching():
             result = steps.run(part)
         if len(self._used.layers) > num_layers:
             make_files_whole([*self._used.layers, *_known_by_name(inspect.unwrap(self))])
         return result
-
-    def _part(self, arguments: Arguments) -> BatchPart:
-        """Return this rank's part of samples and scalars, when ranks are known to agree."""
-        part, fingerprint = _part_of(arguments, self._name)
-        self._owner.data_check().same_batch(part.num_local, part.num_global, fingerprint, NO_LABEL)
-        return part
 
     def _new_steps(self, arguments: Arguments) -> Steps:
         check_same_constants(arguments.constants, self._name)
@@ -236,11 +233,6 @@ def _known_by_name(python_function: Any) -> list[Any]:
     return [*names.nonlocals.values(), *names.globals.values()]
 
 
-def _as_graph(python_function: Callable[..., Any]) -> Callable[..., Any]:
-    is_graph = hasattr(python_function, "get_concrete_function")
-    return python_function if is_graph else tf.function(python_function)
-
-
 def _part_of(arguments: Arguments, name: str) -> tuple[BatchPart, int]:
     """Return this rank's part of samples and scalars, and what must be equal on all ranks."""
     given = (arguments.samples, arguments.scalars)
@@ -259,19 +251,15 @@ def _part_of(arguments: Arguments, name: str) -> tuple[BatchPart, int]:
     known = [part for part in parts if part is not None]
     if not known:
         some = tf.range(0, numbers[0], max(1, numbers[0] // _COMPARED_ROWS), dtype=tf.int64)
-        in_order = tf.nest.map_structure(_in_order, arguments.samples)
         rows = tf.nest.map_structure(
-            lambda leaf: leaf if leaf is None else rows_at(leaf, some), in_order
+            lambda leaf: leaf if leaf is None else rows_at(in_order_of_rows(leaf), some),
+            arguments.samples,
         )
         return cut(given), int(fingerprint + fingerprint_of(rows))
-    if len(known) < len(parts) or len({(one.num_local, one.num_global) for one in known}) > 1:
+    if len(known) < len(parts) or len(set(known)) > 1:
         raise ValueError(
             f"Some arguments of `{name}` are this rank's part of a batch, as "
             "`tnt.data.distribute` gives it, and others are not, or are parts of another batch. "
             f"Give it the elements as they are, and change them in `{name}` or by `dataset.map`."
         )
-    return BatchPart(given, even_sizes(known[0].num_global)), int(fingerprint)
-
-
-def _in_order(leaf: Any) -> Any:
-    return tf.sparse.reorder(leaf) if isinstance(leaf, tf.SparseTensor) else leaf
+    return BatchPart(given, even_sizes(known[0][1])), int(fingerprint)

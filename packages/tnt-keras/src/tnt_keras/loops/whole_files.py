@@ -6,16 +6,18 @@ one path: each then writes a file of its own and puts it there at once, with the
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import pathlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import keras
 
-from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, has_keras_methods
+from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, has_keras_methods, signature_of
+from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.model.atomic_write import write_here
-from tnt_keras.model.keras_signature import signature_of
 from tnt_keras.model.save import Saving
 
 
@@ -26,14 +28,7 @@ class WholeFiles(MixinBase):
     def save(
         self, filepath: str | os.PathLike[str], overwrite: bool = True, *args: Any, **kwargs: Any
     ) -> None:
-        """Write the model as `keras.Model.save` does, whole or not at all. Local.
-
-        Args:
-            filepath: As in Keras.
-            overwrite: As in Keras.
-            *args: As in Keras.
-            **kwargs: As in Keras.
-        """
+        """Write the model as `keras.Model.save` does, whole or not at all. Local."""
         save = super().save
         _write(filepath, overwrite, lambda path: save(path, overwrite, *args, **kwargs))
 
@@ -41,25 +36,13 @@ class WholeFiles(MixinBase):
     def save_weights(
         self, filepath: str | os.PathLike[str], overwrite: bool = True, *args: Any, **kwargs: Any
     ) -> None:
-        """Write the weights as `keras.Model.save_weights` does, whole or not at all. Local.
-
-        Args:
-            filepath: As in Keras.
-            overwrite: As in Keras.
-            *args: As in Keras.
-            **kwargs: As in Keras.
-        """
+        """Write the weights as `keras.Model.save_weights` does, whole or not at all. Local."""
         save_weights = super().save_weights
         _write(filepath, overwrite, lambda path: save_weights(path, overwrite, *args, **kwargs))
 
 
 def make_files_whole(objects: Iterable[Any]) -> None:
-    """Let those that are plain models of Keras write whole files. Local.
-
-    Args:
-        objects: Models and others, which stay as they are, like distributed models and those whose
-            class saves in its own way.
-    """
+    """Let plain models write whole files, unless they save in a way of their own. Local."""
     for each in objects:
         if (
             isinstance(each, keras.Model)
@@ -76,3 +59,34 @@ def _write(
         write_to(filepath)
     else:
         write_here(pathlib.Path(filepath), write_to, overwrite=True, makes_folders=False)
+
+
+class UsedLayers:
+    """The layers that are called inside a with-block, the outermost ones only; models are layers.
+
+    Attributes:
+        layers: Each once, in the order of their first calls.
+    """
+
+    def __init__(self) -> None:
+        self.layers: list[Any] = []
+        self._depth = 0
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note what is called in a with-block. Local."""
+        with replaced(keras.Layer, "__call__", self._noting(keras.Layer.__call__)):
+            yield
+
+    def _noting(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(plain)
+        def call(used: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._depth == 0 and not any(used is known for known in self.layers):
+                self.layers.append(used)
+            self._depth += 1
+            try:
+                return plain(used, *args, **kwargs)
+            finally:
+                self._depth -= 1
+
+        return call

@@ -8,8 +8,8 @@ import pathlib
 import tempfile
 from collections.abc import Callable
 
-from tnt_keras.collectives.alone import what_is_alone
-from tnt_keras.model.file_on_all_ranks import run_together
+from tnt_keras.collectives.current_call import what_is_alone
+from tnt_keras.model.files_of_ranks import run_together
 from tnt_keras.process.rank import is_master_rank
 
 
@@ -60,12 +60,6 @@ def write_here(
     makes_folders: bool,
 ) -> None:
     """Write a file on this rank, whole or not at all. Local.
-
-    Args:
-        path: As for `write_atomically`, like the others.
-        write_to: Likewise.
-        overwrite: Likewise.
-        makes_folders: Likewise.
 
     Raises:
         FileExistsError: If the file exists and `overwrite` is False.

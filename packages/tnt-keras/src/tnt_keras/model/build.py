@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tnt_keras.keras_hooks.class_swap import has_keras_methods
 from tnt_keras.keras_hooks.private import all_layers
-from tnt_keras.model.python_state import PythonState
-from tnt_keras.step.context import step_scope
+from tnt_keras.step.generators import generator_states, set_generator_states
+from tnt_keras.step.owner import step_scope
 
 
 def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> None:
@@ -32,13 +34,36 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
         # makes its own when it is first used; they are equal on all ranks.)
         step_name = "test_step"
     # Layers that are not built yet may note sizes now.
-    python_state = PythonState([model, *(layer for layer in all_layers(model) if layer.built)])
+    counting = [model, *(layer for layer in all_layers(model) if layer.built)]
     step = getattr(model, step_name)
+    with kept_in_python(counting), step_scope(model._tnt_owner):
+        tf.function(_once(step), autograph=False).get_concrete_function(element_spec)
+
+
+@contextlib.contextmanager
+def kept_in_python(objects: Iterable[Any] = ()) -> Iterator[None]:
+    """Put back after a with-block the generators of Python, and numbers and strings of objects.
+
+    Lists, arrays and other objects are not known. Neither are truth values and None, by which Keras
+    notes what it has built. A number that the class of an object holds is seen again.
+    """
+    states, before = generator_states(), []
+    for each in objects:
+        held = vars(each).items()
+        before.append((each, {k: v for k, v in held if isinstance(v, str) or _is_number(v)}))
     try:
-        with step_scope(model._tnt_owner):
-            tf.function(_once(step), autograph=False).get_concrete_function(element_spec)
+        yield
     finally:
-        python_state.restore()
+        set_generator_states(states)
+        for each, kept in before:
+            for name, value in list(vars(each).items()):
+                if _is_number(value) and name not in kept and hasattr(type(each), name):
+                    del vars(each)[name]
+            vars(each).update(kept)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def _once(step: Callable[[Any], Any]) -> Callable[[Any], None]:

@@ -11,12 +11,13 @@ from tnt_keras.inputs.compare_ranks import require_same_arguments
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.first_step import (
+    callbacks_for_data,
     check_compiled,
-    end_of_data_callback,
     prepare_steps,
+    split_arguments,
     switches,
 )
-from tnt_keras.process.verbosity import verbosity
+from tnt_keras.process.printing import verbosity
 
 
 class Evaluating(MixinBase):
@@ -61,28 +62,11 @@ class Evaluating(MixinBase):
         Raises:
             ValueError: As `fit` does.
         """
-        of_keras = {
-            "x": x,
-            "y": y,
-            "batch_size": batch_size,
-            "verbose": verbose,
-            "sample_weight": sample_weight,
-            "steps": steps,
-            "callbacks": callbacks,
-            "return_dict": return_dict,
-            **kwargs,
-        }
+        given, of_keras = split_arguments(locals())
         if kwargs:  # `fit` validates, with data that it has distributed
             return super().evaluate(**of_keras)
         check_compiled(self, "evaluate")
-        of_tarantella = {
-            "tnt_micro_batch_size": tnt_micro_batch_size,
-            "tnt_distribute_dataset": tnt_distribute_dataset,
-            "verify_inputs": verify_inputs,
-        }
-        return super().evaluate(
-            **of_keras | _replacements(self, "test_step", of_keras | of_tarantella)
-        )
+        return super().evaluate(**of_keras | _replacements(self, "test_step", given))
 
     @collective_call("predict")
     def predict(
@@ -116,19 +100,7 @@ class Evaluating(MixinBase):
         Raises:
             ValueError: As `fit` does.
         """
-        of_keras = {
-            "x": x,
-            "batch_size": batch_size,
-            "verbose": verbose,
-            "steps": steps,
-            "callbacks": callbacks,
-        }
-        of_tarantella = {
-            "tnt_micro_batch_size": tnt_micro_batch_size,
-            "tnt_distribute_dataset": tnt_distribute_dataset,
-            "verify_inputs": verify_inputs,
-        }
-        given = of_keras | of_tarantella
+        given, of_keras = split_arguments(locals())
         return super().predict(**of_keras | _replacements(self, "predict_step", given))
 
 
@@ -141,10 +113,7 @@ def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str
         return {}
     part = distribute_input(own)
     prepare_steps(model)
-    if is_prediction:
-        ends = end_of_data_callback(model, predicting=part)
-    else:
-        ends = end_of_data_callback(model, testing=part)
+    first = callbacks_for_data(model, **{"predicting" if is_prediction else "testing": part})
     return {
         "x": part.data,
         **({} if is_prediction else {"y": None, "sample_weight": None}),
@@ -153,7 +122,7 @@ def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str
         "callbacks": select_callbacks(
             given["callbacks"],
             training=False,
-            first=[] if ends is None else [ends],
+            first=first,
             lockstep=own.distribute or part.is_compared,
         ),
     }

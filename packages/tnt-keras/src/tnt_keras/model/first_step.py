@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from tnt_keras.callbacks.end_of_data import EndOfData
@@ -10,39 +9,25 @@ from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.accumulation import settle
 from tnt_keras.step.generators import use_generators_of_master
-from tnt_keras.step.variables import (
-    check_replicas_in_turn,
-    replicated_variables,
-    synchronize,
-)
+from tnt_keras.step.variables import check_replicas_in_turn, synchronize
 
 _KINDS = ("train", "test", "predict")
 
 
-@dataclasses.dataclass
-class Preparation:
-    """What has been done so far for the steps of one model.
+def split_arguments(local: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return all arguments of a method by name, and those that Keras knows. Local.
 
-    Attributes:
-        is_synchronized: Whether ranks got the master's weights, and nothing changed them since but
-            steps of all ranks.
-        replicated: The variables that are equal on all ranks since then.
-        num_checks: How often some of them were compared before a single step.
-        num_fits: How often `fit` was called.
+    Args:
+        local: `locals()` at the begin of the method; `kwargs` are arguments, too.
     """
-
-    is_synchronized: bool = False
-    replicated: list[Any] = dataclasses.field(default_factory=list)
-    num_checks: int = 0
-    num_fits: int = 0
+    given = {**local, **local.get("kwargs", {})}
+    given = {k: v for k, v in given.items() if k not in ("self", "__class__", "kwargs")}
+    own = {name for name in given if name.startswith("tnt_")} | {"verify_inputs"}
+    return given, {name: value for name, value in given.items() if name not in own}
 
 
 def check_compiled(model: Any, method: str) -> None:
     """Check that a model is compiled. Local.
-
-    Args:
-        model: A distributed model.
-        method: The method that needs it, for the message.
 
     Raises:
         ValueError: If it is not.
@@ -52,11 +37,7 @@ def check_compiled(model: Any, method: str) -> None:
 
 
 def switches(model: Any) -> dict[str, Any]:
-    """Return by name what decides how steps run and what they train, equal on all ranks. Local.
-
-    Args:
-        model: A distributed model.
-    """
+    """Return by name what decides how steps run and what they train, equal on all ranks. Local."""
     made = [kind for kind in _KINDS if getattr(model, f"{kind}_function") is not None]
     return {
         "run_eagerly": model.run_eagerly,
@@ -72,9 +53,6 @@ def prepare_steps(model: Any) -> None:
 
     What is made in the first step gets the master's values there.
 
-    Args:
-        model: A distributed model.
-
     Raises:
         DifferentInputError: On all ranks, if models or optimizers differ.
     """
@@ -84,7 +62,7 @@ def prepare_steps(model: Any) -> None:
     synchronize(model._tnt_owner)
     if model.run_eagerly:
         use_generators_of_master()
-    model._tnt_preparation.is_synchronized = True
+    model._tnt_owner.is_synchronized = True
 
 
 def prepare_single_step(model: Any) -> None:
@@ -92,47 +70,24 @@ def prepare_single_step(model: Any) -> None:
 
     If it was, some weights are compared: other code may run between two single steps.
 
-    Args:
-        model: A distributed model.
-
     Raises:
         DifferentWeightsError: On all ranks, if one has changed its weights.
     """
-    preparation = model._tnt_preparation
-    if get_size() == 1:
-        return
-    if not preparation.is_synchronized:
+    if get_size() > 1 and model._tnt_owner.is_synchronized:
+        check_replicas_in_turn(model._tnt_owner)
+    else:
         prepare_steps(model)
-        preparation.replicated = []
-        return
-    preparation.replicated = preparation.replicated or replicated_variables(model._tnt_owner)
-    check_replicas_in_turn(model._tnt_owner, preparation.replicated, preparation.num_checks)
-    preparation.num_checks += 1
 
 
-def end_of_data_callback(
-    model: Any,
-    training: DistributedInput | None = None,
-    testing: DistributedInput | None = None,
-    predicting: DistributedInput | None = None,
-) -> EndOfData | None:
+def callbacks_for_data(model: Any, **inputs: DistributedInput | None) -> list[EndOfData]:
     """Return the callback that compares where the data of ranks end. Collective the first time.
 
     Args:
         model: A distributed model.
-        training: Input of its training steps, if any.
-        testing: Likewise for `evaluate`, also within `fit`.
-        predicting: Likewise for `predict`.
+        **inputs: Of its steps, if any: `training`, `testing` (also within `fit`), `predicting`.
 
     Returns:
-        The callback; None if all ranks have equally many steps by the way they share the data.
+        Nothing if all ranks have equally many steps by the way they share the data.
     """
-    is_compared = [
-        part is not None and part.is_compared for part in (training, testing, predicting)
-    ]
-    if not any(is_compared):
-        return None
-    data_check = model._tnt_owner.data_check()
-    return EndOfData(
-        data_check, training=is_compared[0], testing=is_compared[1], predicting=is_compared[2]
-    )
+    compared = {kind: part is not None and part.is_compared for kind, part in inputs.items()}
+    return [EndOfData(model._tnt_owner.data_check(), **compared)] if any(compared.values()) else []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from tnt_keras.callbacks.select import select_callbacks
 from tnt_keras.collectives.collective_call import collective_call
@@ -21,17 +23,17 @@ from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.inputs.py_dataset import with_same_order
 from tnt_keras.inputs.seed import SEED
 from tnt_keras.keras_hooks.class_swap import MixinBase
-from tnt_keras.model.backup.callbacks import BackUp, Restore
 from tnt_keras.model.backup.fit_backup import FitBackup, backup_of
 from tnt_keras.model.build import build_by_tracing
 from tnt_keras.model.first_step import (
+    callbacks_for_data,
     check_compiled,
-    end_of_data_callback,
     prepare_steps,
+    split_arguments,
     switches,
 )
-from tnt_keras.model.unknown_length import warn_of_step_without_batch
-from tnt_keras.process.verbosity import verbosity
+from tnt_keras.process.log import logger
+from tnt_keras.process.printing import verbosity
 
 
 class Fitting(MixinBase):
@@ -104,33 +106,8 @@ class Fitting(MixinBase):
                 numbers of steps or have read different data.
             tnt_comm.CommError: If another rank is lost, late, or in another call.
         """
+        given, of_keras = split_arguments(locals())
         check_compiled(self, "fit")
-        of_keras = {
-            "x": x,
-            "y": y,
-            "batch_size": batch_size,
-            "epochs": epochs,
-            "verbose": verbose,
-            "callbacks": callbacks,
-            "validation_split": validation_split,
-            "validation_data": validation_data,
-            "shuffle": shuffle,
-            "class_weight": class_weight,
-            "sample_weight": sample_weight,
-            "initial_epoch": initial_epoch,
-            "steps_per_epoch": steps_per_epoch,
-            "validation_steps": validation_steps,
-            "validation_batch_size": validation_batch_size,
-            "validation_freq": validation_freq,
-        }
-        of_tarantella = {
-            "tnt_micro_batch_size": tnt_micro_batch_size,
-            "tnt_validation_micro_batch_size": tnt_validation_micro_batch_size,
-            "tnt_distribute_dataset": tnt_distribute_dataset,
-            "tnt_distribute_validation_dataset": tnt_distribute_validation_dataset,
-            "verify_inputs": verify_inputs,
-        }
-        given = of_keras | of_tarantella
         backup = backup_of(self, callbacks)
         require_same_arguments(
             given
@@ -149,10 +126,10 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
     training = InputArguments.of_call(given, TRAINING)
     validation = InputArguments.of_call(given, VALIDATION)
     # Another order in each call, like that of epochs, and the same on all ranks.
-    seed = SEED + model._tnt_preparation.num_fits
-    if model._tnt_preparation.num_fits == 0:
-        warn_of_step_without_batch(model, given["x"], given["steps_per_epoch"])
-    model._tnt_preparation.num_fits += 1
+    seed = SEED + model._tnt_owner.num_fits
+    if model._tnt_owner.num_fits == 0:
+        _warn_of_step_without_batch(model, given["x"], given["steps_per_epoch"])
+    model._tnt_owner.num_fits += 1
     if backup is None and is_left_to_keras(training, validation):
         return {
             "x": with_same_order(given["x"], given["shuffle"], seed),
@@ -164,7 +141,7 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
     )
     test_input = None if validation.x is None else distribute_input(validation)
     prepare_steps(model)
-    ends = end_of_data_callback(model, training=train_input, testing=test_input)
+    first = callbacks_for_data(model, training=train_input, testing=test_input)
     replacements = {
         "x": train_input.data,
         "y": None,
@@ -179,9 +156,9 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
         "callbacks": select_callbacks(
             given["callbacks"] if backup is None else backup.callbacks,
             training=True,
-            first=[] if ends is None else [ends],
-            before=[] if backup is None else [Restore(backup)],
-            after=[] if backup is None else [BackUp(backup)],
+            first=first,
+            before=[] if backup is None else [backup.restoring],
+            after=[] if backup is None else [backup],
         ),
     }
     if backup is not None:
@@ -190,3 +167,30 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
         backup.begin(train_input, test_input, lives_on=lives_on)
         replacements["initial_epoch"] = backup.first_epoch(given["initial_epoch"], given["epochs"])
     return replacements
+
+
+def _warn_of_step_without_batch(model: Any, x: Any, steps_per_epoch: int | None) -> None:
+    """Warn of the step that Keras takes at the end of each epoch of unknown length. Local.
+
+    Its graph is that of a step, and what needs no batch runs in it: `optimizer.iterations` counts
+    one more, and states of seeds advance. So it is on any number of ranks, as in plain Keras. Where
+    batches have a fixed size, it is added to the counts of means, too, which are then too small by
+    the factor s / (s + 1) after s steps.
+
+    Several steps in an execution, eager steps, and those that XLA compiles have no such step.
+    """
+    if isinstance(x, tf.data.Dataset):
+        is_unknown = int(x.cardinality()) == tf.data.UNKNOWN_CARDINALITY
+    else:
+        is_unknown = inspect.isgenerator(x)
+    if not is_unknown or steps_per_epoch:
+        return
+    if model.run_eagerly or model.jit_compile or model.steps_per_execution > 1:
+        return
+    logger.warning(
+        "fit: the number of batches is not known. Keras finds the end of an epoch by a step "
+        "without a batch, in which `optimizer.iterations` counts one more, also here: schedules "
+        "and Adam's corrections run ahead. If batches have a fixed size, means that are logged are "
+        "too small besides. Give the number: "
+        "`dataset.apply(tf.data.experimental.assert_cardinality(number))`, or `steps_per_epoch`."
+    )

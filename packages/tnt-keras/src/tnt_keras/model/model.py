@@ -9,11 +9,9 @@ from typing import Any
 import keras
 
 from tnt_keras.keras_hooks import private, private_tensorflow
-from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, without_mixins
+from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, signature_of, without_mixins
 from tnt_keras.model.evaluate import Evaluating
-from tnt_keras.model.first_step import Preparation
 from tnt_keras.model.fit import Fitting
-from tnt_keras.model.keras_signature import signature_of
 from tnt_keras.model.model_functions import DistributedFunctions
 from tnt_keras.model.on_batch import SingleBatches
 from tnt_keras.model.save import Saving
@@ -21,9 +19,9 @@ from tnt_keras.process.former_probe import check_probe
 from tnt_keras.process.log import logger
 from tnt_keras.process.other_distribution import check_no_strategy, check_not_distributed_otherwise
 from tnt_keras.process.parallel_strategy import ParallelStrategy, is_distributing
+from tnt_keras.process.printing import is_shown
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
-from tnt_keras.process.verbosity import is_shown
 from tnt_keras.step.accumulation import settle_before_copy
 from tnt_keras.step.options import default_options, given_options
 from tnt_keras.step.own_loops import notice_own_loops
@@ -88,19 +86,6 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         """Distribute the given model."""
         options = given_options(fused_batch_norm, batch_norm, draws, check)
         return _distribute(model, parallel_strategy, probe=probe, options=options)
-
-    def __init__(
-        self,
-        model: keras.Model,
-        parallel_strategy: ParallelStrategy = ParallelStrategy.DATA,
-        *,
-        probe: str | None = None,
-        fused_batch_norm: bool | None = None,
-        batch_norm: str | None = None,
-        draws: str | None = None,
-        check: bool | None = None,
-    ) -> None:
-        """Describe the arguments; the model was initialised when it was made."""
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
@@ -181,20 +166,6 @@ class Sequential(Model, keras.Sequential):
         options = given_options(fused_batch_norm, batch_norm, draws, check)
         return _distribute(plain, probe=probe, options=options)
 
-    def __init__(
-        self,
-        layers: Any = None,
-        trainable: bool = True,
-        name: str | None = None,
-        *,
-        probe: str | None = None,
-        fused_batch_norm: bool | None = None,
-        batch_norm: str | None = None,
-        draws: str | None = None,
-        check: bool | None = None,
-    ) -> None:
-        """Describe the arguments; the model was initialised when it was made."""
-
 
 _COMPILE = inspect.signature(keras.Model.compile)
 
@@ -253,7 +224,6 @@ def _distribute(
     # Past Keras' own __setattr__, which would track what it does not know.
     owner = StepOwner(default_options(**(options or {})), model)
     object.__setattr__(model, "_tnt_owner", owner)
-    object.__setattr__(model, "_tnt_preparation", Preparation())
     if model.compiled:
         _distribute_compiled(model)
     _forget_functions(model)
@@ -263,11 +233,11 @@ def _distribute(
 
 
 def _distribute_compiled(model: Any) -> None:
-    model._tnt_preparation.is_synchronized = False
+    owner = model._tnt_owner
+    owner.is_synchronized = False
     if get_size() == 1:
         return
     model.jit_compile = False
-    owner = model._tnt_owner
     owner.optimizers.clear()
     owner.own_logs = None  # its metrics are other ones
     if model.optimizer is not None:

@@ -6,20 +6,13 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import keras
 import tensorflow as tf
 
-from tnt_keras.keras_hooks.class_swap import MixinBase, plain_class
+from tnt_keras.keras_hooks.class_swap import MixinBase, has_keras_methods
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.batch_norm_region import fused_batch_norm
-from tnt_keras.step.context import is_inside_step
-from tnt_keras.step.keras_function import (
-    KerasFunction,
-    KerasPredictFunction,
-    Steps,
-    require_call,
-)
-from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.keras_function import KerasFunction, KerasPredictFunction, Steps, require_call
+from tnt_keras.step.owner import StepOwner, is_inside_step
 from tnt_keras.step.partitioned_steps import PartitionedSteps
 from tnt_keras.step.whole_steps import WholeSteps
 
@@ -31,24 +24,10 @@ class DistributedFunctions(MixinBase):
     """
 
     _tnt_owner: StepOwner
-    name: str
-    run_eagerly: bool
-    steps_per_execution: int
-    train_function: Any
-    test_function: Any
-    predict_function: Any
-    _tnt_signatures_of_others = ("train_step", "test_step", "predict_step")
+    _tnt_signatures_of_others = ("train_step", "test_step")
 
     def train_step(self, data: Any, *args: Any, **kwargs: Any) -> Any:
         """Train on one batch, as the model's own class does. Local.
-
-        Args:
-            data: The batch.
-            *args: Handed on to the model's own step.
-            **kwargs: Likewise.
-
-        Returns:
-            Logs of the batch.
 
         Raises:
             RuntimeError: On several ranks, if no method of a distributed model has called it.
@@ -59,78 +38,37 @@ class DistributedFunctions(MixinBase):
     def test_step(self, data: Any, *args: Any, **kwargs: Any) -> Any:
         """Evaluate one batch, as the model's own class does. Local.
 
-        Args:
-            data: As for `train_step`.
-            *args: As for `train_step`.
-            **kwargs: As for `train_step`.
-
-        Returns:
-            Logs of the batch.
-
         Raises:
-            RuntimeError: As for `train_step`.
+            RuntimeError: On several ranks, if no method of a distributed model has called it.
         """
         with self._tnt_step("test_step"):
             return super().test_step(data, *args, **kwargs)
 
-    def predict_step(self, data: Any, *args: Any, **kwargs: Any) -> Any:
-        """Predict one batch, as the model's own class does. Local.
-
-        Args:
-            data: As for `train_step`.
-            *args: As for `train_step`.
-            **kwargs: As for `train_step`.
-
-        Returns:
-            The predictions.
-        """
-        return super().predict_step(data, *args, **kwargs)
-
     def make_train_function(self, force: bool = False) -> Any:
-        """Make the function that `fit` calls for each step. Local.
-
-        Args:
-            force: Whether to make it anew.
-        """
-        if get_size() == 1:
-            return super().make_train_function(force)
-        if self.train_function is None or force:
-            steps = self._tnt_steps("train", super().make_train_function)
-            self.train_function = KerasFunction(
-                steps, self._tnt_owner, lambda: self.steps_per_execution
-            )
-        return self.train_function
+        """Make the function that `fit` calls for each step, anew if it is to. Local."""
+        return self._tnt_function("train", super().make_train_function, force)
 
     def make_test_function(self, force: bool = False) -> Any:
-        """Make the function that `evaluate` calls for each step. Local.
-
-        Args:
-            force: Whether to make it anew.
-        """
-        if get_size() == 1:
-            return super().make_test_function(force)
-        if self.test_function is None or force:
-            steps = self._tnt_steps("test", super().make_test_function)
-            self.test_function = KerasFunction(
-                steps, self._tnt_owner, lambda: self.steps_per_execution
-            )
-        return self.test_function
+        """Make the function that `evaluate` calls for each step, anew if it is to. Local."""
+        return self._tnt_function("test", super().make_test_function, force)
 
     def make_predict_function(self, force: bool = False) -> Any:
-        """Make the function that `predict` calls for each step. Local.
+        """Make the function that `predict` calls for each step, anew if it is to. Local."""
+        return self._tnt_function("predict", super().make_predict_function, force)
 
-        Args:
-            force: Whether to make it anew.
-        """
+    def _tnt_function(self, kind: str, make: Callable[..., Any], force: bool) -> Any:
+        attribute = f"{kind}_function"
         if get_size() == 1:
-            return super().make_predict_function(force)
-        if self.predict_function is None or force:
-            make = super().make_predict_function
-            steps = self._tnt_steps("predict", make)
-            self.predict_function = KerasPredictFunction(
-                steps, self._tnt_owner, lambda: _made(self, "predict", make)
-            )
-        return self.predict_function
+            return make(force)
+        if force or getattr(self, attribute) is None:
+            steps, owner = self._tnt_steps(kind, make), self._tnt_owner
+            function: Any
+            if kind == "predict":
+                function = KerasPredictFunction(steps, owner, lambda: _made(self, kind, make))
+            else:
+                function = KerasFunction(steps, owner, lambda: self.steps_per_execution)
+            setattr(self, attribute, function)
+        return getattr(self, attribute)
 
     def _tnt_step(self, name: str) -> Any:
         if get_size() > 1 and not is_inside_step():
@@ -141,9 +79,7 @@ class DistributedFunctions(MixinBase):
     def _tnt_steps(self, kind: str, make: Callable[..., Any]) -> Steps:
         name = f"{kind}_step"
         step: Callable[[Any], Any] = lambda batch: getattr(self, name)(batch)  # noqa: E731
-        if getattr(plain_class(type(self)), f"make_{kind}_function") is not getattr(
-            keras.Model, f"make_{kind}_function"
-        ):
+        if not has_keras_methods(self, f"make_{kind}_function"):
             function = _made(self, kind, make)
             step = _on_one_batch(function, is_list=kind == "predict")
         if self.run_eagerly:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import pathlib
 from typing import Any
 
 import keras
 
 from tnt_keras.collectives.collective_call import collective_call
-from tnt_keras.keras_hooks.class_swap import MixinBase
+from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
 from tnt_keras.model.atomic_write import write_atomically
-from tnt_keras.model.first_step import Preparation
-from tnt_keras.model.keras_signature import signature_of
-from tnt_keras.model.masters_file import read_from_master
+from tnt_keras.model.files_of_ranks import read_from_master
 from tnt_keras.step.accumulation import settle
 from tnt_keras.step.owner import StepOwner
 
@@ -22,7 +19,6 @@ class Saving(MixinBase):
     """Mixin for a Keras model: reads and writes files that know nothing of Tarantella."""
 
     _tnt_owner: StepOwner
-    _tnt_preparation: Preparation
 
     @signature_of(keras.Model.save, tnt_save_all_devices=False)
     @collective_call("save", is_local_alone=True)
@@ -52,11 +48,12 @@ class Saving(MixinBase):
             OSError: On all ranks, if the file cannot be written.
         """
         settle(self._tnt_owner.optimizers)
-
-        def write_to(path: pathlib.Path) -> None:
-            keras.Model.save(self, path, zipped=zipped, **kwargs)
-
-        write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
+        write_atomically(
+            filepath,
+            lambda path: keras.Model.save(self, path, zipped=zipped, **kwargs),
+            overwrite=overwrite,
+            on_all_ranks=tnt_save_all_devices,
+        )
 
     @signature_of(keras.Model.save_weights, tnt_save_all_devices=False)
     @collective_call("save_weights", is_local_alone=True)
@@ -81,11 +78,12 @@ class Saving(MixinBase):
             OSError: As `save` does.
         """
         settle(self._tnt_owner.optimizers)
-
-        def write_to(path: pathlib.Path) -> None:
-            keras.Model.save_weights(self, path, **kwargs)
-
-        write_atomically(filepath, write_to, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
+        write_atomically(
+            filepath,
+            lambda path: keras.Model.save_weights(self, path, **kwargs),
+            overwrite=overwrite,
+            on_all_ranks=tnt_save_all_devices,
+        )
 
     @signature_of(keras.Model.export, tnt_save_all_devices=False)
     @collective_call("export", is_local_alone=True)
@@ -107,13 +105,9 @@ class Saving(MixinBase):
         Raises:
             OSError: As `save` does.
         """
-
-        def write_to(path: pathlib.Path) -> None:
-            keras.Model.export(self, path, *args, **kwargs)
-
         write_atomically(
             filepath,
-            write_to,
+            lambda path: keras.Model.export(self, path, *args, **kwargs),
             overwrite=True,
             on_all_ranks=tnt_save_all_devices,
             makes_folders=True,
@@ -137,7 +131,7 @@ class Saving(MixinBase):
             OSError: On all ranks, if a rank cannot read the file; says which and why.
             ValueError: Likewise, if the weights do not fit to the model.
         """
-        self._tnt_preparation.is_synchronized = False
+        self._tnt_owner.is_synchronized = False
         load = super().load_weights
         read_from_master(filepath, lambda path: load(path, *args, **kwargs))
 
@@ -149,5 +143,5 @@ class Saving(MixinBase):
         Args:
             weights: As in Keras.
         """
-        self._tnt_preparation.is_synchronized = False
+        self._tnt_owner.is_synchronized = False
         super().set_weights(weights)

@@ -15,8 +15,10 @@ from typing import TypeVar
 BLANKS = " \t\n\r\v\f"
 """What is ignored around a value."""
 
-_TRUE = {"1", "true", "yes", "on"}
-_FALSE = {"0", "false", "no", "off"}
+_BOOLEANS = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
+}
 _AUTO = -1  # a fusion threshold that is to be measured
 _DEFAULT_THRESHOLD_KB = 32
 _LARGEST_INTEGER = 2**31 - 1
@@ -24,7 +26,7 @@ _WIRE_DTYPES = {"none": None, "bfloat16": "bfloat16", "float16": "float16"}
 PROBES = ("error", "warn", "off")
 """What `TNT_PROBE` and `probe=` may say, though it has no effect any more."""
 
-_LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+_LOG_LEVELS = {level: level for level in ("DEBUG", "INFO", "WARNING", "ERROR")}
 
 _T = TypeVar("_T")
 
@@ -63,9 +65,6 @@ class Settings:
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """Return what an environment says. Local.
 
-    Args:
-        environment: The variables; a parameter for tests.
-
     Returns:
         The settings, with defaults for what is not set.
 
@@ -73,19 +72,20 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         ValueError: If a variable is set but malformed; names the variable and its value.
     """
     threshold_kb = _threshold_kb(environment)
+    boolean = _one_of(_BOOLEANS)
     return Settings(
-        log_level=_read(environment, "TNT_LOG_LEVEL", _log_level, "WARNING"),
-        log_on_all_ranks=_read(environment, "TNT_LOG_ON_ALL_DEVICES", _boolean, False),
-        output_on_all_ranks=_read(environment, "TNT_OUTPUT_ON_ALL_DEVICES", _boolean, False),
+        log_level=_read(environment, "TNT_LOG_LEVEL", _one_of(_LOG_LEVELS), "WARNING"),
+        log_on_all_ranks=_read(environment, "TNT_LOG_ON_ALL_DEVICES", boolean, False),
+        output_on_all_ranks=_read(environment, "TNT_OUTPUT_ON_ALL_DEVICES", boolean, False),
         tensorboard_on_all_ranks=_read(
-            environment, "TNT_TENSORBOARD_ON_ALL_DEVICES", _boolean, None
+            environment, "TNT_TENSORBOARD_ON_ALL_DEVICES", boolean, None
         ),
         gpus_per_node=_read(environment, "TNT_GPUS_PER_NODE", _natural, None),
         fusion_threshold_bytes=None if threshold_kb == _AUTO else 1024 * threshold_kb,
-        wire_dtype=_read(environment, "TNT_WIRE_DTYPE", _wire_dtype, None),
-        probe=_read(environment, "TNT_PROBE", _probe, None),
-        checks_steps=_read(environment, "TNT_CHECK_STEPS", _boolean, False),
-        explains_steps=_read(environment, "TNT_EXPLAIN_STEPS", _boolean, False),
+        wire_dtype=_read(environment, "TNT_WIRE_DTYPE", _one_of(_WIRE_DTYPES), None),
+        probe=_read(environment, "TNT_PROBE", _one_of({word: word for word in PROBES}), None),
+        checks_steps=_read(environment, "TNT_CHECK_STEPS", boolean, False),
+        explains_steps=_read(environment, "TNT_EXPLAIN_STEPS", boolean, False),
     )
 
 
@@ -95,22 +95,14 @@ def is_started_by_launcher() -> bool:
 
 
 def threads_of_operations(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Return in how many threads TensorFlow is told to run an operation, None if it chooses. Local.
-
-    Args:
-        environment: The variables; a parameter for tests.
-    """
+    """Return in how many threads TensorFlow runs an operation, None if it chooses. Local."""
     text = environment.get("TF_NUM_INTRAOP_THREADS", "").strip(BLANKS)
     return int(text) or None if text.isdecimal() else None
 
 
 @functools.cache
 def settings() -> Settings:
-    """Return the settings of this process, read at the first call. Local.
-
-    Raises:
-        ValueError: As `read_settings` does.
-    """
+    """Return the settings of this process, read at the first call. Local."""
     return read_settings()
 
 
@@ -143,16 +135,16 @@ def _read(environment: Mapping[str, str], name: str, parse: Callable[[str], _T],
         ) from None
 
 
-def _boolean(text: str) -> bool:
-    if text.lower() in _TRUE | _FALSE:
-        return text.lower() in _TRUE
-    raise ValueError("one of 1, true, yes, on, 0, false, no, off")
+def _one_of(words: Mapping[str, _T]) -> Callable[[str], _T]:
+    """Return what reads one of some words, of which the case does not count."""
 
+    def parse(text: str) -> _T:
+        for word, value in words.items():
+            if text.lower() == word.lower():
+                return value
+        raise ValueError("one of " + ", ".join(words))
 
-def _log_level(text: str) -> str:
-    if text.upper() in _LOG_LEVELS:
-        return text.upper()
-    raise ValueError("one of " + ", ".join(_LOG_LEVELS))
+    return parse
 
 
 def _natural(text: str) -> int | None:
@@ -169,15 +161,3 @@ def _threshold(text: str) -> int | None:
         return _natural(text)
     except ValueError as error:
         raise ValueError(f"{error}, or auto") from None
-
-
-def _wire_dtype(text: str) -> str | None:
-    if text.lower() in _WIRE_DTYPES:
-        return _WIRE_DTYPES[text.lower()]
-    raise ValueError("one of " + ", ".join(_WIRE_DTYPES))
-
-
-def _probe(text: str) -> str:
-    if text.lower() in PROBES:
-        return text.lower()
-    raise ValueError("one of " + ", ".join(PROBES))

@@ -5,13 +5,15 @@ from __future__ import annotations
 from tnt_keras.process.environment import PROBES
 from tnt_keras.process.log import logger
 
+_has_warned = False
+
+
+class ProbeError(ValueError):
+    """Was raised where results on several ranks would not be the serial ones; never raised now."""
+
 
 def check_probe(probe: str | None, name: str = "probe=") -> None:
     """Warn once in a process that the probe is no more. Local.
-
-    Args:
-        probe: As the user has given it; None if he has not.
-        name: How.
 
     Raises:
         ValueError: If it is none of the words that were accepted.
@@ -20,13 +22,6 @@ def check_probe(probe: str | None, name: str = "probe=") -> None:
         return
     if probe not in PROBES:
         raise ValueError(f"`probe` must be one of {', '.join(PROBES)}. Received: probe={probe!r}.")
-    _warn(name)
-
-
-_has_warned = False
-
-
-def _warn(name: str) -> None:
     global _has_warned
     if not _has_warned:
         _has_warned = True

@@ -17,9 +17,6 @@ def set_up_logging(settings: Settings) -> None:
     Messages go to stderr. Ranks other than the master only log errors, unless
     `settings.log_on_all_ranks` is set. A level or a handler that the user has given to one of
     these loggers is kept, and the root logger is left alone.
-
-    Args:
-        settings: Level and switch are taken from here.
     """
     level = settings.log_level
     if not (is_master_rank() or settings.log_on_all_ranks):

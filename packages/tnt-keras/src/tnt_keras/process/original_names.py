@@ -32,12 +32,7 @@ OF_HOROVOD = {
 
 
 def no_attribute(module: str, name: str) -> AttributeError:
-    """Return the error of a module that has no such name. Pure.
-
-    Args:
-        module: The module, such as "tarantella" or "tnt_keras.models".
-        name: What was looked for in it.
-    """
+    """Return the error of a module that has no such name. Pure."""
     message = f"module {module!r} has no attribute {name!r}"
     below = module.partition(".")[2]
     instead = LEFT_OUT.get(f"{below}.{name}" if below else name)

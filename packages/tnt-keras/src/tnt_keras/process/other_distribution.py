@@ -11,9 +11,6 @@ import tensorflow as tf
 def check_not_distributed_otherwise(model: Any) -> None:
     """Make sure that nothing else distributes a model. Local.
 
-    Args:
-        model: A Keras model that is to be distributed.
-
     Raises:
         RuntimeError: If Keras does not compute with TensorFlow, or a `tf.distribute.Strategy` is
             active or has made the model's variables.
@@ -31,14 +28,7 @@ def check_not_distributed_otherwise(model: Any) -> None:
 
 
 def check_no_strategy(call: str) -> None:
-    """Make sure that a call is not made in the scope of a `tf.distribute.Strategy`. Local.
-
-    Args:
-        call: The method, for the message.
-
-    Raises:
-        RuntimeError: If it is.
-    """
+    """Make sure that a call is not made in the scope of a `tf.distribute.Strategy`. Local."""
     if tf.distribute.has_strategy():
         raise _error_of_strategy(f"`{call}` is called in the scope of a")
 

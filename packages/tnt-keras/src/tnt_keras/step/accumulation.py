@@ -24,8 +24,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.collectives.alone import what_is_alone
 from tnt_keras.collectives.collective_call import collective_call
+from tnt_keras.collectives.current_call import what_is_alone
 from tnt_keras.collectives.messages import allreduce
 from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, plain_class, without_mixins
 from tnt_keras.keras_hooks.private import accumulates_as_keras, accumulators_of, steps_of
@@ -118,11 +118,7 @@ class Accumulations:
         return tuple(each.begin_step() for each in self._all)
 
     def decide(self, are_updates: tuple[bool, ...]) -> Callable[[Node], bool | None] | None:
-        """Return what decides on branches, for `partition.build`; None if there are none. Local.
-
-        Args:
-            are_updates: As `begin_step` returns.
-        """
+        """Return what decides on branches, for `partition.build`; None if there are none. Local."""
         if not self._all:
             return None
 
@@ -163,11 +159,7 @@ class AccumulatingOptimizer(MixinBase):
             return self.__reduce__()
 
     def save_own_variables(self, store: Any) -> None:
-        """Write the state as Keras does. Local, of a state that is equal on all ranks.
-
-        Args:
-            store: As in Keras.
-        """
+        """Write the state as Keras does. Local, of a state that is equal on all ranks."""
         if _is_pending(self):
             logger.warning(
                 "The optimizer %r is saved or copied in the middle of gradient accumulation by one "
@@ -180,30 +172,18 @@ class AccumulatingOptimizer(MixinBase):
         super().save_own_variables(store)
 
     def load_own_variables(self, store: Any) -> None:
-        """Read the state as Keras does: all ranks hold totals then. Local.
-
-        Args:
-            store: As in Keras.
-        """
+        """Read the state as Keras does: all ranks hold totals then. Local."""
         super().load_own_variables(store)
         note_totals(self)
 
     def set_weights(self, weights: Any) -> None:
-        """Set the state as Keras does: all ranks hold totals then. Local.
-
-        Args:
-            weights: As in Keras.
-        """
+        """Set the state as Keras does: all ranks hold totals then. Local."""
         super().set_weights(weights)
         note_totals(self)
 
 
 def accumulation_of(optimizer: Any) -> Accumulation:
-    """Return what ranks add up for an optimizer, made by the first call. Local.
-
-    Args:
-        optimizer: Built, with `gradient_accumulation_steps`.
-    """
+    """Return what ranks add up for an optimizer, made by the first call. Local."""
     if optimizer not in _of_optimizers:
         _of_optimizers[optimizer] = Accumulation(optimizer)
         add_mixin(optimizer, AccumulatingOptimizer)
@@ -214,10 +194,8 @@ def settle(optimizers: Sequence[Any]) -> None:
     """Give all ranks the totals of what they have added up for optimizers. Collective.
 
     Afterwards their variables are those of the serial run, in the middle of an update too. On a
-    rank that runs alone, such as the master in a callback of its own, nothing is done.
-
-    Args:
-        optimizers: The same on all ranks, whether they accumulate or not.
+    rank that runs alone, such as the master in a callback of its own, nothing is done. Optimizers
+    are the same on all ranks, whether they accumulate or not.
     """
     if what_is_alone() is None:
         for optimizer in optimizers:
@@ -229,9 +207,6 @@ def settle_before_copy(optimizers: Sequence[Any]) -> None:
     """Call `settle` if something is pending, which is so on all ranks or on none. Collective then.
 
     A rank may copy or pickle what it likes without the others at any other time.
-
-    Args:
-        optimizers: As for `settle`.
     """
     if any(map(_is_pending, optimizers)):
         collective_call("copy in the middle of gradient accumulation", is_local_alone=True)(settle)(
@@ -240,21 +215,13 @@ def settle_before_copy(optimizers: Sequence[Any]) -> None:
 
 
 def note_totals(optimizer: Any) -> None:
-    """Note that the accumulators of an optimizer were set, to the same on all ranks. Local.
-
-    Args:
-        optimizer: Any optimizer.
-    """
+    """Note that the accumulators of an optimizer were set, to the same on all ranks. Local."""
     if optimizer in _of_optimizers:
         _of_optimizers[optimizer].is_pending = False
 
 
 def pending_variables(optimizers: Sequence[Any]) -> list[tf.Variable]:
-    """Return the accumulators that now hold an addend on each rank. Local.
-
-    Args:
-        optimizers: Any optimizers.
-    """
+    """Return the accumulators that now hold an addend on each rank. Local."""
     return [
         variable
         for optimizer in optimizers

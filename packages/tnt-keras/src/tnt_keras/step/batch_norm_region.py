@@ -30,11 +30,7 @@ _LEAST_EPSILON = 1.001e-5  # that of cuDNN
 
 @contextlib.contextmanager
 def fused_batch_norm(is_wanted: bool = True) -> Iterator[None]:
-    """Fuse `keras.layers.BatchNormalization` in a with-block, where it trains on one rank. Local.
-
-    Args:
-        is_wanted: If not, nothing happens.
-    """
+    """Fuse `keras.layers.BatchNormalization` in a with-block, if wanted, on one rank. Local."""
     with _replaced_call(_fusing) if is_wanted else contextlib.nullcontext():
         yield
 
@@ -59,9 +55,6 @@ def marked_batch_norm(options: StepOptions) -> Iterator[Normalisations]:
     Not those with `synchronized=True`, nor those of classes derived from Keras': what they compute
     is computed of all rows.
 
-    Args:
-        options: Whether batch normalisation is local, and fused.
-
     Yields:
         The layers that train, when they have been called.
     """
@@ -76,11 +69,7 @@ def marked_batch_norm(options: StepOptions) -> Iterator[Normalisations]:
 
 
 def is_local(layer: Any) -> bool:
-    """Return whether a layer takes the statistics of each rank's rows when it trains. Local.
-
-    Args:
-        layer: Any layer.
-    """
+    """Return whether a layer takes the statistics of each rank's rows when it trains. Local."""
     # A derived class may have moments of its own.
     return (
         type(layer) is keras.layers.BatchNormalization

@@ -39,6 +39,13 @@ class LocalBatch(NamedTuple):
     label_without_weight: Any = NO_LABEL
 
 
+def unmarked(element: Any) -> Any:
+    """Return the batch in what `part_of` takes, or its spec in a spec of that. Pure."""
+    if isinstance(element, CheckedBatch):
+        element = element.micro_batch
+    return element.data if isinstance(element, (MicroBatch, LocalBatch)) else element
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class BatchPart:
     """The part of one rank in one global batch.
@@ -122,12 +129,7 @@ def _number_of_shapes(batch: Any) -> int:
 
 
 def cut(batch: Any) -> BatchPart:
-    """Return this rank's part of a batch that all ranks have. Local.
-
-    Args:
-        batch: Any structure of arrays and tensors of shape `(batch, ...)`, scalars and None. Those
-            with other numbers of rows stay whole.
-    """
+    """Return this rank's part of a batch that all have; other numbers of rows stay whole. Local."""
     num_global = int(num_rows(batch))
     own = range(get_rank(), num_global, get_size()) or range(min(num_global, 1))
     leaves = tf.nest.flatten(batch)
@@ -152,16 +154,17 @@ def even_sizes(num_global: int) -> tuple[int, ...]:
 
 
 def has_rows(leaf: Any) -> bool:
-    """Return whether a part of a batch has a row for each sample. Local.
-
-    Args:
-        leaf: An array or tensor, or None.
-    """
+    """Return whether a part of a batch has a row for each sample. Local."""
     if leaf is None:
         return False
     if _is_array(leaf):
         return np.ndim(leaf) > 0
     return leaf.shape.rank != 0
+
+
+def in_order_of_rows(leaf: Any) -> Any:
+    """Return a tensor, if it is sparse with its entries in the order of rows. Local."""
+    return tf.sparse.reorder(leaf) if isinstance(leaf, tf.SparseTensor) else leaf
 
 
 def rows_at(leaf: Any, positions: tf.Tensor) -> Any:
@@ -207,10 +210,8 @@ def num_rows(batch: Any) -> Any:
 def _take(leaf: Any, rows: range, is_shared: bool) -> Any:
     if is_shared or not has_rows(leaf):
         return leaf if leaf is None or tf.is_tensor(leaf) else tf.convert_to_tensor(leaf)
-    if isinstance(leaf, tf.SparseTensor):
-        return rows_at(tf.sparse.reorder(leaf), tf.constant(rows, tf.int64))
-    if isinstance(leaf, tf.RaggedTensor):
-        return tf.gather(leaf, tf.constant(rows, tf.int64))
+    if isinstance(leaf, (tf.SparseTensor, tf.RaggedTensor)):
+        return rows_at(in_order_of_rows(leaf), tf.constant(rows, tf.int64))
     return tf.convert_to_tensor(leaf[rows.start : rows.stop : rows.step])
 
 

@@ -37,12 +37,7 @@ def num_compared_rows() -> int:
 
 
 def why_not_compared(traced: TracedStep, options: StepOptions) -> str | None:
-    """Return what a step does that cannot be taken back or differs by intent, None if nothing.
-
-    Args:
-        traced: The step.
-        options: How it computes.
-    """
+    """Return what a step does that cannot be taken back or differs by intent, None if nothing."""
     for node in traced.flat.nodes:
         if node.type in _EFFECTS:
             return f"the effect of {node.type} cannot be taken back"
@@ -54,10 +49,7 @@ def why_not_compared(traced: TracedStep, options: StepOptions) -> str | None:
 
 
 def compare_with_serial(
-    name: str,
-    traced: TracedStep,
-    whole: Sequence[tf.Tensor],
-    run: Callable[[], Any],
+    name: str, traced: TracedStep, whole: Sequence[tf.Tensor], run: Callable[[], Any]
 ) -> None:
     """Run a step serially and on all ranks, and compare what both return and assign. Collective.
 

@@ -16,6 +16,23 @@ from tnt_keras.collectives.messages import allgather
 from tnt_keras.process.rank import MASTER_RANK, is_master_rank
 
 
+def generator_states() -> dict[str, Any]:
+    """Return the states of `random` and `numpy.random`, as plain values. Local."""
+    return {"random": random.getstate(), "numpy": np.random.get_state(legacy=False)}
+
+
+def set_generator_states(states: dict[str, Any]) -> None:
+    """Let `random` and `numpy.random` go on from a state. Local.
+
+    Args:
+        states: What `generator_states` has returned, or one of its entries.
+    """
+    if "random" in states:
+        random.setstate(states["random"])
+    if "numpy" in states:
+        np.random.set_state(states["numpy"])
+
+
 def use_generators_of_master() -> None:
     """Set the generators that Python code draws from to the states of the master rank. Collective.
 
@@ -23,7 +40,7 @@ def use_generators_of_master() -> None:
     none: each rank draws the same then.
     """
     states, seed = _of_master()
-    _use(states)
+    set_generator_states(states)
     if tf.compat.v1.get_seed(None) == (None, None):
         tf.random.set_seed(seed)
 
@@ -34,29 +51,16 @@ def generators_of_master() -> Iterator[None]:
 
     A rank whose generators were in other states has these again afterwards.
     """
-    own, (of_master, _) = _states(), _of_master()
-    _use(of_master)
-    yield
-    if not _are_equal(own, of_master):
-        _use(own)
-
-
-def _states() -> tuple[Any, Any]:
-    return random.getstate(), np.random.get_state()
-
-
-def _use(states: tuple[Any, Any]) -> None:
-    of_python, of_numpy = states
-    random.setstate(of_python)
-    np.random.set_state(of_numpy)
-
-
-def _are_equal(first: tuple[Any, Any], second: tuple[Any, Any]) -> bool:
-    of_numpy = zip(first[1], second[1], strict=True)
-    return first[0] == second[0] and all(np.array_equal(a, b) for a, b in of_numpy)
+    own, (of_master, _) = generator_states(), _of_master()
+    set_generator_states(of_master)
+    try:
+        yield
+    finally:
+        if not all(map(np.array_equal, tf.nest.flatten(own), tf.nest.flatten(of_master))):
+            set_generator_states(own)
 
 
 def _of_master() -> Any:
     """Return the master rank's states, and a seed that it has drawn."""
-    own = pickle.dumps((_states(), secrets.randbits(31))) if is_master_rank() else b""
+    own = pickle.dumps((generator_states(), secrets.randbits(31))) if is_master_rank() else b""
     return pickle.loads(allgather("random generators", own)[MASTER_RANK])

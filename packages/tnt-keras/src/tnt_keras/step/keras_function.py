@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import keras
 import tensorflow as tf
 
-from tnt_data import MicroBatch
 from tnt_keras.collectives.current_call import current_call
-from tnt_keras.step.batch_part import BatchPart, CheckedBatch, LocalBatch, part_of
+from tnt_keras.step.batch_part import LocalBatch, part_of, unmarked
 from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.partitioned_steps import PartitionedSteps
+from tnt_keras.step.whole_steps import WholeSteps
 
-
-class Steps(Protocol):
-    """One kind of step, be it partitioned or not."""
-
-    name: str
-
-    @property
-    def graph(self) -> Any:
-        """The graph that was traced last, None if there is none."""
-        ...
-
-    @property
-    def tables(self) -> list[str]:
-        """What is exchanged in the steps that have run, for `tnt.explain`."""
-        ...
-
-    def run(self, part: BatchPart, element_spec: Any = None) -> Any:
-        """Compute a step, and return its result for the whole batch. Collective."""
-        ...
-
-    def run_without_batch(self) -> None:
-        """Do what a step does that needs no batch. Local."""
-        ...
+Steps: TypeAlias = PartitionedSteps | WholeSteps
+"""One kind of step."""
 
 
 class KerasFunction:
@@ -55,15 +35,12 @@ class KerasFunction:
     def __call__(self, iterator: Any) -> Any:
         """Compute the steps, and return the result of the last one. Collective.
 
-        Args:
-            iterator: Yields what `part_of` takes.
-
         Raises:
             StopIteration: If there is no batch.
         """
         require_call(self.steps.name)
         num_steps = self._num_steps()
-        element_spec = _spec_of_batches(iterator)
+        element_spec = unmarked(getattr(iterator, "element_spec", None))
         result = None
         for index in range(num_steps):
             try:
@@ -120,9 +97,6 @@ class KerasPredictFunction:
 
         Ranks with samples of their own need not take equally many steps, so that each predicts
         alone.
-
-        Args:
-            batches: What `part_of` takes.
         """
         require_call(self.steps.name)
         if isinstance(batches[0], LocalBatch):
@@ -130,18 +104,13 @@ class KerasPredictFunction:
                 self._plain = self._make_plain()
             return self._plain([batch.data for batch in batches])
         results = [self.steps.run(part_of(batch, self._owner.data_check)) for batch in batches]
-        return results[0] if len(results) == 1 else _one_after_the_other(results)
+        if len(results) == 1:
+            return results[0]
+        return keras.tree.map_structure(lambda *leaves: _joined(leaves), *results)
 
 
 def require_call(name: str) -> None:
-    """Check that a method of a distributed model is running, which all ranks have called. Local.
-
-    Args:
-        name: Of the step that is about to run.
-
-    Raises:
-        RuntimeError: If not.
-    """
+    """Check that a method of a distributed model is running, which all ranks have called. Local."""
     if current_call() is None:
         raise RuntimeError(
             f"`{name}` of a distributed model was called, but not by a method of `tnt.Model`, so "
@@ -151,20 +120,8 @@ def require_call(name: str) -> None:
         )
 
 
-def _one_after_the_other(results: Sequence[Any]) -> Any:
-    return keras.tree.map_structure(lambda *leaves: _joined(leaves), *results)
-
-
 def _joined(leaves: Sequence[Any]) -> Any:
     if isinstance(leaves[0], tf.SparseTensor):
         return tf.sparse.concat(axis=0, sp_inputs=list(leaves))
     join = tf.stack if leaves[0].shape.rank == 0 else tf.concat
     return join(list(leaves), axis=0)
-
-
-def _spec_of_batches(iterator: Any) -> Any:
-    """Return the spec of the batches that an iterator over a dataset yields, None for others."""
-    spec = getattr(iterator, "element_spec", None)
-    if isinstance(spec, CheckedBatch):
-        spec = spec.micro_batch
-    return spec.data if isinstance(spec, (MicroBatch, LocalBatch)) else spec

@@ -29,11 +29,7 @@ class StepOptions:
 
 
 def default_options(**given: Any) -> StepOptions:
-    """Return the options where some are given. Local.
-
-    Args:
-        **given: Attributes of `StepOptions`.
-    """
+    """Return the options where some are given. Local."""
     return StepOptions(**{"check": settings().checks_steps, **given})
 
 
@@ -41,12 +37,6 @@ def given_options(
     fused_batch_norm: bool | None, batch_norm: str | None, draws: str | None, check: bool | None
 ) -> dict[str, Any]:
     """Return the attributes of `StepOptions` that a user has given. Local.
-
-    Args:
-        fused_batch_norm: As for `tnt.Model`.
-        batch_norm: Likewise.
-        draws: Likewise.
-        check: Likewise.
 
     Raises:
         ValueError: If one is none of its words.

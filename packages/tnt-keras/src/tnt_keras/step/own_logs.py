@@ -86,22 +86,15 @@ class OwnLogs:
         finally:
             for variable, value in kept:
                 variable.assign(value)
-        return {key: _as_number(value) for key, value in results.items()}
+        arrays = {key: array_of(value) for key, value in results.items()}
+        return {key: array if array.ndim else float(array) for key, array in arrays.items()}
 
 
 def keep_own_logs(model: Any) -> None:
     """Let the steps of a distributed model keep the logs of this rank's samples. Local.
 
     The first time, graphs of steps without them are dropped.
-
-    Args:
-        model: A distributed model that is compiled.
     """
     if model._tnt_owner.own_logs is None:
         model._tnt_owner.own_logs = OwnLogs(model)
         model.train_function = model.test_function = None
-
-
-def _as_number(value: Any) -> Any:
-    array = array_of(value)
-    return float(array) if array.ndim == 0 else array

@@ -16,7 +16,7 @@ import keras
 
 from tnt_keras.collectives.user_frames import user_line
 from tnt_keras.keras_hooks.class_swap import plain_class
-from tnt_keras.step.context import current_owner
+from tnt_keras.step.owner import current_owner
 
 _REMEDY = (
     "so that each rank trains on its own and results are not those of the serial run. Put the step "
@@ -36,9 +36,6 @@ def notice_own_loops(model: keras.Model) -> None:
 
     That is as long as there is a distributed model: when the last one is gone, optimizers are those
     of Keras again.
-
-    Args:
-        model: A distributed model, on several ranks.
     """
     _replace_apply()
     if model not in _models:
@@ -92,7 +89,8 @@ def _noticing(plain_apply: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _notice(optimizer: Any, variables: list[Any]) -> None:
-    models = [model for model in _models if _is_distributed(model)]
+    # Not those that are taken for plain ones just now.
+    models = [model for model in _models if plain_class(type(model)) is not type(model)]
     seen = len(models), _num_loops
     if _looked_at.get(optimizer) == seen:
         return
@@ -104,11 +102,6 @@ def _notice(optimizer: Any, variables: list[Any]) -> None:
         )
     _look_at(models, variables)
     _looked_at[optimizer] = seen
-
-
-def _is_distributed(model: keras.Model) -> bool:
-    """Return whether a model is not taken for a plain one just now."""
-    return plain_class(type(model)) is not type(model)
 
 
 def _look_at(models: list[keras.Model], variables: list[Any]) -> None:

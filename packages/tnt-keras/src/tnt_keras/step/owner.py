@@ -1,7 +1,10 @@
-"""What the steps of one model, or of one function of the user's own, have in common."""
+"""What the steps of one model or function have in common, and whose step runs."""
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
+from collections.abc import Iterator
 from typing import Any
 
 from tnt_keras.collectives.step_channels import StepChannels
@@ -17,14 +20,16 @@ class StepOwner:
         model: The model whose steps they are, None for a function.
 
     Attributes:
-        options: As above.
-        model: As above.
         optimizers: The compiled one, and others that a step was seen to apply.
         variables: What steps were seen to use: `tf.Variable`s, each once.
         are_synchronized: What was given the master's values once, by the identity of its
             `tf.Variable`.
         own_logs: Of this rank's samples; None until a callback asks for them.
         has_other_rows: Whether a batch was seen with parts that have no row for each sample.
+        is_synchronized: Whether ranks got the master's weights, and nothing changed them since but
+            steps of all ranks.
+        num_checks: How often some variables were compared before a single step.
+        num_fits: How often `fit` was called.
     """
 
     def __init__(self, options: StepOptions, model: Any = None) -> None:
@@ -35,6 +40,9 @@ class StepOwner:
         self.are_synchronized: dict[int, Any] = {}
         self.own_logs: Any = None
         self.has_other_rows = False
+        self.is_synchronized = False
+        self.num_checks = 0
+        self.num_fits = 0
         self._channels: dict[str, StepChannels] = {}
         self._data_check: DataCheck | None = None
 
@@ -45,11 +53,7 @@ class StepOwner:
         return self._data_check
 
     def channels(self, name: str) -> StepChannels:
-        """Return what all graphs of a step exchange by. Local.
-
-        Args:
-            name: Of the step.
-        """
+        """Return what all graphs of a step exchange by. Local."""
         if name not in self._channels:
             self._channels[name] = StepChannels(name)
         return self._channels[name]
@@ -60,10 +64,31 @@ class StepOwner:
             self.optimizers.append(optimizer)
 
     def add_variables(self, variables: Any) -> None:
-        """Add variables to the list, unless they are there. Local.
-
-        Args:
-            variables: `tf.Variable`s.
-        """
+        """Add variables to the list, unless they are there. Local."""
         known = {id(variable) for variable in self.variables}
         self.variables += [variable for variable in variables if id(variable) not in known]
+
+
+_current: contextvars.ContextVar[StepOwner | None] = contextvars.ContextVar(
+    "tnt_step", default=None
+)
+
+
+def current_owner() -> StepOwner | None:
+    """Return the owner of the step that this thread traces or runs, None outside of one. Local."""
+    return _current.get()
+
+
+def is_inside_step() -> bool:
+    """Return whether this thread traces or runs a step of all ranks. Local."""
+    return _current.get() is not None
+
+
+@contextlib.contextmanager
+def step_scope(owner: StepOwner) -> Iterator[None]:
+    """Take what runs in a with-block for a step of all ranks. Local."""
+    token = _current.set(owner)
+    try:
+        yield
+    finally:
+        _current.reset(token)

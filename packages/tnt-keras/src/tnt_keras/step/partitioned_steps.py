@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tnt_keras.collectives.failed_call import give_up
-from tnt_keras.collectives.step_channels import StepChannels
-from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Rows, build
+from tnt_keras.partition import PartitionedStep
 from tnt_keras.process.log import logger
-from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch_forms import BatchForms, Form, Unknown
+from tnt_keras.process.rank import get_size
+from tnt_keras.step.batch_forms import BatchForms
 from tnt_keras.step.batch_part import BatchPart, cut, has_rows, rows_at
 from tnt_keras.step.check import compare_with_serial, num_compared_rows, why_not_compared
-from tnt_keras.step.checked_exchange import CheckedExchange
+from tnt_keras.step.form_functions import FormFunctions, inputs_of
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.report import StepReport
 from tnt_keras.step.signature import Signature, layout_of
 from tnt_keras.step.traced_steps import StepTrace, TracedSteps
-from tnt_keras.step.whole_batch import whole_batch, with_whole_values
+from tnt_keras.step.whole_batch import as_tensors, part_to_compute, whole_batch, with_whole_values
 
 _FAILED_NODES = re.compile(r"\{\{node ([^}]+)\}\}")
-_SHAPE_OF_SPARSE = 2  # the place of the shape among the components of a sparse tensor
 
 
 class PartitionedSteps:
@@ -54,8 +51,8 @@ class PartitionedSteps:
         self._owner = owner
         self._traces = TracedSteps(name, step, owner, traces_exactly=traces_exactly)
         self._forms: dict[Any, BatchForms] = {}
-        self._functions: dict[Any, _Functions] = {}
-        self._of_sizes: dict[Any, _Functions] = {}
+        self._functions: dict[Any, FormFunctions] = {}
+        self._of_sizes: dict[Any, FormFunctions] = {}
         self._is_checked = False
         self._reports: dict[tuple[bool, tuple[bool, ...]], StepReport] = {}
 
@@ -72,7 +69,7 @@ class PartitionedSteps:
 
     @property
     def tables(self) -> list[str]:
-        """As for `Steps`; several if not each step updates weights."""
+        """What is exchanged in the steps that have run; several if not each updates weights."""
         return [report.table for report in self._reports.values()]
 
     def run(self, part: BatchPart, element_spec: Any = None) -> Any:
@@ -83,13 +80,13 @@ class PartitionedSteps:
             element_spec: The spec of the batches as this rank reads them from a dataset; None if
                 they come otherwise, such as arrays.
         """
-        part, is_cut = _as_it_can_be_cut(part)
+        part, is_cut = part_to_compute(part)
         functions, tensors = self._functions_for(part, is_cut, element_spec)
         if self._owner.options.check and not self._is_checked and is_cut:
             self._is_checked = True
             self._compare_with_serial(part, functions.trace, element_spec)
         are_updates = functions.trace.accumulations.begin_step()
-        function = self._function(functions, are_updates)
+        function = functions.for_updates(are_updates)
         if (is_cut, are_updates) not in self._reports:
             self._report(functions, are_updates, function, part.num_global)
         try:
@@ -116,7 +113,7 @@ class PartitionedSteps:
 
     def _functions_for(
         self, part: BatchPart, is_cut: bool, element_spec: Any
-    ) -> tuple[_Functions, list[tf.Tensor]]:
+    ) -> tuple[FormFunctions, list[tf.Tensor]]:
         """Return what computes steps of a batch, and the tensors of this rank. Collective."""
         leaves = tf.nest.flatten(part.rows)
         present = [leaf for leaf in leaves if leaf is not None]
@@ -140,7 +137,7 @@ class PartitionedSteps:
 
     def _report(
         self,
-        functions: _Functions,
+        functions: FormFunctions,
         are_updates: tuple[bool, ...],
         built: PartitionedStep,
         num_rows: int,
@@ -156,7 +153,7 @@ class PartitionedSteps:
 
     def _of_form(
         self, part: BatchPart, is_cut: bool, signature: Signature, element_spec: Any
-    ) -> _Functions:
+    ) -> FormFunctions:
         """Return what computes steps of batches of the same form. Collective."""
         kind = signature.layout, is_cut, signature.kinds
         forms = self._forms.setdefault(kind, BatchForms())
@@ -169,17 +166,10 @@ class PartitionedSteps:
                 forms.know_all()
                 return self._of_form(part, is_cut, signature, element_spec)
             self._warn_of_other_rows(part, signature)
-            inputs = _inputs(part, signature, form, is_cut)
-            functions = _Functions(trace, inputs, num_rows, self._added(trace))
+            inputs = inputs_of(part, signature, form, is_cut)
+            functions = FormFunctions(self.name, self._owner, trace, inputs, num_rows)
             self._functions[kind, num_rows, form] = functions
         return functions
-
-    def _function(self, functions: _Functions, are_updates: tuple[bool, ...]) -> PartitionedStep:
-        """Return what computes a step. Collective if it must be built."""
-        built = functions.built.get(are_updates)
-        if built is None:
-            built = functions.built[are_updates] = self._build(functions, are_updates)
-        return built
 
     def _warn_of_other_rows(self, part: BatchPart, signature: Signature) -> None:
         """Say once of which parts of batches each rank reads and computes everything. Local."""
@@ -217,119 +207,7 @@ class PartitionedSteps:
             )
         few = with_whole_values(cut(whole))
         functions, tensors = self._functions_for(few, True, element_spec)
-        of_all = [leaf for leaf in tf.nest.flatten(_as_tensors(whole)) if leaf is not None]
+        of_all = [leaf for leaf in tf.nest.flatten(as_tensors(whole)) if leaf is not None]
         compare_with_serial(
-            self.name, trace.traced, of_all, lambda: self._function(functions, ())(*tensors)
+            self.name, trace.traced, of_all, lambda: functions.for_updates(())(*tensors)
         )
-
-    def _added(self, trace: StepTrace) -> list[tf.Variable]:
-        """Return the variables of metrics whose addends are wanted, of those that a step uses."""
-        if self._owner.own_logs is None or self.name == "predict_step":
-            return []
-        used = {id(variable) for variable in trace.traced.variables}
-        return [each for each in self._owner.own_logs.variables() if id(each) in used]
-
-    def _build(self, functions: _Functions, are_updates: tuple[bool, ...]) -> PartitionedStep:
-        trace, num_rows = functions.trace, functions.num_rows
-        size = get_size()
-        # They make a variable. Made while a graph is traced, it would be traced a second time.
-        channels = self._owner.channels(self.name)
-        exchanges: list[CheckedExchange] = []
-
-        def make_exchange(tensors: Sequence[tf.Tensor]) -> CheckedExchange:
-            exchanges.append(_exchange(channels, functions, tensors))
-            return exchanges[-1]
-
-        built = build(
-            trace.traced,
-            functions.inputs,
-            Lanes(get_rank(), 1, size),
-            size if num_rows is None else num_rows,
-            make_exchange,
-            accumulators=trace.accumulations.variables,
-            addends_of=functions.added,
-            decide=trace.accumulations.decide(are_updates),
-            draws_own_rows=self._owner.options.draws == "local",
-        )
-        num_buckets = exchanges[-1].num_buckets
-        built.explanation = dataclasses.replace(built.explanation, num_buckets=num_buckets)
-        logger.debug(
-            "%s for inputs of shapes %s: traced in %.2f s and partitioned in %.2f s of processor "
-            "time; %s",
-            self.name,
-            ", ".join(str(tf.TensorShape(each.shape)) for each in functions.inputs),
-            trace.traced.seconds,
-            built.seconds,
-            built.explanation.summary,
-        )
-        return built
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Functions:
-    """What computes steps of batches of one form.
-
-    Attributes:
-        trace: Of the step.
-        inputs: Of the partition.
-        num_rows: Of the batch; None if each rank computes all of it.
-        added: The variables whose addends are wanted.
-        built: What was built, by which optimizers update weights.
-    """
-
-    trace: StepTrace
-    inputs: list[Input]
-    num_rows: int | None
-    added: list[tf.Variable]
-    built: dict[tuple[bool, ...], PartitionedStep] = dataclasses.field(default_factory=dict)
-
-
-def _exchange(
-    channels: StepChannels, functions: _Functions, tensors: Sequence[tf.Tensor]
-) -> CheckedExchange:
-    unknown = [
-        tf.shape(tensor, tf.int64)[axis]
-        for given, tensor in zip(functions.inputs, tensors, strict=True)
-        for axis, size in enumerate(given.shape or ())
-        if size is None
-    ]
-    return CheckedExchange(channels, [functions.num_rows or get_size(), *unknown])
-
-
-def _as_it_can_be_cut(part: BatchPart) -> tuple[BatchPart, bool]:
-    """Return the part whose rows each rank computes, or the whole batch, which all compute."""
-    part = with_whole_values(part)
-    if part.num_global < get_size():
-        return dataclasses.replace(part, rows=_as_tensors(whole_batch(part))), False
-    if not part.is_cut_evenly:
-        part = with_whole_values(cut(whole_batch(part)))
-    return part, True
-
-
-def _inputs(part: BatchPart, signature: Signature, form: Form, is_cut: bool) -> list[Input]:
-    """Return what the partition is called with: components of leaves of the whole batch."""
-    inputs = []
-    present = [(i, leaf) for i, leaf in enumerate(tf.nest.flatten(part.rows)) if leaf is not None]
-    specs = signature.in_form(form).specs
-    of_leaves = zip(present, specs, signature.of_leaves(form), strict=True)
-    for (i, leaf), spec, sizes in of_leaves:
-        is_whole = not is_cut or i in part.shared or not has_rows(leaf)
-        if isinstance(leaf, tf.Tensor):
-            shape = tuple(None if isinstance(size, Unknown) else size for size in sizes)
-            sizes_of_example = [s.example if isinstance(s, Unknown) else s for s in sizes]
-            known = tuple(size for size in sizes_of_example if size is not None)
-            example = known if len(known) == len(sizes) else None
-            inputs.append(Input(shape, REPLICATED if is_whole else Rows(0), example))
-            continue
-        for place, component in enumerate(tf.nest.flatten(spec, expand_composites=True)):
-            is_shape = isinstance(spec, tf.SparseTensorSpec) and place == _SHAPE_OF_SPARSE
-            elements = tuple(spec.shape) if is_shape else None
-            inputs.append(Input(tuple(component.shape), REPLICATED, elements=elements))
-    return inputs
-
-
-def _as_tensors(batch: Any) -> Any:
-    return tf.nest.map_structure(
-        lambda leaf: leaf if leaf is None or tf.is_tensor(leaf) else tf.convert_to_tensor(leaf),
-        batch,
-    )

@@ -47,10 +47,6 @@ class StepReport:
         """Log the line and what makes the step slow or other than serial; print the table. Local.
 
         The log is that of all ranks, the master's alone by default.
-
-        Args:
-            normalisations: The batch normalisations that it trains.
-            num_rows: Of the batch.
         """
         logger.info("%s", self.line)
         if settings().explains_steps and is_master_rank():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -49,11 +49,6 @@ class Signature:
 
         Where all ranks have a leaf whose number of rows is not that of the batch, it may be another
         one in each, and is left open. One row stays one, since operations may broadcast it.
-
-        Args:
-            layout: Of the batch.
-            part: The part.
-            element_spec: As for `PartitionedSteps.run`.
         """
         specs = tuple(
             _spec_of(leaf, _rows_of(leaf, part.num_global) if i in part.shared else part.num_global)
@@ -97,22 +92,12 @@ class Signature:
 
 
 def layout_of(batch: Any, leaves: Sequence[Any]) -> Layout:
-    """Return the layout of a batch. Local.
-
-    Args:
-        batch: Any structure.
-        leaves: As `tf.nest.flatten` gives them.
-    """
-    return Layout(_skeleton(batch), tuple(leaf is not None for leaf in leaves))
+    """Return the layout of a batch. Local."""
+    return Layout(key_of_nest(batch, lambda _: None), tuple(leaf is not None for leaf in leaves))
 
 
 def present_specs(element_spec: Any, layout: Layout) -> list[Any] | None:
-    """Return the specs of the leaves of batches that are not None, as a dataset promises them.
-
-    Args:
-        element_spec: As for `PartitionedSteps.run`.
-        layout: Of a batch.
-    """
+    """Return the specs of the leaves of batches that are not None, as a dataset promises them."""
     if element_spec is None:
         return None
     specs = tf.nest.flatten(element_spec)
@@ -138,12 +123,7 @@ def traced_specs(specs: Specs, like: Sequence[Any] | None) -> Specs:
 
 
 def with_open_sizes(specs: Specs, like: Sequence[Any] | None) -> Specs:
-    """Return specs of which the inner sizes of ragged and sparse tensors may vary. Pure.
-
-    Args:
-        specs: Of a whole batch, all sizes known.
-        like: As for `traced_specs`.
-    """
+    """Return specs of which the inner sizes of ragged and sparse tensors may vary. Pure."""
     if like is None:
         return specs
     return tuple(
@@ -202,9 +182,10 @@ def with_shape(spec: Any, shape: Any) -> Any:
     return tf.TensorSpec(shape, spec.dtype)
 
 
-def _skeleton(batch: Any) -> Hashable:
-    if isinstance(batch, Mapping):
-        return type(batch), tuple((key, _skeleton(batch[key])) for key in batch)
-    if isinstance(batch, (list, tuple)):
-        return type(batch), tuple(map(_skeleton, batch))
-    return None
+def key_of_nest(nest: Any, key_of_leaf: Callable[[Any], Hashable]) -> Hashable:
+    """Return what tells a nest of dictionaries, lists and tuples from others, by its leaves."""
+    if isinstance(nest, Mapping):
+        return type(nest), tuple((key, key_of_nest(nest[key], key_of_leaf)) for key in nest)
+    if isinstance(nest, (list, tuple)):
+        return type(nest), tuple(key_of_nest(each, key_of_leaf) for each in nest)
+    return key_of_leaf(nest)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
+from tnt_keras.collectives.replicas import require_same
 from tnt_keras.partition import TracedStep, build_without_batch, trace
 from tnt_keras.step.accumulation import Accumulations
 from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm
-from tnt_keras.step.comparison import compare_traces, require_same_settings
-from tnt_keras.step.context import step_scope
+from tnt_keras.step.compared_settings import require_same_layers, require_same_optimizers
 from tnt_keras.step.generators import generators_of_master
-from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.owner import StepOwner, step_scope
 from tnt_keras.step.signature import (
     Layout,
     Signature,
@@ -28,37 +28,23 @@ from tnt_keras.step.signature import (
 from tnt_keras.step.variables import synchronize_new
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class StepTrace:
     """A step as it was traced for batches of a layout and of some shapes.
 
-    Args:
+    Attributes:
         layout: Of the batches.
         specs: Of the batches.
         traced: The trace.
-        optimizers: That the step applies.
         normalisations: The batch normalisations that it trains.
-
-    Attributes:
-        layout: As above.
-        specs: As above.
-        traced: As above.
-        normalisations: As above.
-        accumulations: Of its optimizers.
+        accumulations: Of the optimizers that it applies.
     """
 
-    def __init__(
-        self,
-        layout: Layout,
-        specs: Specs,
-        traced: TracedStep,
-        optimizers: list[Any],
-        normalisations: Normalisations,
-    ) -> None:
-        self.layout = layout
-        self.specs = specs
-        self.traced = traced
-        self.normalisations = normalisations
-        self.accumulations = Accumulations(traced, optimizers)
+    layout: Layout
+    specs: Specs
+    traced: TracedStep
+    normalisations: Normalisations
+    accumulations: Accumulations
 
     @functools.cached_property
     def without_batch(self) -> Callable[[], None] | None:
@@ -118,23 +104,36 @@ class TracedSteps:
             common = (relaxed(specs, known.specs) for known in reversed(of_layout))
             specs = next((each for each in common if each is not None), specs)
         try:
-            with generators_of_master(), self._tracing() as normalisations:
+            with (
+                generators_of_master(),
+                step_scope(self._owner),
+                marked_batch_norm(self._owner.options) as normalisations,
+            ):
                 traced = trace(_flat_step(self._step, batch), list(specs))
         except Exception:
             if self._traces_exactly and signature.lacks_sizes:
                 return None
             raise
-        require_same_settings(self._owner)
-        compare_traces(self._name, traced)
+        require_same_optimizers(self._owner.optimizers)
+        if self._owner.model is not None:
+            require_same_layers(self._owner.model)
+        self._compare(traced)
         synchronize_new(self._owner, _in_order_of_use(traced))
-        made = StepTrace(signature.layout, specs, traced, self._owner.optimizers, normalisations)
+        accumulations = Accumulations(traced, self._owner.optimizers)
+        made = StepTrace(signature.layout, specs, traced, normalisations, accumulations)
         self._known.append(made)
         return made
 
-    @contextlib.contextmanager
-    def _tracing(self) -> Iterator[Normalisations]:
-        with step_scope(self._owner), marked_batch_norm(self._owner.options) as normalisations:
-            yield normalisations
+    def _compare(self, traced: TracedStep) -> None:
+        """Compare what ranks have traced: types, attributes, edges and constants. Collective."""
+        require_same(
+            f"trace of {self._name}",
+            traced.description(),
+            f"`{self._name}` is not the same on all ranks: it has "
+            "{masters} on rank {master} and {other} on rank {rank}. All ranks must trace the same "
+            "step. Does its Python code ask for the rank, go through a set, or use numbers of "
+            "`numpy` or `random`?",
+        )
 
 
 def _in_order_of_use(traced: TracedStep) -> list[tf.Variable]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,13 +11,13 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.collectives.errors import DifferentInputError, DifferentWeightsError
-from tnt_keras.collectives.messages import allgather, broadcast
+from tnt_keras.collectives.messages import allgather, allgather_json, broadcast
 from tnt_keras.collectives.replicas import compare_arrays, first_difference
 from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 from tnt_keras.step.accumulation import pending_variables
-from tnt_keras.step.optimizer_settings import require_same_optimizers
+from tnt_keras.step.compared_settings import require_same_optimizers
 from tnt_keras.step.owner import StepOwner
 
 _NAME_ON_MASTER_RANK = "_tnt_name"
@@ -32,9 +31,6 @@ def replicated_variables(owner: StepOwner) -> list[Any]:
     These are the weights of the model, the variables of the optimizers that steps are known to use,
     and whatever else steps read or change. Metrics are left out, and sums of gradients of which
     each rank has an addend.
-
-    Args:
-        owner: Of the steps.
     """
     model = owner.model
     of_optimizers = [each for optimizer in owner.optimizers for each in optimizer.variables]
@@ -52,9 +48,6 @@ def replicated_variables(owner: StepOwner) -> list[Any]:
 
 def synchronize(owner: StepOwner) -> None:
     """Give all ranks the weights, optimizer state and seeds of the master rank. Collective.
-
-    Args:
-        owner: Of the steps.
 
     Raises:
         DifferentInputError: On all ranks, if the models differ in structure, or optimizers in
@@ -74,15 +67,7 @@ def synchronize(owner: StepOwner) -> None:
 
 
 def synchronize_new(owner: StepOwner, used: Sequence[Any]) -> None:
-    """Give all ranks the master's values of what a step uses and ranks have not shared. Collective.
-
-    Args:
-        owner: Of the steps.
-        used: The `tf.Variable`s that a step was seen to use.
-
-    Raises:
-        DifferentInputError: As `synchronize` does.
-    """
+    """Give all ranks the master's values of what a step uses and they do not share. Collective."""
     owner.add_variables(used)
     new = {id(backing(v)): v for v in (*used, *replicated_variables(owner))}
     new = {key: variable for key, variable in new.items() if key not in owner.are_synchronized}
@@ -92,19 +77,12 @@ def synchronize_new(owner: StepOwner, used: Sequence[Any]) -> None:
 
 
 def backing(variable: Any) -> Any:
-    """Return the `tf.Variable` that a variable of Keras or TensorFlow is. Local.
-
-    Args:
-        variable: Either.
-    """
+    """Return the `tf.Variable` that a variable of Keras or TensorFlow is. Local."""
     return variable.value if isinstance(variable, keras.Variable) else variable
 
 
 def check_replicas(owner: StepOwner) -> None:
     """Compare the weights of all ranks bit by bit, through checksums. Collective.
-
-    Args:
-        owner: Of the steps.
 
     Raises:
         DifferentWeightsError: On all ranks, if a variable differs; names the first one and the
@@ -125,23 +103,18 @@ def check_replicas(owner: StepOwner) -> None:
         )
 
 
-def check_replicas_in_turn(owner: StepOwner, variables: Sequence[Any], turn: int) -> None:
-    """Compare some entries of a few variables, and all of all if they differ. Collective.
+def check_replicas_in_turn(owner: StepOwner) -> None:
+    """Compare some entries of a few variables, other ones each time, and all if they differ.
 
     That takes next to no time. What one rank changes by itself (its learning rate, say, or the
     weights that it restores) soon makes others differ, and so is found by one of the next steps.
-
-    Args:
-        owner: Of the steps.
-        variables: Its `replicated_variables`.
-        turn: How often this was done before: other variables follow.
-
-    Raises:
-        DifferentWeightsError: As `check_replicas` does.
+    Collective.
     """
+    variables = replicated_variables(owner)
     if not variables:
         return
-    places = range(turn * _NUM_IN_TURN, (turn + 1) * _NUM_IN_TURN)
+    begin, owner.num_checks = owner.num_checks * _NUM_IN_TURN, owner.num_checks + 1
+    places = range(begin, begin + _NUM_IN_TURN)
     arrays = [array_of(variables[place % len(variables)]).reshape(-1) for place in places]
     own = b"".join(array[:: max(1, len(array) // _NUM_ENTRIES)].tobytes() for array in arrays)
     if len(set(allgather("some entries of the weights", own))) > 1:
@@ -152,9 +125,6 @@ def seed_states(owner: StepOwner) -> list[Any]:
     """Return the states of the seed generators of all layers (of `Dropout`, say). Local.
 
     They are what a model has besides weights and metrics: pairs of a seed and a counter.
-
-    Args:
-        owner: Of the steps of a model.
     """
     others = [*replicated_variables(owner), *_of_metrics(owner.model)]
     known = {id(backing(variable)) for variable in others}
@@ -168,11 +138,7 @@ def seed_states(owner: StepOwner) -> list[Any]:
 
 
 def states_of_generators(model: keras.Model) -> list[tf.Variable]:
-    """Return the states of TensorFlow's global generator and of those in layers. Local.
-
-    Args:
-        model: A built distributed model.
-    """
+    """Return the states of TensorFlow's global generator and of those in layers. Local."""
     layers = all_layers(model)
     generators = [each for layer in layers for each in in_attributes(layer, tf.random.Generator)]
     with contextlib.suppress(RuntimeError):  # there is none if operations are deterministic
@@ -212,42 +178,40 @@ def name_of(variable: Any) -> str:
     """Return the name of a variable of Keras or TensorFlow: that of the master rank. Local.
 
     A process that has made other models before numbers its layers differently.
-
-    Args:
-        variable: Of a model, an optimizer or a metric.
     """
     own = str(getattr(variable, "path", variable.name))  # a `tf.Variable` has no path
     return str(getattr(variable, _NAME_ON_MASTER_RANK, own))
 
 
-def _check_same_structure(variables: list[Any]) -> None:
-    own = [[name_of(each), str(tf.TensorShape(each.shape)), str(each.dtype)] for each in variables]
-    of_ranks = [
-        json.loads(text) for text in allgather("structure of the model", json.dumps(own).encode())
+def describe(variables: Sequence[Any]) -> list[list[Any]]:
+    """Return name, shape and dtype of each variable. Local."""
+    shapes = [tf.TensorShape(each.shape) for each in variables]
+    return [
+        [name_of(each), None if s.rank is None else s.as_list(), tf.as_dtype(each.dtype).name]
+        for each, s in zip(variables, shapes, strict=True)
     ]
-    # Paths may differ, see `name_of`.
-    difference = first_difference(
-        [[shape_and_dtype for _, *shape_and_dtype in of_rank] for of_rank in of_ranks]
-    )
+
+
+def shown(described: Sequence[Sequence[Any]], index: int) -> str:
+    """Return how messages call the variable at some place of what `describe` returns. Pure."""
+    if index >= len(described):
+        return "absent"
+    name, shape, dtype = described[index]
+    return f"{name!r} of shape {shape and tuple(shape)} and dtype {dtype}"
+
+
+def _check_same_structure(variables: list[Any]) -> None:
+    of_ranks = allgather_json("structure of the model", describe(variables))
+    # Names may differ, see `name_of`.
+    difference = first_difference([[each[1:] for each in of_rank] for of_rank in of_ranks])
     if difference is None:
         for variable, (name, *_) in zip(variables, of_ranks[MASTER_RANK], strict=True):
             if name != name_of(variable):
                 setattr(variable, _NAME_ON_MASTER_RANK, name)
         return
     index, rank = difference.index, difference.ranks[0]
-    of_master_rank, of_other = (
-        _describe(of_ranks[each][index : index + 1]) for each in (MASTER_RANK, rank)
-    )
     raise DifferentInputError(
-        f"Rank {get_rank()}: the models of the ranks differ. Variable {index} is {of_master_rank} "
-        f"on rank {MASTER_RANK} and {of_other} on rank {rank}. Every rank must build the same "
-        "model."
+        f"Rank {get_rank()}: the models of the ranks differ. Variable {index} is "
+        f"{shown(of_ranks[MASTER_RANK], index)} on rank {MASTER_RANK} and "
+        f"{shown(of_ranks[rank], index)} on rank {rank}. Every rank must build the same model."
     )
-
-
-def _describe(variables: list[Any]) -> str:
-    """Describe the variable in a list of one, or say that the list is empty."""
-    if not variables:
-        return "absent"
-    [(path, shape, dtype)] = variables
-    return f"{path!r} of shape {shape} and dtype {dtype}"

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from tnt_keras.collectives.errors import DifferentInputError
 from tnt_keras.collectives.messages import allgather
-from tnt_keras.process.rank import get_rank
-from tnt_keras.step.batch_part import BatchPart, has_rows, rows_at
+from tnt_keras.process.rank import get_rank, get_size
+from tnt_keras.step.batch_part import BatchPart, cut, has_rows, in_order_of_rows, rows_at
 from tnt_keras.step.signature import with_shape
 
 _NAME = "rows of a batch"
@@ -23,9 +23,6 @@ def whole_batch(part: BatchPart) -> Any:
     Row p of a batch that Tarantella has split over n ranks is row p // n of rank p mod n. Of
     samples that ranks share by themselves the first of each rank come first, then the second ones,
     and so on. A duplicate, which a rank without samples has, is not in it.
-
-    Args:
-        part: Of this rank.
 
     Returns:
         The structure, of eager tensors with the rows of all ranks. Scalars are those of this rank.
@@ -41,11 +38,7 @@ def whole_batch(part: BatchPart) -> Any:
 
 
 def with_whole_values(part: BatchPart) -> BatchPart:
-    """Return the part with all of its ragged and sparse leaves. Collective, if there are any.
-
-    Args:
-        part: Of this rank.
-    """
+    """Return the part with all of its ragged and sparse leaves. Collective, if there are any."""
     leaves = tf.nest.flatten(part.rows)
     are_parts = [
         isinstance(leaf, (tf.RaggedTensor, tf.SparseTensor)) and i not in part.shared
@@ -60,12 +53,34 @@ def with_whole_values(part: BatchPart) -> BatchPart:
         rows = tf.nest.pack_sequence_as(
             part.rows,
             [
-                _ordered(whole) if is_part else leaf
+                in_order_of_rows(whole) if is_part else leaf
                 for leaf, whole, is_part in zip(leaves, of_all, are_parts, strict=True)
             ],
         )
     shared = part.shared | {i for i, is_part in enumerate(are_parts) if is_part}
     return dataclasses.replace(part, rows=rows, shared=shared)
+
+
+def part_to_compute(part: BatchPart) -> tuple[BatchPart, bool]:
+    """Return the rows that each rank computes, or the whole batch, which all do. Collective.
+
+    Returns:
+        The part, and whether the batch is cut: it has a sample for each rank.
+    """
+    part = with_whole_values(part)
+    if part.num_global < get_size():
+        return dataclasses.replace(part, rows=as_tensors(whole_batch(part))), False
+    if not part.is_cut_evenly:
+        part = with_whole_values(cut(whole_batch(part)))
+    return part, True
+
+
+def as_tensors(batch: Any) -> Any:
+    """Return a batch of tensors and None. Local."""
+    return tf.nest.map_structure(
+        lambda leaf: leaf if leaf is None or tf.is_tensor(leaf) else tf.convert_to_tensor(leaf),
+        batch,
+    )
 
 
 def _with_gathered(part: BatchPart, leaves: list[Any], are_parts: list[bool]) -> Any:
@@ -89,16 +104,8 @@ def _with_gathered(part: BatchPart, leaves: list[Any], are_parts: list[bool]) ->
     )
 
 
-def _ordered(leaf: Any) -> Any:
-    return tf.sparse.reorder(leaf) if isinstance(leaf, tf.SparseTensor) else leaf
-
-
 def order_of_rows(sizes: tuple[int, ...]) -> list[int]:
-    """Return the place of each row of a batch in the concatenation of the parts of ranks. Pure.
-
-    Args:
-        sizes: Of the parts.
-    """
+    """Return the place of each row of a batch in the concatenation of the parts of ranks. Pure."""
     begins = [sum(sizes[:rank]) for rank in range(len(sizes))]
     rows = sorted((row, rank) for rank, size in enumerate(sizes) for row in range(size))
     return [begins[rank] + row for row, rank in rows]
@@ -123,9 +130,9 @@ def _unpacked(message: bytes, like: list[Any]) -> list[Any]:
 
 def _joined(of_ranks: tuple[Any, ...], order: tf.Tensor) -> Any:
     try:
-        if isinstance(of_ranks[0], tf.SparseTensor):
-            return rows_at(tf.sparse.reorder(tf.sparse.concat(0, list(of_ranks))), order)
-        return rows_at(tf.concat(of_ranks, axis=0), order)
+        is_sparse = isinstance(of_ranks[0], tf.SparseTensor)
+        joined = tf.sparse.concat(0, list(of_ranks)) if is_sparse else tf.concat(of_ranks, axis=0)
+        return rows_at(in_order_of_rows(joined), order)
     except tf.errors.InvalidArgumentError:
         shapes = [str(tuple(leaf.shape)) for leaf in of_ranks]
         raise DifferentInputError(

@@ -14,8 +14,7 @@ from tnt_keras.collectives.messages import allgather
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, is_master_rank
 from tnt_keras.step.batch_part import BatchPart
-from tnt_keras.step.context import step_scope
-from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.owner import StepOwner, step_scope
 from tnt_keras.step.variables import (
     array_of,
     replicated_variables,

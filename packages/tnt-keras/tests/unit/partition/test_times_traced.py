@@ -5,9 +5,9 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.partition import trace
-from tnt_keras.step import partitioned_steps
+from tnt_keras.step import form_functions
 from tnt_keras.step.batch_part import cut
-from tnt_keras.step.checked_exchange import CheckedExchange
+from tnt_keras.step.form_functions import CheckedExchange
 from tnt_keras.step.options import default_options
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.partitioned_steps import PartitionedSteps
@@ -20,7 +20,7 @@ def test_the_graph_of_a_partition_is_made_once(monkeypatch):
         made.append(arguments)
         return CheckedExchange(*arguments)
 
-    monkeypatch.setattr(partitioned_steps, "CheckedExchange", counted)
+    monkeypatch.setattr(form_functions, "CheckedExchange", counted)
     steps = PartitionedSteps(
         "step", lambda batch: tf.reduce_sum(batch), StepOwner(default_options())
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pathlib
 import shutil
@@ -12,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tnt_keras.collectives.messages import allgather
+from tnt_keras.collectives.messages import allgather_json
 from tnt_keras.model.atomic_write import write_atomically
-from tnt_keras.model.backup.container import DamagedError, read_container, write_container
-from tnt_keras.model.file_on_all_ranks import run_together
-from tnt_keras.model.masters_file import read_from_master
+from tnt_keras.model.backup.plain_values import DamagedError, read_container, write_container
+from tnt_keras.model.files_of_ranks import read_from_master, run_together
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, is_master_rank
 
@@ -46,7 +44,7 @@ class BackupFiles:
 
     def prepare(self) -> None:
         """Make the folder, and remove what a killed run has left half written."""
-        run_together("write", self._folder, self._prepare_here if is_master_rank() else _nothing)
+        run_together("write", self._folder, self._prepare_here)
 
     def read(self) -> tuple[Any, list[np.ndarray[Any, Any]]] | None:
         """Return JSON and arrays of the last backup that is whole, None without any.
@@ -59,7 +57,7 @@ class BackupFiles:
         if is_master_rank():
             names = (_LATEST, _PREVIOUS, _OF_KERAS)
             found = [name for name in names if (self._folder / name).exists()]
-        found = json.loads(allgather("backups", json.dumps(found).encode())[MASTER_RANK])
+        found = allgather_json("backups", found)[MASTER_RANK]
         if found == [_OF_KERAS]:
             raise ValueError(
                 f"The backup in {self._folder} is one of plain Keras, which knows neither the "
@@ -89,12 +87,7 @@ class BackupFiles:
         return None
 
     def write(self, content: Any, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
-        """Replace the last backup.
-
-        Args:
-            content: For JSON; that of the master rank counts.
-            arrays: Likewise.
-        """
+        """Replace the last backup."""
 
         def write_to(path: pathlib.Path) -> None:
             with open(path, "wb") as stream:
@@ -109,14 +102,18 @@ class BackupFiles:
 
     def delete(self) -> None:
         """Remove the backups, and the folder if nothing else is in it."""
-        run_together("delete", self._folder, self._delete_here if is_master_rank() else _nothing)
+        run_together("delete", self._folder, self._delete_here)
 
     def _prepare_here(self) -> None:
+        if not is_master_rank():
+            return
         self._folder.mkdir(parents=True, exist_ok=True)
         for half_written in self._folder.glob(f".{_LATEST}.*"):
             shutil.rmtree(half_written)
 
     def _delete_here(self) -> None:
+        if not is_master_rank():
+            return
         for name in (_PREVIOUS, _LATEST):  # a run that is killed meanwhile ends once more
             (self._folder / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
@@ -126,7 +123,3 @@ class BackupFiles:
 def _read(path: str | os.PathLike[str]) -> tuple[Any, list[np.ndarray[Any, Any]]]:
     with open(path, "rb") as stream:
         return read_container(stream)
-
-
-def _nothing() -> None:
-    pass

@@ -9,13 +9,14 @@ import keras
 import numpy as np
 
 from tnt_keras.callbacks.writers import is_writer
-from tnt_keras.model.backup.container import read_container, write_container
 from tnt_keras.model.backup.plain_values import (
     NotPlainError,
     decode,
     digest_of,
     encode,
     is_variable,
+    read_container,
+    write_container,
 )
 from tnt_keras.process.log import logger
 
@@ -41,7 +42,8 @@ class CallbackState:
         self.class_name = type(callback).__qualname__
         self._callback = callback
         self._has_methods = all(callable(getattr(callback, name, None)) for name in (_GET, _SET))
-        self._first = {} if self._has_methods else self._attributes()
+        attributes = {} if self._has_methods else vars(callback)
+        self._first = {name: digest_of(value) for name, value in attributes.items()}
         self._named: set[str] = set()  # attributes that a warning has named
 
     def save(self) -> bytes:
@@ -66,20 +68,12 @@ class CallbackState:
         return stream.getvalue()
 
     def fits(self, saved: bytes) -> bool:
-        """Return whether a state is that of a callback of the same class.
-
-        Args:
-            saved: What `save` has returned, perhaps of another callback in another process.
-        """
+        """Return whether a state is that of a callback of the same class."""
         content, _ = read_container(io.BytesIO(saved))
         return bool(content["class"] == self.class_name)
 
     def restore(self, saved: bytes) -> None:
-        """Give the callback what `save` has returned in another process.
-
-        Args:
-            saved: A state that fits.
-        """
+        """Give the callback what `save` has returned in another process."""
         content, arrays = read_container(io.BytesIO(saved))
         if self._has_methods:
             getattr(self._callback, _SET)(decode(content["state"], arrays))
@@ -93,9 +87,6 @@ class CallbackState:
             present.assign(value)
         else:
             setattr(self._callback, name, value)
-
-    def _attributes(self) -> dict[str, Any]:
-        return {name: digest_of(value) for name, value in vars(self._callback).items()}
 
     def _encode_own(self, arrays: list[np.ndarray[Any, Any]]) -> Any:
         try:

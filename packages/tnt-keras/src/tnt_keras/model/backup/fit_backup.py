@@ -14,23 +14,23 @@ from tnt_keras.callbacks.wrapper import Callback
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.keras_hooks.private import noticed_epochs, replaced_backup, replaced_epoch_logs
 from tnt_keras.model.backup.backup_files import BackupFiles
-from tnt_keras.model.backup.model_variables import build_optimizer
 from tnt_keras.model.backup.plain_values import NotPlainError, encode
 from tnt_keras.model.backup.position import Progress, Replay, replay_drawing_from
-from tnt_keras.model.backup.random_generators import generator_states, set_generator_states
-from tnt_keras.model.backup.training_state import SavedState, TrainingState, restore_variables
+from tnt_keras.model.backup.training_state import (
+    SavedState,
+    TrainingState,
+    build_optimizer,
+    restore_variables,
+)
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank
+from tnt_keras.step.generators import generator_states, set_generator_states
 
 _BackupAndRestore = keras.callbacks.BackupAndRestore
 
 
 def backup_of(model: Any, callbacks: Any) -> FitBackup | None:
     """Return the backup that callbacks ask for, None without a `BackupAndRestore`. Local.
-
-    Args:
-        model: A distributed model.
-        callbacks: As given to `fit`.
 
     Raises:
         ValueError: If there are two, or the callbacks are in a list of the user's own class.
@@ -49,10 +49,8 @@ def backup_of(model: Any, callbacks: Any) -> FitBackup | None:
     return FitBackup(model, asking[0], given)
 
 
-class FitBackup:
-    """The backup of one `fit`.
-
-    `callbacks.BackUp` and `callbacks.Restore` call its methods while the `fit` runs.
+class FitBackup(keras.callbacks.Callback):
+    """The backup of one `fit`, in which it takes part as the last of all callbacks.
 
     Args:
         model: A distributed model.
@@ -60,8 +58,8 @@ class FitBackup:
         callbacks: The user's, and a `History`; their state is backed up.
 
     Attributes:
-        callbacks: As given.
         progress: How far the `fit` has come.
+        restoring: The first of all callbacks, so that others see the variables of the backup.
     """
 
     def __init__(
@@ -70,7 +68,9 @@ class FitBackup:
         callback: keras.callbacks.BackupAndRestore,
         callbacks: list[keras.callbacks.Callback],
     ) -> None:
+        super().__init__()
         self.callbacks, self.progress = callbacks, Progress()
+        self.restoring = keras.callbacks.LambdaCallback(on_train_begin=self._restore_variables)
         self._model, self._callback = model, callback
         self._files = BackupFiles(callback.backup_dir, callback.double_checkpoint)
         self._deletes = callback.delete_checkpoint
@@ -82,6 +82,7 @@ class FitBackup:
         self._validated: list[int] = []  # validations that the new data have not seen
         self._epochs: Any = None
         self._is_due = False
+        self._num_test_executions = 0
 
     @contextlib.contextmanager
     def taking_part(self) -> Iterator[None]:
@@ -137,12 +138,7 @@ class FitBackup:
             )
 
     def first_epoch(self, initial_epoch: int, epochs: int) -> int:
-        """Return the epoch with which `fit` is to begin. Local.
-
-        Args:
-            initial_epoch: As given to `fit`.
-            epochs: Likewise.
-        """
+        """Return the epoch with which `fit` is to begin. Local."""
         if self._saved is None:
             self.progress = Progress(initial_epoch, batch_size=self._batch_size)
             return initial_epoch
@@ -161,16 +157,11 @@ class FitBackup:
             )
         return self.progress.epoch
 
-    def restore_variables(self) -> None:
-        """Give the model the values of the backup, if there is one. Local."""
-        build_optimizer(self._model)
-        if self._saved is not None:
-            restore_variables(self._model, self._saved)
-
-    def begin_training(self) -> None:
-        """Note the first state of callbacks, and restore that of a backup and its data. Local."""
-        stateful = [each for each in map(_unwrapped, self.callbacks) if not _shows_progress(each)]
-        fit_number = self._model._tnt_preparation.num_fits - 1
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Restore everything, whatever the other callbacks have set, and the data. Local."""
+        given = map(_unwrapped, self.callbacks)
+        stateful = [one for one in given if not isinstance(one, keras.callbacks.ProgbarLogger)]
+        fit_number = self._model._tnt_owner.num_fits - 1
         self._state = TrainingState(self._model, stateful, fit_number)
         if self._saved is None:
             return
@@ -180,7 +171,7 @@ class FitBackup:
         set_generator_states({name: now[name] for name in now if name not in drawn_from})
         self._restore()
 
-    def begin_epoch(self) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Undo what the begin of an epoch does that had begun before the backup. Local."""
         if self._saved is None:
             return
@@ -189,31 +180,43 @@ class FitBackup:
             self._model.stop_training = self.progress.stops
         self._saved = None  # frees its memory
 
-    def end_execution(self, logs: Any) -> None:
-        """Count steps, and write a backup if one is due. Collective.
-
-        Args:
-            logs: Of the step.
-        """
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Count steps, and write a backup if one is due. Collective."""
         self.progress.executions += 1
         self.progress.logs = logs if _is_plain(logs) else None
         self._write_if_due()
 
-    def end_epoch(self, epoch: int) -> None:
-        """Count an epoch, and write a backup if one is due. Collective.
+    def on_test_begin(self, logs: Any = None) -> None:
+        """Begin to count the steps of a validation. Local."""
+        self._num_test_executions = 0
 
-        Args:
-            epoch: Counted from 0.
-        """
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Count steps of the validation. Local."""
+        self._num_test_executions += 1
+
+    def on_test_end(self, logs: Any = None) -> None:
+        """Count the validation. Local."""
+        self.progress.validated.append(self._num_test_executions)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Count an epoch, and write a backup if one is due. Collective."""
         self.progress.finished.append(self.progress.executions)
         self.progress.epoch, self.progress.executions = epoch + 1, 0
         self._write_if_due()
 
-    def end_training(self) -> None:
+    def on_train_end(self, logs: Any = None) -> None:
         """Delete the backups if the user wants it, since the training is over. Collective."""
         self._write_if_due()
         if self._deletes:
             self._files.delete()
+
+    def _restore_variables(self, logs: Any = None) -> None:
+        build_optimizer(self._model)
+        if self._saved is not None:
+            restore_variables(self._model, self._saved)
+
+    def _note_due(self) -> None:
+        self._is_due = True
 
     def _write_if_due(self) -> None:
         if self._is_due and self._state is not None:
@@ -226,9 +229,6 @@ class FitBackup:
         assert self._state is not None
         restore_variables(self._model, self._saved)
         self._state.restore_callbacks(self._saved)
-
-    def _note_due(self) -> None:
-        self._is_due = True
 
     def _notice_epochs(self, epochs: Any) -> None:
         self._epochs = epochs
@@ -261,11 +261,11 @@ class FitBackup:
         return kept if kept is not None and isinstance(logs, dict) and not logs else logs
 
     def _check_same_fit(self, saved: SavedState) -> None:
-        preparation, folder = self._model._tnt_preparation, self._callback.backup_dir
-        if preparation.num_fits < saved.fit_number:
+        owner, folder = self._model._tnt_owner, self._callback.backup_dir
+        if owner.num_fits < saved.fit_number:
             raise ValueError(
                 f"The backup in {folder} is of call number {saved.fit_number + 1} of `fit` of this "
-                f"model, but this is call number {preparation.num_fits + 1}. Give each `fit` a "
+                f"model, but this is call number {owner.num_fits + 1}. Give each `fit` a "
                 "`backup_dir` of its own, with delete_checkpoint=False for all but the last, so "
                 "that those which are over are not run again."
             )
@@ -275,16 +275,12 @@ class FitBackup:
                 f"{saved.steps_per_execution}, but it is {self._model.steps_per_execution} now. "
                 "Compile the model as before to continue the run, or remove the backup."
             )
-        self._is_of_this_process = preparation.num_fits > saved.fit_number
-        preparation.num_fits = saved.fit_number  # orders of data are drawn by it
+        self._is_of_this_process = owner.num_fits > saved.fit_number
+        owner.num_fits = saved.fit_number  # orders of data are drawn by it
 
 
 def _unwrapped(callback: keras.callbacks.Callback) -> keras.callbacks.Callback:
     return callback.callback if isinstance(callback, Callback) else callback
-
-
-def _shows_progress(callback: keras.callbacks.Callback) -> bool:
-    return isinstance(callback, keras.callbacks.ProgbarLogger)
 
 
 def _is_plain(logs: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tnt_keras.keras_hooks.private import begin_next_epoch
 from tnt_keras.model.backup.plain_values import digest_of
-from tnt_keras.model.backup.random_generators import generator_states, set_generator_states
+from tnt_keras.step.generators import generator_states, set_generator_states
 
 
 @dataclasses.dataclass
@@ -93,10 +93,6 @@ class Replay:
 
 def replay_drawing_from(states: dict[str, Any], replay: Any) -> set[str]:
     """Replay with the random generators that the first process had. Local.
-
-    Args:
-        states: Those of the generators before the first epoch of the first process.
-        replay: Called without arguments.
 
     Returns:
         The names of the generators that the data draw from: these stand now where they are needed.

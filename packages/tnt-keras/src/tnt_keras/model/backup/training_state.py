@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 from collections.abc import Sequence
 from typing import Any
@@ -10,17 +11,26 @@ from typing import Any
 import keras
 import numpy as np
 
+from tnt_keras.collectives.messages import allgather, allgather_json
+from tnt_keras.collectives.replicas import first_difference
+from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.private import global_seed, has_global_seed
 from tnt_keras.model.backup.callback_states import CallbackState
-from tnt_keras.model.backup.container import read_container, write_container
-from tnt_keras.model.backup.model_variables import describe, values_of, variables_of
-from tnt_keras.model.backup.parts_of_ranks import gather_parts
-from tnt_keras.model.backup.plain_values import decode, encode
+from tnt_keras.model.backup.plain_values import decode, encode, read_container, write_container
 from tnt_keras.model.backup.position import Progress
-from tnt_keras.model.backup.random_generators import generator_states
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
 from tnt_keras.step.accumulation import note_totals, settle
+from tnt_keras.step.generators import generator_states
+from tnt_keras.step.variables import (
+    array_of,
+    backing,
+    describe,
+    replicated_variables,
+    shown,
+    states_of_generators,
+    tensorflow_variables,
+)
 
 _Arrays = list[np.ndarray[Any, Any]]
 
@@ -56,10 +66,6 @@ class SavedState:
         """Return what `TrainingState.save` has made JSON and arrays of. Local.
 
         A rank that the former run did not have gets what the master rank had.
-
-        Args:
-            content: From JSON.
-            arrays: As written.
         """
         num_variables, of_ranks = len(content["variables"]), content["parts"]
         places = of_ranks[get_rank() if get_rank() < len(of_ranks) else MASTER_RANK]
@@ -97,19 +103,17 @@ class TrainingState:
         self._new: set[str] = set()  # classes of callbacks that a warning has named
 
     def save(self, progress: Progress) -> tuple[dict[str, Any], _Arrays]:
-        """Return the state for a file; that of the master rank is complete. Collective.
-
-        Args:
-            progress: How far the training has come.
-        """
+        """Return the state for a file; that of the master rank is complete. Collective."""
         settle(self._model._tnt_owner.optimizers)  # the same with and without a restart
         generators = {"first": self.first_generators, "now": generator_states()}
         parts = [_packed(generators), *(callback.save() for callback in self._callbacks)]
-        places, parts = gather_parts(parts)
+        places, parts = _gather_parts(parts)
         variables = variables_of(self._model)
         arrays: _Arrays = []
         if is_master_rank():
-            arrays = values_of(variables) + [np.frombuffer(part, np.uint8) for part in parts]
+            arrays = [array_of(each) for each in variables] + [
+                np.frombuffer(part, np.uint8) for part in parts
+            ]
         content = {
             "fit": self._fit_number,
             "steps_per_execution": self._model.steps_per_execution,
@@ -121,11 +125,7 @@ class TrainingState:
         return content, arrays
 
     def restore_callbacks(self, saved: SavedState) -> None:
-        """Give the callbacks what those of the same class had, one after the other. Local.
-
-        Args:
-            saved: As read.
-        """
+        """Give the callbacks what those of the same class had, one after the other. Local."""
         remaining = list(saved.callbacks)
         for callback in self._callbacks:
             state = next((each for each in remaining if callback.fits(each)), None)
@@ -148,10 +148,6 @@ class TrainingState:
 def restore_variables(model: Any, saved: SavedState) -> None:
     """Give the variables of a model the values that they had. Local.
 
-    Args:
-        model: A built distributed model.
-        saved: As read.
-
     Raises:
         ValueError: If the model has other variables; names the first difference.
     """
@@ -169,21 +165,47 @@ def restore_variables(model: Any, saved: SavedState) -> None:
 
 def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:
     """Compare variables but for their names: a process may number its layers differently."""
-    for number in range(max(len(own), len(saved))):
-        here, there = (each[number] if number < len(each) else None for each in (own, saved))
-        if here is None or there is None or here[1:] != there[1:]:
-            raise ValueError(
-                f"The backup does not fit to the model: variable {number} is {_shown(there)} in "
-                f"the backup and {_shown(here)} in the model. Continue with the model, optimizer "
-                "and metrics that the run began with, or remove the backup to begin anew."
-            )
+    difference = first_difference([[each[1:] for each in variables] for variables in (own, saved)])
+    if difference is not None:
+        number = difference.index
+        raise ValueError(
+            f"The backup does not fit to the model: variable {number} is {shown(saved, number)} in "
+            f"the backup and {shown(own, number)} in the model. Continue with the model, optimizer "
+            "and metrics that the run began with, or remove the backup to begin anew."
+        )
 
 
-def _shown(variable: list[Any] | None) -> str:
-    if variable is None:
-        return "absent"
-    name, shape, dtype = variable
-    return f"{name!r} of shape {shape and tuple(shape)} and dtype {dtype}"
+def _gather_parts(own: list[bytes]) -> tuple[list[list[int]], list[bytes]]:
+    """Return the parts of all ranks; what is as on the master rank is not sent. Collective.
+
+    Returns:
+        For each rank the places of its parts in a list of different ones, and this list. On other
+        ranks than the master, its own parts are missing in the list.
+    """
+    digests = [hashlib.sha256(part).hexdigest() for part in own]
+    of_ranks = allgather_json("parts", digests)
+    of_master = of_ranks[MASTER_RANK]
+    differing = [
+        np.frombuffer(part, np.uint8)
+        for number, part in enumerate(own)
+        if number >= len(of_master) or digests[number] != of_master[number]
+    ]
+    stream = io.BytesIO()
+    write_container(stream, None, differing)
+    sent = allgather("differing parts", stream.getvalue())
+    parts = list(own) if is_master_rank() else [b""] * len(of_master)
+    places = []
+    for digests_of_rank, message in zip(of_ranks, sent, strict=True):
+        _, arrays = read_container(io.BytesIO(message))
+        found = []
+        for number, digest in enumerate(digests_of_rank):
+            if number < len(of_master) and digest == of_master[number]:
+                found.append(number)
+            else:
+                found.append(len(parts))
+                parts.append(arrays.pop(0).tobytes())
+        places.append(found)
+    return places, parts
 
 
 def _packed(value: Any) -> bytes:
@@ -192,3 +214,37 @@ def _packed(value: Any) -> bytes:
     stream = io.BytesIO()
     write_container(stream, encoded, arrays)
     return stream.getvalue()
+
+
+def variables_of(model: keras.Model) -> list[Any]:
+    """Return the variables of a model that a backup holds, each once. Local.
+
+    These are weights, optimizers with all that they remember, metrics, seeds of layers, states of
+    TensorFlow's generators, `tf.Variable`s in attributes of layers, and the seed that Keras has for
+    functions without one. All ranks have the same.
+    """
+    variables = [*replicated_variables(model._tnt_owner), *model.variables]
+    optimizers = in_attributes(model, keras.optimizers.Optimizer)  # the compiled one, too
+    variables += [each for optimizer in optimizers for each in optimizer.variables]
+    variables += [each for metric in _all_metrics(model) for each in metric.variables]
+    variables += tensorflow_variables(model)
+    variables += states_of_generators(model)
+    if has_global_seed():
+        variables.append(global_seed())
+    unique: dict[int, Any] = {}
+    for variable in variables:
+        unique.setdefault(id(backing(variable)), variable)
+    return list(unique.values())
+
+
+def build_optimizer(model: keras.Model) -> None:
+    """Make the variables of the compiled optimizer. Local."""
+    optimizer = model.optimizer
+    if optimizer is not None and not optimizer.built:
+        optimizer.build(model.trainable_variables)
+
+
+def _all_metrics(model: keras.Model) -> list[Any]:
+    """Return the metrics of a model, also those that its own `metrics` leaves out."""
+    metrics = [*model.metrics, *keras.Model.metrics.fget(model)]
+    return list({id(metric): metric for metric in metrics}.values())

@@ -1,17 +1,20 @@
-"""Compare what is no variable of layers, losses and metrics, and so cannot be sent to ranks."""
+"""Compare settings of layers, losses, metrics and optimizers: they are no variables to be sent."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import keras
 
 from tnt_keras.collectives.errors import DifferentInputError
-from tnt_keras.collectives.replicas import compare_texts
+from tnt_keras.collectives.messages import allgather_json
+from tnt_keras.collectives.replicas import require_same
+from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.keras_hooks.private import all_layers
+from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 
 _MAY_DIFFER = {
@@ -20,6 +23,8 @@ _MAY_DIFFER = {
     "build_config",  # shapes of the first batch
     "batch_shape",
 }
+_CLASS = "class"
+_RATE = "learning_rate"
 _OF_COMPILE = ("loss", "loss_weights", "metrics", "weighted_metrics")
 
 
@@ -31,20 +36,16 @@ def require_same_layers(model: keras.Model) -> None:
     with those of the master rank. What a class of the user's says of itself may be anything, such
     as a time or an address: of such classes only the names are compared.
 
-    Args:
-        model: A built distributed model.
-
     Raises:
         DifferentInputError: On all ranks, if settings differ; shows two of them.
     """
     texts = [*_texts_of_layers(model), *_texts_of_compile(model)]
-    difference = compare_texts("settings of the layers", texts, missing="nothing more")
-    if difference is not None:
-        raise DifferentInputError(
-            f"Rank {get_rank()}: the models of the ranks differ: rank {MASTER_RANK} has "
-            f"{difference.of_master_rank}, and rank {difference.rank} has {difference.of_rank}. "
-            "Every rank must build and compile the same model."
-        )
+    require_same(
+        "settings of the layers",
+        texts,
+        "the models of the ranks differ: rank {master} has {masters}, and rank {rank} has {other}. "
+        "Every rank must build and compile the same model.",
+    )
 
 
 def _texts_of_layers(model: keras.Model) -> Iterator[str]:
@@ -67,8 +68,9 @@ def _texts_of_compile(model: Any) -> Iterator[str]:
 
 
 def _config_of(described: Any, method: str = "get_config") -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a lambda would not be safe in a file
+    # Keras warns that a lambda would not be safe in a file. `warnings.catch_warnings` would let all
+    # warnings of Python appear once more.
+    with replaced(warnings, "warn", lambda *args, **kwargs: None):
         try:
             return getattr(described, method)() or {}
         except Exception:  # what cannot be told is not compared
@@ -98,3 +100,48 @@ def _texts_of(name: str, value: Any) -> Iterator[str]:
             yield f"{name}={value!r}"
     elif value is None or isinstance(value, (bool, int, float)):
         yield f"{name}={value!r}"
+
+
+def require_same_optimizers(optimizers: Iterable[Any]) -> None:
+    """Compare the optimizers of ranks before their first step. Collective.
+
+    A learning rate that is a number is a variable: all ranks go on with that of the master rank,
+    and there is a warning if others had another one. Schedules, momenta, clipping and the like stay
+    what each rank has made them, so that weights would drift apart.
+
+    Raises:
+        DifferentInputError: On all ranks, if settings differ; names one and two of its values.
+    """
+    # Without names, which count what was made before.
+    own = [
+        {_CLASS: type(optimizer).__name__, **_comparable(_config_of(optimizer))}
+        for optimizer in optimizers
+    ]
+    of_ranks = allgather_json("settings of the optimizers", own)
+    for rank, others in enumerate(of_ranks):
+        for masters, other in zip(of_ranks[MASTER_RANK], others, strict=False):
+            for name in sorted(masters.keys() | other.keys(), key=lambda each: each != _CLASS):
+                if masters.get(name) != other.get(name):
+                    _report(name, masters.get(name), other.get(name), rank)
+
+
+def _report(name: str, of_master_rank: Any, of_other: Any, rank: int) -> None:
+    text = (
+        f"Rank {get_rank()}: the {name} of the optimizer is {of_master_rank} on rank {MASTER_RANK} "
+        f"and {of_other} on rank {rank}."
+    )
+    if name == _RATE and all(isinstance(each, float) for each in (of_master_rank, of_other)):
+        logger.warning("%s All ranks go on with that of rank %d.", text, MASTER_RANK)
+        return
+    raise DifferentInputError(f"{text} Every rank must make the same optimizer.")
+
+
+def _comparable(value: Any) -> Any:
+    """Return a value as JSON knows it; of other objects only the class, which has no address."""
+    if isinstance(value, dict):
+        return {str(key): _comparable(each) for key, each in value.items() if key != "name"}
+    if isinstance(value, (list, tuple)):
+        return [_comparable(each) for each in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return float(value) if hasattr(value, "__float__") else type(value).__name__

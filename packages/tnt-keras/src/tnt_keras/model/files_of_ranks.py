@@ -1,7 +1,8 @@
-"""Read on all ranks a file that perhaps the master rank alone sees."""
+"""Files on all ranks: an error of one rank is that of all, and the master alone may see a file."""
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import json
 import os
@@ -12,17 +13,65 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tnt_keras.collectives.messages import allgather, broadcast
-from tnt_keras.model.file_on_all_ranks import run_together
-from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank
+from tnt_keras.collectives.errors import of_other_rank
+from tnt_keras.collectives.messages import allgather, allgather_json, attempt, broadcast
+from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank
 
-_Read = TypeVar("_Read")
+_Result = TypeVar("_Result")
+_Path = str | os.PathLike[str]
+_MADE_OF_TEXT = (OSError, ValueError, TypeError, RuntimeError, LookupError, AttributeError)
 _PIECE_BYTES = 64 << 20  # in one message, so that a large file needs little memory
 
 
-def read_from_master(
-    path: str | os.PathLike[str], read: Callable[[str | os.PathLike[str]], _Read]
-) -> _Read:
+def run_together(
+    verb: str, path: _Path, action: Callable[[], _Result], *, is_of_master: bool = False
+) -> _Result:
+    """Work on a file on this rank, and wait until every rank has done so. Collective.
+
+    Args:
+        verb: What is done with the file, the same on all ranks: "read", "write".
+        path: The file, which may be another one on each rank; for messages of other ranks.
+        action: What this rank does; may be nothing. It must not wait for other ranks.
+        is_of_master: Whether this rank works on a copy of the master's file: if the master fails
+            too, its error says more.
+
+    Returns:
+        What the action returns.
+
+    Raises:
+        Exception: Where the action failed, its own error. On the other ranks one that says which
+            rank failed and why, of the same class if that is an error of Python itself that takes a
+            message (`FileNotFoundError`, `TypeError`, ...), else an `OSError`.
+    """
+    if get_size() == 1:
+        return action()
+
+    def told(error: Exception) -> list[str]:
+        text = f"{os.fspath(path)!s}: {type(error).__name__}: {error}"
+        # Bytes of a file's name may be no text.
+        return [type(error).__name__, text.encode(errors="backslashreplace").decode()]
+
+    result: _Result
+    result, error, of_ranks = attempt(f"end of {verb}", action, told)
+    if error is not None and not (is_of_master and of_ranks[MASTER_RANK]):
+        raise error
+    for rank, failure in enumerate(of_ranks):
+        if failure is not None:
+            name, text = failure
+            raise of_other_rank(
+                _class_of(name), f"Rank {get_rank()}: rank {rank} could not {verb} {text}"
+            )
+    return result
+
+
+def _class_of(name: str) -> type[Exception]:
+    """Return the class of that name, if it is one of Python itself that is made of a message."""
+    named = getattr(builtins, name, OSError)
+    is_made_of_text = isinstance(named, type) and issubclass(named, _MADE_OF_TEXT)
+    return named if is_made_of_text and not issubclass(named, UnicodeError) else OSError
+
+
+def read_from_master(path: _Path, read: Callable[[_Path], _Result]) -> _Result:
     """Read on all ranks what the master rank sees under a path. Collective.
 
     Ranks that see the very same file (in a common file system) read it themselves. To others the
@@ -40,11 +89,11 @@ def read_from_master(
         Exception: As `run_together`; what the master does not see or cannot read is the error of
             `read` there, which all ranks tell.
     """
-    if get_size() == 1 or _is_remote(path):
+    if get_size() == 1 or "://" in os.fsdecode(path):
         return run_together("read", path, lambda: read(path))
     found = run_together("read", path, lambda: _masters_files(path, read))
-    message = json.dumps([pathlib.Path(path).name, found]).encode()
-    name, described = json.loads(allgather("files of the master", message)[MASTER_RANK])
+    own = [pathlib.Path(path).name, found]
+    name, described = allgather_json("files of the master", own)[MASTER_RANK]
     files = [_File(*fields) for fields in described]
     sees = _sees(path, files)
     if all(map(ord, allgather("whether the files are seen", bytes([sees])))):
@@ -79,7 +128,7 @@ class _Transfer:
     An error is kept until all ranks have exchanged all bytes, since others wait for this one.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, makes_copy: bool) -> None:
+    def __init__(self, path: _Path, *, makes_copy: bool) -> None:
         self._path = pathlib.Path(path)
         self._makes_copy = makes_copy
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -143,9 +192,7 @@ class _Transfer:
             self._error = self._error or error
 
 
-def _masters_files(
-    path: str | os.PathLike[str], read: Callable[[str | os.PathLike[str]], Any]
-) -> list[_File]:
+def _masters_files(path: _Path, read: Callable[[_Path], Any]) -> list[_File]:
     """Return, on the master, the files that are read; a missing one is an error of the reader."""
     if not is_master_rank():
         return []
@@ -154,7 +201,7 @@ def _masters_files(
     return _files_of(path)
 
 
-def _files_of(path: str | os.PathLike[str]) -> list[_File]:
+def _files_of(path: _Path) -> list[_File]:
     """Return the files that are read together with one, or are in a folder."""
     path = pathlib.Path(path)
     names = [path.name]
@@ -173,13 +220,9 @@ def _describe(folder: pathlib.Path, name: str) -> _File:
     return _File(name, status.st_size, status.st_ino, status.st_mtime_ns)
 
 
-def _sees(path: str | os.PathLike[str], files: list[_File]) -> bool:
+def _sees(path: _Path, files: list[_File]) -> bool:
     """Return whether the path leads to the very files of the master."""
     try:
         return _files_of(path) == files
     except Exception:  # whatever is wrong with it, the master has read its own
         return False
-
-
-def _is_remote(path: str | os.PathLike[str]) -> bool:
-    return "://" in os.fsdecode(path)
