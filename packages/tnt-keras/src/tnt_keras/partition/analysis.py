@@ -337,8 +337,8 @@ def _whole(placement: Placement) -> Placement:
             return placement
         case ListOf(None):
             return placement
-        case ListOf():
-            return ListOf(REPLICATED)
+        case ListOf(element):
+            return ListOf(_whole(element))
         case Replicated() | Rows() | Partial() | Own():
             return REPLICATED
 

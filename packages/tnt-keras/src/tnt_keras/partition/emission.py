@@ -291,10 +291,12 @@ class Emission:
         if held.element is None:
             [handle] = emitted.tensors[held]
             return [handle] * (1 if is_shared(placement) else self.layout.lanes.count)
-        if placement.element is None or placement.element == held.element:
+        is_same = placement.element is None or placement.element == held.element
+        if is_same or (is_shared(held) and is_shared(placement)):
             return emitted.tensors[held]
         element = value.element
-        if element is None or element.shape is None or isinstance(held.element, ListOf):
+        is_nested = isinstance(held.element, ListOf)
+        if element is None or element.shape is None or (is_nested and not element.is_optional):
             raise PartitionError(
                 f"A list of {held.element} cannot become one of {placement.element}."
             )
@@ -334,11 +336,11 @@ class Emission:
             )[0]
             for optional, k in zip(emitted.tensors[held], lanes, strict=True)
         ]
-        item = Emitted(Value(held.element, element.shape, element.dtype), values, emitted.node)
-        return [
-            tf.raw_ops.OptionalFromValue(components=[t])
-            for t in self.bring(item, placement.element)
-        ]
+        described = Value(held.element, element.shape, element.dtype, element=element.element)
+        item = Emitted(described, values, emitted.node)
+        is_whole_list = isinstance(held.element, ListOf) and placement.element == REPLICATED
+        wanted = ListOf(REPLICATED) if is_whole_list else placement.element
+        return [tf.raw_ops.OptionalFromValue(components=[t]) for t in self.bring(item, wanted)]
 
     # ---------------------------------------------------------------- operations
 

@@ -174,6 +174,7 @@ class FlatGraph:
                 done[operation.name] = _unique(
                     [n for n in nodes if n.has_effect] + [n for n, _ in edges if n.operation]
                 )
+                edges = edges[: len(operation.outputs)]  # a gradient adds outputs to the function
                 added += nodes
             else:
                 node = self._node(operation, prefix, inputs)

@@ -205,6 +205,28 @@ def branches_in_branches(w: Any, x: Any) -> Any:
     return tf.cond(tf.reduce_sum(y) > -100.0, inner, lambda: tf.zeros_like(y))
 
 
+@step(floats(4), integers(3, 1))
+def losses_chosen_by_conditions(w: Any, x: Any, label: Any) -> Any:
+    y, number = tf.sin(x @ w), tf.reduce_max(label)
+    return tf.case(
+        [
+            (tf.equal(number, 0), lambda: tf.reduce_mean(y**2)),
+            (tf.equal(number, 1), lambda: tf.reduce_mean(tf.abs(y))),
+        ],
+        default=lambda: tf.reduce_max(tf.abs(y), 0) + tf.reduce_mean(tf.exp(y)),
+    )
+
+
+@step()
+def conditions_in_a_loop(w: Any, x: Any) -> Any:
+    def turn(i: Any, y: Any) -> Any:
+        small = tf.reduce_max(tf.abs(y)) < 1.0
+        inner = lambda: tf.cond(tf.equal(i, 1), lambda: tf.tanh(y), lambda: y * w[0])  # noqa: E731
+        return i + 1, tf.cond(small, inner, lambda: tf.sin(y))
+
+    return tf.while_loop(lambda i, y: i < 4, turn, [0, x @ w])[1]
+
+
 @step()
 def case_of_conditions(w: Any, x: Any) -> Any:
     y = x @ w

@@ -48,6 +48,12 @@ def assert_trains(
     )
 
 
+def test_a_function_that_had_a_derivative_is_called_without_one() -> None:
+    swish = tf.function(lambda y: y * tf.sigmoid(y), autograph=False)
+    assert_trains(lambda w, x: swish(x @ w))
+    assert_lanes(swish, *BATCHES)
+
+
 def test_branches_and_functions_of_one_name_have_values_of_their_own() -> None:
     def doubled(x: tf.Tensor) -> tf.Tensor:
         return tf.function(lambda y: tf.maximum(y * 2.0, 0.5), autograph=False)(x)

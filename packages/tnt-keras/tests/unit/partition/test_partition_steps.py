@@ -37,6 +37,9 @@ def test_a_step_in_lanes_is_that_of_the_whole_batch(
 
 # The types of operations that need other rows than their own, or that have no rule, by step.
 GATHERED = {
+    # Branches keep rows and other values for their derivatives in one place.
+    "conditions_in_a_loop": "MatMul Mul",
+    "losses_chosen_by_conditions": "Mul",
     "rows_repeated_by_other_counts": "GatherV2",
     "columns_repeated": "GatherV2",
     "rows_mixed_with_features_by_a_reshape": "Reshape",
