@@ -335,10 +335,8 @@ def _whole(placement: Placement) -> Placement:
     match placement:
         case Handle():
             return placement
-        case ListOf(None):
-            return placement
         case ListOf(element):
-            return ListOf(_whole(element))
+            return placement if element is None else ListOf(_whole(element))
         case Replicated() | Rows() | Partial() | Own():
             return REPLICATED
 

@@ -291,14 +291,17 @@ class Emission:
         if held.element is None:
             [handle] = emitted.tensors[held]
             return [handle] * (1 if is_shared(placement) else self.layout.lanes.count)
-        is_same = placement.element is None or placement.element == held.element
-        if is_same or (is_shared(held) and is_shared(placement)):
+        if placement.element is None or placement.element == held.element:
+            return emitted.tensors[held]
+        if is_shared(held) and is_shared(placement):
             return emitted.tensors[held]
         element = value.element
         is_nested = isinstance(held.element, ListOf)
         if element is None or element.shape is None or (is_nested and not element.is_optional):
+            node = emitted.node
+            where = f"{node.name!r} ({users_line(node) or 'no line'})" if node else "an argument"
             raise PartitionError(
-                f"A list of {held.element} cannot become one of {placement.element}."
+                f"A list of {held.element} cannot become one of {placement.element}, in {where}."
             )
         if element.is_optional:
             return self._brought_optional(emitted, placement)
