@@ -26,7 +26,7 @@ from tnt_keras.partition.placement import (
 )
 from tnt_keras.partition.rules.registry import Decision
 from tnt_keras.partition.traced import Node
-from tnt_keras.partition.value import Element, Value, integers
+from tnt_keras.partition.value import Element, Value, integers, known_value
 
 Placed = tuple[Decision, list[Value]]
 _ANY_SHAPE = np.int32(-1)
@@ -87,7 +87,7 @@ def _new(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed
 
 
 def _push(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
-    decision, [made] = _put(inputs, 1, inputs[1].constant)
+    decision, [made] = _put(inputs, 1, inputs[1].known_array)
     return decision, [_without_length(made)]
 
 
@@ -318,7 +318,7 @@ def _item(held: Value, placement: Placement, shape: Shape, dtype: tf.DType) -> V
         held_placement = placement if isinstance(placement, ListOf) else ListOf(REPLICATED)
         return Value(held_placement, shape, dtype, element=inner)
     if known is not None:
-        return Value(REPLICATED, tuple(known.shape), dtype, known)
+        return known_value(known, dtype)
     return Value(placement, shape, dtype)
 
 

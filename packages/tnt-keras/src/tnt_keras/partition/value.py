@@ -21,7 +21,7 @@ class Element:
     Attributes:
         shape: The shape of each; None for dimensions in which they differ.
         dtype: The dtype of each.
-        constant: The value, if it is known and the same for all.
+        constant: The value, if it is known and the same for all: as `Value.known_array`.
         element: If they are lists: what their elements have in common.
         is_optional: Whether it is no list but an optional, which holds one tensor or none.
     """
@@ -79,13 +79,21 @@ class Value:
         )
 
     @property
+    def known_array(self) -> np.ndarray[Any, Any] | None:
+        """The value if it is known: with Python's integers if it depends on the rows."""
+        if self.constant is not None or not self.is_known:
+            return self.constant
+        sizes = [size for size in self.shape or () if size is not None]
+        return np.asarray(self.elements, object).reshape(sizes)
+
+    @property
     def value_in_example(self) -> np.ndarray[Any, Any] | None:
         """The value in the example, which is the value itself if that is known."""
-        if self.constant is not None or not self.is_known or self.shape is None:
-            return self.example if self.constant is None else self.constant
-        known = [e for e in self.elements or () if e is not None]
-        sizes = [size for size in self.shape if size is not None]
-        return np.asarray(row_numbers.in_example(known), self.dtype.as_numpy_dtype).reshape(sizes)
+        known = self.known_array
+        if self.constant is not None or known is None:
+            return self.example if known is None else known
+        example = row_numbers.in_example(known.ravel().tolist())
+        return np.asarray(example, self.dtype.as_numpy_dtype).reshape(known.shape)
 
     @property
     def rank(self) -> int:
@@ -136,3 +144,10 @@ def integers(elements: Sequence[int], shape: Shape, dtype: tf.DType) -> Value:
     if any(map(row_numbers.counts_rows, elements)):
         return Value(REPLICATED, shape, dtype, elements=tuple(elements))
     return constant(np.asarray(elements, dtype.as_numpy_dtype).reshape(shape or ()), dtype)
+
+
+def known_value(array: np.ndarray[Any, Any], dtype: tf.DType) -> Value:
+    """Return a value of which this is `Value.known_array`."""
+    if array.dtype == object and dtype != tf.string:
+        return integers(array.ravel().tolist(), tuple(array.shape), dtype)
+    return constant(array, dtype)
