@@ -55,6 +55,8 @@ _OF_MULTIPLES: dict[str, Callable[..., int | None]] = {
     **dict.fromkeys(("Add", "AddV2"), operator.add),
     "Cast": operator.pos,
     "FloorDiv": row_numbers.quotient,
+    "Maximum": lambda a, b: max(a, b) if row_numbers.are_alike(a, b) else None,
+    "Minimum": lambda a, b: min(a, b) if row_numbers.are_alike(a, b) else None,
     "Mul": operator.mul,
     "Sub": operator.sub,
 }
@@ -102,6 +104,8 @@ def known_elements(node: Node, inputs: Sequence[Value]) -> list[Elements]:
         found = _moved(node, inputs)
     elif node.type in _ELEMENTWISE:
         found = [_elementwise(node, inputs)]
+    elif node.type == "ConcatOffset" and inputs[0].constant is not None:
+        found = _offsets(int(inputs[0].constant), inputs[1:])
     elif node.type == "Prod" and len(inputs[0].shape or ()) == 1 and inputs[1].num_elements:
         found = [_product(inputs[0])]
     else:
@@ -138,6 +142,19 @@ def _moved(node: Node, inputs: Sequence[Value]) -> list[Elements]:
             return [None] * len(node.dtypes)
         arrays.append(np.asarray(array, tensor.dtype.as_numpy_dtype))
     return [tuple(elements[p] for p in np.ravel(m).tolist()) for m in evaluate(node, arrays)]
+
+
+def _offsets(axis: int, shapes: Sequence[Value]) -> list[Elements]:
+    """Return where values of some shapes begin when they are joined along an axis."""
+    found: list[Elements] = []
+    offset: int | None = 0
+    for sizes in map(_elements_of, shapes):
+        at = axis % len(sizes)
+        found.append(tuple(offset if a == at else 0 for a in range(len(sizes))))
+        size = sizes[at]
+        known = None if offset is None or size is None else offset + size
+        offset = None if known is None else row_numbers.multiple(known)
+    return found
 
 
 def _product(vector: Value) -> Elements:

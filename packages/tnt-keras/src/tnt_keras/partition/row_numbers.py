@@ -44,6 +44,11 @@ def quotient(number: int, divisor: int) -> int | None:
     return multiple(number // divisor) if is_known else None
 
 
+def are_alike(first: int, second: int) -> bool:
+    """Return whether two numbers are in the same order for any number of rows."""
+    return counts_rows(first) == counts_rows(second)
+
+
 def for_rows(number: int, num_rows: int) -> int:
     """Return a number for so many rows."""
     return number // ANY_ROWS * num_rows if counts_rows(number) else number

@@ -12,7 +12,15 @@ import tensorflow as tf
 
 from tnt_keras.collectives.failed_call import give_up
 from tnt_keras.collectives.step_channels import StepChannels
-from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Rows, build
+from tnt_keras.partition import (
+    REPLICATED,
+    Input,
+    Lanes,
+    PartitionedStep,
+    PartitionError,
+    Rows,
+    build,
+)
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.batch_forms import BatchForms, Form, Unknown
@@ -54,6 +62,7 @@ class PartitionedSteps:
         self._owner = owner
         self._traces = TracedSteps(name, step, owner, traces_exactly=traces_exactly)
         self._forms: dict[Any, BatchForms] = {}
+        self._numbers_of_rows: dict[Any, BatchForms] = {}
         self._functions: dict[Any, _Functions] = {}
         self._of_sizes: dict[Any, _Functions] = {}
         self._is_checked = False
@@ -89,7 +98,17 @@ class PartitionedSteps:
             self._is_checked = True
             self._compare_with_serial(part, functions.trace, element_spec)
         are_updates = functions.trace.accumulations.begin_step()
-        function = self._function(functions, are_updates)
+        try:
+            function = self._function(functions, are_updates)
+        except PartitionError as error:  # on all ranks
+            if not functions.is_for_any_rows:
+                raise
+            logger.debug("%s is partitioned for each number of rows: %s", self.name, error)
+            for numbers in self._numbers_of_rows.values():
+                numbers.know_all()
+            self._of_sizes.clear()
+            functions, tensors = self._functions_for(part, is_cut, element_spec)
+            function = self._function(functions, are_updates)
         if (is_cut, are_updates) not in self._reports:
             self._report(functions, are_updates, function, part.num_global)
         try:
@@ -136,7 +155,10 @@ class PartitionedSteps:
         if functions is None:
             functions = self._of_form(part, is_cut, signature(), element_spec)
             self._of_sizes[key] = functions
-        return functions, tf.nest.flatten(present, expand_composites=True)
+        tensors = tf.nest.flatten(present, expand_composites=True)
+        if functions.is_for_any_rows:
+            tensors.append(tf.constant(part.num_global, tf.int64))
+        return functions, tensors
 
     def _report(
         self,
@@ -161,18 +183,33 @@ class PartitionedSteps:
         kind = signature.layout, is_cut, signature.kinds
         forms = self._forms.setdefault(kind, BatchForms())
         form = forms.form_of(signature.sizes(with_rows=not is_cut))
-        num_rows = part.num_global if is_cut else None
+        num_rows = self._rows_of_form(part, kind) if is_cut else None
+        knows_others = not any(isinstance(size, Unknown) for size in form)
+        if isinstance(num_rows, Unknown):
+            form = tuple(num_rows if size is None else size for size in form)
         functions = self._functions.get((kind, num_rows, form))
         if functions is None:
             trace = self._traces.for_batch(signature.in_form(form), part.rows, element_spec)
             if trace is None:
-                forms.know_all()
+                (self._numbers_of_rows[kind] if knows_others else forms).know_all()
                 return self._of_form(part, is_cut, signature, element_spec)
             self._warn_of_other_rows(part, signature)
             inputs = _inputs(part, signature, form, is_cut)
             functions = _Functions(trace, inputs, num_rows, self._added(trace))
             self._functions[kind, num_rows, form] = functions
         return functions
+
+    def _rows_of_form(self, part: BatchPart, kind: Any) -> int | Unknown:
+        """Return the number of rows that a function knows. Local.
+
+        A single row is always known, since operations may repeat it; and so is the number if parts
+        of the batch have other numbers of rows.
+        """
+        if part.shared or part.num_global < 2:
+            return part.num_global
+        numbers = self._numbers_of_rows.setdefault(kind, BatchForms())
+        [known] = numbers.form_of((part.num_global,))
+        return part.num_global if known is None else known
 
     def _function(self, functions: _Functions, are_updates: tuple[bool, ...]) -> PartitionedStep:
         """Return what computes a step. Collective if it must be built."""
@@ -244,7 +281,7 @@ class PartitionedSteps:
             trace.traced,
             functions.inputs,
             Lanes(get_rank(), 1, size),
-            size if num_rows is None else num_rows,
+            None if isinstance(num_rows, Unknown) else num_rows or size,
             make_exchange,
             accumulators=trace.accumulations.variables,
             addends_of=functions.added,
@@ -272,16 +309,21 @@ class _Functions:
     Attributes:
         trace: Of the step.
         inputs: Of the partition.
-        num_rows: Of the batch; None if each rank computes all of it.
+        num_rows: Of the batch, if it is known; None if each rank computes all of it.
         added: The variables whose addends are wanted.
         built: What was built, by which optimizers update weights.
     """
 
     trace: StepTrace
     inputs: list[Input]
-    num_rows: int | None
+    num_rows: int | Unknown | None
     added: list[tf.Variable]
     built: dict[tuple[bool, ...], PartitionedStep] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_for_any_rows(self) -> bool:
+        """Whether the number of rows is given with each batch, behind its tensors."""
+        return isinstance(self.num_rows, Unknown)
 
 
 def _exchange(
@@ -289,11 +331,12 @@ def _exchange(
 ) -> CheckedExchange:
     unknown = [
         tf.shape(tensor, tf.int64)[axis]
-        for given, tensor in zip(functions.inputs, tensors, strict=True)
+        for given, tensor in zip(functions.inputs, tensors, strict=False)
         for axis, size in enumerate(given.shape or ())
-        if size is None
+        if size is None and given.placement != Rows(axis)
     ]
-    return CheckedExchange(channels, [functions.num_rows or get_size(), *unknown])
+    num_rows = tensors[-1] if functions.is_for_any_rows else functions.num_rows or get_size()
+    return CheckedExchange(channels, [num_rows, *unknown])
 
 
 def _as_it_can_be_cut(part: BatchPart) -> tuple[BatchPart, bool]:
