@@ -277,3 +277,9 @@ def gathered(step: StepInLanes) -> list[str]:
             if isinstance(s, Compute) and s.is_gathered
         }
     )
+
+
+def exchanged(step: PartitionedStep) -> list[tuple[str, str, int | None]]:
+    """What a step exchanges: kind, name and number of the exchange of each value."""
+    assert step.explanation is not None
+    return sorted((e.kind, e.name, e.level) for e in step.explanation.exchanged)
