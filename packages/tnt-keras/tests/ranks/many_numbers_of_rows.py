@@ -27,7 +27,7 @@ def _batches(lengths: tuple[int, ...]) -> list[tuple[Any, Any, Any]]:
     return batches
 
 
-def _classifier(distributed: bool) -> Any:
+def _classifier(distributed: bool, num_accumulated: int | None = None) -> Any:
     keras.utils.set_random_seed(3)
     model = keras.Sequential(
         [
@@ -42,7 +42,8 @@ def _classifier(distributed: bool) -> Any:
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     if distributed:
         model = tnt.Model(model)
-    model.compile(keras.optimizers.Adam(0.01), loss, weighted_metrics=["accuracy"])
+    optimizer = keras.optimizers.Adam(0.01, gradient_accumulation_steps=num_accumulated)
+    model.compile(optimizer, loss, weighted_metrics=["accuracy"])
     return model
 
 
@@ -73,7 +74,8 @@ def fit(distributed: bool) -> dict[str, Any]:
 
 
 def train_on_batch(distributed: bool) -> dict[str, Any]:
-    model = _classifier(distributed)
+    """Every second batch updates weights."""
+    model = _classifier(distributed, num_accumulated=2)
     losses = [model.train_on_batch(*batch) for batch in _batches((4,) * 10)]
     return _results(
         model,

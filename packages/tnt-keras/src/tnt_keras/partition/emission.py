@@ -401,7 +401,8 @@ class Emission:
         k: Count | None = None,
     ) -> tf.Tensor:
         """Return known integers in the place of a value, see `Layout.integers`."""
-        local = self.layout.integers([n or 0 for n in numbers], counts, k)
+        with tf.device("CPU:0") if self.layout.is_for_any else contextlib.nullcontext():
+            local = self.layout.integers([n or 0 for n in numbers], counts, k)
         sizes = [size or 0 for size in value.shape or ()]
         if not any(map(tf.is_tensor, local)):
             array = np.asarray(local, value.dtype.as_numpy_dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -39,7 +40,8 @@ class Layout:
         self.lanes = lanes
         self.num_rows = num_rows
         self.is_for_any = tf.is_tensor(num_rows)
-        self.lane_rows = [lanes.num_rows(lane, num_rows) for lane in lanes.numbers]
+        with tf.device("CPU:0") if self.is_for_any else contextlib.nullcontext():
+            self.lane_rows = [lanes.num_rows(lane, num_rows) for lane in lanes.numbers]
         self._dtype = tf.int64 if self.is_for_any else tf.int32
 
     @property

@@ -20,6 +20,9 @@ ANY_ROWS = 2**127 - 1
 STAND_INS = (3_000_017, 3_000_029)
 """Two prime numbers of rows: what is a multiple of them for both is one for any number."""
 
+GUESS = 100
+"""Of a number of rows, or of a length, where something is estimated."""
+
 ROWS_OF_EXAMPLE = 1009
 """The number of rows in the example of unknown sizes, see `Value`."""
 

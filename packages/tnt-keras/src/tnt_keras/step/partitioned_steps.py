@@ -157,7 +157,8 @@ class PartitionedSteps:
             self._of_sizes[key] = functions
         tensors = tf.nest.flatten(present, expand_composites=True)
         if functions.is_for_any_rows:
-            tensors.append(tf.constant(part.num_global, tf.int64))
+            with tf.device("CPU:0"):
+                tensors.append(tf.constant(part.num_global, tf.int64))
         return functions, tensors
 
     def _report(
