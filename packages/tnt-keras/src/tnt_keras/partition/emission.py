@@ -401,16 +401,25 @@ class Emission:
         k: Count | None = None,
     ) -> tf.Tensor:
         """Return known integers in the place of a value, see `Layout.integers`."""
-        with tf.device("CPU:0") if self.layout.is_for_any else contextlib.nullcontext():
+        sizes, dtype = [size or 0 for size in value.shape or ()], value.dtype
+        key = dtype, tuple(sizes), tuple(numbers), tuple(counts or ()), id(k)
+        if key in self._constants:
+            return self._constants[key]
+        with tf.control_dependencies(None), tf.device("CPU:0"):
             local = self.layout.integers([n or 0 for n in numbers], counts, k)
-        sizes = [size or 0 for size in value.shape or ()]
-        if not any(map(tf.is_tensor, local)):
-            array = np.asarray(local, value.dtype.as_numpy_dtype)
-            return self.constant(array.reshape(sizes), value.dtype)
-        each = [tf.cast(number, value.dtype) for number in local]
-        if len(sizes) == 1:
-            return tf.stack(each)
-        return tf.reshape(tf.stack(each), sizes) if sizes else each[0]
+            if not any(map(tf.is_tensor, local)):
+                array = np.asarray(local, dtype.as_numpy_dtype)
+                return self.constant(array.reshape(sizes), dtype)
+            each = [
+                tf.cast(n, dtype)
+                if tf.is_tensor(n)
+                else self.constant(np.asarray(n, dtype.as_numpy_dtype), dtype)
+                for n in local
+            ]
+            made = tf.stack(each) if sizes else each[0]
+            made = tf.reshape(made, sizes) if len(sizes) > 1 else made
+        self._constants[key] = made
+        return made
 
     def _lanes(self) -> list[tuple[Count | None, str]]:
         """Return, for each lane, its number of rows and the suffix of its operations' names."""
