@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition import control_flow, lists, regions
+from tnt_keras.partition import control_flow, lists, regions, row_numbers
 from tnt_keras.partition.draws import is_draw
 from tnt_keras.partition.effects import CHECKS, runs_on_first
 from tnt_keras.partition.folding import with_known
@@ -63,7 +63,7 @@ class Analysis:
     """Places values. All graphs of a step share what it learns of shapes and bodies. Local.
 
     Args:
-        num_rows: Rows of the batch.
+        num_rows: Rows of the batch; `ANY_ROWS` if it is to hold for any number.
         lane_rows: The numbers of rows that a lane can have.
         shapes: The shape functions.
         graphs: Flat bodies of loops, branches and regions, by the traced graph.
@@ -180,7 +180,7 @@ class _Walk:
             placed = lists.place_list(node, inputs, shapes)
             if placed is not None:
                 decision, outputs = placed
-                if all(v.constant is not None for v in outputs):
+                if all(v.is_known for v in outputs):
                     return Known(node, inputs, decision.inputs, tuple(outputs))
                 outputs = [self._with_rows(v) for v in outputs]
                 return Compute(
@@ -194,7 +194,7 @@ class _Walk:
         ]
         if node.type == "Const" and outputs[0].constant is None:
             return self._replicated(node, inputs, outputs, False)
-        if all(v.constant is not None for v in outputs) and outputs:
+        if all(v.is_known for v in outputs) and outputs:
             return Known(node, inputs, tuple(v.placement for v in inputs), tuple(outputs))
         if node.type in _SIZES and any(not is_shared(v.placement) for v in inputs):
             return Count(
@@ -221,7 +221,7 @@ class _Walk:
         decision = entry.rule(operation) if entry is not None else None
         if decision is None and self._is_region:
             decision = regions.fused_batch_norm(operation)
-        if decision is None:
+        if decision is None or not _has_known_parts(decision):
             has_rows = any(isinstance(v.placement, Rows) for v in seen)
             return self._replicated(node, inputs, outputs, has_rows)
         placed = tuple(
@@ -274,10 +274,21 @@ class _Walk:
         return Compute(node, inputs, demands, placed, decision, on_demand, is_gathered)
 
 
+def _has_known_parts(decision: Decision) -> bool:
+    """Return whether no placement has as many parts as the batch has rows."""
+    placements = (*decision.inputs, *decision.outputs)
+    return not any(
+        isinstance(p, Rows) and any(map(row_numbers.counts_rows, (p.outer, p.inner)))
+        for p in placements
+    )
+
+
 def describe(value: Value) -> str:
     """Return a value's placement, dtype and shape for messages."""
     sizes = (
-        "?" if value.shape is None else ", ".join("?" if s is None else str(s) for s in value.shape)
+        "?"
+        if value.shape is None
+        else ", ".join("?" if s is None else row_numbers.shown(s) for s in value.shape)
     )
     return f"{value.placement} {value.dtype.name}[{sizes}]"
 
@@ -299,7 +310,8 @@ def _picks_all(node: Node, inputs: Sequence[Value]) -> bool:
     picked, axis = inputs[1].constant, inputs[2].constant
     if picked is None or axis is None or picked.ndim != 1:
         return False
-    return np.array_equal(picked, np.arange(inputs[0].shape[int(axis)] or 0)) and picked.size > 0
+    size = inputs[0].shape[int(axis)]
+    return picked.size == size and np.array_equal(picked, np.arange(size)) and size > 0
 
 
 def _check(node: Node, inputs: tuple[Value, ...]) -> Step:

@@ -11,7 +11,7 @@ from tnt_keras.partition.effects import OUTPUT
 from tnt_keras.partition.emission import Emission, Emitted, OnDemand
 from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.operations import create_operation
-from tnt_keras.partition.placement import PARTIAL, REPLICATED, Rows, is_shared, local_shape
+from tnt_keras.partition.placement import PARTIAL, REPLICATED, Rows, is_shared
 from tnt_keras.partition.plan import (
     Accumulated,
     Alias,
@@ -29,6 +29,7 @@ from tnt_keras.partition.plan import (
 )
 from tnt_keras.partition.requests import Request
 from tnt_keras.partition.reshard import Layout
+from tnt_keras.partition.row_numbers import ANY_ROWS, static
 from tnt_keras.partition.rules.registry import Decision
 from tnt_keras.partition.seeded_draws import seeded_draw
 from tnt_keras.partition.traced import Edge, users_line
@@ -119,7 +120,7 @@ def _on_first(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[
     for tensor, value in zip(outputs, step.outputs, strict=True):
         request = Request("broadcast", tensor, node.name, users_line(node), False)
         result = emission.blocking(request)
-        result.set_shape(value.shape)
+        result.set_shape(static(value.shape))
         results.append([result])
     return results
 
@@ -158,22 +159,21 @@ def _count(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[lis
     outputs = []
     for emitted, placement, dtype in zip(inputs, step.demands, node.dtypes, strict=True):
         part = emission.bring(emitted, placement)[0]
-        if node.type == "Size":
-            size = tf.size(part, out_type=dtype)
-            outputs.append([size // k * num_rows if isinstance(placement, Rows) else size])
-            continue
-        shape = tf.shape(part, out_type=dtype)
+        is_size = node.type == "Size"
+        numbers = (tf.size if is_size else tf.shape)(part, out_type=dtype)
         if isinstance(placement, Rows):
-            rank = tf.size(shape) if part.shape.rank is None else part.shape.rank
-            shape = tf.where(tf.range(rank) == placement.axis, shape // k * num_rows, shape)
-        outputs.append([shape])
+            rank = tf.size(numbers) if part.shape.rank is None else part.shape.rank
+            counts = is_size or tf.range(rank) == placement.axis
+            whole = numbers // tf.cast(k, dtype) * tf.cast(num_rows, dtype)
+            numbers = tf.where(counts, whole, numbers)
+        outputs.append([numbers])
     return outputs
 
 
 def _loop(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
     brought = [emission.bring(e, p) for e, p in zip(inputs, step.demands, strict=True)]
     before = emission.num_blocking
-    body = _function(emission, step.body, brought)
+    body = _function(emission, step.body, brought, is_repeated=True)
     condition = _function(emission, step.condition, brought)
     blocks = emission.num_blocking > before
     node = step.node
@@ -182,7 +182,7 @@ def _loop(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list
     def loop() -> list[tf.Tensor]:
         return list(
             make(
-                input=_flat(brought),
+                input=[*_flat(brought), *emission.layout.arguments],
                 cond=condition,
                 body=body,
                 # Not those of the inputs: an iteration may give a variable another size.
@@ -216,7 +216,7 @@ def _branch(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[li
 
     def branch() -> Any:
         made = getattr(tf.raw_ops, name)(
-            input=_flat(brought[1:]),
+            input=[*_flat(brought[1:]), *emission.layout.arguments],
             Tout=types,
             output_shapes=[],
             name=_local_name(node.name),
@@ -230,7 +230,7 @@ def _branch(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[li
 def _inlined(emission: Emission, step: Any, arguments: Sequence[Emitted]) -> list[list[tf.Tensor]]:
     """Make the one branch that is ever taken in the place of the operation."""
     [body] = step.bodies
-    inner = emission.of_body()
+    inner = emission.of_body(emission.layout)
     with emission.after(step.node):
         results = run_in_order(inner, body, arguments)
         outputs = [inner.bring(e, p) for e, p in zip(results, body.outputs, strict=True)]
@@ -264,8 +264,16 @@ def _made(
     return outputs
 
 
-def _function(emission: Emission, body: Body, tensors: Sequence[Sequence[tf.Tensor]]) -> Any:
-    """Make a function of a body. It takes an argument for each tensor of each value."""
+def _function(
+    emission: Emission,
+    body: Body,
+    tensors: Sequence[Sequence[tf.Tensor]],
+    is_repeated: bool = False,
+) -> Any:
+    """Make a function of a body. It takes an argument for each tensor of each value.
+
+    If it `is_repeated`, it returns what it was given beside these.
+    """
     specs = []
     for value, parts in zip(body.arguments, tensors, strict=True):
         shapes = _local_shapes(emission, value)
@@ -273,8 +281,11 @@ def _function(emission: Emission, body: Body, tensors: Sequence[Sequence[tf.Tens
         is_handle = value.dtype in (tf.resource, tf.variant)
         specs += [tf.TensorSpec([] if is_handle else s, value.dtype) for s in shapes]
 
+    specs += [tf.TensorSpec([], t.dtype) for t in emission.layout.arguments]
+
     def function(*flat: tf.Tensor) -> list[tf.Tensor]:
-        inner = emission.of_body()
+        others = flat[len(flat) - len(emission.layout.arguments) :]
+        inner = emission.of_body(emission.layout.within(others))
         given = iter(flat)
         arguments = [
             Emitted(value, [next(given) for _ in parts], node)
@@ -283,7 +294,7 @@ def _function(emission: Emission, body: Body, tensors: Sequence[Sequence[tf.Tens
         outputs = run_in_order(inner, body, arguments)
         results = [inner.bring(e, p) for e, p in zip(outputs, body.outputs, strict=True)]
         emission.num_blocking = inner.num_blocking
-        return _flat(results)
+        return [*_flat(results), *(others if is_repeated else [])]
 
     made = tf.function(function, autograph=False).get_concrete_function(*specs)
     assert not made.captured_inputs, (
@@ -294,17 +305,19 @@ def _function(emission: Emission, body: Body, tensors: Sequence[Sequence[tf.Tens
 
 
 def _local_shapes(emission: Emission, value: Value) -> list[Any]:
+    layout = emission.layout
     if is_shared(value.placement):
-        return [value.shape]
-    return [local_shape(value.shape, value.placement, k) for k in emission.layout.lane_rows]
+        return [static(value.shape)]
+    return [layout.part_shape(value.shape, value.placement, k) for k in layout.lane_rows]
 
 
 def _output_shapes(emission: Emission, body: Body) -> list[tf.TensorShape]:
-    return [
+    shapes = [
         tf.TensorShape([] if value.dtype in (tf.resource, tf.variant) else shape)
         for value in body.arguments
         for shape in _local_shapes(emission, value)
     ]
+    return shapes + [tensor.shape for tensor in emission.layout.arguments]
 
 
 def _shaped(tensor: tf.Tensor, value: Value, shape: Any) -> tf.Tensor:
@@ -319,11 +332,11 @@ def _region(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[li
     lanes = list(zip(emission.layout.lanes.numbers, emission.layout.lane_rows, strict=True))
     outputs: list[list[tf.Tensor]] = [[] for _ in step.outputs]
     for place, (lane, k) in enumerate(lanes):
-        body = step.bodies[k]
+        body = step.bodies[ANY_ROWS if emission.layout.is_for_any else k]
         inner = emission.of_lane(Layout(Lanes(0, 1, 1), k), f"{step.node.name}/lane_{lane}")
         parts = [tensors[0 if len(tensors) == 1 else place] for tensors in brought]
         for i in step.weighted:
-            parts[i] = parts[i] * tf.constant(k / emission.layout.num_rows, parts[i].dtype)
+            parts[i] = parts[i] * emission.layout.share(k, parts[i].dtype)
         arguments = [
             Emitted(value, [part], node)
             for value, part, node in zip(body.arguments, parts, body.flat.arguments, strict=True)

@@ -31,6 +31,7 @@ from tnt_keras.partition.placement import (
 from tnt_keras.partition.plan import Body
 from tnt_keras.partition.requests import Alone, Exchange
 from tnt_keras.partition.reshard import Layout
+from tnt_keras.partition.row_numbers import ANY_ROWS
 from tnt_keras.partition.schedule import Schedule
 from tnt_keras.partition.seeded_draws import is_seeded
 from tnt_keras.partition.traced import Decide, Edge, FlatGraph, Node, TracedStep, past_aliases
@@ -41,7 +42,7 @@ _MULTIPLES: dict[str, Callable[[tf.Tensor, Any], tf.Tensor]] = {
     "DivNoNan": tf.math.divide_no_nan,
     "Mul": tf.multiply,
     "RealDiv": tf.divide,
-    "Sum": lambda number, axes: tf.reduce_sum(number, axes.tolist()),
+    "Sum": tf.reduce_sum,
 }
 
 
@@ -119,7 +120,7 @@ def build(
     traced: TracedStep,
     inputs: Sequence[Input],
     lanes: Lanes,
-    num_rows: int,
+    num_rows: int | None,
     make_exchange: Callable[[Sequence[tf.Tensor]], Exchange],
     *,
     accumulators: Sequence[tf.Variable] = (),
@@ -133,7 +134,9 @@ def build(
         traced: The step.
         inputs: One for each tensor that it was traced with; a composite tensor has several.
         lanes: The lanes of this process.
-        num_rows: Rows of the batch, at least as many as there are lanes.
+        num_rows: Rows of the batch, at least as many as there are lanes. None if the function is
+            for any number from 2 on that is not smaller: it is called with the number besides, an
+            int64 scalar, and `inputs` have None for it.
         make_exchange: Called in the graph that is built, with the tensors of this process. Makes
             the exchanges with other processes.
         accumulators: Variables that hold an addend in each process, between steps too.
@@ -150,18 +153,22 @@ def build(
     if draws_own_rows and lanes.count > 1:
         raise ValueError("Several lanes of one process draw the rows of the serial run.")
     begin = time.process_time()
-    layout = Layout(lanes, num_rows)
-    lane_rows = sorted({lanes.num_rows(v, num_rows) for v in (0, lanes.total - 1)})
+    lane_rows = [ANY_ROWS]
+    if num_rows is not None:
+        lane_rows = sorted({lanes.num_rows(v, num_rows) for v in (0, lanes.total - 1)})
     shapes = GlobalShapes()
-    analysis = Analysis(num_rows, lane_rows, shapes, traced.bodies)
-    arguments = [*_given(traced, inputs, shapes), *_captured(traced, len(inputs), accumulators)]
+    analysis = Analysis(num_rows or ANY_ROWS, lane_rows, shapes, traced.bodies)
+    arguments = [
+        *_given(traced, inputs, shapes, num_rows),
+        *_captured(traced, len(inputs), accumulators),
+    ]
     flat = traced.flat if decide is None else FlatGraph(traced.graph, decide, is_step=True)
     plan = analysis.body(flat, arguments, is_step=True)
     plan = plan.bringing([_whole(p) for p in plan.outputs])
     step = PartitionedStep(traced, plan)
     step.own_draws = own_draws(plan) if draws_own_rows else frozenset()
     step.addends = [_added(traced, plan, variable) for variable in addends_of]
-    step.function = _function(traced, step, layout, len(inputs), make_exchange)
+    step.function = _function(traced, step, lanes, num_rows, len(inputs), make_exchange)
     step.seconds = time.process_time() - begin
     return step
 
@@ -201,19 +208,29 @@ def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], Non
     return function
 
 
-def _given(traced: TracedStep, inputs: Sequence[Input], shapes: GlobalShapes) -> list[Value]:
+def _given(
+    traced: TracedStep, inputs: Sequence[Input], shapes: GlobalShapes, num_rows: int | None
+) -> list[Value]:
     values = []
     for place, (given, tensor) in enumerate(zip(inputs, traced.graph.inputs, strict=False)):
-        example = None
-        if given.shape is not None and None in given.shape:
-            example = given.batch_shape or tuple(
-                shapes.new_size((place, axis)) if size is None else size
-                for axis, size in enumerate(given.shape)
+        example, shape = given.batch_shape, given.shape
+        if num_rows is None and shape is not None:
+            shape = local_shape(shape, given.placement, ANY_ROWS)  # of a single lane: the whole
+        if shape is not None:
+            example = (
+                None
+                if None not in shape
+                else tuple(
+                    (example[axis] if example else shapes.new_size((place, axis)))
+                    if size is None
+                    else size
+                    for axis, size in enumerate(shape)
+                )
             )
         values.append(
             Value(
                 given.placement,
-                given.shape,
+                shape,
                 tensor.dtype,
                 elements=given.elements,
                 example_shape=example,
@@ -241,28 +258,33 @@ def _captured(
 def _function(
     traced: TracedStep,
     built: PartitionedStep,
-    layout: Layout,
+    lanes: Lanes,
+    num_rows: int | None,
     num_inputs: int,
     make_exchange: Callable[[Sequence[tf.Tensor]], Exchange],
 ) -> Any:
     plan = built.plan
     given = plan.arguments[:num_inputs]
+    lane_rows = [num_rows and lanes.num_rows(lane, num_rows) for lane in lanes.numbers]
     specs = [
         tf.TensorSpec(shape, value.dtype)
         for value in given
-        for shape in _local_shapes(value, layout)
+        for shape in _local_shapes(value, lane_rows)
     ]
+    if num_rows is None:
+        specs.append(tf.TensorSpec([], tf.int64))
 
     counters = {node: traced.draw_counter(node) for node in plan.flat.nodes if is_seeded(node)}
 
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
+        layout = Layout(lanes, tensors[-1] if num_rows is None else num_rows)
         emission = Emission(
             layout, make_exchange(tensors), _updates(traced, plan.flat), built.keep, built.own_draws
         )
         emission.draw_counters = counters
         flat = iter(tensors)
         arguments = [
-            Emitted(value, [next(flat) for _ in _local_shapes(value, layout)], node)
+            Emitted(value, [next(flat) for _ in _local_shapes(value, lane_rows)], node)
             for value, node in zip(given, plan.flat.arguments, strict=False)
         ]
         captured = zip(
@@ -289,10 +311,10 @@ def _captured_here(tensor: Any) -> Any:
     return tf.compat.v1.get_default_graph().capture(tensor)
 
 
-def _local_shapes(value: Value, layout: Layout) -> list[Shape]:
+def _local_shapes(value: Value, lane_rows: Sequence[int | None]) -> list[Shape]:
     if value.placement == REPLICATED:
         return [value.shape]
-    return [local_shape(value.shape, value.placement, k) for k in layout.lane_rows]
+    return [local_shape(value.shape, value.placement, k) for k in lane_rows]
 
 
 def _whole(placement: Placement) -> Placement:
@@ -326,9 +348,10 @@ def _addend(emission: Emission, schedule: Schedule, edge: Edge) -> tf.Tensor:
     is_number = emitted.value.num_elements == 1
     if emitted.value.placement != PARTIAL and multiply is not None and is_number:
         for i in (0, 1):
-            factor = schedule.emitted[node.inputs[1 - i]].value.constant
-            if factor is not None and (i == 0 or node.type == "Mul"):
-                return multiply(_addend(emission, schedule, node.inputs[i]), factor)
+            factor = schedule.emitted[node.inputs[1 - i]]
+            if factor.value.is_known and (i == 0 or node.type == "Mul"):
+                number = _addend(emission, schedule, node.inputs[i])
+                return multiply(number, emission.bring(factor, REPLICATED)[0])
     return emission.addend(emitted)
 
 

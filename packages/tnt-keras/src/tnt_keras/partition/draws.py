@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tnt_keras.partition.draw_rows import DTYPES_OF_DRAWS, draw_rows
-from tnt_keras.partition.placement import Rows, local_shape
+from tnt_keras.partition.placement import Rows
 from tnt_keras.partition.reshard import Layout
 from tnt_keras.partition.traced import Node
 from tnt_keras.partition.value import Value
@@ -31,19 +31,17 @@ def rows_of_draw(
         rows: The placement of the rows.
         layout: The lanes.
     """
-    shape = whole.shape
-    assert shape is not None
-    before = shape[: rows.axis]
-    if None in shape or rows.inner is None:
+    sizes = [size for size in whole.shape or () if size is not None]
+    if len(sizes) < whole.rank or rows.inner is None:
         return None
-    lead = rows.outer * math.prod(size for size in before if size is not None)
+    counts = [axis == rows.axis for axis in range(len(sizes))]
     parts = [
         draw_rows(
             node.type,
             operands,
             whole.dtype,
-            [size or 0 for size in local_shape(shape, rows, k) or ()],
-            lead=lead,
+            layout.integers(sizes, counts, k),
+            lead=rows.outer * math.prod(layout.integers(sizes[: rows.axis], None, k)),
             rows=layout.num_rows,
             first=lane,
             step=layout.lanes.total,

@@ -25,12 +25,12 @@ from tnt_keras.partition.placement import (
     Rows,
     Shape,
     is_shared,
-    local_shape,
     local_size,
 )
 from tnt_keras.partition.plan import Compute
 from tnt_keras.partition.requests import Alone, Exchange, Request
-from tnt_keras.partition.reshard import Layout, local_numbers, local_sizes
+from tnt_keras.partition.reshard import Count, Layout, local_sizes
+from tnt_keras.partition.row_numbers import static
 from tnt_keras.partition.traced import Node, users_line
 from tnt_keras.partition.value import Value
 
@@ -112,9 +112,9 @@ class Emission:
         self._scope = scope
         self._constants: dict[Any, tf.Tensor] = {}
 
-    def of_body(self) -> Emission:
+    def of_body(self, layout: Layout) -> Emission:
         """Return the emission for the body of a loop or branch, a function this graph calls."""
-        inner = Emission(self.layout, self.exchange, self._updates, self.keep, self._own_draws)
+        inner = Emission(layout, self.exchange, self._updates, self.keep, self._own_draws)
         inner.num_blocking, inner.exchanged = self.num_blocking, self.exchanged
         inner.alone = self.alone
         return inner
@@ -173,7 +173,7 @@ class Emission:
         if emitted.value.placement == PARTIAL:
             return self.layout.reduced(emitted.tensors[PARTIAL], "sum")
         whole = self.bring(emitted, REPLICATED)[0]
-        share = sum(self.layout.lane_rows) / self.layout.num_rows
+        share = self.layout.share(sum(self.layout.lane_rows), tf.float64)
         return tf.cast(tf.cast(whole, tf.float64) * share, whole.dtype)
 
     def received(self, emitted: Emitted, result: tf.Tensor) -> None:
@@ -181,7 +181,7 @@ class Emission:
         value = emitted.value
         if isinstance(value.placement, Rows):
             result = self.layout.whole(result, value.shape, value.placement)
-        result = _with_shape(result, value.shape)
+        result = _with_shape(result, static(value.shape))
         emitted.tensors[REPLICATED] = [result]
 
     def bring(self, emitted: Emitted, placement: Placement) -> list[tf.Tensor]:
@@ -215,8 +215,11 @@ class Emission:
     def _whole(self, emitted: Emitted) -> tf.Tensor:
         if emitted.source is not None:
             return self.compute(emitted.source.step, emitted.source.inputs)[0][0]
-        if emitted.value.constant is not None:
-            return self.constant(emitted.value.constant, emitted.value.dtype)
+        value = emitted.value
+        if value.constant is not None:
+            return self.constant(value.constant, value.dtype)
+        if REPLICATED not in emitted.tensors and value.is_known:
+            return self._integers(value.known_elements or (), value)
         return emitted.tensors[REPLICATED][0]
 
     def _cut(self, emitted: Emitted, rows: Rows) -> list[tf.Tensor]:
@@ -232,7 +235,7 @@ class Emission:
         whole = self.bring(emitted, REPLICATED)[0]
         parts = self.layout.cut(whole, value.shape, rows)
         return [
-            _with_shape(part, local_shape(value.shape, rows, k))
+            _with_shape(part, self.layout.part_shape(value.shape, rows, k))
             for part, k in zip(parts, self.layout.lane_rows, strict=True)
         ]
 
@@ -310,7 +313,7 @@ class Emission:
             tf.raw_ops.TensorListStack(
                 input_handle=handle,
                 element_shape=tf.constant(
-                    _sizes(local_shape(element.shape, held.element, k)), tf.int32
+                    _sizes(self.layout.part_shape(element.shape, held.element, k)), tf.int32
                 ),
                 element_dtype=element.dtype,
             )
@@ -335,7 +338,9 @@ class Emission:
             tf.raw_ops.OptionalGetValue(
                 optional=optional,
                 output_types=[element.dtype],
-                output_shapes=[tf.TensorShape(local_shape(element.shape, held.element, k))],
+                output_shapes=[
+                    tf.TensorShape(self.layout.part_shape(element.shape, held.element, k))
+                ],
             )[0]
             for optional, k in zip(emitted.tensors[held], lanes, strict=True)
         ]
@@ -393,39 +398,68 @@ class Emission:
                 made.append(self._outputs(step, list(operation.outputs), k))
         return [list(tensors) for tensors in zip(*made, strict=True)]
 
-    def _lanes(self) -> list[tuple[int | None, str]]:
+    def _integers(
+        self,
+        numbers: Sequence[int | None],
+        value: Value,
+        counts: Sequence[bool] | None = None,
+        k: Count | None = None,
+    ) -> tf.Tensor:
+        """Return known integers in the place of a value, see `Layout.integers`."""
+        sizes, dtype = [size or 0 for size in value.shape or ()], value.dtype
+        key = dtype, tuple(sizes), tuple(numbers), tuple(counts or ()), id(k)
+        if key in self._constants:
+            return self._constants[key]
+        with tf.control_dependencies(None), tf.device("CPU:0"):
+            local = self.layout.integers([n or 0 for n in numbers], counts, k)
+            if not any(map(tf.is_tensor, local)):
+                array = np.asarray(local, dtype.as_numpy_dtype)
+                return self.constant(array.reshape(sizes), dtype)
+            each = [
+                tf.cast(n, dtype)
+                if tf.is_tensor(n)
+                else self.constant(np.asarray(n, dtype.as_numpy_dtype), dtype)
+                for n in local
+            ]
+            made = tf.stack(each) if sizes else each[0]
+            made = tf.reshape(made, sizes) if len(sizes) > 1 else made
+        self._constants[key] = made
+        return made
+
+    def _lanes(self) -> list[tuple[Count | None, str]]:
         """Return, for each lane, its number of rows and the suffix of its operations' names."""
         rows = self.layout.lane_rows
         if len(rows) == 1:
             return [(rows[0], "")]
         return [(k, f"/lane_{v}") for k, v in zip(rows, self.layout.lanes.numbers, strict=True)]
 
-    def _operand(self, step: Compute, i: int, tensor: tf.Tensor, k: int | None) -> tf.Tensor:
+    def _operand(self, step: Compute, i: int, tensor: tf.Tensor, k: Count | None) -> tf.Tensor:
         decision, value = step.decision, step.inputs[i]
-        known = decision.constants.get(i, value.constant)
         if i not in decision.counts_rows or k is None:
             return (
                 self.constant(decision.constants[i], value.dtype)
                 if i in decision.constants
                 else tensor
             )
-        counts, num_rows = decision.counts_rows[i], self.layout.num_rows
-        if known is not None:
-            return self.constant(local_numbers(np.asarray(known), counts, num_rows, k), value.dtype)
+        counts = decision.counts_rows[i]
+        if i in decision.constants:
+            return self._integers(np.ravel(decision.constants[i]).tolist(), value, counts, k)
+        if value.is_known:
+            return self._integers(value.known_elements or (), value, counts, k)
         rows = step.outputs[0].placement
         size = local_size(rows, k) if isinstance(rows, Rows) else None
         if step.node.type == "Reshape" and size is not None:  # also in the place of -1
-            return tf.where(tf.constant(list(counts)), tf.constant(size, value.dtype), tensor)
-        return local_sizes(tensor, counts, num_rows, k)
+            return tf.where(tf.constant(list(counts)), tf.cast(size, value.dtype), tensor)
+        return local_sizes(tensor, counts, self.layout.num_rows, k)
 
-    def _outputs(self, step: Compute, tensors: list[tf.Tensor], k: int | None) -> list[tf.Tensor]:
+    def _outputs(self, step: Compute, tensors: list[tf.Tensor], k: Count | None) -> list[tf.Tensor]:
         """Check the shapes of a lane's outputs, and return the outputs, weighted if demanded."""
         result = []
         for tensor, value in zip(tensors, step.outputs, strict=True):
             if value.dtype in (tf.resource, tf.variant):
                 result.append(tensor)
                 continue
-            expected = local_shape(value.shape, value.placement, k)
+            expected = self.layout.part_shape(value.shape, value.placement, k)
             if not tensor.shape.is_compatible_with(tf.TensorShape(expected)):
                 raise PartitionError(
                     f"Operation {step.node.name!r} of type {step.node.type} gives "
@@ -435,7 +469,7 @@ class Emission:
                 )
             tensor = _with_shape(tensor, expected)
             if step.decision.weighted and isinstance(value.placement, Partial) and k is not None:
-                tensor = tensor * tf.constant(k / self.layout.num_rows, tensor.dtype)
+                tensor = tensor * self.layout.share(k, tensor.dtype)
             result.append(tensor)
         return result
 

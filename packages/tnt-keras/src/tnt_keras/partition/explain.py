@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from tnt_keras.partition import row_numbers
 from tnt_keras.partition.placement import REPLICATED, Rows, Shape, is_shared
 from tnt_keras.partition.plan import Body, Branch, Compute, Loop, Step
 from tnt_keras.partition.traced import Node, users_line
@@ -113,7 +114,7 @@ def exchanged_value(
     value: Value, node: Node | None, kind: str, name: str, is_update: bool, level: int | None
 ) -> Exchanged:
     """Return the description of a value that is exchanged. Local."""
-    count = value.num_elements
+    count = None if row_numbers.counts_rows(value.num_elements) else value.num_elements
     row = value.shape[1:] if value.shape is not None else None
     return Exchanged(
         kind,
@@ -212,7 +213,7 @@ def _work(step: Compute) -> int:
 def _product(shape: Shape) -> int:
     total = 1
     for size in shape or ():
-        total *= 1 if size is None else size
+        total *= 1 if size is None else row_numbers.for_rows(size, row_numbers.GUESS)
     return total
 
 

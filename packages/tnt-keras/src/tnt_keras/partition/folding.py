@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
+from tnt_keras.partition import row_numbers
 from tnt_keras.partition.operations import definition, is_stateful
 from tnt_keras.partition.placement import REPLICATED, Shape
 from tnt_keras.partition.traced import Node
-from tnt_keras.partition.value import Value, constant
+from tnt_keras.partition.value import Value, constant, integers
 
 _LARGEST = 1000  # elements; larger values are computed when the step runs
 
@@ -48,6 +51,18 @@ _ELEMENTWISE = {
     "SelectV2", "Sub",
 }  # fmt: skip
 
+_OF_MULTIPLES: dict[str, Callable[..., int | None]] = {
+    **dict.fromkeys(("Add", "AddV2"), operator.add),
+    "Cast": operator.pos,
+    "FloorDiv": row_numbers.quotient,
+    "Maximum": lambda a, b: max(a, b) if row_numbers.are_alike(a, b) else None,
+    "Minimum": lambda a, b: min(a, b) if row_numbers.are_alike(a, b) else None,
+    "Mul": operator.mul,
+    "Sub": operator.sub,
+}
+# In these every usual number of rows is finite.
+_FLOATS = {tf.bfloat16, tf.float32, tf.float64}
+
 Elements: TypeAlias = tuple[int | None, ...] | None
 
 
@@ -76,6 +91,9 @@ def fold(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[V
 def known_elements(node: Node, inputs: Sequence[Value]) -> list[Elements]:
     """Return the integers of each output as far as they are known, None if none is. Local."""
     none: list[Elements] = [None] * len(node.dtypes)
+    if node.type == "Cast" and node.dtypes[0] in _FLOATS and inputs[0].dtype.is_integer:
+        is_multiple = inputs[0].is_known and inputs[0].constant is None
+        return [inputs[0].elements if is_multiple else None]
     if not all(dtype.is_integer for dtype in node.dtypes):
         return none
     if node.type in ("Shape", "ShapeN"):
@@ -86,6 +104,10 @@ def known_elements(node: Node, inputs: Sequence[Value]) -> list[Elements]:
         found = _moved(node, inputs)
     elif node.type in _ELEMENTWISE:
         found = [_elementwise(node, inputs)]
+    elif node.type == "ConcatOffset" and inputs[0].constant is not None:
+        found = _offsets(int(inputs[0].constant), inputs[1:])
+    elif node.type == "Prod" and len(inputs[0].shape or ()) == 1 and inputs[1].num_elements:
+        found = [_product(inputs[0])]
     else:
         return none
     return [e if e and any(x is not None for x in e) else None for e in found]
@@ -122,8 +144,47 @@ def _moved(node: Node, inputs: Sequence[Value]) -> list[Elements]:
     return [tuple(elements[p] for p in np.ravel(m).tolist()) for m in evaluate(node, arrays)]
 
 
+def _offsets(axis: int, shapes: Sequence[Value]) -> list[Elements]:
+    """Return where values of some shapes begin when they are joined along an axis."""
+    found: list[Elements] = []
+    offset: int | None = 0
+    for sizes in map(_elements_of, shapes):
+        at = axis % len(sizes)
+        found.append(tuple(offset if a == at else 0 for a in range(len(sizes))))
+        size = sizes[at]
+        known = None if offset is None or size is None else offset + size
+        offset = None if known is None else row_numbers.multiple(known)
+    return found
+
+
+def _product(vector: Value) -> Elements:
+    known = [e for e in _elements_of(vector) if e is not None]
+    return (row_numbers.multiple(math.prod(known)),) if len(known) == vector.num_elements else None
+
+
+def _of_multiples(node: Node, inputs: Sequence[Value]) -> Elements:
+    """Return the elements of such an operation on multiples of the number of rows."""
+    compute, dtype = _OF_MULTIPLES.get(node.type), node.dtypes[0]
+    if compute is None or dtype.size < 4:
+        return None
+    operands = np.broadcast_arrays(
+        *(np.asarray(_elements_of(v), object).reshape(_known_sizes(v)) for v in inputs)
+    )
+    found = [
+        None if None in numbers else compute(*numbers)
+        for numbers in zip(*(np.ravel(each).tolist() for each in operands), strict=True)
+    ]
+    found = [None if n is None else row_numbers.multiple(n) for n in found]
+    return tuple(
+        n if row_numbers.counts_rows(n) or (n is not None and dtype.min <= n <= dtype.max) else None
+        for n in found
+    )
+
+
 def _elementwise(node: Node, inputs: Sequence[Value]) -> Elements:
     """Return the elements of an operation that computes each of them by itself."""
+    if any(row_numbers.counts_rows(e) for v in inputs for e in v.elements or ()):
+        return _of_multiples(node, inputs)
     arrays, unknown = [], []
     for value, tensor in zip(inputs, node.operation.inputs, strict=True):
         elements, shape = _elements_of(value), _known_sizes(value)
@@ -177,29 +238,31 @@ def _in_example(
     none: list[np.ndarray[Any, Any] | None] = [None] * len(node.dtypes)
     if not all(dtype.is_integer or dtype.is_bool for dtype in node.dtypes):
         return none
-    if node.type in ("Shape", "ShapeN", "Size"):
-        return [
-            None
-            if v.example_shape is None
-            else np.asarray(
-                np.prod(v.example_shape) if node.type == "Size" else v.example_shape,
-                dtype.as_numpy_dtype,
-            )
-            for v, dtype in zip(inputs, node.dtypes, strict=True)
-        ]
     examples = [v.value_in_example for v in inputs]
-    if (
-        not examples
-        or any(e is None for e in examples)
-        or node.type not in _NUMBERS
-        or not _is_small(shapes)
-        or not _is_pure(node)
-    ):
-        return none
     try:
+        if node.type in ("Shape", "ShapeN", "Size"):
+            shapes_in_example = [v.example_shape for v in inputs]
+            return [
+                None if shape is None else _counted(node, row_numbers.in_example(shape), dtype)
+                for shape, dtype in zip(shapes_in_example, node.dtypes, strict=True)
+            ]
+        if (
+            not examples
+            or any(e is None for e in examples)
+            or node.type not in _NUMBERS
+            or not _is_small(shapes)
+            or not _is_pure(node)
+        ):
+            return none
         return [*evaluate(node, [e for e in examples if e is not None])]
-    except (tf.errors.OpError, ValueError):  # the example need not be a batch that could occur
+    # The example need not be a batch that could occur.
+    except (tf.errors.OpError, ValueError, OverflowError):
         return none
+
+
+def _counted(node: Node, shape: tuple[int, ...], dtype: tf.DType) -> np.ndarray[Any, Any]:
+    counted = math.prod(shape) if node.type == "Size" else shape
+    return np.asarray(counted, dtype.as_numpy_dtype)
 
 
 def _const(node: Node) -> list[Value] | None:
@@ -218,10 +281,11 @@ def _sizes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
         return None if shape is None else [constant(np.int32(len(shape)), node.dtypes[0])]
     if any(v.num_elements is None for v in inputs):
         return None
-    numbers = [v.num_elements if node.type == "Size" else v.shape for v in inputs]
     return [
-        constant(np.asarray(number, dtype.as_numpy_dtype), dtype)
-        for number, dtype in zip(numbers, node.dtypes, strict=True)
+        integers([v.num_elements or 0], (), dtype)
+        if node.type == "Size"
+        else integers(_known_sizes(v), (v.rank,), dtype)
+        for v, dtype in zip(inputs, node.dtypes, strict=True)
     ]
 
 
@@ -231,7 +295,7 @@ def _is_small(shapes: Sequence[Shape]) -> bool:
     If the shape function cannot tell, they are about as large as the inputs, which are small.
     """
     sizes = [[size or 0 for size in shape] for shape in shapes if shape is not None]
-    return all(np.prod(size, dtype=np.int64) <= _LARGEST for size in sizes)
+    return all(math.prod(size) <= _LARGEST for size in sizes)
 
 
 def _computed(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
@@ -311,7 +375,7 @@ def with_known(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> 
         strict=True,
     )
     return [
-        constant(np.asarray(elements, dtype.as_numpy_dtype).reshape(shape or ()), dtype)
+        integers([e for e in elements if e is not None], shape, dtype)
         if elements is not None and None not in elements and _is_known(shape)
         else Value(REPLICATED, shape, dtype, elements=elements, example=example)
         for dtype, shape, elements, example in found

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tnt_keras.partition import row_numbers
 from tnt_keras.partition.operations import create
 from tnt_keras.partition.placement import Shape
 from tnt_keras.partition.traced import Node
@@ -53,7 +54,35 @@ class GlobalShapes:
         if all(shape.is_fully_defined() for shape in node.shapes):
             return traced
         found = self._inferred(node, [_operand(v) for v in inputs])
-        return [merged(a, b) for a, b in zip(found, traced, strict=True)]
+        shapes = [merged(a, b) for a, b in zip(found, traced, strict=True)]
+        if any(None in (shape or ()) for shape in shapes) and any(map(_counts_rows, inputs)):
+            return self._with_multiples(node, inputs, shapes)
+        return shapes
+
+    def _with_multiples(
+        self, node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]
+    ) -> list[Shape]:
+        """Return shapes with those unknown sizes that are multiples of the number of rows.
+
+        A size that is one for two prime numbers of rows, and depends on no other unknown number, is
+        one for any: shape functions add, multiply and divide.
+        """
+        try:
+            first, second = (
+                self._inferred(node, [_operand(v, n) for v in inputs])
+                for n in row_numbers.STAND_INS
+            )
+        except ValueError:  # a shape function that does not take these numbers
+            return list(shapes)
+        return [
+            shape
+            if shape is None or one is None or other is None
+            else tuple(
+                _multiple_of_rows(a, b) if size is None else size
+                for size, a, b in zip(shape, one, other, strict=True)
+            )
+            for shape, one, other in zip(shapes, first, second, strict=True)
+        ]
 
     def in_example(
         self, node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]
@@ -139,19 +168,45 @@ class _Operand:
         return tf.compat.v1.placeholder(self.dtype, self.shape)
 
 
-def _operand(value: Value) -> _Operand:
+def _operand(value: Value, num_rows: int | None = None) -> _Operand:
+    """Return what is known of a value for any number of rows, or for one."""
     array = value.constant
     if array is not None and _is_small(array):
         return _Operand(value.dtype, tuple(array.shape), array.tobytes())
-    is_vector = value.shape is not None and len(value.shape) == 1
-    return _Operand(value.dtype, value.shape, None, value.elements if is_vector else None)
+    shape = _for_rows(value.shape, num_rows)
+    elements = _for_rows(value.elements, num_rows)
+    if elements is not None and value.dtype.is_integer:
+        elements = tuple(None if e is None or e > value.dtype.max else e for e in elements)
+        if shape == () and elements[0] is not None:
+            scalar = np.asarray(elements[0], value.dtype.as_numpy_dtype)
+            return _Operand(value.dtype, (), scalar.tobytes())
+    is_vector = shape is not None and len(shape) == 1 and value.dtype.is_integer
+    return _Operand(value.dtype, shape, None, elements if is_vector else None)
 
 
 def _operand_in_example(value: Value) -> _Operand:
     array = value.value_in_example
     if array is not None and _is_small(array):
         return _Operand(value.dtype, tuple(array.shape), array.tobytes())
-    return _Operand(value.dtype, value.shape_in_example)
+    return _Operand(value.dtype, _for_rows(value.shape_in_example, row_numbers.ROWS_OF_EXAMPLE))
+
+
+def _for_rows(sizes: Shape, num_rows: int | None) -> Shape:
+    if sizes is None or num_rows is None:
+        return row_numbers.static(sizes)
+    return tuple(None if s is None else row_numbers.for_rows(s, num_rows) for s in sizes)
+
+
+def _counts_rows(value: Value) -> bool:
+    return any(map(row_numbers.counts_rows, (*(value.shape or ()), *(value.elements or ()))))
+
+
+def _multiple_of_rows(first: int | None, second: int | None) -> int | None:
+    """Return `m * N` if it is that for both stand-ins of `N`, else None."""
+    a, b = row_numbers.STAND_INS
+    if not first or not second or first % a or second % b or first // a != second // b:
+        return None
+    return first // a * row_numbers.ANY_ROWS
 
 
 def merged(first: Shape, second: Shape) -> Shape:

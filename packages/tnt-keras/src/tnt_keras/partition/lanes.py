@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -30,19 +30,25 @@ class Lanes:
         """The lanes of this process."""
         return range(self.first, self.first + self.count)
 
-    def num_rows(self, lane: int, num_rows: int) -> int:
-        """Return how many of a batch's rows a lane has: `ceil((num_rows - lane) / total)`."""
-        return len(range(lane, num_rows, self.total))
+    def num_rows(self, lane: int, num_rows: Any) -> Any:
+        """Return how many of a batch's rows a lane has: `ceil((num_rows - lane) / total)`.
 
-    def order_of_batch(self, num_rows: int) -> list[int]:
-        """Return the place of each row of the batch when the rows are sorted by lane."""
-        places = [0] * num_rows
-        place = 0
-        for lane in range(self.total):
-            for row in range(lane, num_rows, self.total):
-                places[row] = place
-                place += 1
-        return places
+        Args:
+            lane: Which.
+            num_rows: Rows of the batch, an integer or a tensor; so is the result.
+        """
+        return (num_rows - lane + self.total - 1) // self.total
+
+    def order_of_batch(self, rows: Any, num_rows: Any) -> Any:
+        """Return the places of rows of the batch when all rows are sorted by lane.
+
+        Args:
+            rows: Integers, as an array or a tensor; so is the result.
+            num_rows: Rows of the batch, an integer or a tensor.
+        """
+        lane, larger = rows % self.total, num_rows % self.total  # so many lanes have a row more
+        before = (lane + larger - abs(lane - larger)) // 2  # of these, in front: the minimum
+        return lane * (num_rows // self.total) + before + rows // self.total
 
 
 def combined(values: Sequence[T], add: Callable[[T, T], T]) -> T:

@@ -26,7 +26,7 @@ from tnt_keras.partition.placement import (
 )
 from tnt_keras.partition.rules.registry import Decision
 from tnt_keras.partition.traced import Node
-from tnt_keras.partition.value import Element, Value, constant
+from tnt_keras.partition.value import Element, Value, integers, known_value
 
 Placed = tuple[Decision, list[Value]]
 _ANY_SHAPE = np.int32(-1)
@@ -87,7 +87,7 @@ def _new(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed
 
 
 def _push(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
-    decision, [made] = _put(inputs, 1, inputs[1].constant)
+    decision, [made] = _put(inputs, 1, inputs[1].known_array)
     return decision, [_without_length(made)]
 
 
@@ -168,7 +168,7 @@ def _length(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Pla
     held, dtype = inputs[0], node.dtypes[0]
     output = Value(REPLICATED, (), dtype)
     if held.length is not None:
-        output = constant(np.asarray(held.length, dtype.as_numpy_dtype), dtype)
+        output = integers([held.length], (), dtype)
     elif held.example_length is not None:
         example = np.asarray(held.example_length, dtype.as_numpy_dtype)
         output = dataclasses.replace(output, example=example)
@@ -179,9 +179,12 @@ def _element_shape(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape])
     """Return the shape of whole elements with -1 for unknown sizes, as TensorFlow's lists do."""
     held = inputs[0]
     shape = held.element.shape if held.element is not None else None
-    sizes = -1 if shape is None else [-1 if size is None else size for size in shape]
     dtype = node.dtypes[0]
-    known = constant(np.asarray(sizes, dtype.as_numpy_dtype), dtype)
+    known = (
+        integers([-1], (), dtype)
+        if shape is None
+        else integers([-1 if size is None else size for size in shape], (len(shape),), dtype)
+    )
     return Decision((held.placement,), (REPLICATED,)), [known]
 
 
@@ -315,7 +318,7 @@ def _item(held: Value, placement: Placement, shape: Shape, dtype: tf.DType) -> V
         held_placement = placement if isinstance(placement, ListOf) else ListOf(REPLICATED)
         return Value(held_placement, shape, dtype, element=inner)
     if known is not None:
-        return Value(REPLICATED, tuple(known.shape), dtype, known)
+        return known_value(known, dtype)
     return Value(placement, shape, dtype)
 
 

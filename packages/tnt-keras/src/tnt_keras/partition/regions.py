@@ -23,6 +23,7 @@ from tnt_keras.partition.placement import (
     local_shape,
 )
 from tnt_keras.partition.plan import Region, Step
+from tnt_keras.partition.row_numbers import static
 from tnt_keras.partition.rules.registry import Decision, Operation
 from tnt_keras.partition.traced import Edge, FlatGraph, Node, gradient_of
 from tnt_keras.partition.value import Value
@@ -99,9 +100,11 @@ def _not_own(value: Value) -> Value:
 
 
 def _of_lane(value: Value, num_rows: int) -> Value:
-    shape = local_shape(value.shape, value.placement, num_rows)
+    # What depends on the rows of the batch does not follow from those of the lane.
+    shape = local_shape(static(value.shape), value.placement, num_rows)
     placement = REPLICATED if isinstance(value.placement, Rows | Own) else value.placement
-    return Value(placement, shape, value.dtype, value.constant, value.elements, value.element)
+    elements = static(value.elements)
+    return Value(placement, shape, value.dtype, value.constant, elements, value.element)
 
 
 def _output(value: Value, without_rows: Placement) -> Value:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
 from tnt_keras.partition.lanes import Lanes, combined
 from tnt_keras.partition.operations import sum_of
-from tnt_keras.partition.placement import Rows, Shape, local_size
+from tnt_keras.partition.placement import Placement, Rows, Shape, local_shape, local_size
+from tnt_keras.partition.row_numbers import ANY_ROWS, counts_rows, static
 
 _REDUCE = {
     "sum": lambda *terms: sum_of(terms, "add").outputs[0],
@@ -22,18 +24,75 @@ _REDUCE = {
 }
 
 
+Count: TypeAlias = Any
+"""A number of rows: an integer, or an int64 scalar of the graph."""
+
+
 class Layout:
     """The rows of a batch in the lanes of this process. Makes operations, exchanges nothing.
 
     Args:
         lanes: The lanes of this process.
-        num_rows: Rows of the batch.
+        num_rows: Rows of the batch. A tensor if it is known only when the step runs.
     """
 
-    def __init__(self, lanes: Lanes, num_rows: int) -> None:
+    def __init__(self, lanes: Lanes, num_rows: Count) -> None:
         self.lanes = lanes
         self.num_rows = num_rows
-        self.lane_rows = [lanes.num_rows(lane, num_rows) for lane in lanes.numbers]
+        self.is_for_any = tf.is_tensor(num_rows)
+        with tf.device("CPU:0") if self.is_for_any else contextlib.nullcontext():
+            self.lane_rows = [lanes.num_rows(lane, num_rows) for lane in lanes.numbers]
+        self._dtype = tf.int64 if self.is_for_any else tf.int32
+
+    @property
+    def arguments(self) -> list[tf.Tensor]:
+        """What a function that is called with rows must be given besides."""
+        return [self.num_rows] if self.is_for_any else []
+
+    def within(self, arguments: Sequence[tf.Tensor]) -> Layout:
+        """Return the layout in a function that has been given `arguments`."""
+        return Layout(self.lanes, arguments[0]) if self.is_for_any else self
+
+    def part_shape(self, shape: Shape, placement: Placement, k: Count | None) -> Shape:
+        """Return what is known of the shape of one lane's part.
+
+        Args:
+            shape: Of the whole value.
+            placement: Its placement.
+            k: Rows of the lane.
+        """
+        return static(local_shape(shape, placement, None if self.is_for_any else k))
+
+    def share(self, k: Count, dtype: tf.DType) -> tf.Tensor:
+        """Return the share `k / N` of a lane with `k` rows."""
+        if self.is_for_any:
+            return tf.cast(k / self.num_rows, dtype)
+        return tf.constant(k / self.num_rows, dtype)
+
+    def integers(
+        self, numbers: Sequence[int], counts: Sequence[bool] | None, k: Count
+    ) -> list[Count]:
+        """Return numbers in a lane: `m * k` for `m * N` in entries that count rows.
+
+        Args:
+            numbers: Known, or multiples of `ANY_ROWS`.
+            counts: Which entries count rows; None if none does.
+            k: Rows of the lane.
+
+        Raises:
+            ValueError: If an entry that counts rows is no multiple of their number.
+        """
+        num_rows = ANY_ROWS if self.is_for_any else self.num_rows
+
+        def in_lane(number: int, is_count: bool) -> Count:
+            if is_count and number > 0:
+                if number % num_rows:
+                    raise ValueError(f"{number} is no multiple of the {num_rows} rows.")
+                return number // num_rows * k
+            return number // num_rows * self.num_rows if counts_rows(number) else number
+
+        flags = [False] * len(numbers)
+        return [in_lane(*each) for each in zip(numbers, counts or flags, strict=True)]
 
     def cut(self, whole: tf.Tensor, shape: Shape, rows: Rows) -> list[tf.Tensor]:
         """Return each lane's rows of a replicated value."""
@@ -66,8 +125,7 @@ class Layout:
     def weighted(self, own: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Return each lane's own value times `k / N`: the addends of the mean over all lanes."""
         return [
-            value * tf.constant(k / self.num_rows, value.dtype)
-            for value, k in zip(own, self.lane_rows, strict=True)
+            value * self.share(k, value.dtype) for value, k in zip(own, self.lane_rows, strict=True)
         ]
 
     def reduced(self, parts: Sequence[tf.Tensor], reduction: str) -> tf.Tensor:
@@ -86,7 +144,8 @@ class Layout:
         """Return the whole value, given the rows of all lanes along axis 0 in lane order."""
         in_order = gathered
         if self.lanes.total > 1:
-            in_order = tf.gather(gathered, self.lanes.order_of_batch(self.num_rows))
+            numbers = tf.range(self.num_rows) if self.is_for_any else np.arange(self.num_rows)
+            in_order = tf.gather(gathered, self.lanes.order_of_batch(numbers, self.num_rows))
         if _is_plain(rows):
             return in_order
         assert shape is not None
@@ -98,11 +157,11 @@ class Layout:
             apart, tf.concat([sizes[1 : rows.axis + 1], [-1], sizes[rows.axis + 3 :]], 0)
         )
 
-    def _cut(self, whole: tf.Tensor, shape: Shape, rows: Rows, lane: int, k: int) -> tf.Tensor:
+    def _cut(self, whole: tf.Tensor, shape: Shape, rows: Rows, lane: int, k: Count) -> tf.Tensor:
         step = slice(lane, None, self.lanes.total)
-        if (rows.outer, rows.inner) == (1, 1):
+        if (rows.outer, rows.inner) == (1, 1) and not self.is_for_any:
             return whole[(slice(None),) * rows.axis + (step,)]
-        sizes = tf.shape(whole)
+        sizes = tf.shape(whole, self._dtype)
         inner = -1 if rows.inner is None else rows.inner
         before, after = sizes[: rows.axis], sizes[rows.axis + 1 :]
         apart = tf.reshape(whole, tf.concat([before, [rows.outer, self.num_rows, inner], after], 0))
@@ -110,12 +169,12 @@ class Layout:
         size = local_size(rows, k)
         return tf.reshape(part, tf.concat([before, [-1 if size is None else size], after], 0))
 
-    def _rows_first(self, part: tf.Tensor, shape: Shape, rows: Rows, k: int) -> tf.Tensor:
+    def _rows_first(self, part: tf.Tensor, shape: Shape, rows: Rows, k: Count) -> tf.Tensor:
         """Transpose `(before, outer * k * inner, after)` to `(k, before, outer, inner, after)`."""
         if _is_plain(rows):
             return part
         assert shape is not None
-        sizes = tf.shape(part)
+        sizes = tf.shape(part, self._dtype)
         axis = rows.axis
         inner = sizes[axis] // (rows.outer * k) if rows.inner is None else rows.inner
         apart = tf.reshape(
@@ -131,26 +190,9 @@ def _is_plain(rows: Rows) -> bool:
 
 
 def local_sizes(
-    operand: tf.Tensor, counts_rows: Sequence[bool], num_rows: int, k: int
+    operand: tf.Tensor, counts_rows: Sequence[bool], num_rows: Count, k: Count
 ) -> tf.Tensor:
     """Return sizes or positions in a lane: `m * k` for `m * N` in entries that count rows."""
     counts = tf.constant(list(counts_rows) if operand.shape.rank else counts_rows[0])
-    local = operand // num_rows * k
+    local = operand // tf.cast(num_rows, operand.dtype) * tf.cast(k, operand.dtype)
     return tf.where(tf.logical_and(counts, operand > 0), local, operand)
-
-
-def local_numbers(
-    operand: np.ndarray[Any, Any], counts_rows: Sequence[bool], num_rows: int, k: int
-) -> np.ndarray[Any, Any]:
-    """Return what `local_sizes` does, for constants.
-
-    Raises:
-        ValueError: If an entry that counts rows is no multiple of their number.
-    """
-    flat = np.ravel(operand)
-    local = []
-    for number, counts in zip(flat.tolist(), counts_rows, strict=True):
-        if counts and number > 0 and number % num_rows:
-            raise ValueError(f"{number} is no multiple of the {num_rows} rows of the batch.")
-        local.append(number // num_rows * k if counts and number > 0 else number)
-    return np.asarray(local, operand.dtype).reshape(operand.shape)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tnt_keras.partition import row_numbers
 from tnt_keras.partition.placement import REPLICATED, Placement, Shape
 
 
@@ -18,7 +21,7 @@ class Element:
     Attributes:
         shape: The shape of each; None for dimensions in which they differ.
         dtype: The dtype of each.
-        constant: The value, if it is known and the same for all.
+        constant: The value, if it is known and the same for all: as `Value.known_array`.
         element: If they are lists: what their elements have in common.
         is_optional: Whether it is no list but an optional, which holds one tensor or none.
     """
@@ -40,7 +43,8 @@ class Value:
         dtype: Its dtype.
         constant: The value itself, if it is known and small.
         elements: For an integer vector or scalar that is partly known: its elements, None for
-            unknown ones. What is computed from an unknown size is unknown.
+            unknown ones. What is computed from an unknown size is unknown, but for multiples of an
+            unknown number of rows. A float may be such a multiple too.
         element: For a list: what its elements have in common.
         example: For integers that are not all known: their values in an example, in which every
             unknown size is a large number of its own.
@@ -66,9 +70,30 @@ class Value:
         return self.shape if self.example_shape is None else self.example_shape
 
     @property
+    def is_known(self) -> bool:
+        """Whether it is a constant, or all its elements are known but for the number of rows."""
+        return self.constant is not None or (
+            self.elements is not None
+            and None not in (*self.elements, *(self.shape or (None,) * (self.shape is None)))
+            and self.placement == REPLICATED
+        )
+
+    @property
+    def known_array(self) -> np.ndarray[Any, Any] | None:
+        """The value if it is known: with Python's integers if it depends on the rows."""
+        if self.constant is not None or not self.is_known:
+            return self.constant
+        sizes = [size for size in self.shape or () if size is not None]
+        return np.asarray(self.elements, object).reshape(sizes)
+
+    @property
     def value_in_example(self) -> np.ndarray[Any, Any] | None:
         """The value in the example, which is the value itself if that is known."""
-        return self.example if self.constant is None else self.constant
+        known = self.known_array
+        if self.constant is not None or known is None:
+            return self.example if known is None else known
+        example = row_numbers.in_example(known.ravel().tolist())
+        return np.asarray(example, self.dtype.as_numpy_dtype).reshape(known.shape)
 
     @property
     def rank(self) -> int:
@@ -80,14 +105,10 @@ class Value:
     @property
     def num_elements(self) -> int | None:
         """The number of elements of the whole value, None if it is unknown."""
-        if self.shape is None:
+        sizes = [size for size in self.shape or () if size is not None]
+        if self.shape is None or len(sizes) < len(self.shape):
             return None
-        total = 1
-        for size in self.shape:
-            if size is None:
-                return None
-            total *= size
-        return total
+        return row_numbers.multiple(math.prod(sizes))
 
     @property
     def known_elements(self) -> tuple[int | None, ...] | None:
@@ -116,3 +137,17 @@ def constant(array: Any, dtype: tf.DType) -> Value:
     """Return the value of a constant."""
     array = np.asarray(array)
     return Value(REPLICATED, tuple(array.shape), dtype, array)
+
+
+def integers(elements: Sequence[int], shape: Shape, dtype: tf.DType) -> Value:
+    """Return the value of integers that are known, or multiples of the number of rows."""
+    if any(map(row_numbers.counts_rows, elements)):
+        return Value(REPLICATED, shape, dtype, elements=tuple(elements))
+    return constant(np.asarray(elements, dtype.as_numpy_dtype).reshape(shape or ()), dtype)
+
+
+def known_value(array: np.ndarray[Any, Any], dtype: tf.DType) -> Value:
+    """Return a value of which this is `Value.known_array`."""
+    if array.dtype == object and dtype != tf.string:
+        return integers(array.ravel().tolist(), tuple(array.shape), dtype)
+    return constant(array, dtype)

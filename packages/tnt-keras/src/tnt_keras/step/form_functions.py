@@ -37,7 +37,7 @@ class FormFunctions:
         owner: Of the step.
         trace: Of the step.
         inputs: Of the partition, see `inputs_of`.
-        num_rows: Of the batch; None if each rank computes all of it.
+        num_rows: Of the batch, if it is known; None if each rank computes all of it.
         built: What was built, by which optimizers update weights.
     """
 
@@ -45,8 +45,13 @@ class FormFunctions:
     owner: StepOwner
     trace: StepTrace
     inputs: list[Input]
-    num_rows: int | None
+    num_rows: int | Unknown | None
     built: dict[tuple[bool, ...], PartitionedStep] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_for_any_rows(self) -> bool:
+        """Whether the number of rows is given with each batch, behind its tensors."""
+        return isinstance(self.num_rows, Unknown)
 
     @functools.cached_property
     def added(self) -> list[tf.Variable]:
@@ -71,18 +76,19 @@ class FormFunctions:
         def make_exchange(tensors: Sequence[tf.Tensor]) -> CheckedExchange:
             unknown = [
                 tf.shape(tensor, tf.int64)[axis]
-                for given, tensor in zip(self.inputs, tensors, strict=True)
+                for given, tensor in zip(self.inputs, tensors, strict=False)
                 for axis, known in enumerate(given.shape or ())
-                if known is None
+                if known is None and given.placement != Rows(axis)
             ]
-            exchanges.append(CheckedExchange(channels, [self.num_rows or size, *unknown]))
+            num_rows = tensors[-1] if self.is_for_any_rows else self.num_rows or size
+            exchanges.append(CheckedExchange(channels, [num_rows, *unknown]))
             return exchanges[-1]
 
         built = build(
             trace.traced,
             self.inputs,
             Lanes(get_rank(), 1, size),
-            size if self.num_rows is None else self.num_rows,
+            None if isinstance(self.num_rows, Unknown) else self.num_rows or size,
             make_exchange,
             accumulators=trace.accumulations.variables,
             addends_of=self.added,

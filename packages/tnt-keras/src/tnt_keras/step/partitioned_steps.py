@@ -10,10 +10,10 @@ from typing import Any
 import tensorflow as tf
 
 from tnt_keras.collectives.failed_call import give_up
-from tnt_keras.partition import PartitionedStep
+from tnt_keras.partition import PartitionedStep, PartitionError
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_size
-from tnt_keras.step.batch_forms import BatchForms
+from tnt_keras.step.batch_forms import BatchForms, Unknown
 from tnt_keras.step.batch_part import BatchPart, cut, has_rows, rows_at
 from tnt_keras.step.check import compare_with_serial, num_compared_rows, why_not_compared
 from tnt_keras.step.form_functions import FormFunctions, inputs_of
@@ -51,6 +51,7 @@ class PartitionedSteps:
         self._owner = owner
         self._traces = TracedSteps(name, step, owner, traces_exactly=traces_exactly)
         self._forms: dict[Any, BatchForms] = {}
+        self._numbers_of_rows: dict[Any, BatchForms] = {}
         self._functions: dict[Any, FormFunctions] = {}
         self._of_sizes: dict[Any, FormFunctions] = {}
         self._is_checked = False
@@ -86,7 +87,17 @@ class PartitionedSteps:
             self._is_checked = True
             self._compare_with_serial(part, functions.trace, element_spec)
         are_updates = functions.trace.accumulations.begin_step()
-        function = functions.for_updates(are_updates)
+        try:
+            function = functions.for_updates(are_updates)
+        except PartitionError as error:  # on all ranks
+            if not functions.is_for_any_rows:
+                raise
+            logger.debug("%s is partitioned for each number of rows: %s", self.name, error)
+            for numbers in self._numbers_of_rows.values():
+                numbers.know_all()
+            self._of_sizes.clear()
+            functions, tensors = self._functions_for(part, is_cut, element_spec)
+            function = functions.for_updates(are_updates)
         if (is_cut, are_updates) not in self._reports:
             self._report(functions, are_updates, function, part.num_global)
         try:
@@ -133,7 +144,11 @@ class PartitionedSteps:
         if functions is None:
             functions = self._of_form(part, is_cut, signature(), element_spec)
             self._of_sizes[key] = functions
-        return functions, tf.nest.flatten(present, expand_composites=True)
+        tensors = tf.nest.flatten(present, expand_composites=True)
+        if functions.is_for_any_rows:
+            with tf.device("CPU:0"):
+                tensors.append(tf.constant(part.num_global, tf.int64))
+        return functions, tensors
 
     def _report(
         self,
@@ -158,18 +173,33 @@ class PartitionedSteps:
         kind = signature.layout, is_cut, signature.kinds
         forms = self._forms.setdefault(kind, BatchForms())
         form = forms.form_of(signature.sizes(with_rows=not is_cut))
-        num_rows = part.num_global if is_cut else None
+        num_rows = self._rows_of_form(part, kind) if is_cut else None
+        knows_others = not any(isinstance(size, Unknown) for size in form)
+        if isinstance(num_rows, Unknown):
+            form = tuple(num_rows if size is None else size for size in form)
         functions = self._functions.get((kind, num_rows, form))
         if functions is None:
             trace = self._traces.for_batch(signature.in_form(form), part.rows, element_spec)
             if trace is None:
-                forms.know_all()
+                (self._numbers_of_rows[kind] if knows_others else forms).know_all()
                 return self._of_form(part, is_cut, signature, element_spec)
             self._warn_of_other_rows(part, signature)
             inputs = inputs_of(part, signature, form, is_cut)
             functions = FormFunctions(self.name, self._owner, trace, inputs, num_rows)
             self._functions[kind, num_rows, form] = functions
         return functions
+
+    def _rows_of_form(self, part: BatchPart, kind: Any) -> int | Unknown:
+        """Return the number of rows that a function knows. Local.
+
+        A single row is always known, since operations may repeat it; and so is the number if parts
+        of the batch have other numbers of rows.
+        """
+        if part.shared or part.num_global < 2:
+            return part.num_global
+        numbers = self._numbers_of_rows.setdefault(kind, BatchForms())
+        [known] = numbers.form_of((part.num_global,))
+        return part.num_global if known is None else known
 
     def _warn_of_other_rows(self, part: BatchPart, signature: Signature) -> None:
         """Say once of which parts of batches each rank reads and computes everything. Local."""

@@ -67,7 +67,8 @@ class StepInLanes:
         function: Takes flat tensors. May read and assign variables.
         batch: One of the batches that it will be called with.
         rows: For each argument whether it has the batch's rows; None if all have.
-        unknown: Argument -> its axes whose sizes are not known when a step is built.
+        unknown: Argument -> its axes whose sizes are not known when a step is built. Axis 0 of one
+            with rows stands for all rows: then steps are built for any number of them.
         static: Whether the number of rows stands in the trace.
         with_example: Whether a step is told the sizes of the first batch where they may vary.
         variables: That the function assigns.
@@ -97,7 +98,7 @@ class StepInLanes:
             tf.TensorSpec(
                 [None if a == 0 and r and not static else s for a, s in enumerate(sizes)], t.dtype
             )
-            for t, r, sizes in zip(tensors, self.rows, self._known_shapes(tensors), strict=True)
+            for t, r, sizes in zip(tensors, self.rows, self._known_shapes(tensors, 1), strict=True)
         ]
         self.traced = trace(function, specs)
         self.built: dict[Any, PartitionedStep] = {}
@@ -111,15 +112,21 @@ class StepInLanes:
     def in_lanes(self, batch: Batch, lanes: int) -> Any:
         """What lanes give for a batch."""
         tensors = [tf.convert_to_tensor(a) for a in batch]
-        return self.step(batch, lanes)(*self._local(tensors, lanes))
+        step, local = self.step(batch, lanes), self._local(tensors, lanes)
+        if self._has_any_rows(tensors, lanes):
+            local.append(tf.constant(self._num_rows(tensors), tf.int64))
+        return step(*local)
 
     def step(self, batch: Batch, lanes: int) -> PartitionedStep:
         """The step that is built for such a batch."""
         tensors = [tf.convert_to_tensor(a) for a in batch]
-        shapes = self._known_shapes(tensors)
-        key = lanes, self._num_rows(tensors), tuple(shapes)
+        shapes = self._known_shapes(tensors, lanes)
+        num_rows: int | None = max(self._num_rows(tensors), lanes)
+        is_cut = self._num_rows(tensors) >= lanes
+        if self._has_any_rows(tensors, lanes):
+            num_rows = None
+        key = lanes, num_rows or is_cut, tuple(shapes)
         if key not in self.built:
-            is_cut = self._num_rows(tensors) >= lanes
             inputs = [
                 Input(
                     shape,
@@ -129,7 +136,7 @@ class StepInLanes:
                 for shape, t, r in zip(shapes, tensors, self.rows, strict=True)
             ]
             self.built[key] = build(
-                self.traced, inputs, Lanes(0, lanes, lanes), self._num_rows(tensors), self._exchange
+                self.traced, inputs, Lanes(0, lanes, lanes), num_rows, self._exchange
             )
         return self.built[key]
 
@@ -146,13 +153,24 @@ class StepInLanes:
         self.exchange = OneProcess()
         return self.exchange
 
+    def _has_any_rows(self, tensors: Sequence[tf.Tensor], lanes: int) -> bool:
+        """Whether such a batch has a step that is built for any number of rows."""
+        is_unknown = any(0 in axes and self.rows[i] for i, axes in self.unknown.items())
+        return is_unknown and self._num_rows(tensors) >= max(lanes, 2)
+
     def _num_rows(self, tensors: Sequence[tf.Tensor]) -> int:
         return next((int(t.shape[0]) for t, r in zip(tensors, self.rows, strict=True) if r), 1)
 
-    def _known_shapes(self, tensors: Sequence[tf.Tensor]) -> list[tuple[int | None, ...]]:
+    def _known_shapes(
+        self, tensors: Sequence[tf.Tensor], lanes: int
+    ) -> list[tuple[int | None, ...]]:
+        has_any = self._has_any_rows(tensors, lanes)
         return [
-            tuple(None if a in self.unknown.get(i, ()) else s for a, s in enumerate(t.shape))
-            for i, t in enumerate(tensors)
+            tuple(
+                None if (has_any if a == 0 and r else a in self.unknown.get(i, ())) else s
+                for a, s in enumerate(t.shape)
+            )
+            for i, (t, r) in enumerate(zip(tensors, self.rows, strict=True))
         ]
 
     def _local(self, tensors: Sequence[tf.Tensor], lanes: int) -> list[tf.Tensor]:
@@ -259,3 +277,9 @@ def gathered(step: StepInLanes) -> list[str]:
             if isinstance(s, Compute) and s.is_gathered
         }
     )
+
+
+def exchanged(step: PartitionedStep) -> list[tuple[str, str, int | None]]:
+    """What a step exchanges: kind, name and number of the exchange of each value."""
+    assert step.explanation is not None
+    return sorted((e.kind, e.name, e.level) for e in step.explanation.exchanged)

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from step_cases import loss_of
-from step_lanes import StepInLanes, assert_lanes, gathered
-
-from tnt_keras.partition import PartitionedStep
+from step_lanes import StepInLanes, assert_lanes, exchanged, gathered
 
 LENGTHS = (4, 1, 5, 12, 13, 6, 7)
 ROWS_AND_LANES = [(5, 3), pytest.param((7, 2), marks=pytest.mark.thorough)]
@@ -480,8 +478,3 @@ def test_models_exchange_no_more_for_unknown_lengths_than_for_known_ones(name: s
     known.traced = traced.traced
     assert exchanged(built) == exchanged(known.step(batches[0], 2))
     assert gathered(traced) == []
-
-
-def exchanged(step: PartitionedStep) -> list[tuple[str, str, int | None]]:
-    assert step.explanation is not None
-    return sorted((e.kind, e.name, e.level) for e in step.explanation.exchanged)

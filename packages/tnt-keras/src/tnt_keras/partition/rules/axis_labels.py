@@ -13,14 +13,12 @@ from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
 from tnt_keras.partition.placement import REPLICATED, Partial, Placement, Rows, Shape
+from tnt_keras.partition.row_numbers import GUESS, for_rows
 from tnt_keras.partition.rules.registry import Decision, Operation, Output
 from tnt_keras.partition.value import Value, size_of_axis
 
 Labels: TypeAlias = Sequence[Hashable]
 """A label for each axis; None for an axis along which there can be no rows."""
-
-# A guess, for sequences. It chooses between decisions that are all right.
-_UNKNOWN_SIZE = 100
 
 
 def along_one_label(
@@ -157,4 +155,5 @@ def _elements_exchanged(operation: Operation, decision: Decision) -> int:
 
 
 def _elements(shape: Shape) -> int:
-    return math.prod(_UNKNOWN_SIZE if size is None else size for size in shape or ())
+    """Return about how many; the guess chooses between decisions that are all right."""
+    return math.prod(GUESS if size is None else for_rows(size, GUESS) for size in shape or ())

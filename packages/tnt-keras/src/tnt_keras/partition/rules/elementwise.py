@@ -85,7 +85,7 @@ def _product(operation: Operation) -> Decision | None:
 def _quotient(operation: Operation) -> Decision | None:
     """Do as for products."""
     total, divisor = operation.inputs
-    if _scales(operation, total, divisor) and np.all(divisor.constant != 0):
+    if _scales(operation, total, divisor) and not np.any(divisor.constant == 0):
         return Decision((PARTIAL, REPLICATED), (PARTIAL,))
     return _with_broadcasting(operation)
 
@@ -95,8 +95,8 @@ def _scales(operation: Operation, total: Value, factor: Value) -> bool:
     return (
         is_total(total)
         and factor.placement == REPLICATED
-        and factor.constant is not None
-        and bool(np.all(np.isfinite(factor.constant)))
+        and factor.is_known
+        and (factor.constant is None or bool(np.all(np.isfinite(factor.constant))))
         and operation.outputs[0].shape == total.shape
     )
 

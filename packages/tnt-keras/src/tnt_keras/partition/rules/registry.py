@@ -55,7 +55,7 @@ class Operation:
         type: As TensorFlow registers it: "MatMul".
         inputs: What is known of each input, with its placement.
         outputs: The outputs of the whole operation.
-        num_rows: Rows of the batch.
+        num_rows: Rows of the batch, or `ANY_ROWS`.
         attributes: By name; types as `tf.DType`, shapes as tuples, strings as bytes.
     """
 
@@ -81,6 +81,7 @@ class Decision:
             the entries that are multiples `m * N` of the number of rows. A lane of `k` rows gets
             `m * k` in their place. Negative entries stay.
         constants: Input -> what the operation gets in its place, before `counts_rows` is applied.
+            Integers may be multiples of `ANY_ROWS`.
         attributes: Name -> another value of an attribute, in the operation of the lanes.
         type: Another type of operation in the lanes, with the same inputs and attributes.
         weighted: Whether outputs that are totals are multiplied by `k / N`. A mean over all rows is

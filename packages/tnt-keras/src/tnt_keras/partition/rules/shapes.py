@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tnt_keras.partition.placement import PARTIAL, REPLICATED, Placement, Rows, Shape
+from tnt_keras.partition.row_numbers import static
 from tnt_keras.partition.rules.registry import Decision, Operation, is_total, rule
 from tnt_keras.partition.value import Value
 
@@ -199,7 +200,7 @@ def _transpose(operation: Operation) -> Decision | None:
         return sum_of_parts(operation)
     if value.shape is None or operand.known_elements is None:
         return None
-    order = [None if p is None else p % value.rank for p in operand.known_elements]
+    order = [None if p is None else p % value.rank for p in static(operand.known_elements) or ()]
     if rows.axis not in order:
         return None
     return as_they_are(operation, on_axis(rows, order.index(rows.axis)))

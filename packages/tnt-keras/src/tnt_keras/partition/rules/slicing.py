@@ -295,9 +295,9 @@ def _taken_blocks(
             continue
         counted[i] = flags(len(operand.known_elements or ()), entry)
         if _element(operand, entry) != bound:
-            if operand.constant is None:
+            if operand.known_elements is None or None in operand.known_elements:
                 return None
-            constants[i] = operand.constant.copy()
+            constants[i] = np.array(operand.known_elements, object)
             constants[i][entry] = bound
     return last - first, changes
 
