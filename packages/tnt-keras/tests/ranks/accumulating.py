@@ -29,25 +29,12 @@ def _state_of(model: Any) -> dict[str, Any]:
     }
 
 
-def _dense(distributed: bool, num_steps: int, **compile_arguments: Any) -> Any:
-    keras.utils.set_random_seed(11)
-    layers = [keras.layers.Dense(8, activation="tanh"), keras.layers.Dense(3, "softmax")]
-    model = keras.Sequential([keras.Input((10,)), *layers])
-    return _compiled(model, distributed, num_steps, compile_arguments)
-
-
 def _embedding(distributed: bool, num_steps: int, **compile_arguments: Any) -> Any:
     """A model whose batches repeat words, and leave some out."""
     keras.utils.set_random_seed(11)
     layers = [keras.layers.Embedding(VOCABULARY, 4), keras.layers.Flatten()]
     head = keras.layers.Dense(3, "softmax", kernel_constraint="max_norm")
     model = keras.Sequential([keras.Input((10,), dtype="int32"), *layers, head])
-    return _compiled(model, distributed, num_steps, compile_arguments)
-
-
-def _compiled(
-    model: Any, distributed: bool, num_steps: int, compile_arguments: dict[str, Any]
-) -> Any:
     optimizer = keras.optimizers.AdamW(
         1e-2,
         epsilon=1e-2,  # else the first steps have its size, however small and rounded a gradient is
@@ -66,23 +53,16 @@ def _compiled(
     return compiled(model, distributed, arguments)
 
 
-MODELS = {"dense": _dense, "embedding": _embedding}
-
-
-def _data(name: str) -> tf.data.Dataset:
+def _data() -> tf.data.Dataset:
     x, y = samples(NUM_SAMPLES)
-    if name == "embedding":
-        x = (np.abs(x) * 4).astype("int32") % VOCABULARY
-    weights = weights_of(NUM_SAMPLES)
-    return tf.data.Dataset.from_tensor_slices((x, y, weights)).batch(5)
+    words = (np.abs(x) * 4).astype("int32") % VOCABULARY
+    return tf.data.Dataset.from_tensor_slices((words, y, weights_of(NUM_SAMPLES))).batch(5)
 
 
-def train(
-    distributed: bool, name: str, num_steps: int, compile_arguments: dict[str, Any]
-) -> dict[str, Any]:
+def train(distributed: bool, num_steps: int, compile_arguments: dict[str, Any]) -> dict[str, Any]:
     """Trains epochs of 9 steps, so that updates reach from one into the next."""
-    model = MODELS[name](distributed, num_steps, **compile_arguments)
-    history = model.fit(_data(name), epochs=3, verbose=0)
+    model = _embedding(distributed, num_steps, **compile_arguments)
+    history = model.fit(_data(), epochs=3, verbose=0)
     return {"history": history.history, **_state_of(model)}
 
 
@@ -94,7 +74,7 @@ class InTurns(keras.Model):
         self.first, self.second = keras.layers.Dense(4, "tanh"), keras.layers.Dense(3, "softmax")
 
     def call(self, x: Any) -> Any:
-        return self.second(self.first(x))
+        return self.second(self.first(tf.cast(x, "float32") / VOCABULARY))
 
     def train_step(self, data: Any) -> Any:
         x, y, _ = data
@@ -110,12 +90,12 @@ def train_in_turns(distributed: bool, eager: bool) -> dict[str, Any]:
     """Each third call is an update, in turns of the one layer and of the other."""
     keras.utils.set_random_seed(11)
     model = InTurns()
-    model(np.zeros((1, 10), "float32"))
+    model(np.zeros((1, 10), "int32"))
     optimizer = keras.optimizers.SGD(0.1, gradient_accumulation_steps=3)
     optimizer.build(model.trainable_variables)
     arguments = {"optimizer": optimizer, "loss": "sparse_categorical_crossentropy"}
     model = compiled(model, distributed, {**arguments, "run_eagerly": eager})
-    model.fit(_data("dense"), epochs=2, verbose=0)
+    model.fit(_data(), epochs=2, verbose=0)
     return _state_of(model)
 
 
@@ -126,7 +106,7 @@ def train_with_two_stops(distributed: bool, folder: pathlib.Path, is_read: bool)
         Its state when it was written and at the end.
     """
     path = folder / "between.keras"
-    batches = list(_data("embedding").take(6))
+    batches = list(_data().take(6))
     model = _embedding(distributed, num_steps=3)
     if is_read:
         load = tnt_keras.models.load_model if distributed else keras.models.load_model
@@ -143,7 +123,7 @@ def train_with_two_stops(distributed: bool, folder: pathlib.Path, is_read: bool)
 
 def train_a_copy(distributed: bool) -> dict[str, Any]:
     """Trains 4 steps, 3 for an update, and a copy two more."""
-    batches = list(_data("embedding").take(6))
+    batches = list(_data().take(6))
     model = _embedding(distributed, num_steps=3)
     _train_on(model, batches[:4])
     copied = copy.deepcopy(model)
@@ -205,7 +185,7 @@ def warnings_of_a_file_of_one_rank(folder: pathlib.Path) -> list[str]:
     try:
         model = _embedding(True, num_steps=2)
         callback = tnt_keras.callbacks.Callback(Save(), run_on_all_ranks=False)
-        model.fit(_data("embedding"), verbose=0, callbacks=[callback])
+        model.fit(_data(), verbose=0, callbacks=[callback])
     finally:
         logging.getLogger("tnt_keras").removeHandler(handler)
     return messages

@@ -17,28 +17,12 @@ BATCH_SIZE = 5
 LAYER = keras.layers
 
 
-def _features() -> tuple[Any, Any]:
-    inputs = keras.Input((6,))
-    x = LAYER.Dense(8)(inputs)
-    x = LAYER.BatchNormalization(momentum=0.7, synchronized=True)(x)
-    x = LAYER.Dense(8, activation="tanh")(x)
-    return inputs, LAYER.BatchNormalization(synchronized=True, center=False)(x)
-
-
 def _images() -> tuple[Any, Any]:
     inputs = keras.Input((6, 6, 2))
     x = LAYER.Conv2D(4, 3, use_bias=False)(inputs)
     x = keras.ops.relu(LAYER.BatchNormalization(momentum=0.8, synchronized=True)(x))
     x = LAYER.BatchNormalization(synchronized=True, trainable=False)(x)
     return inputs, LAYER.GlobalAveragePooling2D()(x)
-
-
-def _channels_first() -> tuple[Any, Any]:
-    inputs = keras.Input((6, 6, 2))
-    x = LAYER.Conv2D(4, 3, use_bias=False)(inputs)
-    x = LAYER.Permute((3, 1, 2))(x)
-    x = LAYER.BatchNormalization(axis=1, momentum=0.8, synchronized=True)(x)
-    return inputs, LAYER.Flatten()(x)
 
 
 def _masked_texts() -> tuple[Any, Any]:
@@ -57,9 +41,7 @@ def _local() -> tuple[Any, Any]:
 
 
 SYNCHRONIZED = {
-    "features": _features,
     "images": _images,
-    "channels first": _channels_first,
     "masked texts": _masked_texts,
 }
 _MODELS = {**SYNCHRONIZED, "local": _local}

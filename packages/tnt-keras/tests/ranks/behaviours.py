@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from classifiers import classifier, samples
-from subclassed_models import Gan
+from own_methods import Adversaries
 
 import tnt_keras
 from tnt_keras.keras_hooks.patch import replaced
@@ -26,20 +26,6 @@ def batches_of(batch_size: int | None = 5) -> Any:
     """The samples in batches, or one by one."""
     data = tf.data.Dataset.from_tensor_slices(samples())
     return data if batch_size is None else data.batch(batch_size)
-
-
-def unbatched_with_micro_batch(micro_batch_size: int) -> list[np.ndarray]:
-    """Trains on an unbatched dataset."""
-    model = classifier(True)
-    model.fit(batches_of(None), epochs=2, verbose=0, tnt_micro_batch_size=micro_batch_size)
-    return [np.asarray(w) for w in model.get_weights()]
-
-
-def serial_batches(batch_size: int) -> list[np.ndarray]:
-    """Trains plain Keras on batches of that size."""
-    model = classifier(False)
-    model.fit(batches_of(batch_size), epochs=2, verbose=0)
-    return [np.asarray(w) for w in model.get_weights()]
 
 
 def unseeded_shuffle() -> list[np.ndarray]:
@@ -70,39 +56,6 @@ def built_by_the_first_step(distributed: bool) -> list[np.ndarray]:
     for size in (5, 4):  # each with a last batch of another size
         model.fit(x, y, batch_size=size, shuffle=False, verbose=0)
     return [np.asarray(w) for w in model.get_weights()]
-
-
-def train_save_and_go_on(folder: str, distributed: bool) -> dict[str, Any]:
-    """Trains 2 epochs, saves, loads, trains 2 more; the optimizer has momentum."""
-    path = pathlib.Path(folder) / f"{'distributed' if distributed else 'serial'}.keras"
-    model = classifier(distributed, optimizer=keras.optimizers.Adam(1e-2))
-    model.fit(batches_of(), epochs=2, verbose=0)
-    model.save(path)
-    loaded = keras.models.load_model(path)
-    plain = type(loaded) is keras.Model or type(loaded).__module__.startswith("keras.")
-    iterations = int(loaded.optimizer.iterations)
-    if distributed:
-        assert not isinstance(loaded, tnt_keras.Model)
-        loaded = tnt_keras.Model(loaded)
-    loaded.fit(batches_of(), epochs=2, verbose=0)
-    return {
-        "plain": plain,
-        "iterations": iterations,
-        "weights": [np.asarray(w) for w in loaded.get_weights()],
-        "files": sorted(p.name for p in pathlib.Path(folder).iterdir()),
-    }
-
-
-def save_weights_and_load(folder: str) -> bool:
-    """Whether weights read back are those written."""
-    model = classifier(True)
-    model.fit(batches_of(), verbose=0)
-    path = pathlib.Path(folder) / "model.weights.h5"
-    model.save_weights(path)
-    written = [np.asarray(w) for w in model.get_weights()]
-    other = classifier(True)
-    other.load_weights(path)
-    return all(np.array_equal(a, b) for a, b in zip(written, other.get_weights(), strict=True))
 
 
 def load_and_remove(folder: str) -> bool:
@@ -195,33 +148,6 @@ def with_callbacks(folder: str) -> dict[str, Any]:
     }
 
 
-def stopped_by_one_rank() -> int:
-    """Number of epochs when one rank alone wants to stop after the second."""
-
-    class StopAfterSecond(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-            if epoch == 1 and tnt_keras.get_rank() == 1:
-                self.model.stop_training = True
-
-    model = classifier(True)
-    history = model.fit(batches_of(), epochs=5, verbose=0, callbacks=[StopAfterSecond()])
-    return len(history.history["loss"])
-
-
-def stopped_in_the_middle() -> int:
-    """Number of steps when one rank alone wants to stop after the second."""
-    steps = []
-
-    class StopAfterSecond(keras.callbacks.Callback):
-        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            steps.append(batch)
-            if batch == 1 and tnt_keras.get_rank() == 1:
-                self.model.stop_training = True
-
-    classifier(True).fit(batches_of(), epochs=5, verbose=0, callbacks=[StopAfterSecond()])
-    return len(steps)
-
-
 def copies(folder: str) -> dict[str, bool]:
     """Copies of a trained model and its optimizer."""
     model = classifier(True)
@@ -252,21 +178,6 @@ def _error_of_names(model: Any, folder: pathlib.Path) -> bool:
             errors.append(str(error))
     of_name, of_folder = errors
     return f"{folder}/model.foo" in of_name and f"{folder}/missing does not exist" in of_folder
-
-
-def training_after_a_model_of_one_rank(distributed: bool) -> dict[str, Any]:
-    """The master has made a model before, so that Keras numbers its layers differently there."""
-    if distributed and tnt_keras.is_master_rank():
-        keras.Sequential([keras.Input((10,)), keras.layers.Dense(3), keras.layers.Dense(3)])
-    keras.utils.set_random_seed(3)
-    norm = keras.layers.BatchNormalization(synchronized=True)  # with statistics of its own
-    layers = [keras.layers.Dense(4), norm, keras.layers.Dense(3)]
-    model = keras.Sequential([keras.Input((10,)), *layers])
-    model = tnt_keras.Model(model) if distributed else model
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("sgd", loss, metrics=[keras.metrics.SparseCategoricalAccuracy()])
-    history = model.fit(*samples(), batch_size=7, epochs=2, shuffle=False, verbose=0).history
-    return {"weights": model.get_weights(), **history}
 
 
 class Telling(keras.layers.Layer):
@@ -428,7 +339,7 @@ def optimizers_kept_by_a_second_compile(spoil: bool) -> dict[str, Any]:
         spoil: Whether to change, in between, an optimizer's state on all ranks but the master.
     """
     keras.utils.set_random_seed(14)
-    model = tnt_keras.Model(Gan(gradients_first=False))
+    model = tnt_keras.Model(Adversaries())
     optimizers = [keras.optimizers.SGD(0.1, momentum=0.9) for _ in range(2)]
     known = []
     for is_first in (True, False):
@@ -441,34 +352,3 @@ def optimizers_kept_by_a_second_compile(spoil: bool) -> dict[str, Any]:
         known.append([sum(o is optimizer for o in kept) for optimizer in optimizers])
     states = [np.asarray(v) for optimizer in optimizers for v in optimizer.variables]
     return {"known": known, "variables": [*map(np.asarray, model.get_weights()), *states]}
-
-
-class _Highest(keras.metrics.Metric):
-    """The largest prediction so far. To tell it from a sum takes samples of other values."""
-
-    def __init__(self) -> None:
-        super().__init__(name="highest")
-        self._highest = self.add_weight(name="highest", initializer="zeros")
-
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        self._highest.assign(keras.ops.maximum(self._highest, keras.ops.max(y_pred)))
-
-    def result(self) -> Any:
-        return self._highest + 0.0
-
-
-def weighted_counts(distributed: bool) -> list[float]:
-    """Results of a metric with a matrix of integers, as which Keras takes the weights."""
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(9, 6)).astype("float32")
-    weights = rng.random(9).astype("float32")
-    weights[5:] = 0
-    keras.utils.set_random_seed(1)
-    layers = [keras.Input((6,)), keras.layers.Dense(1, activation="sigmoid")]
-    model = keras.Sequential(layers)
-    if distributed:
-        model = tnt_keras.Model(model)
-    iou = keras.metrics.BinaryIoU(name="iou")
-    model.compile("sgd", "binary_crossentropy", metrics=[_Highest()], weighted_metrics=[iou])
-    y = (x[:, :1] > 0.3).astype("int32")
-    return list(model.evaluate(x, y, sample_weight=2 * weights, batch_size=8, verbose=0))

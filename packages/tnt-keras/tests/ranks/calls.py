@@ -165,36 +165,6 @@ DIFFERING = {
 }
 
 
-def stopped_steps(kind: str) -> int:
-    """Number of steps when rank 1 alone wants to stop an evaluation or a prediction after two."""
-    steps = []
-
-    class StopAfterSecond(keras.callbacks.Callback):
-        def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-            self._stop_at(batch, "stop_evaluating")
-
-        def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
-            self._stop_at(batch, "stop_predicting")
-
-        def _stop_at(self, batch: int, wish: str) -> None:
-            steps.append(batch)
-            if batch == 1 and tnt_keras.get_rank() == 1:
-                setattr(self.model, wish, True)
-
-    model, callbacks = classifier(True), [StopAfterSecond()]
-    if kind == "evaluate":
-        model.evaluate(batches_of(), verbose=0, callbacks=callbacks)
-    elif kind == "evaluate with a CallbackList":
-        callback_list = keras.callbacks.CallbackList(callbacks, model=model)
-        model.evaluate(batches_of(), verbose=0, callbacks=callback_list)
-    elif kind == "validate":
-        model.fit(batches_of(22), validation_data=batches_of(), verbose=0, callbacks=callbacks)
-    else:
-        data = batches_of().map(lambda x, y: x)
-        model.predict(data, verbose=0, callbacks=callbacks)
-    return len(steps)
-
-
 def each_with_its_own_samples() -> tuple[int, int]:
     """Predicts for other numbers of batches on each rank, then fits; returns rows and epochs."""
     model = classifier(True)
@@ -256,13 +226,17 @@ def error_in_own_step() -> dict[str, Any]:
     return _error_of(lambda: model.predict(samples()[0], verbose=0))
 
 
-def microseconds_per_exchange(count: int) -> float:
-    """Mean time of the exchange at the end of a step."""
-    from tnt_keras.collectives.messages import allgather
+def stopped_evaluation(in_a_list: bool) -> int:
+    """Number of steps when rank 1 alone wants to stop an evaluation after two."""
+    steps = []
 
-    for _ in range(count):
-        allgather("end of step", b"0")
-    begin = time.perf_counter()
-    for _ in range(count):
-        allgather("end of step", b"0")
-    return 1e6 * (time.perf_counter() - begin) / count
+    class StopAfterSecond(keras.callbacks.Callback):
+        def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+            steps.append(batch)
+            if batch == 1 and tnt_keras.get_rank() == 1:
+                self.model.stop_evaluating = True
+
+    model, callbacks = classifier(True), [StopAfterSecond()]
+    given = keras.callbacks.CallbackList(callbacks, model=model) if in_a_list else callbacks
+    model.evaluate(batches_of(), verbose=0, callbacks=given)
+    return len(steps)

@@ -259,9 +259,9 @@ CLASS_WEIGHTS: dict[str, tuple[Callable[[], Any], dict[int, float]]] = {
 }
 
 
-def train_with_class_weights(distributed: bool) -> dict[str, Any]:
+def train_with_class_weights(distributed: bool, kinds: Sequence[str]) -> dict[str, Any]:
     """Trains once for each kind of labels; an error stands in place of the results."""
-    return {kind: _train_with_class_weight(kind, distributed) for kind in CLASS_WEIGHTS}
+    return {kind: _train_with_class_weight(kind, distributed) for kind in kinds}
 
 
 def _train_with_class_weight(kind: str, distributed: bool) -> Any:

@@ -134,36 +134,6 @@ def evaluate_and_predict(kind: str, distributed: bool) -> dict[str, Any]:
     }
 
 
-class BatchesWithoutWeights(Batches):
-    """Inputs and targets only."""
-
-    def _rows(self, rows: range) -> tuple[np.ndarray, ...]:
-        return super()._rows(rows)[:2]
-
-
-def class_weights(distributed: bool, kind: str) -> dict[str, Any]:
-    """`class_weight` with inputs that are no dataset."""
-    make = _of_one_hot if kind == "one-hot" else classifier
-    model, (x, y) = restarted(make, distributed), samples(NUM_SAMPLES)
-    inputs: dict[str, tuple[Any, ...]] = {
-        "arrays": (x, y),
-        "one-hot": (x, np.eye(3, dtype="float32")[y]),
-        "PyDataset": (BatchesWithoutWeights(),),
-    }
-    history = model.fit(
-        *inputs[kind],
-        batch_size=BATCH_SIZE if kind in ("arrays", "one-hot") else None,
-        class_weight={0: 0.2, 1: 1.5, 2: 4.0},
-        shuffle=False,
-        verbose=0,
-    )
-    return {"weights": [np.asarray(w) for w in model.get_weights()], "history": history.history}
-
-
-def _of_one_hot(distributed: bool) -> Any:
-    return classifier(distributed, loss="categorical_crossentropy", metrics=None)
-
-
 def structures(distributed: bool, kind: str) -> dict[str, Any]:
     """A model of two inputs and two targets: lists or dictionaries of arrays and tensors."""
     keras.utils.set_random_seed(21)

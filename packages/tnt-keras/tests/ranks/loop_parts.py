@@ -20,13 +20,9 @@ def images() -> tuple[np.ndarray, np.ndarray]:
     return x, generator.integers(0, 3, NUM_SAMPLES)
 
 
-def batches(distributed: bool, noise_shape: tuple[int, ...] | None = None) -> Any:
-    """Images with labels, or with noise: what ranks draw themselves is not what one rank draws."""
-    x, second = images()
-    if noise_shape is not None:
-        second = np.random.default_rng(6).normal(size=(NUM_SAMPLES, *noise_shape))
-        second = second.astype("float32")
-    data = tf.data.Dataset.from_tensor_slices((x, second))
+def batches(distributed: bool) -> Any:
+    """Images with labels."""
+    data = tf.data.Dataset.from_tensor_slices(images())
     data = data.shuffle(NUM_SAMPLES, seed=7).batch(BATCH_SIZE)
     return tnt_keras.data.distribute(data) if distributed else data
 

@@ -53,7 +53,7 @@ def _results(model: Any, logs: dict[str, Any], steps: Any) -> dict[str, Any]:
     return {
         "weights": [np.asarray(weight) for weight in model.get_weights()],
         "logs": {name: np.asarray(values) for name, values in logs.items()},
-        "built": len(steps.partitions) if hasattr(steps, "partitions") else None,
+        **({"built": len(steps.partitions)} if hasattr(steps, "partitions") else {}),
     }
 
 
@@ -99,15 +99,6 @@ def train_on_batch(distributed: bool) -> dict[str, Any]:
 
 
 def own_loop(distributed: bool) -> dict[str, Any]:
-    return _own_loop(distributed, lambda x: tf.shape(x)[1])
-
-
-def own_loop_that_reads_lengths(distributed: bool) -> dict[str, Any]:
-    """Its Python code has to know each length."""
-    return _own_loop(distributed, lambda x: sum(1 for _ in range(x.shape[1])))
-
-
-def _own_loop(distributed: bool, length_of: Any) -> dict[str, Any]:
     model = _classifier(distributed)
     optimizer = keras.optimizers.SGD(0.1)
 
@@ -115,7 +106,7 @@ def _own_loop(distributed: bool, length_of: Any) -> dict[str, Any]:
     def step(x: Any, y: Any) -> Any:
         with tf.GradientTape() as tape:
             loss = model.loss(y, model(x, training=True))
-            loss /= tf.cast(length_of(x), "float32")
+            loss /= tf.cast(tf.shape(x)[1], "float32")
         weights = model.trainable_variables
         optimizer.apply(tape.gradient(loss, weights), weights)
         return loss, model.layers[0](x)

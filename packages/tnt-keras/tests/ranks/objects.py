@@ -51,22 +51,6 @@ def wrong_root() -> str:
     return ""
 
 
-def unsendable(root: int) -> list[str]:
-    """The errors for a lambda that one rank has; afterwards ranks still know each other."""
-    is_root = tnt_keras.get_rank() == root
-    own = (lambda: 1) if is_root else 2
-    errors = []
-    for send in (
-        lambda: tnt_keras.broadcast_object(own, root=root),
-        lambda: tnt_keras.allgather_object(own),
-    ):
-        try:
-            send()
-        except TypeError as error:
-            errors.append(f"{type(error).__name__}: {error}")
-    return [*errors, *tnt_keras.allgather_object("goes on")]
-
-
 class Unloadable:
     """Has a pickle of which no object can be made."""
 
@@ -74,9 +58,10 @@ class Unloadable:
         return int, ("no number",)
 
 
-def unloadable(root: int) -> list[str]:
-    """The errors for what one rank can pickle and nobody can load; afterwards ranks go on."""
-    own = Unloadable() if tnt_keras.get_rank() == root else 2
+def errors_of_sending(kind: str, root: int) -> list[str]:
+    """The errors for a lambda, or what has no object, of one rank; afterwards ranks go on."""
+    of_root = Unloadable() if kind == "unloadable" else lambda: 1
+    own = of_root if tnt_keras.get_rank() == root else 2
     errors = []
     for send in (
         lambda: tnt_keras.broadcast_object(own, root=root),

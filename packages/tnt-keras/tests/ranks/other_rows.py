@@ -41,21 +41,6 @@ def _sentences() -> Any:
     return tf.data.Dataset.from_tensor_slices((x, _targets())).batch(BATCH_SIZE)
 
 
-class Padded(keras.Model):
-    """Pads sentences, and reads them by an LSTM."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.table = keras.layers.Embedding(11, 4)
-        self.reader = keras.layers.LSTM(6)
-        self.head = keras.layers.Dense(2)
-
-    def call(self, inputs: Any) -> Any:
-        words = inputs["words"].to_tensor()
-        read = self.reader(self.table(words), mask=words > 0)
-        return self.head(tf.concat([read, inputs["extra"]], axis=1))
-
-
 class Bags(keras.Model):
     """Adds up what stands for the words of a sentence, and takes the largest of it."""
 
@@ -73,18 +58,6 @@ class Bags(keras.Model):
         largest = tf.maximum(tf.reduce_max(features, axis=1), -9.0)  # of no words, too
         joined = tf.concat([tf.math.divide_no_nan(total, counts), largest], axis=1)
         return self.head(self.hidden(tf.concat([joined, inputs["extra"]], axis=1)))
-
-
-def _sparse() -> Any:
-    dense = _random().normal(size=(_NUM_SAMPLES, 9)) * (_random().random((_NUM_SAMPLES, 9)) < 0.3)
-    x = tf.sparse.from_dense(tf.constant(dense, tf.float32))
-    return tf.data.Dataset.from_tensor_slices((x, _targets())).batch(BATCH_SIZE)
-
-
-def _sparse_model() -> Any:
-    x = keras.Input((9,), sparse=True)
-    hidden = keras.layers.Dense(8, activation="tanh")(x)
-    return keras.Model(x, keras.layers.Dense(2)(hidden))
 
 
 def _merged(nodes: Any, edges: Any, y: Any) -> Any:
@@ -135,34 +108,13 @@ class GraphNetwork(keras.Model):
         return self.head(self.hidden(means))
 
 
-def _with_context() -> Any:
-    x = _random().normal(size=(_NUM_SAMPLES, 3)).astype("float32")
-    data = tf.data.Dataset.from_tensor_slices((x, _targets())).batch(BATCH_SIZE)
-    scale = tf.constant([[2.0, 1.0, 0.5]])
-    return data.map(lambda x, y: ({"rows": tf.exp(x), "scale": scale}, y)).repeat(2)
-
-
-class Scaled(keras.Model):
-    """Multiplies all rows by one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.head = keras.layers.Dense(2)
-
-    def call(self, inputs: Any) -> Any:
-        return self.head(inputs["rows"] * inputs["scale"])
-
-
 CASES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
-    "padded sentences": (Padded, _sentences),
     "bags of words": (Bags, _sentences),
-    "sparse": (_sparse_model, _sparse),
     "graphs": (GraphNetwork, graphs),
-    "one row for all": (Scaled, _with_context),
 }
 
 
-def train(case: str, distributed: bool, check: bool = False) -> Any:
+def train(distributed: bool, case: str) -> Any:
     """Weights, losses, predictions, and the numbers of partitions by their step."""
     make, data = CASES[case]
     keras.utils.set_random_seed(3)
@@ -170,7 +122,7 @@ def train(case: str, distributed: bool, check: bool = False) -> Any:
     for x, _ in data().take(1):
         model(x)
     if distributed:
-        model = tnt.Model(model, check=check)
+        model = tnt.Model(model)
     model.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse", metrics=["mae"])
     history = model.fit(data(), epochs=2, verbose=0)
     evaluated = model.evaluate(data(), verbose=0, return_dict=True)
@@ -178,13 +130,13 @@ def train(case: str, distributed: bool, check: bool = False) -> Any:
     partitions = {}
     if distributed:
         for name in ("train", "test", "predict"):
-            partitions[name] = len(getattr(model, f"{name}_function").steps.partitions)
-    return {
+            steps = getattr(model, f"{name}_function").steps
+            partitions[f"partitions of {name}"] = len(steps.partitions)
+    return partitions | {
         "weights": [np.asarray(weight) for weight in model.get_weights()],
         "history": history.history,
         "evaluate": evaluated,
         "predict": predicted,
-        "partitions": partitions,
     }
 
 
@@ -218,7 +170,7 @@ def warnings_of_graphs() -> list[str]:
 
 def on_batches(distributed: bool) -> Any:
     """Losses and predictions of single batches: of graphs, and of ragged sentences."""
-    results = []
+    results: list[Any] = []
     for make, data in (GraphNetwork, graphs), (Bags, _sentences):
         keras.utils.set_random_seed(4)
         model = make()
@@ -230,11 +182,11 @@ def on_batches(distributed: bool) -> Any:
         for x, y in data():
             results.append(model.train_on_batch(x, y))
             results.append(model.predict_on_batch(x))
-    return results
+    return {"results": [np.asarray(result) for result in results]}
 
 
 class Described(keras.Model):
-    """Predicts texts, ragged and sparse rows, and the rows themselves."""
+    """Predicts texts, ragged and sparse rows, the rows themselves, and two for each."""
 
     def predict_step(self, data: Any) -> Any:
         x = keras.utils.unpack_x_y_sample_weight(data)[0]
@@ -244,6 +196,7 @@ class Described(keras.Model):
             "ragged": tf.RaggedTensor.from_tensor(x, lengths),
             "sparse": tf.sparse.from_dense(tf.nn.relu(x)),
             "rows": x * 2.0,
+            "halves": tf.reshape(x, (-1, 2)),
         }
 
 
@@ -259,6 +212,7 @@ def described(distributed: bool) -> Any:
         "ragged": predicted["ragged"].to_list(),
         "sparse": tf.sparse.to_dense(predicted["sparse"]).numpy().tolist(),
         "rows": np.asarray(predicted["rows"]).tolist(),
+        "halves": np.asarray(predicted["halves"]).tolist(),
     }
 
 

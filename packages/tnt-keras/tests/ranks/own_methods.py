@@ -89,20 +89,6 @@ class OwnDefaults(keras.Model):
         self.optimizer.learning_rate = rate
 
 
-def own_defaults(distributed: bool) -> dict[str, Any]:
-    """`compile()` with the defaults of the model's own `compile`."""
-    keras.utils.set_random_seed(32)
-    model = _made(OwnDefaults(), distributed)
-    model.compile(rate=0.25)
-    x = samples()[0]
-    history = model.fit(x, -x, batch_size=5, shuffle=False, epochs=2, verbose=0)
-    return {
-        "weights": _weights(model),
-        "history": history.history,
-        "compiled": [type(model.optimizer).__name__, model.loss],
-    }
-
-
 class Scaling(OwnDefaults):
     """Scales its samples in methods with arguments of its own, and adds to what they return."""
 
@@ -129,12 +115,13 @@ class Scaling(OwnDefaults):
 
 
 def own_calls(distributed: bool) -> dict[str, Any]:
-    """`fit`, `evaluate`, `predict` and `*_on_batch` with signatures of the user's own."""
+    """`compile`, `fit`, `evaluate`, `predict` and `*_on_batch` in the user's own form."""
     keras.utils.set_random_seed(33)
     model = _made(Scaling(), distributed)
-    model.compile(keras.optimizers.SGD(0.05))
+    model.compile(rate=0.25)
     x = samples()[0]
     return {
+        "compiled": [type(model.optimizer).__name__, model.loss],
         "fit": model.fit(x, 0.5, rounds=3),
         "evaluate": model.evaluate(x, 0.5, sample_weight=np.arange(len(x)) / len(x)),
         "predict": model.predict(x, factor=4.0),

@@ -55,10 +55,11 @@ DATA: dict[str, Callable[[], Any]] = {
 }
 
 
-def train(kind: str, distributed: bool, verify: bool = False) -> dict[str, Any]:
+def train(distributed: bool, kind: str) -> dict[str, Any]:
     """Fits with validation, evaluates and predicts."""
     model = restarted(weighted_classifier, distributed)
-    steps, more = 6 if kind == "without end" else None, {"verify_inputs": True} if verify else {}
+    steps = 6 if kind == "without end" else None
+    more = {"verify_inputs": True} if kind == "shuffled" and distributed else {}
     history = model.fit(
         DATA[kind](),
         epochs=3,

@@ -80,17 +80,17 @@ def variable_of_its_own(distributed: bool) -> dict[str, Any]:
     return {"weights": [np.asarray(kernel)], "losses": losses}
 
 
-def sums_and_branches(distributed: bool) -> dict[str, Any]:
+def sums_and_branches(distributed: bool, run_eagerly: bool) -> dict[str, Any]:
     """The loss is a sum over samples; another function is a part of the step; `if` on tensors."""
     model = classifier()
     optimizer = keras.optimizers.SGD(0.01)
 
-    @step_of(distributed)
+    @step_of(distributed, run_eagerly=run_eagerly)
     def loss_of(x: Any, y: Any) -> Any:
         logits = model(x, training=True)
         return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
 
-    @step_of(distributed)
+    @step_of(distributed, run_eagerly=run_eagerly)
     def train_step(x: Any, y: Any) -> Any:
         with tf.GradientTape() as tape:
             losses = loss_of(x, y)

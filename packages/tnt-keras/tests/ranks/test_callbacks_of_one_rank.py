@@ -10,6 +10,7 @@ import pytest
 from callbacks_of_one_rank import FIT, PREDICT
 
 AT_ENDS_OF_BATCHES = ("on_train_batch_end", "on_test_batch_end", "on_predict_batch_end")
+AT_ENDS = (*AT_ENDS_OF_BATCHES, "on_epoch_end")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_error_of_a_callback_is_known_to_all_ranks_at_once(
 @pytest.mark.parametrize(
     ("size", "methods"),
     [
-        pytest.param(2, AT_ENDS_OF_BATCHES, id="2-ends of batches"),
+        pytest.param(2, AT_ENDS, id="2-ends"),
         *(
             pytest.param(size, FIT + PREDICT, id=f"{size}-all", marks=pytest.mark.thorough)
             for size in (2, 3)

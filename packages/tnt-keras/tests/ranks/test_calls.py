@@ -145,18 +145,12 @@ def test_errors_of_own_code_are_left_as_they_are(pool_of: Any) -> None:
         assert "mine" in result["text"]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "evaluate",
-        pytest.param("evaluate with a CallbackList", marks=pytest.mark.thorough),
-        pytest.param("validate", marks=pytest.mark.thorough),
-        "predict",
-    ],
-)
-def test_one_rank_that_stops_steps_stops_all_at_that_step(kind: str, pool_of: Any) -> None:
-    assert pool_of(2).run(calls.stopped_steps, kind) == [2, 2]
-
-
 def test_ranks_that_predict_apart_need_not_take_the_same_steps(pool_of: Any) -> None:
     assert pool_of(2).run(calls.each_with_its_own_samples) == [(5, 1), (15, 1)]
+
+
+@pytest.mark.parametrize("in_a_list", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_one_rank_that_stops_an_evaluation_stops_all_at_that_step(
+    in_a_list: bool, pool_of: Any
+) -> None:
+    assert pool_of(2).run(calls.stopped_evaluation, in_a_list) == [2, 2]

@@ -6,11 +6,15 @@ from typing import Any
 
 import converted_arrays
 import pytest
-from test_features_equal_serial import assert_close, assert_equal_results
+from serial_results import assert_close, assert_serial
 
 
 def _thorough(*values: Any) -> list[Any]:
-    return [pytest.param(value, marks=pytest.mark.thorough) for value in values]
+    return [_thorough_row(value) for value in values]
+
+
+def _thorough_row(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.thorough)
 
 
 SHORT = ["DataFrames of integers and others"]
@@ -26,7 +30,7 @@ of_arrays = pytest.mark.parametrize(
 
 
 @of_arrays
-@pytest.mark.parametrize("size", [2, *_thorough(1, 3)])
+@pytest.mark.parametrize("size", [2, *_thorough(1)])
 def test_arrays_are_converted_as_in_keras(kinds: list[str], size: int, pool_of: Any) -> None:
     [expected] = pool_of(1).run(converted_arrays.train_on_arrays, False, kinds)
     if "Series" in kinds:
@@ -39,14 +43,14 @@ def test_arrays_are_converted_as_in_keras(kinds: list[str], size: int, pool_of: 
 
 
 @pytest.mark.parametrize("kind", ["entries", *_thorough("matrix", "tensor")])
-@pytest.mark.parametrize("size", [2, *_thorough(1, 3)])
+@pytest.mark.parametrize("size", [2, *_thorough(1)])
 def test_sparse_arrays_are_those_of_keras(size: int, kind: str, pool_of: Any) -> None:
-    assert_equal_results(converted_arrays.train_on_sparse, pool_of, kind, size=size)
+    assert_serial(converted_arrays.train_on_sparse, pool_of, kind, size=size)
 
 
-@pytest.mark.parametrize("size", _thorough(1, 2, 3))  # arrays of them are batches, too
+@pytest.mark.parametrize("size", _thorough(1, 2))  # arrays of them are batches, too
 def test_sparse_batches_are_those_of_keras(size: int, pool_of: Any) -> None:
-    assert_equal_results(converted_arrays.sparse_batches, pool_of, size=size)
+    assert_serial(converted_arrays.sparse_batches, pool_of, size=size)
 
 
 @pytest.mark.parametrize(
@@ -59,27 +63,31 @@ def test_rows_are_mixed_inside_of_batches(size: int, dropout: float, pool_of: An
             assert_close(value, expected[name], 1e-5 * (size - 1), name)
 
 
-@pytest.mark.parametrize("size", _thorough(1, 2, 3))  # on 2 ranks also in test_inputs
-def test_class_weights_count_as_in_keras(size: int, pool_of: Any) -> None:
-    [expected] = pool_of(1).run(converted_arrays.train_with_class_weights, False)
-    refused = {kind for kind, results in expected.items() if isinstance(results, str)}
-    assert refused == {"too large in a dataset", "negative in a dataset"}
-    for of_kinds in pool_of(size).run(converted_arrays.train_with_class_weights, True):
+@pytest.mark.parametrize(
+    ("size", "kinds"),
+    [
+        (2, ["one-hot in arrays", "negative in a dataset"]),
+        *(_thorough_row(size, list(converted_arrays.CLASS_WEIGHTS)) for size in (1, 2)),
+    ],
+)
+def test_class_weights_count_as_in_keras(size: int, kinds: list[str], pool_of: Any) -> None:
+    [expected] = pool_of(1).run(converted_arrays.train_with_class_weights, False, kinds)
+    for of_kinds in pool_of(size).run(converted_arrays.train_with_class_weights, True, kinds):
         for kind, results in of_kinds.items():
-            if kind in refused:
+            if kind in ("too large in a dataset", "negative in a dataset"):
+                assert isinstance(expected[kind], str)
                 assert results == (expected[kind] if size == 1 else "ValueError"), kind
             else:
-                assert_close(results["weights"], expected[kind]["weights"], 1e-5, kind)
-                assert_close(results["history"], expected[kind]["history"], 1e-5, kind)
+                assert_close(results, expected[kind], name=kind)
 
 
 def test_batches_of_arrays_have_by_default_the_size_of_keras(pool_of: Any) -> None:
-    assert_equal_results(converted_arrays.default_batch_sizes, pool_of)
+    assert_serial(converted_arrays.default_batch_sizes, pool_of)
 
 
 @pytest.mark.parametrize("as_column", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_one_sample_weight_counts_for_all_targets(as_column: bool, pool_of: Any) -> None:
-    assert_equal_results(converted_arrays.one_weight_for_several_targets, pool_of, as_column)
+    assert_serial(converted_arrays.one_weight_for_several_targets, pool_of, as_column)
 
 
 @pytest.mark.parametrize("kind", ["shared", *_thorough("own", "eager", "micro-batches")])

@@ -7,21 +7,12 @@ from typing import Any
 import drawn_numbers
 import numpy as np
 import pytest
-from test_own_methods import assert_equal_to_serial
+from serial_results import assert_serial
 
 
-@pytest.mark.parametrize(
-    ("size", "run_eagerly"),
-    [
-        (2, False),
-        pytest.param(2, True, marks=pytest.mark.thorough),
-        pytest.param(3, False, marks=pytest.mark.thorough),
-    ],
-)
-def test_generator_of_noise_on_gradients_is_the_serial_one(
-    size: int, run_eagerly: bool, pool_of: Any
-) -> None:
-    assert_equal_to_serial(drawn_numbers.with_a_generator, size, pool_of, run_eagerly)
+@pytest.mark.parametrize("run_eagerly", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_generator_of_noise_on_gradients_is_the_serial_one(run_eagerly: bool, pool_of: Any) -> None:
+    assert_serial(drawn_numbers.with_a_generator, pool_of, run_eagerly)
 
 
 @pytest.mark.parametrize("run_eagerly", [False, pytest.param(True, marks=pytest.mark.thorough)])

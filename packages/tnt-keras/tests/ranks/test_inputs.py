@@ -15,7 +15,7 @@ import reading_during_steps
 from classifiers import NUM_SAMPLES
 from forms_of_samples import BATCH_SIZE
 from rank_pools import ENVIRONMENT
-from test_features_equal_serial import assert_close, assert_equal_results, of_all_sizes
+from serial_results import assert_close, assert_serial, of_all_sizes
 
 from tnt_comm.testing import observe_ranks
 
@@ -81,32 +81,19 @@ def test_evaluation_and_prediction_are_those_of_serial_keras(
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param("arrays", marks=pytest.mark.thorough),
-        "one-hot",
-        pytest.param("PyDataset", marks=pytest.mark.thorough),
-    ],
-)
-def test_class_weights_count_as_in_serial(kind: str, pool_of: Any) -> None:
-    assert_equal_results(kinds_of_input.class_weights, pool_of, kind)
-
-
-@pytest.mark.parametrize(
     "kind", [pytest.param("lists", marks=pytest.mark.thorough), "dictionaries"]
 )
 def test_structures_of_arrays_are_shared(kind: str, pool_of: Any) -> None:
-    assert_equal_results(kinds_of_input.structures, pool_of, kind)
+    assert_serial(kinds_of_input.structures, pool_of, kind)
 
 
-@pytest.mark.thorough  # a dataset has micro-batches in test_behaviour
 @pytest.mark.parametrize(
     "function",
     [kinds_of_input.unbatched, kinds_of_input.arrays_with_micro_batches],
     ids=lambda function: function.__name__,
 )
 def test_batch_is_the_micro_batch_times_the_number_of_ranks(function: Any, pool_of: Any) -> None:
-    assert_equal_results(function, pool_of, size=3)
+    assert_serial(function, pool_of, size=3)
 
 
 def test_rows_of_a_py_dataset_are_made_by_one_rank_each(pool_of: Any) -> None:
@@ -157,7 +144,7 @@ def test_generators_stay_in_step_from_one_call_to_the_next(pool_of: Any) -> None
     ],
 )
 def test_samples_that_users_share_by_themselves_count_as_in_serial(kind: str, pool_of: Any) -> None:
-    assert_equal_results(own_samples.own_samples, pool_of, kind, size=2)
+    assert_serial(own_samples.own_samples, pool_of, kind, size=2)
 
 
 def test_own_predictions_are_for_own_samples(pool_of: Any) -> None:

@@ -34,7 +34,7 @@ def _calls(names: Sequence[str]) -> list[Any]:
     return [pytest.param(part, id=f"from {part[0]}") for part in parts]
 
 
-@pytest.mark.thorough  # steps like theirs are in test_loops, test_own_steps and test_whole_batch
+@pytest.mark.thorough  # steps like theirs are in test_loops, test_own_steps and unit/partition
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("names", _calls([*EXAMPLES]))
 def test_all_examples_train_as_in_serial(names: list[str], size: int, pool_of: Any) -> None:

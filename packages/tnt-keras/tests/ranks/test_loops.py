@@ -6,41 +6,29 @@ import pathlib
 from typing import Any
 
 import loop_mistakes
-import loops_of_guides
 import numpy as np
 import pytest
 import step_functions
-from test_own_methods import assert_equal_to_serial
-
-SIZES = [2, *(pytest.param(size, marks=pytest.mark.thorough) for size in (1, 3))]
+from serial_results import assert_serial
 
 
-@pytest.mark.thorough  # lines of such loops run in tests/docs, and compare with serial ones
-@pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize(
-    ("shares_dataset", "run_eagerly"), [(True, False), (False, False), (True, True)]
+    "size", [2, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 3))]
 )
-def test_loop_from_scratch_gives_the_serial_result(
-    shares_dataset: bool, run_eagerly: bool, size: int, pool_of: Any
-) -> None:
-    assert_equal_to_serial(loops_of_guides.from_scratch, size, pool_of, shares_dataset, run_eagerly)
-
-
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
-    "function",
+    ("function", "arguments"),
     [
-        pytest.param(loops_of_guides.gan, marks=pytest.mark.thorough),
-        pytest.param(loops_of_guides.vae, marks=pytest.mark.thorough),
-        pytest.param(loops_of_guides.gradient_penalty, marks=pytest.mark.thorough),
-        step_functions.all_kinds_of_arguments,
-        pytest.param(step_functions.variable_of_its_own, marks=pytest.mark.thorough),
-        pytest.param(step_functions.sums_and_branches, marks=pytest.mark.thorough),
+        (step_functions.all_kinds_of_arguments, []),
+        (step_functions.variable_of_its_own, []),
+        pytest.param(step_functions.sums_and_branches, [False], marks=pytest.mark.thorough),
+        pytest.param(step_functions.sums_and_branches, [True], marks=pytest.mark.thorough),
     ],
-    ids=lambda function: function.__name__,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
-def test_step_function_gives_the_serial_result(function: Any, size: int, pool_of: Any) -> None:
-    assert_equal_to_serial(function, size, pool_of)
+def test_step_function_gives_the_serial_result(
+    function: Any, arguments: list[bool], size: int, pool_of: Any
+) -> None:
+    assert_serial(function, pool_of, *arguments, size=size)
 
 
 def test_files_that_all_ranks_write_of_plain_models_are_whole(

@@ -44,7 +44,7 @@ def test_a_root_that_is_no_rank_is_an_error(pool_of: Any) -> None:
 
 def test_an_object_that_cannot_be_pickled_is_an_error_of_all_ranks(pool_of: Any) -> None:
     for rank, (of_broadcast, of_allgather, *others) in enumerate(
-        pool_of(2).run(objects.unsendable, 1)
+        pool_of(2).run(objects.errors_of_sending, "a lambda", 1)
     ):
         for text in (of_broadcast, of_allgather):
             begin = "TypeError: Rank 1: " if rank == 1 else "TypeError: objects.py:"
@@ -55,7 +55,9 @@ def test_an_object_that_cannot_be_pickled_is_an_error_of_all_ranks(pool_of: Any)
 
 
 def test_an_object_that_cannot_be_loaded_is_an_error_of_all_ranks(pool_of: Any) -> None:
-    for of_broadcast, of_allgather, *rest in pool_of(2).run(objects.unloadable, 0):
+    for of_broadcast, of_allgather, *rest in pool_of(2).run(
+        objects.errors_of_sending, "unloadable", 0
+    ):
         assert "rank 1 cannot make the object of its pickle: ValueError" in of_broadcast
         assert "rank 0 cannot make the object of its pickle: ValueError" in of_allgather
         assert rest == ["goes on"] * 2

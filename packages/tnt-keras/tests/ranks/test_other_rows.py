@@ -4,45 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import other_rows
 import pytest
 from rank_pools import ENVIRONMENT
-from serial_results import assert_serial
+from serial_results import assert_serial, of_all_sizes
 
 from tnt_comm.testing import observe_ranks
 
-SHORT = {"bags of words", "graphs"}
+BOUND = 2e-5
 
 
-def assert_close(actual: Any, expected: Any) -> None:
-    scale = np.max(np.abs(expected), initial=1e-2)
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=2e-5 * scale)
-
-
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=[] if case in SHORT else [pytest.mark.thorough])
-        for case in other_rows.CASES
-    ],
-)
+@of_all_sizes
+@pytest.mark.parametrize("case", other_rows.CASES)
 def test_training_and_predictions_are_the_serial_ones(case: str, size: int, pool_of: Any) -> None:
-    [expected] = pool_of(1).run(other_rows.train, case, False)
-    results = pool_of(size).run(other_rows.train, case, True)
-    assert_serial(results, expected, bound=2e-5)
-    for result in results:
-        assert_close(result["predict"], expected["predict"])
-        # One for the full batches, one for the last.
-        assert result["partitions"] == {"train": 2, "test": 2, "predict": 2}
+    for result in assert_serial(other_rows.train, pool_of, case, size=size, bound=BOUND):
+        for name in ("train", "test", "predict"):  # one for the full batches, one for the last
+            assert result[f"partitions of {name}"] == 2
 
 
 def test_single_batches_give_the_serial_losses_and_predictions(pool_of: Any) -> None:
-    [expected] = pool_of(1).run(other_rows.on_batches, False)
-    for result in pool_of(2).run(other_rows.on_batches, True):
-        for actual, wanted in zip(result, expected, strict=True):
-            assert_close(actual, wanted)
+    assert_serial(other_rows.on_batches, pool_of, bound=BOUND, least=1e-2)
 
 
 def test_texts_ragged_and_sparse_rows_are_predicted(pool_of: Any) -> None:

@@ -6,34 +6,17 @@ from typing import Any
 
 import own_methods
 import pytest
-from test_features_equal_serial import assert_close
+from serial_results import assert_serial, of_all_sizes
 
 
-def assert_equal_to_serial(function: Any, size: int, pool_of: Any, *arguments: Any) -> None:
-    [expected] = pool_of(1).run(function, False, *arguments)
-    for result in pool_of(size).run(function, True, *arguments):
-        assert result.keys() == expected.keys()
-        for name, value in expected.items():
-            if name == "compiled":
-                assert result[name] == value
-            else:
-                assert_close(result[name], value, 1e-5, name)
-
-
-@pytest.mark.parametrize(
-    "size", [2, *(pytest.param(size, marks=pytest.mark.thorough) for size in (1, 3))]
-)
+@of_all_sizes
 @pytest.mark.parametrize(
     "function",
-    [
-        own_methods.own_compile,
-        pytest.param(own_methods.own_defaults, marks=pytest.mark.thorough),
-        own_methods.own_calls,
-    ],
+    [own_methods.own_compile, own_methods.own_calls],
     ids=lambda function: function.__name__,
 )
 def test_methods_take_what_the_user_says(function: Any, size: int, pool_of: Any) -> None:
-    assert_equal_to_serial(function, size, pool_of)
+    assert_serial(function, pool_of, size=size)
 
 
 @pytest.mark.parametrize("run_eagerly", [False, pytest.param(True, marks=pytest.mark.thorough)])
@@ -41,7 +24,7 @@ def test_methods_take_what_the_user_says(function: Any, size: int, pool_of: Any)
 def test_model_that_was_used_before_trains_on_all_ranks(
     size: int, run_eagerly: bool, pool_of: Any
 ) -> None:
-    assert_equal_to_serial(own_methods.used_before, size, pool_of, run_eagerly)
+    assert_serial(own_methods.used_before, pool_of, run_eagerly, size=size)
 
 
 @pytest.mark.parametrize(
@@ -54,4 +37,4 @@ def test_model_that_was_used_before_trains_on_all_ranks(
 def test_batches_of_fewer_rows_than_ranks_count_as_in_serial(
     size: int, run_eagerly: bool, pool_of: Any
 ) -> None:
-    assert_equal_to_serial(own_methods.few_rows, size, pool_of, run_eagerly)
+    assert_serial(own_methods.few_rows, pool_of, run_eagerly, size=size)

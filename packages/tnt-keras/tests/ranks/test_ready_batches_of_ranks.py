@@ -6,46 +6,26 @@ from typing import Any
 
 import pytest
 import ready_batches
-from test_features_equal_serial import assert_close
-
-
-def _compare(pool_of: Any, size: int, kind: str, verify: bool = False) -> None:
-    [expected] = pool_of(1).run(ready_batches.train, kind, False)
-    for result in pool_of(size).run(ready_batches.train, kind, True, verify):
-        for name, value in expected.items():
-            assert_close(result[name], value, 1e-5, name)
-
-
-OTHERS = [kind for kind in ready_batches.DATA if kind != "generator"]
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "generator",
-        # "shuffled" is verified below.
-        *(pytest.param(kind, marks=pytest.mark.thorough) for kind in OTHERS),
-    ],
-)
-def test_ready_batches_give_the_serial_results(kind: str, pool_of: Any) -> None:
-    _compare(pool_of, 2, kind)
+from serial_results import assert_serial
 
 
 @pytest.mark.parametrize(
     ("size", "kind"),
     [
-        *(pytest.param(3, kind, marks=pytest.mark.thorough) for kind in ("generator", *OTHERS)),
+        (2, "generator"),
         (1, "slices of batches"),
-        pytest.param(1, "generator", marks=pytest.mark.thorough),
+        *(
+            pytest.param(size, kind, marks=pytest.mark.thorough)
+            for size, kind in ((2, "from_tensors"), (2, "records"), (2, "shuffled"))
+        ),
+        *(
+            pytest.param(3, kind, marks=pytest.mark.thorough)
+            for kind in ("generator", "slices of batches", "without end")
+        ),
     ],
 )
-def test_number_of_ranks_does_not_matter(size: int, kind: str, pool_of: Any) -> None:
-    _compare(pool_of, size, kind)
-
-
-@pytest.mark.thorough
-def test_equal_ready_batches_are_verified(pool_of: Any) -> None:
-    _compare(pool_of, 2, "shuffled", verify=True)
+def test_ready_batches_give_the_serial_results(size: int, kind: str, pool_of: Any) -> None:
+    assert_serial(ready_batches.train, pool_of, kind, size=size)
 
 
 def test_single_samples_without_common_rows_are_refused_with_both_ways_out(pool_of: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import pathlib
 from typing import Any
@@ -17,43 +18,23 @@ SIZES = [2, pytest.param(3, marks=pytest.mark.thorough)]
 
 
 @pytest.fixture(scope="module")
-def exchanged(pool_of: Any) -> Any:
-    """For each number of ranks, what was right of every dtype on each of them; computed once."""
-    results: dict[int, Any] = {}
-
-    def get(size: int) -> Any:
-        if size not in results:
-            results[size] = pool_of(size).run(step_exchanges.gather_and_broadcast_every_dtype)
-        return results[size]
-
-    return get
-
-
-@pytest.fixture(scope="module")
-def reduced(pool_of: Any) -> Any:
-    """The same of reductions."""
-    results: dict[int, Any] = {}
-
-    def get(size: int) -> Any:
-        if size not in results:
-            results[size] = pool_of(size).run(step_exchanges.reduce_every_dtype)
-        return results[size]
-
-    return get
+def right(pool_of: Any) -> Any:
+    """What a function finds right of every dtype, on each of some ranks; computed once."""
+    return functools.cache(lambda function, size: pool_of(size).run(function))
 
 
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("dtype", [dtype.name for dtype in step_exchanges.all_dtypes()])
-def test_rows_and_values_of_rank_0_have_every_dtype(dtype: str, size: int, exchanged: Any) -> None:
-    for of_rank in exchanged(size):
+def test_rows_and_values_of_rank_0_have_every_dtype(dtype: str, size: int, right: Any) -> None:
+    for of_rank in right(step_exchanges.gather_and_broadcast_every_dtype, size):
         assert len(of_rank[dtype]) == 6
         assert [name for name, is_right in of_rank[dtype].items() if not is_right] == []
 
 
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("dtype", step_exchanges.KINDS_OF_DTYPE)
-def test_what_has_a_reduction_is_reduced(dtype: str, size: int, reduced: Any) -> None:
-    for of_rank in reduced(size):
+def test_what_has_a_reduction_is_reduced(dtype: str, size: int, right: Any) -> None:
+    for of_rank in right(step_exchanges.reduce_every_dtype, size):
         for kind in step_exchanges.KINDS_OF_DTYPE[dtype]:
             assert of_rank[f"{kind} {dtype}"], kind
 
@@ -99,10 +80,7 @@ def test_iterations_of_a_loop_do_not_overtake_each_other(
     parallel_iterations: int, pool_of: Any
 ) -> None:
     for rows in pool_of(2).run(step_exchanges.exchange_in_loops, parallel_iterations):
-        assert rows == {
-            "of Keras": [[i, i] for i in range(5)],
-            "of operations": [[i, i] for i in range(5)],
-        }
+        assert rows == [[i, i] for i in range(5)]
 
 
 def test_conditions_and_branches_may_exchange(pool_of: Any) -> None:

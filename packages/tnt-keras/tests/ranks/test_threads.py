@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 import threads
-
-
-def _assert_close(weights: list[np.ndarray], expected: list[np.ndarray]) -> None:
-    for actual, wanted in zip(weights, expected, strict=True):
-        np.testing.assert_allclose(actual, wanted, rtol=0, atol=1e-5)
+from serial_results import assert_close
 
 
 @pytest.mark.parametrize(
@@ -35,7 +30,7 @@ def test_call_of_a_second_thread_is_refused_and_both_calls_are_named(
         assert "in the thread 'second' while `fit` (threads.py:" in text
         assert result["later errors"] == []
         for weights in result["weights"]:
-            _assert_close(weights, expected)
+            assert_close(weights, expected)
 
 
 @pytest.mark.thorough
@@ -47,16 +42,5 @@ def test_threads_of_one_rank_are_those_of_plain_keras(pool_of: Any) -> None:
 def test_plain_models_train_in_another_thread(pool_of: Any) -> None:
     [expected] = pool_of(1).run(threads.weights_after_fit, False)
     for distributed, plain in pool_of(2).run(threads.plain_fit_during_fit):
-        _assert_close(distributed, expected)
-        _assert_close(plain, expected)
-
-
-@pytest.mark.thorough
-def test_a_plain_model_trains_in_another_thread_while_a_distributed_one_is_proved(
-    pool_of: Any,
-) -> None:
-    [expected] = pool_of(1).run(threads.weights_after_fit, False)
-    for errors, of_fits in pool_of(2).run(threads.plain_fits_during_proofs):
-        assert errors == []
-        for weights in of_fits:
-            _assert_close(weights, expected)
+        assert_close(distributed, expected)
+        assert_close(plain, expected)

@@ -1,4 +1,7 @@
-"""What `gather_batch`, `batch_sum` and `batch_mean` make of a step is what the serial step is."""
+"""`gather_batch`, `batch_sum` and `batch_mean` see the rows of the batch in the serial order.
+
+Steps and models with them are among the trainings of probe_models.
+"""
 
 from __future__ import annotations
 
@@ -8,85 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import whole_batch
-from serial_results import assert_serial
 from whole_batch import DTYPES
-
-SHORT = {"MaskedQuotient", "OtherRows", "InLoop", "InBranch", "GradientPenalty"}
-"""Own steps of the short run; rows are gathered in that of a compiled model, too."""
-
-
-def assert_trains_as_serially(
-    pool_of: Any, size: int, function: Any, *arguments: Any, bound: float
-) -> None:
-    [expected] = pool_of(1).run(function, False, *arguments)
-    assert_serial(pool_of(size).run(function, True, *arguments), expected, bound)
-
-
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name in SHORT else [pytest.mark.thorough])
-        for name in whole_batch.OWN_STEPS
-    ],
-)
-def test_own_step_gives_the_serial_result(name: str, size: int, pool_of: Any) -> None:
-    assert_trains_as_serially(pool_of, size, whole_batch.own_step, name, bound=2e-5)
-
-
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize(
-    "function",
-    [
-        whole_batch.compiled_in_batch_negatives,
-        pytest.param(whole_batch.compiled_nt_xent, marks=pytest.mark.thorough),
-        pytest.param(whole_batch.compiled_rmse, marks=pytest.mark.thorough),
-        pytest.param(whole_batch.mixture_of_experts, marks=pytest.mark.thorough),
-        pytest.param(whole_batch.codebook, marks=pytest.mark.thorough),
-        pytest.param(whole_batch.functional, marks=pytest.mark.thorough),
-    ],
-    ids=lambda function: function.__name__,
-)
-def test_compiled_model_gives_the_serial_result(function: Any, size: int, pool_of: Any) -> None:
-    assert_trains_as_serially(pool_of, size, function, bound=2e-5)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("scales_loss", [False, True])
-def test_gradients_that_are_added_up_give_the_serial_result(
-    scales_loss: bool, pool_of: Any
-) -> None:
-    assert_trains_as_serially(pool_of, 2, whole_batch.summed, scales_loss, bound=2e-5)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("arguments", [{"run_eagerly": True}, {"steps_per_execution": 2}], ids=str)
-def test_way_of_execution_does_not_change_results(arguments: Any, pool_of: Any) -> None:
-    assert_trains_as_serially(pool_of, 2, _contrastive, arguments, bound=2e-5)
-
-
-def _contrastive(distributed: bool, arguments: Any) -> Any:
-    return whole_batch.own_step(distributed, "Contrastive", True, **arguments)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", ["OtherRows", "InLoop", "InBranch", "GradientPenalty"])
-def test_own_step_that_is_run_eagerly_gives_the_serial_result(name: str, pool_of: Any) -> None:
-    assert_trains_as_serially(pool_of, 2, _eagerly, name, bound=2e-5)
-
-
-def _eagerly(distributed: bool, name: str) -> Any:
-    return whole_batch.own_step(distributed, name, run_eagerly=True)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize(("policy", "bound"), [("mixed_float16", 1e-2), ("mixed_bfloat16", 8e-2)])
-def test_half_precision_differs_by_its_rounding(
-    policy: str, bound: float, size: int, pool_of: Any
-) -> None:
-    assert_trains_as_serially(pool_of, size, whole_batch.half_precision, policy, bound=bound)
-
 
 EXECUTION = pytest.mark.parametrize(
     "run_eagerly", [False, pytest.param(True, marks=pytest.mark.thorough)]

@@ -64,26 +64,6 @@ def plain_fit_during_fit() -> list[list[np.ndarray]]:
     return [_weights(first), _weights(second)]
 
 
-def plain_fits_during_proofs() -> tuple[list[str], list[list[np.ndarray]]]:
-    """Trains a plain model in a second thread as long as distributed ones are proved and train."""
-    second = classifier(False)
-    errors: list[tuple[str, str]] = []
-    has_ended = threading.Event()
-
-    def train() -> None:
-        while not has_ended.is_set():
-            second.train_on_batch(*next(iter(batches_of())))
-
-    thread = threading.Thread(target=_in_a_thread, args=(train, errors))
-    thread.start()
-    try:
-        weights = [weights_after_fit(True) for _ in range(3)]
-    finally:
-        has_ended.set()
-        thread.join()
-    return [text for _, text in errors], weights
-
-
 def _in_a_thread(call: Callable[[], Any], errors: list[tuple[str, str]]) -> None:
     """Waits for a call in a thread called "second"; adds type and text of its error."""
 

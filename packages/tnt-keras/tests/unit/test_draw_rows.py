@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -310,58 +309,3 @@ def test_a_shape_that_does_not_hold_the_rows_is_an_error() -> None:
     draw = Draw("StatelessRandomUniformV2", tf.float32, num_rows=6, after=(5,))
     with pytest.raises(tf.errors.InvalidArgumentError, match="15"):
         draw_rows(draw.op_type, draw.inputs(), draw.dtype, [2, 5], lead=1, rows=6, first=0, step=2)
-
-
-SHAPE = (11, 5, 3)
-OF_KERAS: dict[str, Callable[[Any], Any]] = {
-    "uniform": lambda seed: keras.random.uniform(SHAPE, seed=seed),
-    "normal": lambda seed: keras.random.normal(SHAPE, seed=seed),
-    "truncated normal": lambda seed: keras.random.truncated_normal(SHAPE, seed=seed),
-    "integers": lambda seed: keras.random.randint(SHAPE, 0, 1000, seed=seed),
-    "half precision": lambda seed: keras.random.normal(SHAPE, dtype="bfloat16", seed=seed),
-    "dropout": lambda seed: keras.random.dropout(tf.ones(SHAPE), 0.4, seed=seed),
-}
-
-
-def rows_of_the_only_draw(lane: int, lanes: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """The output of the draw in the graph that is being traced, and a lane's rows of it."""
-    operations = tf.compat.v1.get_default_graph().get_operations()
-    (draw,) = (operation for operation in operations if operation.type in DTYPES_OF_DRAWS)
-    shape = (len(range(lane, SHAPE[0], lanes)), *SHAPE[1:])
-    rows = draw_rows(
-        draw.type,
-        draw.inputs,
-        draw.outputs[0].dtype,
-        shape,
-        lead=1,
-        rows=SHAPE[0],
-        first=lane,
-        step=lanes,
-    )
-    return draw.outputs[0], rows
-
-
-@pytest.mark.parametrize("name", OF_KERAS)
-def test_rows_of_a_draw_of_keras_are_those_it_draws(name: str) -> None:
-    seeds = keras.random.SeedGenerator(3)
-
-    @tf.function(autograph=False)
-    def draw() -> tuple[tf.Tensor, tf.Tensor]:
-        OF_KERAS[name](seeds)
-        return rows_of_the_only_draw(1, 3)
-
-    for _ in range(2):  # the seed advances
-        numbers, rows = draw()
-        assert_same_bits(rows, np.asarray(numbers)[1::3])
-
-
-def test_a_lane_drops_what_the_serial_run_drops_in_its_rows() -> None:
-    @tf.function(autograph=False)
-    def dropout() -> tuple[tf.Tensor, tf.Tensor]:
-        result = keras.random.dropout(tf.ones(SHAPE), 0.4, seed=7)
-        return result, rows_of_the_only_draw(2, 3)[1]
-
-    serial, rows = dropout()
-    is_kept = np.asarray(serial)[2::3] != 0
-    assert 0 < is_kept.sum() < is_kept.size
-    np.testing.assert_array_equal(np.asarray(rows) >= 0.4, is_kept)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import functools
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
-from classifiers import build_optimizer
-from covering_design import covering_rows
 from packaging.version import Version
-from serial_comparison import Result, Values, compare, failure, flat_logs, on_all_ranks
-
-import tnt_keras
+from unseen.case import Case, Training
 
 EPOCHS = 2
-NUM_UPDATES = 6
-"""At most: two epochs of three batches."""
 
 WIDTH, LENGTH = 3, 5
 """Values of a sample, or of each of its positions; positions."""
@@ -27,20 +23,11 @@ SPLITS = {
     "even": (12, 6),
     "uneven": (14, 7),
     "short last batch": (15, 6),
-    "fewer samples than ranks": (13, 6),
+    "fewer samples than lanes": (13, 6),
 }
 """Numbers of samples and their batch sizes."""
 
-BOUND = NUM_UPDATES * 32 * 2.0**-24
-"""Largest difference of a value, relative to the largest of its array, that is rounding.
-
-A gradient, a loss and a metric are sums over up to 7 samples of 5 positions, in another order.
-Each addition rounds by 2**-24 of the sum, and roundings of both signs cancel: the bound allows 32
-that do not. Each update adds its own. With the small steps of `OPTIMIZERS` none makes those before
-it larger.
-"""
-
-REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight")
+REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "none")
 
 VALUES = ("of a sample", "of positions", "of positions without padding")
 """What a loss has values of: `padding` is masked by `Embedding(mask_zero=True)`."""
@@ -60,14 +47,14 @@ class Loss:
         values: The only ones of `VALUES` that it has, if it cannot have all.
     """
 
-    make: Callable[[str | None], Any]
+    make: Callable[[str], Any]
     targets: str
     activation: str | None = None
     metrics: tuple[str, ...] = ("mae", "mse")
     values: str | None = None
 
 
-def _of_class(name: str, **arguments: Any) -> Callable[[str | None], Any]:
+def _of_class(name: str, **arguments: Any) -> Callable[[str], Any]:
     return lambda reduction: getattr(keras.losses, name)(reduction=reduction, **arguments)
 
 
@@ -181,129 +168,60 @@ class TableRow:
     loss: str
     values: str
     weights: str
-    reduction: str | None
+    reduction: str
     optimizer: str
     split: str
 
-    @property
-    def name(self) -> str:
-        return ", ".join(map(str, dataclasses.astuple(self)))
+    def case(self) -> Case:
+        """Return the training, of a name for this row alone."""
+        name = ", ".join(dataclasses.astuple(self))
+        return Case(name, functools.partial(_make, self))
 
 
-def is_possible(row: dict[str, Any]) -> bool:
-    """Whether Keras can train with these values.
+def _is_possible(loss: Loss, values: str, weights: str) -> bool:
+    """Return whether Keras can train with these values.
 
     A weight of each position needs losses of positions, and `class_weight` those of samples.
     """
-    loss = LOSSES[row["loss"]] if "loss" in row else None
-    values, weights = row.get("values"), row.get("weights")
-    if loss and loss.values:
-        return values in (None, loss.values) and weights != "temporal"
+    if loss.values:
+        return values == loss.values and weights in ("none", "sample_weight")
     if weights == "temporal":
         return values != "of a sample"
-    if weights == "class_weight":
-        return values in (None, "of a sample")
-    return True
+    return weights != "class_weight" or values == "of a sample"
 
 
-FACTORS = {
-    "loss": [*LOSSES],
-    "values": VALUES,
-    "weights": WEIGHTS,
-    "reduction": REDUCTIONS,
-    "optimizer": [*OPTIMIZERS],
-    "split": [*SPLITS],
-}
-
-INTERACTING = [
-    ("loss", "reduction"),
-    ("loss", "values"),
-    ("reduction", "values", "weights"),
-    ("weights", "split"),
-    ("values", "split"),
-    ("reduction", "split"),
-    ("optimizer", "split"),
-]
-"""A denominator depends on reduction, mask and weights, and a rank's part of it on the split."""
-
-
-def whole_table() -> list[TableRow]:
-    """Rows in which all that may interact is combined."""
-    return [TableRow(**row) for row in covering_rows(FACTORS, INTERACTING, is_possible)]
-
-
-def short_table() -> list[TableRow]:
-    """Rows in which each loss and optimizer occurs, and each reduction with all that it divides."""
-    once = [("reduction", "weights"), ("optimizer",), ("loss",), ("values", "split")]
-    return [TableRow(**row) for row in covering_rows(FACTORS, once, is_possible)]
-
-
-def shortest_table() -> list[TableRow]:
-    """Rows in which each value of every factor occurs, but for losses and optimizers."""
-    once = [("reduction",), ("weights",), ("values",), ("split",)]
-    unlike_each_other = ("Muon", "Lion", "Adafactor", "LossScaleOptimizer")
-    optimizers = [name for name in unlike_each_other if name in OPTIMIZERS]
-    factors = {**FACTORS, "optimizer": optimizers}
-    return [TableRow(**row) for row in covering_rows(factors, once, is_possible)]
-
-
-def unreduced(losses: Sequence[str]) -> list[TableRow]:
-    """Rows in which a loss keeps one value for each sample or position, as both names say it."""
+def table() -> list[TableRow]:
+    """Return rows with each loss in each reduction, in which all others come in turns."""
     rows = []
-    for name in losses:
-        values = LOSSES[name].values or VALUES[2]
-        splits = zip((None, "none"), ("uneven", "short last batch"), strict=True)
-        rows += [TableRow(name, values, "none", reduction, "SGD", s) for reduction, s in splits]
+    for index, (name, reduction) in enumerate(itertools.product(LOSSES, REDUCTIONS)):
+        pairs = [
+            pair for pair in itertools.product(VALUES, WEIGHTS) if _is_possible(LOSSES[name], *pair)
+        ]
+        values, weights = pairs[(index + index // len(OPTIMIZERS)) % len(pairs)]
+        optimizer = [*OPTIMIZERS][index % len(OPTIMIZERS)]
+        split = [*SPLITS][index % len(SPLITS)]
+        rows.append(TableRow(name, values, weights, reduction, optimizer, split))
     return rows
 
 
-def train_and_compare(rows: Sequence[TableRow]) -> list[tuple[int, Any]]:
-    """Train rows on all ranks, and compare each on one rank with its serial run. Collective.
-
-    Args:
-        rows: What to train.
-
-    Returns:
-        For each row a checksum of the results, and a `Result` on the rank that has compared it.
-    """
-
-    def outcome(row: TableRow, distributed: bool) -> Values | Result:
-        try:
-            return _train(row, distributed)
-        except Exception as error:
-            return failure(error, distributed)
-
-    def judge(row: TableRow, actual: Any, expected: Any) -> Result:
-        return compare(actual, expected, BOUND)
-
-    return on_all_ranks(rows, outcome, judge)
-
-
-def _train(row: TableRow, distributed: bool) -> Values:
-    """Train, evaluate and predict; return all results by name."""
-    keras.backend.clear_session()
+def _make(row: TableRow) -> Training:
     keras.utils.set_random_seed(5)
     loss = LOSSES[row.loss]
     model = _model(loss, row)
-    if distributed:
-        model = tnt_keras.Model(model)
     plain, weighted = loss.metrics[:1], loss.metrics[1:]
-    optimizer = OPTIMIZERS[row.optimizer]()
     model.compile(
-        optimizer, loss.make(row.reduction), metrics=[*plain], weighted_metrics=[*weighted]
+        OPTIMIZERS[row.optimizer](),
+        loss.make(row.reduction),
+        metrics=[*plain],
+        weighted_metrics=[*weighted],
     )
-    build_optimizer(model)
+    model.optimizer.build(model.trainable_variables)
     x, y, sample_weight = _samples(row)
     _, batch_size = SPLITS[row.split]
     elements = (x, y) if sample_weight is None else (x, y, sample_weight)
     dataset = tf.data.Dataset.from_tensor_slices(elements).batch(batch_size)
     class_weight = {0: 0.2, 1: 1.5, 2: 4.0} if row.weights == "class_weight" else None
-    history = model.fit(dataset, epochs=EPOCHS, class_weight=class_weight, verbose=0)
-    values = {f"history[{name!r}]": np.asarray(v) for name, v in flat_logs(history.history)}
-    logs = model.evaluate(dataset, verbose=0, return_dict=True)
-    values |= {f"evaluate[{name!r}]": np.asarray(v) for name, v in flat_logs(logs)}
-    values |= {weight.path: np.asarray(weight) for weight in model.weights}
-    return values | {"predict": model.predict(x, batch_size=batch_size, verbose=0)}
+    return model, {"x": dataset, "epochs": EPOCHS, "class_weight": class_weight, "verbose": 0}
 
 
 def _model(loss: Loss, row: TableRow) -> Any:

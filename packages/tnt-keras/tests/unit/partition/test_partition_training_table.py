@@ -1,0 +1,58 @@
+"""Losses, reductions, masks, weights, optimizers and splits in combination are those of serial."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import keras
+import pytest
+import training_table
+from training_table import FAILING, LOSSES, OPTIMIZERS, TableRow
+from unseen.comparison import deviations, in_numbers_of_lanes, serially
+
+# The models are written as others write theirs, and warn as theirs do.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+OF_ALL_PAIRS = {"Circle"}
+"""Losses that compare all samples of a batch: among the trainings of the catalogue."""
+
+ROWS = training_table.table()
+SHORT = frozenset({25, 29, 46, 87, 88})
+"""Rows of the short run, in which each reduction, weight, kind of values and split occurs."""
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=row.case().name, marks=() if i in SHORT else pytest.mark.thorough)
+        for i, row in enumerate(ROWS)
+    ],
+)
+def test_a_row_of_the_table_trains_in_lanes_as_in_plain_keras(row: TableRow) -> None:
+    case = row.case()
+    expected = serially(case)
+    for lanes, values, _ in in_numbers_of_lanes(case, (2, 3)):
+        apart = deviations(values, expected)
+        assert {k: v for k, v in apart.items() if v > case.rtol} == {}, f"in {lanes} lanes"
+
+
+@pytest.mark.parametrize("factor", ["reduction", "weights", "values", "split"])
+def test_the_short_run_has_each_value_of(factor: str) -> None:
+    assert {getattr(ROWS[i], factor) for i in SHORT} == {getattr(row, factor) for row in ROWS}
+
+
+def test_the_table_has_every_loss_and_optimizer_of_keras() -> None:
+    known = {name.partition("(")[0] for name in (*LOSSES, *OPTIMIZERS)} | OF_ALL_PAIRS | FAILING
+    of_keras = _classes_of(keras.losses, keras.losses.Loss)
+    of_keras |= _classes_of(keras.optimizers, keras.optimizers.Optimizer)
+    assert of_keras <= known
+    assert {row.optimizer for row in ROWS} == {*OPTIMIZERS}
+
+
+def _classes_of(module: Any, base: type) -> set[str]:
+    return {
+        name
+        for name, value in vars(module).items()
+        if inspect.isclass(value) and issubclass(value, base) and value is not base
+    }
