@@ -57,12 +57,13 @@ def test_gathered_features_are_a_warning_with_the_users_line(
     )
 
 
-def test_rows_of_results_and_single_numbers_are_no_warning(
+def test_rows_of_results_single_numbers_and_small_values_are_no_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     of_results = dataclasses.replace(VIEWS, level=1)
     of_numbers = dataclasses.replace(VIEWS, is_row=False)
-    assert len(told(caplog, Explanation((of_numbers, of_results), 2, 0.1, ()))) == 1
+    small = dataclasses.replace(VIEWS, num_bytes=1023)
+    assert len(told(caplog, Explanation((of_numbers, of_results, small), 2, 0.1, ()))) == 1
 
 
 def test_more_than_a_tenth_of_the_arithmetic_done_alike_is_a_warning(

@@ -11,6 +11,8 @@ from tnt_keras.partition.plan import Body, Branch, Compute, Loop, Step
 from tnt_keras.partition.traced import Node, users_line
 from tnt_keras.partition.value import Value
 
+_LEAST_BYTES = 1024  # of rows that are worth a warning: less takes as long as any message
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exchanged:
@@ -95,7 +97,10 @@ class Explanation:
             f"the rows of {e.name!r} ({e.line or 'no line of the script'}) are gathered in each "
             + ("step" if e.num_bytes is None else f"step, {_bytes(e.num_bytes)}")
             for e in self.exchanged
-            if e.kind == "gather" and e.is_row and e.level != self.num_levels - 1
+            if e.kind == "gather"
+            and e.is_row
+            and e.level != self.num_levels - 1
+            and (e.num_bytes is None or e.num_bytes >= _LEAST_BYTES)
         ]
         if self.replicated_share > 0.1:
             lines = sorted({line or name for _, name, line in self.gathered})
