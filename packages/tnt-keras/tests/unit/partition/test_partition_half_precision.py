@@ -23,7 +23,7 @@ ACTIVATIONS = (
 def of_vectors(x: Any) -> list[Any]:
     makers = [
         *(layers.Activation(name) for name in ACTIVATIONS if hasattr(keras.activations, name)),
-        *(layers.LayerNormalization(), layers.UnitNormalization(), layers.GroupNormalization(2)),
+        *(layers.LayerNormalization(), layers.GroupNormalization(2)),
         *(layers.Dropout(0.3), layers.GaussianNoise(0.1), layers.AlphaDropout(0.1), layers.PReLU()),
         *(layers.BatchNormalization(synchronized=True), layers.Rescaling(0.5)),
     ]
