@@ -31,6 +31,11 @@ NUM_PARTITIONS = 3
             len(NUMBERS),
             marks=pytest.mark.thorough,
         ),
+        pytest.param(
+            many_numbers_of_rows.own_loop_that_is_built_for_each_number,
+            len(NUMBERS),
+            marks=pytest.mark.thorough,
+        ),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

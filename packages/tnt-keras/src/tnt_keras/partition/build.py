@@ -213,19 +213,14 @@ def _given(
 ) -> list[Value]:
     values = []
     for place, (given, tensor) in enumerate(zip(inputs, traced.graph.inputs, strict=False)):
-        example, shape = given.batch_shape, given.shape
-        if num_rows is None and shape is not None:
+        example, shape = None, given.shape
+        if num_rows is None:
             shape = local_shape(shape, given.placement, ANY_ROWS)  # of a single lane: the whole
-        if shape is not None:
-            example = (
-                None
-                if None not in shape
-                else tuple(
-                    (example[axis] if example else shapes.new_size((place, axis)))
-                    if size is None
-                    else size
-                    for axis, size in enumerate(shape)
-                )
+        if shape is not None and None in shape:
+            sizes = zip(shape, given.batch_shape or (None,) * len(shape), strict=True)
+            example = tuple(
+                size if size is not None else other or shapes.new_size((place, axis))
+                for axis, (size, other) in enumerate(sizes)
             )
         values.append(
             Value(

@@ -309,12 +309,14 @@ class Emission:
         if element.is_optional:
             return self._brought_optional(emitted, placement)
         lanes = [None] if is_shared(held) else self.layout.lane_rows
+        sizes = [-1 if size is None else size for size in element.shape]
+        operand = Value(REPLICATED, (len(sizes),), tf.int32)
+        axis = held.element.axis if isinstance(held.element, Rows) else None
+        counts = [a == axis for a in range(len(sizes))]
         stacked = [
             tf.raw_ops.TensorListStack(
                 input_handle=handle,
-                element_shape=tf.constant(
-                    _sizes(self.layout.part_shape(element.shape, held.element, k)), tf.int32
-                ),
+                element_shape=self._integers(sizes, operand, counts, k),
                 element_dtype=element.dtype,
             )
             for handle, k in zip(emitted.tensors[held], lanes, strict=True)
@@ -527,11 +529,6 @@ def _behind(element: Placement) -> Placement:
     if isinstance(element, Rows):
         return Rows(element.axis + 1, element.outer, element.inner)
     return element
-
-
-def _sizes(shape: Shape) -> list[int]:
-    assert shape is not None
-    return [-1 if size is None else size for size in shape]
 
 
 def _attributes(

@@ -170,15 +170,14 @@ def _of_multiples(node: Node, inputs: Sequence[Value]) -> Elements:
     operands = np.broadcast_arrays(
         *(np.asarray(_elements_of(v), object).reshape(_known_sizes(v)) for v in inputs)
     )
-    found = [
-        None if None in numbers else compute(*numbers)
-        for numbers in zip(*(np.ravel(each).tolist() for each in operands), strict=True)
-    ]
-    found = [None if n is None else row_numbers.multiple(n) for n in found]
-    return tuple(
-        n if row_numbers.counts_rows(n) or (n is not None and dtype.min <= n <= dtype.max) else None
-        for n in found
-    )
+
+    def computed(*numbers: int | None) -> int | None:
+        found = None if None in numbers else compute(*numbers)
+        found = None if found is None else row_numbers.multiple(found)
+        is_exact = found is not None and dtype.min <= found <= dtype.max
+        return found if is_exact or row_numbers.counts_rows(found) else None
+
+    return tuple(map(computed, *(np.ravel(each).tolist() for each in operands)))
 
 
 def _elementwise(node: Node, inputs: Sequence[Value]) -> Elements:
@@ -241,10 +240,9 @@ def _in_example(
     examples = [v.value_in_example for v in inputs]
     try:
         if node.type in ("Shape", "ShapeN", "Size"):
-            shapes_in_example = [v.example_shape for v in inputs]
             return [
-                None if shape is None else _counted(node, row_numbers.in_example(shape), dtype)
-                for shape, dtype in zip(shapes_in_example, node.dtypes, strict=True)
+                None if v.example_shape is None else _counted(node, v.example_shape, dtype)
+                for v, dtype in zip(inputs, node.dtypes, strict=True)
             ]
         if (
             not examples
@@ -261,8 +259,8 @@ def _in_example(
 
 
 def _counted(node: Node, shape: tuple[int, ...], dtype: tf.DType) -> np.ndarray[Any, Any]:
-    counted = math.prod(shape) if node.type == "Size" else shape
-    return np.asarray(counted, dtype.as_numpy_dtype)
+    shape = row_numbers.in_example(shape)
+    return np.asarray(math.prod(shape) if node.type == "Size" else shape, dtype.as_numpy_dtype)
 
 
 def _const(node: Node) -> list[Value] | None:

@@ -12,11 +12,11 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 from step_cases import loss_of
-from step_lanes import StepInLanes, assert_lanes, assert_step, exchanged, gathered
+from step_lanes import OneProcess, StepInLanes, assert_lanes, assert_step, exchanged, gathered
 from test_partition_steps import STEPS
 from test_partition_unknown_sizes import OfEachLength
 
-from tnt_keras.partition import local_region
+from tnt_keras.partition import Input, Lanes, Rows, build, local_region, trace
 from tnt_keras.partition.row_numbers import ANY_ROWS, counts_rows, for_rows, multiple, quotient
 
 NUMBERS = (4, 5, 1, 12, 2, 3, 7, 6)
@@ -187,10 +187,13 @@ def test_a_step_for_any_number_of_rows_is_that_of_the_whole_batch(name: str) -> 
     unknown = {i: [0] for i in range(len(batches[0]))}
     step = StepInLanes(case.train_step(weights), batches[0], unknown=unknown, variables=[weights])
     for batch in batches:
+        before = step.saved()
         try:
             step.serial(batch)
         except tf.errors.OpError:  # not a batch for this step
             continue
+        finally:
+            step.restore(before)
         assert_step(step, batch, lanes=[3], rtol=case.rtol)
     assert len(step.built) == 1
 
@@ -207,6 +210,19 @@ def test_draws_of_any_number_of_rows_have_the_bits_of_the_serial_run() -> None:
     traced = assert_lanes(step, *batches, lanes=[1, 2, 3], unknown={0: [0]}, rtol=0)
     assert len(traced.built) == 3
     assert gathered(traced) == []
+
+
+def test_a_rank_draws_rows_of_its_own_for_any_number_of_them() -> None:
+    traced = trace(
+        lambda x: tf.random.stateless_normal(tf.shape(x), [3, 5]) + 0.0 * x,
+        [tf.TensorSpec([None, 3])],
+    )
+    inputs = [Input((None, 3), Rows(0))]
+    step = build(traced, inputs, Lanes(0, 1, 1), None, lambda _: OneProcess(), draws_own_rows=True)
+    assert len(step.own_draws) == 1
+    for n in (2, 7):
+        drawn = step(tf.ones([n, 3]), tf.constant(n, tf.int64))
+        np.testing.assert_array_equal(drawn, tf.random.stateless_normal([n, 3], [3, 5]))
 
 
 def test_local_regions_take_the_statistics_of_any_number_of_rows() -> None:
