@@ -26,7 +26,7 @@ GUESS = 100
 ROWS_OF_EXAMPLE = 1009
 """The number of rows in the example of unknown sizes, see `Value`."""
 
-_TOO_LARGE = 2**63
+_TOO_LARGE = 2**64  # for every dtype
 
 
 def counts_rows(number: int | None) -> bool:

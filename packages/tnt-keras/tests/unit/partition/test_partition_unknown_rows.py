@@ -309,3 +309,4 @@ def test_multiples_of_the_rows_are_told_for_any_number(a: int, b: int, n: int) -
     assert divided is None or (counts_rows(divided) and for_rows(divided, n) == a * n // b)
     assert quotient(a * ANY_ROWS, b * ANY_ROWS) == a * n // (b * n)
     assert quotient(a, b * ANY_ROWS) is None
+    assert not any(map(counts_rows, (np.iinfo("uint64").max, np.iinfo("int64").min)))
