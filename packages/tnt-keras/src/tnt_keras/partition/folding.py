@@ -94,6 +94,9 @@ def known_elements(node: Node, inputs: Sequence[Value]) -> list[Elements]:
     if node.type == "Cast" and node.dtypes[0] in _FLOATS and inputs[0].dtype.is_integer:
         is_multiple = inputs[0].is_known and inputs[0].constant is None
         return [inputs[0].elements if is_multiple else None]
+    if node.type in ("StringSplit", "StringSplitV2") and inputs[0].shape:
+        size = inputs[0].shape[0]
+        return [None, None, None if size is None else (size, None)]  # indices, words, shape
     if not all(dtype.is_integer for dtype in node.dtypes):
         return none
     if node.type in ("Shape", "ShapeN"):

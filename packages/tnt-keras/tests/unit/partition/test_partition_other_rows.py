@@ -190,6 +190,19 @@ def test_a_size_that_is_that_of_the_batch_by_chance_does_no_harm() -> None:
     trained(network, *(batch(seed) for seed in range(3)))
 
 
+@pytest.mark.parametrize("split", ["whitespace", "character"])
+def test_texts_that_the_step_splits_into_words_become_rows(split: str) -> None:
+    texts = np.array([["the cat sat"], ["a dog"], [""], ["the dog and a cat"], ["on"], ["sat on"]])
+    words = keras.layers.TextVectorization(split=split, output_sequence_length=4)
+    words.adapt(texts)
+
+    def step(batch: tf.Tensor) -> tf.Tensor:
+        return LSTM(tf.gather(TABLE, words(batch) % 11))
+
+    done = assert_lanes(step, [texts], [texts[::-1]])
+    assert all(built.explanation.replicated_share == 0.0 for built in done.built.values())
+
+
 def test_arithmetic_on_ragged_values_is_told_to_be_done_by_all() -> None:
     def network(ragged: Any, y: Any) -> Any:
         return tf.reduce_sum(embedded(ragged).with_values(embedded(ragged).values @ KERNEL), 1) - y
