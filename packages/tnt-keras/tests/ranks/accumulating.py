@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 import pathlib
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 import timeline_runs
 from classifiers import compiled, samples, weights_of
+from logged import logged
 
 import tnt_comm
 import tnt_keras
@@ -165,11 +165,6 @@ def bytes_of_steps(num_steps: int) -> tuple[list[int], int]:
 
 def warnings_of_a_file_of_one_rank(folder: pathlib.Path) -> list[str]:
     """Writes the model from a callback of the master, at the end of a step and of the epoch."""
-    messages: list[str] = []
-
-    class Collect(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            messages.append(record.getMessage())
 
     class Save(keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -180,12 +175,8 @@ def warnings_of_a_file_of_one_rank(folder: pathlib.Path) -> list[str]:
             messages.append("end of epoch")
             self.model.save(folder / "after_epoch.keras")
 
-    handler = Collect(logging.WARNING)
-    logging.getLogger("tnt_keras").addHandler(handler)
-    try:
+    with logged() as messages:
         model = _embedding(True, num_steps=2)
         callback = tnt_keras.callbacks.Callback(Save(), run_on_all_ranks=False)
         model.fit(_data(), verbose=0, callbacks=[callback])
-    finally:
-        logging.getLogger("tnt_keras").removeHandler(handler)
     return messages

@@ -8,7 +8,7 @@ import io
 import logging
 import pathlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from classifiers import classifier, samples
+from logged import logged
 from own_methods import Adversaries
 
 import tnt_keras
@@ -238,7 +239,7 @@ def batch_norm(synchronized: bool, batch_size: int) -> dict[str, Any]:
     )
     model = tnt_keras.Model(model)
     model.compile(keras.optimizers.SGD(0.0), "sparse_categorical_crossentropy")
-    with _logged() as messages:
+    with logged() as messages:
         model.fit(batches_of(batch_size), epochs=1, verbose=0)
     return {
         "weights": [np.asarray(w) for w in model.get_weights()],
@@ -249,7 +250,7 @@ def batch_norm(synchronized: bool, batch_size: int) -> dict[str, Any]:
 
 def jit_compile() -> tuple[bool, list[str]]:
     """Asks for XLA; returns what is in force and what was logged."""
-    with _logged() as messages:
+    with logged() as messages:
         model = classifier(True, jit_compile=True)
     return model.jit_compile, messages
 
@@ -276,7 +277,7 @@ def explained() -> dict[str, Any]:
     model.compile("sgd", "sparse_categorical_crossentropy")
     with pytest.raises(RuntimeError, match="No step has run yet"):
         tnt_keras.explain(model)
-    with _logged(logging.INFO) as messages:
+    with logged(logging.INFO) as messages:
         model.fit(batches_of(32), verbose=0)
         model.fit(batches_of(32), verbose=0)
 
@@ -301,7 +302,7 @@ def checked_with_a_wrong_rule() -> list[str]:
         return tf.tanh(tf.reduce_sum(x), name="wrong")
 
     registry._table["Tanh"] = registry._table["Neg"]
-    with _logged(logging.ERROR) as messages:
+    with logged(logging.ERROR) as messages:
         step(np.linspace(-0.5, 1, 7, dtype=np.float32))
     return messages
 
@@ -310,26 +311,6 @@ def _printed(show: Callable[[], None]) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         show()
     return printed.getvalue()
-
-
-@contextlib.contextmanager
-def _logged(level: int | None = None) -> Iterator[list[str]]:
-    """Collects what this rank logs inside a with-block, by default the warnings that it shows."""
-    messages: list[str] = []
-
-    class Collect(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            messages.append(record.getMessage())
-
-    logger, handler = logging.getLogger("tnt_keras"), Collect(level or logging.WARNING)
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(level or before)
-    try:
-        yield messages
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
 
 
 def optimizers_kept_by_a_second_compile(spoil: bool) -> dict[str, Any]:

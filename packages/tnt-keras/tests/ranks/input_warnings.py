@@ -10,31 +10,16 @@ import numpy as np
 import tensorflow as tf
 from classifiers import classifier, restarted, samples
 from forms_of_samples import BATCH_SIZE, STEPS, Batches, RowsOfBatches, dataset
+from logged import logged
 
 import tnt_keras
 
 
 def warnings_of(case: str) -> list[str]:
     """Messages of a run whose input ranks may not share as they should."""
-    logger, handler = logging.getLogger("tnt_keras"), _Collect(logging.WARNING)
-    logger.addHandler(handler)
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
+    with logged(logging.WARNING) as messages:
         SUSPICIOUS[case]()
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
-    return handler.messages
-
-
-class _Collect(logging.Handler):
-    def __init__(self, level: int) -> None:
-        super().__init__(level)
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.messages.append(record.getMessage())
+    return messages
 
 
 class RandomBatches(Batches):

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from logged import logged
 
 import tnt_keras as tnt
 
@@ -140,32 +141,14 @@ def train(distributed: bool, case: str) -> Any:
     }
 
 
-class Notes(logging.Handler):
-    """Collects warnings of Tarantella."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
-
-
 def warnings_of_graphs() -> list[str]:
     """What is said of graphs in two calls of `fit`."""
-    notes, logger = Notes(), logging.getLogger("tnt_keras")
-    level = logger.level
-    logger.addHandler(notes)
-    logger.setLevel(logging.WARNING)
-    try:
+    with logged(logging.WARNING) as texts:
         model = tnt.Model(GraphNetwork())
         model.compile("sgd", "mse")
         for _ in range(2):
             model.fit(graphs(), verbose=0)
-    finally:
-        logger.removeHandler(notes)
-        logger.setLevel(level)
-    return [text for text in notes.texts if "row for each sample" in text]
+    return [text for text in texts if "row for each sample" in text]
 
 
 def on_batches(distributed: bool) -> Any:
