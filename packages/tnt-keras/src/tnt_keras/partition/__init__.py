@@ -13,9 +13,10 @@ from tnt_keras.partition.build import Input, PartitionedStep, build, build_witho
 from tnt_keras.partition.draws import is_draw
 from tnt_keras.partition.explain import Exchanged, Explanation
 from tnt_keras.partition.lanes import Lanes
+from tnt_keras.partition.local_region import local_region
 from tnt_keras.partition.placement import REPLICATED, Rows
 from tnt_keras.partition.requests import Exchange, Request
-from tnt_keras.partition.traced import TracedStep, local_region, trace
+from tnt_keras.partition.traced import TracedStep, trace
 
 __all__ = [
     "REPLICATED",

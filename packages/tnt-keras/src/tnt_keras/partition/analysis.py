@@ -16,6 +16,7 @@ import tensorflow as tf
 from tnt_keras.partition import control_flow, lists, regions, row_numbers
 from tnt_keras.partition.draws import is_draw
 from tnt_keras.partition.effects import CHECKS, runs_on_first
+from tnt_keras.partition.flat_graph import ALIASES, Edge, FlatGraph, Node, users_line
 from tnt_keras.partition.folding import with_known
 from tnt_keras.partition.global_shapes import GlobalShapes
 from tnt_keras.partition.placement import (
@@ -48,7 +49,6 @@ from tnt_keras.partition.plan import (
 )
 from tnt_keras.partition.rules.registry import Decision, Entry, Operation, Output, entry_of
 from tnt_keras.partition.rules.rows_of_values import gives_rows
-from tnt_keras.partition.traced import ALIASES, Edge, FlatGraph, Node, users_line
 from tnt_keras.partition.value import Value
 
 _READ_NO_ELEMENTS = {"OnesLike", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"}

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tnt_keras.partition.effects import OUTPUT
 from tnt_keras.partition.emission import Emission, Emitted, OnDemand
+from tnt_keras.partition.flat_graph import Edge, users_line
 from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.operations import create_operation
 from tnt_keras.partition.placement import PARTIAL, REPLICATED, Rows, is_shared
@@ -32,7 +33,6 @@ from tnt_keras.partition.reshard import Layout
 from tnt_keras.partition.row_numbers import ANY_ROWS, static
 from tnt_keras.partition.rules.registry import Decision
 from tnt_keras.partition.seeded_draws import seeded_draw
-from tnt_keras.partition.traced import Edge, users_line
 from tnt_keras.partition.value import Value
 
 

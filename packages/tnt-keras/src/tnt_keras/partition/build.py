@@ -13,6 +13,7 @@ from tnt_keras.partition.analysis import Analysis
 from tnt_keras.partition.bodies import run_in_order
 from tnt_keras.partition.emission import Emission, Emitted
 from tnt_keras.partition.explain import Explanation, explain
+from tnt_keras.partition.flat_graph import Decide, Edge, FlatGraph, Node, past_aliases
 from tnt_keras.partition.global_shapes import GlobalShapes
 from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.operations import uncollected
@@ -34,7 +35,7 @@ from tnt_keras.partition.reshard import Layout
 from tnt_keras.partition.row_numbers import ANY_ROWS
 from tnt_keras.partition.schedule import Schedule
 from tnt_keras.partition.seeded_draws import is_seeded
-from tnt_keras.partition.traced import Decide, Edge, FlatGraph, Node, TracedStep, past_aliases
+from tnt_keras.partition.traced import TracedStep
 from tnt_keras.partition.value import Value
 
 # Operations that give a multiple of one operand, a single number, if the other is known.

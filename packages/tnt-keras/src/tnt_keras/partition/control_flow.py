@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from tnt_keras.partition.flat_graph import Edge, FlatGraph, Node, function_of, past_aliases
 from tnt_keras.partition.global_shapes import in_common
 from tnt_keras.partition.lists import fitting, joined
 from tnt_keras.partition.placement import (
@@ -18,7 +19,6 @@ from tnt_keras.partition.placement import (
     join,
 )
 from tnt_keras.partition.plan import Branch, Loop, Step
-from tnt_keras.partition.traced import Edge, FlatGraph, Node, function_of, past_aliases
 from tnt_keras.partition.value import Element, Value
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tnt_keras.partition.draw_rows import DTYPES_OF_DRAWS, draw_rows
+from tnt_keras.partition.flat_graph import Node
 from tnt_keras.partition.placement import Rows
 from tnt_keras.partition.reshard import Layout
-from tnt_keras.partition.traced import Node
 from tnt_keras.partition.value import Value
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from tnt_keras.partition.flat_graph import Node
 from tnt_keras.partition.operations import definition, is_stateful
-from tnt_keras.partition.traced import Node
 
 # They read and write state that is the same in all processes, in the same way; or have no state,
 # and are marked as stateful so that they are not left out.

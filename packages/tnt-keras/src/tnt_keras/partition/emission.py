@@ -13,6 +13,7 @@ import tensorflow as tf
 from tnt_keras.partition.analysis import PartitionError, describe
 from tnt_keras.partition.draws import is_draw, rows_of_draw
 from tnt_keras.partition.explain import Exchanged, exchanged_value
+from tnt_keras.partition.flat_graph import Node, users_line
 from tnt_keras.partition.operations import ADDITIONS, attribute, create_operation, sum_of
 from tnt_keras.partition.placement import (
     OWN,
@@ -31,7 +32,6 @@ from tnt_keras.partition.plan import Compute
 from tnt_keras.partition.requests import Alone, Exchange, Request
 from tnt_keras.partition.reshard import Count, Layout, local_sizes
 from tnt_keras.partition.row_numbers import static
-from tnt_keras.partition.traced import Node, users_line
 from tnt_keras.partition.value import Value
 
 

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from tnt_keras.partition import row_numbers
+from tnt_keras.partition.flat_graph import Node, users_line
 from tnt_keras.partition.placement import REPLICATED, Rows, Shape, is_shared
 from tnt_keras.partition.plan import Body, Branch, Compute, Loop, Step
-from tnt_keras.partition.traced import Node, users_line
 from tnt_keras.partition.value import Value
 
 _LEAST_BYTES = 1024  # of rows that are worth a warning: less takes as long as any message

@@ -17,9 +17,9 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.partition import row_numbers
+from tnt_keras.partition.flat_graph import Node
 from tnt_keras.partition.operations import definition, is_stateful
 from tnt_keras.partition.placement import REPLICATED, Shape
-from tnt_keras.partition.traced import Node
 from tnt_keras.partition.value import Value, constant, integers
 
 _LARGEST = 1000  # elements; larger values are computed when the step runs

@@ -17,9 +17,9 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.partition import row_numbers
+from tnt_keras.partition.flat_graph import Node
 from tnt_keras.partition.operations import create
 from tnt_keras.partition.placement import Shape
-from tnt_keras.partition.traced import Node
 from tnt_keras.partition.value import Value
 
 _EXAMPLE_SIZE = 1_000_003  # larger than sizes and bounds of slices are

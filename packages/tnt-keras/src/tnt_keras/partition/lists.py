@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tnt_keras.partition.flat_graph import Node
 from tnt_keras.partition.global_shapes import in_common, merged
 from tnt_keras.partition.placement import (
     PARTIAL,
@@ -25,7 +26,6 @@ from tnt_keras.partition.placement import (
     join,
 )
 from tnt_keras.partition.rules.registry import Decision
-from tnt_keras.partition.traced import Node
 from tnt_keras.partition.value import Element, Value, integers, known_value
 
 Placed = tuple[Decision, list[Value]]

@@ -6,9 +6,9 @@ from typing import Any
 
 from tnt_keras.partition.draws import is_draw
 from tnt_keras.partition.emission import operand_placements
+from tnt_keras.partition.flat_graph import Edge, Node
 from tnt_keras.partition.placement import REPLICATED, Placement, Rows
 from tnt_keras.partition.plan import Alias, Body, Compute, Known
-from tnt_keras.partition.traced import Edge, Node
 
 
 def own_draws(plan: Body) -> frozenset[Node]:

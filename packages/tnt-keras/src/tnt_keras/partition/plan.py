@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
+from tnt_keras.partition.flat_graph import Edge, FlatGraph, Node
 from tnt_keras.partition.placement import Placement
 from tnt_keras.partition.rules.registry import Decision
-from tnt_keras.partition.traced import Edge, FlatGraph, Node
 from tnt_keras.partition.value import Value
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tnt_keras.partition.flat_graph import Edge, FlatGraph, Node, gradient_of
 from tnt_keras.partition.placement import (
     OWN,
     PARTIAL,
@@ -25,7 +26,6 @@ from tnt_keras.partition.placement import (
 from tnt_keras.partition.plan import Region, Step
 from tnt_keras.partition.row_numbers import static
 from tnt_keras.partition.rules.registry import Decision, Operation
-from tnt_keras.partition.traced import Edge, FlatGraph, Node, gradient_of
 from tnt_keras.partition.value import Value
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ import tensorflow as tf
 
 from tnt_keras.partition import bodies
 from tnt_keras.partition.emission import Emission, Emitted
+from tnt_keras.partition.flat_graph import Edge, Node
 from tnt_keras.partition.placement import Placement, Rows
 from tnt_keras.partition.plan import Alias, Body, Known, Step
-from tnt_keras.partition.traced import Edge, Node
 
 
 class Schedule:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from tnt_keras.partition.traced import Node
+from tnt_keras.partition.flat_graph import Node
 
 _STATELESS: dict[str, Callable[..., tf.Tensor]] = {
     "RandomStandardNormal": tf.raw_ops.StatelessRandomNormalV2,
