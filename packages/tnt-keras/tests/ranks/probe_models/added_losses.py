@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from . import data
 from .case import Training, right, wrong
+from .steps import network
 
 
 class Adding(keras.layers.Layer):
@@ -39,6 +40,24 @@ def added_loss_of_one_value_per_sample() -> Training:
     return _autoencoder(lambda code: 0.05 * tf.reduce_sum(code**2, axis=-1))
 
 
+@wrong()
+def added_sum() -> Training:
+    return _autoencoder(lambda code: 0.05 * tf.reduce_sum(tf.abs(code)))
+
+
+@wrong()
+def added_sum_alone() -> Training:
+    """No other loss: all gradients are sums."""
+    model = keras.Sequential([network(3), Adding(lambda y: 0.05 * tf.reduce_sum((y - 1.0) ** 2))])
+    model.compile(optimizer=keras.optimizers.SGD(0.1))
+    return model, data.of_arrays(data.features())
+
+
+@wrong()
+def added_root_of_mean() -> Training:
+    return _autoencoder(lambda code: tf.sqrt(tf.reduce_mean(code**2)))
+
+
 def _experts(balance: Callable[[Any], Any]) -> Training:
     """Return a mixture of experts whose gate has a loss of balance."""
     x = keras.Input((6,))
@@ -62,6 +81,41 @@ def experts_balanced_by_products_of_means() -> Training:
 
 
 @wrong()
+def experts_balanced_by_variation() -> Training:
+    """Shazeer's importance loss: squared coefficient of variation over the batch."""
+
+    def importance(gates: Any) -> Any:
+        sums = tf.reduce_sum(gates, axis=0)
+        return tf.math.reduce_variance(sums) / tf.reduce_mean(sums) ** 2
+
+    return _experts(importance)
+
+
+@wrong()
+def entropy_of_mean_prediction() -> Training:
+    """Information maximisation: the mean prediction shall be uniform."""
+
+    def entropy(gates: Any) -> Any:
+        mean = tf.reduce_mean(gates, axis=0)
+        return tf.reduce_sum(mean * tf.math.log(mean + 1e-6))
+
+    return _experts(entropy)
+
+
+@wrong()
+def sparse_autoencoder() -> Training:
+    """Divergence of the mean activation of each unit from a small one."""
+
+    def divergence(code: Any) -> Any:
+        activity = tf.clip_by_value(tf.reduce_mean((code + 1.0) / 2.0, axis=0), 0.01, 0.99)
+        return tf.reduce_sum(
+            0.1 * tf.math.log(0.1 / activity) + 0.9 * tf.math.log(0.9 / (1.0 - activity))
+        )
+
+    return _autoencoder(divergence)
+
+
+@wrong()
 def features_decorrelated_over_batch() -> Training:
     """DeCov: the covariance of features within the batch."""
 
@@ -71,6 +125,19 @@ def features_decorrelated_over_batch() -> Training:
         return tf.reduce_sum(tf.linalg.set_diag(matrix, tf.zeros(4)) ** 2)
 
     return _autoencoder(covariance)
+
+
+@right()
+def added_mean() -> Training:
+    return _autoencoder(lambda code: 0.3 * tf.reduce_mean(code**2))
+
+
+@right()
+def experts_balanced_by_entropy_of_samples() -> Training:
+    def entropy(gates: Any) -> Any:
+        return 0.2 * tf.reduce_mean(tf.reduce_sum(gates * tf.math.log(gates + 1e-6), axis=-1))
+
+    return _experts(entropy)
 
 
 @right(half_precision=False)
@@ -84,3 +151,13 @@ def activity_regularizer() -> Training:
     )
     model.compile(keras.optimizers.SGD(0.1), "mse", metrics=["mae"])
     return model, data.of_arrays(data.features(), data.targets())
+
+
+@right()
+def orthogonal_regularizer() -> Training:
+    regularizer = keras.regularizers.OrthogonalRegularizer(0.1)
+    model = keras.Sequential(
+        [keras.Input((6,)), keras.layers.Dense(4, kernel_regularizer=regularizer)]
+    )
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    return model, data.of_arrays(data.features(), data.targets(4))

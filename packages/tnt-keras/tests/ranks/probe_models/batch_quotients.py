@@ -9,11 +9,17 @@ import tensorflow as tf
 
 from . import data
 from .case import Training, right, wrong
-from .steps import OwnStep, network, own_step, squared_errors
+from .steps import OwnStep, mean_squared_error, network, own_step, squared_errors
 
 
 def _regression(loss_of: Any, **arguments: Any) -> Training:
     return own_step(loss_of, **arguments), data.of_arrays(data.features(), data.targets())
+
+
+@wrong()
+def loss_of_one_value_per_sample() -> Training:
+    """The tape adds the values up."""
+    return _regression(squared_errors, optimizer=keras.optimizers.SGD(0.02))
 
 
 @wrong(predicts=False)
@@ -56,11 +62,79 @@ def masked_language_model() -> Training:
 
 
 @wrong()
+def sum_reduction_divided_by_batch() -> Training:
+    """keras.losses.X(reduction="sum") divided by the number of rows."""
+    summed = keras.losses.MeanSquaredError(reduction="sum")
+    return _regression(
+        lambda model, x, y: summed(y, model(x, training=True)) / tf.cast(tf.shape(x)[0], tf.float32)
+    )
+
+
+@wrong()
 def sum_divided_by_global_batch_size() -> Training:
     """A constant for the batch, as scripts for several workers have it."""
     return _regression(
         lambda model, x, y: tf.reduce_sum(squared_errors(model, x, y)) / data.BATCH_SIZE
     )
+
+
+@wrong()
+def average_loss_of_global_batch() -> Training:
+    return _regression(
+        lambda model, x, y: tf.nn.compute_average_loss(
+            squared_errors(model, x, y), global_batch_size=data.BATCH_SIZE
+        )
+    )
+
+
+@wrong()
+def mean_times_rows() -> Training:
+    """A loss that grows with the batch."""
+    return _regression(
+        lambda model, x, y: (
+            mean_squared_error(model, x, y) * tf.cast(tf.shape(x)[0], tf.float32) / 10.0
+        )
+    )
+
+
+@wrong()
+def sum_of_masked_over_sum_of_mask() -> Training:
+    def masked(model: Any, x: Any, y: Any) -> Any:
+        mask = tf.cast(x[:, 0] > 0.2, tf.float32)
+        return tf.reduce_sum(squared_errors(model, x, y) * mask) / (tf.reduce_sum(mask) + 1e-3)
+
+    return _regression(masked)
+
+
+@wrong()
+def translation_masked_loss() -> Training:
+    """Transformer of TensorFlow's tutorial: the loss of tokens over the number of tokens."""
+    inner = keras.Sequential(
+        [
+            keras.Input((5,), dtype="int32"),
+            keras.layers.Embedding(11, 6),
+            keras.layers.Dense(11),
+        ]
+    )
+
+    def masked(model: Any, words: Any, truth: Any) -> Any:
+        values = keras.ops.sparse_categorical_crossentropy(truth, model(words), from_logits=True)
+        mask = tf.cast(truth != 0, values.dtype)
+        return tf.reduce_sum(values * mask) / tf.reduce_sum(mask)
+
+    words = data.tokens()
+    return own_step(masked, inner), data.of_arrays(words, words[:, ::-1].copy())
+
+
+@wrong()
+def weighted_mean_of_own() -> Training:
+    """sum(w * l) / sum(w) with weights out of the samples."""
+
+    def weighted(model: Any, x: Any, y: Any) -> Any:
+        weights = tf.exp(x[:, 0])
+        return tf.reduce_sum(weights * squared_errors(model, x, y)) / tf.reduce_sum(weights)
+
+    return _regression(weighted)
 
 
 @wrong()
@@ -73,6 +147,17 @@ def classes_balanced_by_batch() -> Training:
         return tf.reduce_mean(values / tf.gather(frequency, y))
 
     return own_step(balanced, network(3)), data.of_arrays(data.features(), data.labels())
+
+
+@wrong()
+def sum_with_regularisation() -> Training:
+    """The sum grows with the batch, the penalty does not: one gradient, two rules."""
+
+    def regularised(model: Any, x: Any, y: Any) -> Any:
+        penalty = tf.add_n([tf.reduce_sum(w**2) for w in model.trainable_variables])
+        return tf.reduce_sum(squared_errors(model, x, y)) + penalty
+
+    return _regression(regularised, optimizer=keras.optimizers.SGD(0.02))
 
 
 @wrong(evaluates=False)
@@ -102,6 +187,20 @@ def sum_for_one_network_and_mean_for_the_other() -> Training:
     return model, data.of_arrays(data.features(), data.features())
 
 
+@wrong()
+def focal_loss_by_number_of_positives() -> Training:
+    """RetinaNet: the sum over anchors, divided by the positives of the batch."""
+
+    def focal(model: Any, x: Any, y: Any) -> Any:
+        values = keras.ops.sum(
+            keras.losses.binary_focal_crossentropy(y, model(x), from_logits=True), axis=-1
+        )
+        positives = tf.reduce_sum(y) + 1.0
+        return tf.reduce_sum(values) / positives
+
+    return own_step(focal, network(4)), data.of_arrays(data.features(), data.bits(4))
+
+
 @wrong(policy="mixed_bfloat16")
 def masked_quotient_in_bfloat16() -> Training:
     def masked(model: Any, x: Any, y: Any) -> Any:
@@ -127,8 +226,36 @@ def loss_per_sample_in_float16() -> Training:
 
 
 @right()
+def mean_of_own() -> Training:
+    return _regression(mean_squared_error)
+
+
+@right()
+def mean_with_weight_penalty() -> Training:
+    """Elastic weight consolidation: a term of the weights alone."""
+
+    def penalised(model: Any, x: Any, y: Any) -> Any:
+        penalty = tf.add_n([tf.reduce_sum(w**2) for w in model.trainable_variables])
+        return mean_squared_error(model, x, y) + 0.1 * penalty
+
+    return _regression(penalised)
+
+
+@right()
+def keras_loss_in_own_step() -> Training:
+    loss = keras.losses.Huber()
+    return _regression(lambda model, x, y: loss(y, model(x, training=True)))
+
+
+@right()
 def keras_sum_in_own_step() -> Training:
     """A Keras loss with reduction="sum", taken as it is."""
     loss = keras.losses.MeanAbsoluteError(reduction="sum")
     optimizer = keras.optimizers.SGD(0.01)
     return _regression(lambda model, x, y: loss(y, model(x, training=True)), optimizer=optimizer)
+
+
+@right()
+def unreduced_loss_and_own_mean() -> Training:
+    unreduced = keras.losses.MeanSquaredError(reduction="none")
+    return _regression(lambda model, x, y: tf.reduce_mean(unreduced(y, model(x))))

@@ -21,6 +21,46 @@ def _regression(loss: Any, outputs: int = 1, **fit_arguments: Any) -> Training:
     return model, data.of_arrays(data.features(), data.targets(outputs), **fit_arguments)
 
 
+@wrong()
+def largest_errors_of_the_batch() -> Training:
+    """Needs more rows than are looked at first."""
+
+    def loss(y: Any, p: Any) -> Any:
+        return tf.reduce_mean(tf.math.top_k(tf.reshape((y - p) ** 2, [-1]), 7).values)
+
+    return _regression(loss, batch_size=data.NUM_SAMPLES)
+
+
+@wrong()
+def loss_divided_by_the_batch_inside() -> Training:
+    """A mean of values that are divided by the number of rows once more."""
+
+    def loss(y: Any, p: Any) -> Any:
+        return 7.0 * tf.reduce_mean((y - p) ** 2, axis=-1) / tf.cast(tf.shape(y)[0], tf.float32)
+
+    return _regression(loss)
+
+
+@wrong()
+def loss_scaled_by_the_batch_inside() -> Training:
+    """Errors are divided by the deviation of the batch's targets."""
+
+    def loss(y: Any, p: Any) -> Any:
+        return tf.reduce_mean((y - p) ** 2, axis=-1) / (tf.math.reduce_variance(y) + 0.1)
+
+    return _regression(loss)
+
+
+@wrong()
+def summing_loss_function() -> Training:
+    """A function that gives the sum over the batch."""
+
+    def loss(y: Any, p: Any) -> Any:
+        return tf.reduce_sum((y - p) ** 2) / 10.0
+
+    return _regression(loss)
+
+
 @wrong(evaluates=False)
 def predictions_relative_to_the_batch() -> Training:
     class Relative(keras.Model):
@@ -53,9 +93,43 @@ def predictions_of_pairs() -> Training:
 
 
 @right()
+def multilayer_perceptron() -> Training:
+    model = network(3, activation="softmax")
+    model.compile(
+        keras.optimizers.SGD(0.1), "sparse_categorical_crossentropy", metrics=["accuracy"]
+    )
+    return model, data.of_arrays(data.features(), data.labels())
+
+
+@right()
+def smooth_regression_losses() -> Training:
+    return _regression(keras.losses.LogCosh(), outputs=2)
+
+
+@right()
+def huber_as_sum() -> Training:
+    return _regression(keras.losses.Huber(reduction="sum"))
+
+
+@right()
+def sample_weights() -> Training:
+    return _regression("mse", sample_weight=data.sample_weights())
+
+
+@right()
 def mean_with_sample_weights() -> Training:
     loss = keras.losses.MeanSquaredError(reduction="mean_with_sample_weight")
     return _regression(loss, sample_weight=data.sample_weights())
+
+
+@right()
+def loss_function_of_samples() -> Training:
+    """Quantile regression."""
+
+    def pinball(y: Any, p: Any) -> Any:
+        return tf.reduce_mean(tf.maximum(0.8 * (y - p), 0.2 * (p - y)), axis=-1)
+
+    return _regression(pinball, outputs=2)
 
 
 @right()
@@ -74,6 +148,14 @@ def several_labels() -> Training:
     metrics = [keras.metrics.AUC(multi_label=True, num_labels=4), "binary_accuracy"]
     model.compile(keras.optimizers.SGD(0.1), keras.losses.BinaryCrossentropy(), metrics=metrics)
     return model, data.of_arrays(data.features(), data.bits(4))
+
+
+@right()
+def focal_and_smoothed_classes() -> Training:
+    model = network(3, activation="softmax")
+    loss = keras.losses.CategoricalFocalCrossentropy(label_smoothing=0.1)
+    model.compile(keras.optimizers.SGD(0.1), loss, metrics=["categorical_accuracy"])
+    return model, data.of_arrays(data.features(), data.one_hot())
 
 
 @right()
@@ -119,6 +201,15 @@ def dictionaries_of_inputs_and_outputs() -> Training:
     tokens = data.tokens()
     truth = {"tags": tokens % 3, "value": data.targets()}
     return model, data.of_arrays({"numbers": data.features(), "words": tokens}, truth)
+
+
+@right()
+def shuffled_dataset() -> Training:
+    model = network()
+    model.compile(keras.optimizers.SGD(0.1), "mse", metrics=["mae"])
+    dataset = tf.data.Dataset.from_tensor_slices((data.features(), data.targets()))
+    shuffled = dataset.shuffle(9, seed=5).batch(data.BATCH_SIZE)
+    return model, {"x": shuffled, "epochs": 2, "verbose": 0}
 
 
 @right()

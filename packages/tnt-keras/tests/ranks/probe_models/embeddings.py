@@ -55,6 +55,22 @@ def positions_with_adagrad() -> Training:
 
 
 @right()
+def positions_with_sgd() -> Training:
+    return _text_classifier(keras.optimizers.SGD(0.5, momentum=0.9))
+
+
+@right()
+def tokens_with_adam() -> Training:
+    return _text_classifier(keras.optimizers.Adam(1e-2, epsilon=1e-3), positions=False)
+
+
+@right()
+def tokens_with_adagrad() -> Training:
+    optimizer = keras.optimizers.Adagrad(0.1, initial_accumulator_value=0.1)
+    return _text_classifier(optimizer, positions=False)
+
+
+@right()
 def matrix_factorisation() -> Training:
     """Users and items of a recommender, and their product."""
     user, item = keras.Input((), dtype="int32"), keras.Input((), dtype="int32")

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from . import data
-from .case import Training, wrong
+from .case import Training, right, wrong
 
 
 class Keeping(keras.layers.Layer):
@@ -55,6 +55,28 @@ def samples_counted_as_integer() -> Training:
 
 
 @wrong()
+def samples_counted_as_float() -> Training:
+    return after_features(Keeping(lambda kept, x: kept + tf.cast(tf.shape(x)[0], tf.float32)))
+
+
+@wrong()
+def sum_of_features() -> Training:
+    return after_features(Keeping(lambda kept, x: kept + tf.reduce_sum(x, axis=0), (6,)))
+
+
+@wrong()
+def histogram_of_features() -> Training:
+    """How often a feature was positive, in int64."""
+    return after_features(
+        Keeping(
+            lambda kept, x: kept + tf.math.count_nonzero(x > 0.0, axis=0),
+            (6,),
+            dtype_kept="int64",
+        )
+    )
+
+
+@wrong()
 def largest_feature_so_far() -> Training:
     """The observer of quantisation-aware training."""
     return after_features(
@@ -63,6 +85,16 @@ def largest_feature_so_far() -> Training:
             use=lambda x, kept: x / 4.0,
         )
     )
+
+
+@wrong()
+def largest_feature_of_last_batch() -> Training:
+    return after_features(Keeping(lambda kept, x: tf.reduce_max(tf.abs(x), axis=0), (6,)))
+
+
+@wrong()
+def smallest_feature_so_far() -> Training:
+    return after_features(Keeping(lambda kept, x: tf.minimum(kept, tf.reduce_min(x))))
 
 
 @wrong()
@@ -85,3 +117,13 @@ def gradient_that_is_the_new_value() -> Training:
             return scaled(x, self.scale.value)
 
     return after_features(Scaled())
+
+
+@right()
+def steps_counted() -> Training:
+    return after_features(Keeping(lambda kept, x: kept + 1, dtype_kept="int32"))
+
+
+@right()
+def steps_counted_as_float() -> Training:
+    return after_features(Keeping(lambda kept, x: kept + 1.0))

@@ -9,8 +9,8 @@ import keras
 import tensorflow as tf
 
 from . import data
-from .case import Training, wrong
-from .steps import OwnStep, mean_squared_error, network, own_step
+from .case import Training, right, wrong
+from .steps import OwnStep, mean_squared_error, network, own_step, squared_errors
 
 
 def _returning(log_of: Callable[[Any, Any, Any], dict[str, Any]]) -> Training:
@@ -22,6 +22,42 @@ def _returning(log_of: Callable[[Any, Any, Any], dict[str, Any]]) -> Training:
 
     model = own_step(mean_squared_error, kind=Returning)
     return model, data.of_arrays(data.features(), data.targets())
+
+
+@wrong()
+def log_of_a_sum() -> Training:
+    return _returning(lambda model, x, y: {"total": tf.reduce_sum(squared_errors(model, x, y))})
+
+
+@wrong()
+def log_of_a_maximum() -> Training:
+    return _returning(lambda model, x, y: {"largest": tf.reduce_max(squared_errors(model, x, y))})
+
+
+@wrong()
+def log_of_a_minimum() -> Training:
+    return _returning(lambda model, x, y: {"least": tf.reduce_min(squared_errors(model, x, y))})
+
+
+@wrong()
+def log_of_a_deviation() -> Training:
+    return _returning(lambda model, x, y: {"spread": tf.math.reduce_std(model(x))})
+
+
+@wrong()
+def log_of_a_perplexity() -> Training:
+    """The exponential of a mean."""
+    return _returning(lambda model, x, y: {"perplexity": tf.exp(mean_squared_error(model, x, y))})
+
+
+@wrong()
+def log_of_a_quotient() -> Training:
+    def precision(model: Any, x: Any, y: Any) -> dict[str, Any]:
+        positive = tf.cast(model(x) > 0.1, tf.float32)
+        hits = positive * tf.cast(y > 0.0, tf.float32)
+        return {"precision": tf.reduce_sum(hits) / (tf.reduce_sum(positive) + 0.1)}
+
+    return _returning(precision)
 
 
 @wrong()
@@ -74,3 +110,22 @@ def nested_logs() -> Training:
     model = Guide(inner.inputs, inner.outputs)
     model.compile(keras.optimizers.SGD(0.1), "mse", metrics=["mae"])
     return model, data.of_arrays(data.features(), data.targets())
+
+
+@right()
+def log_of_a_mean() -> Training:
+    return _returning(lambda model, x, y: {"mean": tf.reduce_mean(model(x))})
+
+
+@right()
+def log_of_the_weights() -> Training:
+    return _returning(
+        lambda model, x, y: {"norm": tf.linalg.global_norm(model.trainable_variables)}
+    )
+
+
+@right()
+def log_of_the_rate() -> Training:
+    return _returning(
+        lambda model, x, y: {"rate": tf.convert_to_tensor(model.optimizer.learning_rate)}
+    )

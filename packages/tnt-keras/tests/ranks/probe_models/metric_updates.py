@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from . import data
-from .case import Training, wrong
+from .case import Training, right, wrong
 from .steps import OwnStep, mean_squared_error, own_step, squared_errors
 
 
@@ -65,6 +65,42 @@ def result_inside_of_the_step() -> Training:
     return model, data.of_arrays(data.features(), data.targets())
 
 
+@wrong()
+def mean_of_stacked_means() -> Training:
+    """Two values of the batch in one update: neither scalars nor samples."""
+
+    def update(metric: Any, errors: Any) -> None:
+        metric.update_state(tf.stack([tf.reduce_mean(errors), tf.reduce_mean(tf.sqrt(errors))]))
+
+    return _updating(update, keras.metrics.Mean(name="more"))
+
+
+@wrong()
+def mean_with_sample_weight_of_one() -> Training:
+    def update(metric: Any, errors: Any) -> None:
+        metric.update_state(tf.reduce_mean(errors), sample_weight=1.0)
+
+    return _updating(update, keras.metrics.Mean(name="more"))
+
+
+@wrong()
+def sum_of_batch_means() -> Training:
+    def update(metric: Any, errors: Any) -> None:
+        metric.update_state(tf.reduce_mean(errors))
+
+    return _updating(update, keras.metrics.Sum(name="more"))
+
+
+@wrong()
+def mean_of_batch_sums() -> Training:
+    """A scalar, but a sum: keras.io's trackers of reconstruction losses."""
+
+    def update(metric: Any, errors: Any) -> None:
+        metric.update_state(tf.reduce_sum(errors))
+
+    return _updating(update, keras.metrics.Mean(name="more"))
+
+
 class Keeping(keras.metrics.Metric):
     """A metric of one variable, which `new` computes from its value and the errors."""
 
@@ -85,8 +121,28 @@ def _keeping(new: Callable[[Any, Any], Any]) -> Training:
 
 
 @wrong()
+def largest_error_so_far() -> Training:
+    return _keeping(lambda kept, errors: tf.maximum(kept, tf.reduce_max(errors)))
+
+
+@wrong()
 def mean_error_of_last_batch() -> Training:
     return _keeping(lambda kept, errors: tf.reduce_mean(errors))
+
+
+@wrong()
+def moving_mean_of_errors() -> Training:
+    return _keeping(lambda kept, errors: 0.8 * kept + 0.2 * tf.reduce_mean(errors))
+
+
+@wrong()
+def number_of_batches() -> Training:
+    return _keeping(lambda kept, errors: kept + 1.0)
+
+
+@wrong()
+def sum_of_batch_deviations() -> Training:
+    return _keeping(lambda kept, errors: kept + tf.math.reduce_std(errors))
 
 
 @wrong(evaluates=False)
@@ -101,3 +157,27 @@ def metric_that_the_model_does_not_know() -> Training:
 
     model = own_step(mean_squared_error, kind=Hiding)
     return model, data.of_arrays(data.features(), data.targets())
+
+
+@right()
+def means_of_samples_and_of_batches() -> Training:
+    def update(metric: Any, errors: Any) -> None:
+        metric.update_state(errors)
+        metric.update_state(tf.reduce_mean(errors))
+
+    return _updating(update, keras.metrics.Mean(name="more"))
+
+
+@right()
+def mean_weighted_by_rows() -> Training:
+    def update(metric: Any, errors: Any) -> None:
+        metric.update_state(tf.reduce_mean(errors), sample_weight=tf.shape(errors)[0])
+
+    return _updating(update, keras.metrics.Mean(name="more"))
+
+
+@right()
+def sum_of_errors() -> Training:
+    return _updating(
+        lambda metric, errors: metric.update_state(errors), keras.metrics.Sum(name="more")
+    )

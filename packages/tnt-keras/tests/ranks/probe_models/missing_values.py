@@ -9,7 +9,38 @@ import tensorflow as tf
 
 from . import data
 from .case import Training, wrong
-from .steps import OwnStep, mean_squared_error, network, own_step
+from .steps import OwnStep, mean_squared_error, network, own_step, squared_errors
+
+
+@wrong()
+def labels_that_are_missing_later() -> Training:
+    """The mean over samples whose label is a number, as all of the first batch are."""
+
+    def loss_of(model: Any, x: Any, y: Any) -> Any:
+        is_known = tf.math.logical_not(tf.math.is_nan(y[:, 0]))
+        errors = squared_errors(model, x, tf.where(is_known[:, None], y, 0.0))
+        errors = tf.where(is_known, errors, 0.0)
+        return tf.reduce_sum(errors) / tf.reduce_sum(tf.cast(is_known, tf.float32))
+
+    y = data.targets()
+    y[data.BATCH_SIZE + 1 :: 4] = np.nan
+    return own_step(loss_of), data.of_arrays(data.features(), y)
+
+
+@wrong()
+def targets_of_minus_1_later() -> Training:
+    """The mean over real numbers that are not ignored."""
+
+    def loss_of(y: Any, outputs: Any) -> Any:
+        is_known = tf.cast(tf.not_equal(y, -1.0), tf.float32)
+        errors = tf.square(y - outputs) * is_known
+        return tf.reduce_sum(errors) / tf.maximum(tf.reduce_sum(is_known), 1.0)
+
+    y = data.targets(2)
+    y[data.BATCH_SIZE + 1 :: 4, 1] = -1.0
+    model = network(2)
+    model.compile("sgd", loss_of)
+    return model, data.of_arrays(data.features(), y)
 
 
 def _batch_with_a_sample_that_is_no_number(kind: type[OwnStep], loss_of: Any) -> Training:
@@ -52,6 +83,25 @@ def _loss_of_known_labels(ignored: int) -> Any:
     return loss_of
 
 
+def _ignored_later(ignored: int) -> Training:
+    y = data.labels()
+    y[data.BATCH_SIZE + 1 :: 4] = ignored
+    model = own_step(_loss_of_known_labels(ignored), network(3))
+    return model, data.of_arrays(data.features(), y)
+
+
+@wrong()
+def labels_of_minus_1_later() -> Training:
+    """The mean over samples that are not ignored, as none of the first batch is."""
+    return _ignored_later(-1)
+
+
+@wrong()
+def labels_of_minus_100_later() -> Training:
+    """The same with another number."""
+    return _ignored_later(-100)
+
+
 @wrong()
 def labels_in_the_dictionary_of_inputs_that_are_missing_later() -> Training:
     """As tokenizers of texts make it: the step takes labels out of the only component."""
@@ -70,3 +120,22 @@ def labels_in_the_dictionary_of_inputs_that_are_missing_later() -> Training:
     labels[data.BATCH_SIZE + 1 :: 4] = -100
     model = own_step(_loss_of_known_labels(-100), network(3), kind=OfDictionary)
     return model, data.of_arrays({"features": data.features(), "labels": labels})
+
+
+@wrong(evaluates=False)
+def features_that_are_missing_later() -> Training:
+    """The mean over entries that are numbers; there are no labels."""
+
+    class OfKnownEntries(OwnStep):
+        def train_step(self, data: Any) -> Any:
+            is_known = tf.math.logical_not(tf.math.is_nan(data))
+            return super().train_step((tf.where(is_known, data, 0.0), is_known))
+
+    def loss_of(model: Any, x: Any, is_known: Any) -> Any:
+        weights = tf.cast(is_known, tf.float32)
+        errors = tf.square(model(x, training=True) - x) * weights
+        return tf.reduce_sum(errors) / tf.reduce_sum(weights)
+
+    x = data.features()
+    x[data.BATCH_SIZE + 1 :: 4, 2:] = np.nan
+    return own_step(loss_of, network(6), kind=OfKnownEntries), data.of_arrays(x)

@@ -14,6 +14,35 @@ from .steps import OwnStep, mean_squared_error, network, own_step
 
 
 @wrong()
+def moving_maximum() -> Training:
+    """A moving average of the largest entry of each batch."""
+    return after_features(Keeping(lambda kept, x: 0.9 * kept + 0.1 * tf.reduce_max(tf.abs(x))))
+
+
+@right()
+def mean_of_the_batch_after_a_large_number() -> Training:
+    """What is kept begins far above all values: rounding must not depend on it."""
+    layer = Keeping(lambda kept, x: tf.reduce_mean(x, axis=0), (6,))
+    layer.kept.assign(tf.fill([6], 1e9))
+    return after_features(layer)
+
+
+@wrong()
+def moving_average_of_sums() -> Training:
+    """The cluster sizes of a VQ-VAE: neither the mean nor the sum of what ranks have."""
+    return after_features(
+        Keeping(lambda kept, x: 0.8 * kept + 0.2 * tf.reduce_sum(tf.nn.softmax(x), axis=0), (6,))
+    )
+
+
+@wrong()
+def moving_deviation() -> Training:
+    return after_features(
+        Keeping(lambda kept, x: 0.8 * kept + 0.2 * tf.math.reduce_std(x, axis=0), (6,))
+    )
+
+
+@wrong()
 def moving_average_that_is_used_at_once() -> Training:
     """The centre is moved by the batch before it is subtracted."""
     return after_features(
@@ -60,6 +89,25 @@ def codebook_of_moving_averages() -> Training:
     )
     model.compile(keras.optimizers.SGD(0.1), "mse")
     return model, data.of_arrays(data.features(), data.features())
+
+
+@right()
+def moving_average_of_means() -> Training:
+    """The centre of DINO: used before it is moved."""
+
+    class Centred(keras.layers.Layer):
+        def build(self, shape: Any) -> None:
+            self.centre = self.add_weight(
+                shape=(6,), initializer="zeros", trainable=False, name="centre"
+            )
+
+        def call(self, x: Any, training: bool = False) -> Any:
+            centred = x - self.centre.value
+            if training:
+                self.centre.assign(0.9 * self.centre + 0.1 * tf.reduce_mean(x, axis=0))
+            return centred
+
+    return after_features(Centred())
 
 
 @right()

@@ -25,6 +25,27 @@ def own_batch_normalisation() -> Training:
     )
 
 
+@wrong()
+def deviation_of_the_batch_as_feature() -> Training:
+    """Progressive growing of GANs: the layer of minibatch deviations."""
+
+    def deviation(x: Any, kept: Any) -> Any:
+        spread = tf.reduce_mean(tf.math.reduce_std(x, axis=0))
+        return tf.concat([x, tf.fill([tf.shape(x)[0], 1], spread)], axis=-1)
+
+    return after_features(Keeping(lambda kept, x: kept + 1.0, use=deviation))
+
+
+@wrong()
+def attention_among_samples() -> Training:
+    """BatchFormer: samples of a batch attend to each other."""
+
+    def attend(x: Any, kept: Any) -> Any:
+        return x + tf.matmul(tf.nn.softmax(tf.matmul(x, x, transpose_b=True)), x)
+
+    return after_features(Keeping(lambda kept, x: kept + 1.0, use=attend))
+
+
 @right()
 def spectral_normalisation() -> Training:
     return after_features(keras.layers.SpectralNormalization(keras.layers.Dense(4)))

@@ -31,6 +31,16 @@ def largest_errors_of_a_limited_number() -> Training:
 
 
 @wrong()
+def penalty_of_the_first_rows() -> Training:
+    """Predictions for the first eight rows are kept small."""
+
+    def loss_of(model: Any, x: Any, y: Any) -> Any:
+        return mean_squared_error(model, x, y) + tf.reduce_mean(model(x[:8], training=True) ** 2)
+
+    return _trained(loss_of)
+
+
+@wrong()
 def median_of_large_batches() -> Training:
     """Errors are measured from their mean where there are twelve samples or more."""
 
@@ -44,6 +54,32 @@ def median_of_large_batches() -> Training:
         )
 
     return _trained(loss_of)
+
+
+class CountsRows(OwnStep):
+    def logs(self, x: Any, y: Any, loss: Any) -> dict[str, Any]:
+        self.loss_tracker.update_state(loss)
+        rows = tf.cast(tf.minimum(tf.shape(x)[0], 11), tf.float32)
+        return {"loss": self.loss_tracker.result(), "rows": rows}
+
+
+@wrong()
+def number_of_rows_up_to_eleven() -> Training:
+    """A log that counts samples up to a limit."""
+    return _trained(mean_squared_error, CountsRows)
+
+
+class CentresPredictions(OwnStep):
+    def predict_step(self, data: Any) -> Any:
+        y = self(data[0] if isinstance(data, tuple) else data, training=False)
+        centre = tf.reduce_mean(y, axis=0, keepdims=True)
+        return y - tf.where(tf.shape(y)[0] > 9, centre, tf.zeros_like(centre))
+
+
+@wrong()
+def predictions_centred_in_large_batches() -> Training:
+    """Predictions that depend on the other rows where these are ten or more."""
+    return _trained(mean_squared_error, CentresPredictions)
 
 
 @wrong(predicts=False)
@@ -69,6 +105,32 @@ def fixed_number_of_rows() -> Training:
 
     arguments = data.of_arrays(data.features()[:20], data.targets()[:20], batch_size=10)
     return own_step(loss_of), arguments
+
+
+class ErrorsAboveMean(keras.metrics.Metric):
+    def __init__(self) -> None:
+        super().__init__(name="above")
+        self.count = self.add_weight(shape=(), initializer="zeros", name="count")
+
+    def update_state(self, y: Any, prediction: Any, sample_weight: Any = None) -> None:
+        errors = tf.reduce_mean(tf.abs(y - prediction), axis=-1)
+        is_large = tf.shape(errors)[0] >= 12
+        bound = tf.where(is_large, tf.reduce_mean(errors), 0.0)
+        self.count.assign_add(tf.reduce_sum(tf.cast(errors > bound, tf.float32)))
+
+    def result(self) -> Any:
+        return self.count
+
+
+@wrong()
+def metric_that_compares_samples_of_large_batches() -> Training:
+    """A metric that counts what lies above the mean error of a batch of twelve or more."""
+    keras.utils.set_random_seed(7)
+    from .steps import network
+
+    model = network()
+    model.compile("sgd", "mse", metrics=[ErrorsAboveMean()])
+    return model, data.of_arrays(data.features(), data.targets(), batch_size=20)
 
 
 @wrong(evaluates=False)

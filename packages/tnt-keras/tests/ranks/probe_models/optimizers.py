@@ -8,6 +8,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+import tnt_keras
+
 from . import data
 from .case import Training, right, wrong
 from .steps import OwnStep, mean_squared_error, network, own_step
@@ -29,6 +31,11 @@ def _changing(change: Callable[[list[Any]], list[Any]], optimizer: Any = None) -
 
 
 @wrong()
+def gradients_clipped_by_norm_before_apply() -> Training:
+    return _changing(lambda gradients: tf.clip_by_global_norm(gradients, 0.5)[0])
+
+
+@wrong()
 def gradients_clipped_by_value_before_apply() -> Training:
     return _changing(lambda gradients: [tf.clip_by_value(g, -0.1, 0.1) for g in gradients])
 
@@ -39,6 +46,16 @@ def gradients_clipped_above_the_first_ones() -> Training:
     model, arguments = _changing(lambda gradients: tf.clip_by_global_norm(gradients, 20.0)[0])
     arguments["y"][15:] *= 60
     return model, arguments
+
+
+@wrong()
+def gradients_of_unit_length() -> Training:
+    return _changing(lambda gradients: [g / (tf.norm(g) + 1e-3) for g in gradients])
+
+
+@wrong()
+def signs_of_gradients() -> Training:
+    return _changing(lambda gradients: [tf.sign(g) for g in gradients], keras.optimizers.SGD(0.01))
 
 
 def _sharpness_aware(first_gradient: Callable[[Any, Any], Any]) -> Training:
@@ -83,6 +100,15 @@ def sharpness_aware_minimisation() -> Training:
     return _sharpness_aware(lambda gradient, x: gradient)
 
 
+@right(evaluates=False)
+def sharpness_aware_minimisation_by_the_gradient_of_all_samples() -> Training:
+    def of_all_samples(gradient: Any, x: Any) -> Any:
+        num_samples = tf.cast(tf.shape(x)[:1], gradient.dtype)
+        return tnt_keras.batch_mean(gradient[tf.newaxis], weights=num_samples)
+
+    return _sharpness_aware(of_all_samples)
+
+
 @wrong()
 def rate_of_the_batch() -> Training:
     """Polyak's step: the loss of the batch over the squared norm of its gradient."""
@@ -104,6 +130,12 @@ def rate_of_the_batch() -> Training:
 
 
 @right()
+def gradients_scaled_and_averaged() -> Training:
+    """What is linear in the gradients may be done before they are applied."""
+    return _changing(lambda gradients: [0.5 * g - 0.1 * tf.reduce_mean(g) for g in gradients])
+
+
+@right()
 def gradient_of_zero() -> Training:
     """A variable that the loss does not move, and one that it does not know."""
 
@@ -120,6 +152,48 @@ def gradient_of_zero() -> Training:
 
 
 @right()
+def momentum() -> Training:
+    return _classifier(keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True))
+
+
+@right()
+def adam_with_amsgrad() -> Training:
+    return _classifier(keras.optimizers.Adam(1e-2, epsilon=1e-3, amsgrad=True))
+
+
+@right()
+def rmsprop_centred() -> Training:
+    return _classifier(keras.optimizers.RMSprop(1e-2, epsilon=1e-3, centered=True, momentum=0.5))
+
+
+@right()
+def weight_decay() -> Training:
+    return _classifier(keras.optimizers.AdamW(1e-2, weight_decay=0.1, epsilon=1e-3))
+
+
+@right()
+def clipped_by_norm() -> Training:
+    return _classifier(keras.optimizers.SGD(0.3, clipnorm=0.1))
+
+
+@right()
+def clipped_by_global_norm() -> Training:
+    return _classifier(keras.optimizers.SGD(0.3, global_clipnorm=0.1))
+
+
+@right()
+def clipped_by_value() -> Training:
+    return _classifier(keras.optimizers.SGD(0.3, clipvalue=0.02))
+
+
+@right()
+def averaged_weights() -> Training:
+    return _classifier(
+        keras.optimizers.SGD(0.3, use_ema=True, ema_momentum=0.8, ema_overwrite_frequency=3)
+    )
+
+
+@right()
 def accumulated_gradients() -> Training:
     return _classifier(keras.optimizers.SGD(0.3, gradient_accumulation_steps=2))
 
@@ -129,6 +203,12 @@ def learning_rate_schedule() -> Training:
     return _classifier(
         keras.optimizers.SGD(keras.optimizers.schedules.ExponentialDecay(0.3, 3, 0.5))
     )
+
+
+@right()
+def learning_rate_callback() -> Training:
+    callback = keras.callbacks.LearningRateScheduler(lambda epoch: 0.3 / (epoch + 1))
+    return _classifier(keras.optimizers.SGD(0.1), callbacks=[callback])
 
 
 @right(policy="mixed_float16")

@@ -44,6 +44,11 @@ class _Smallest(_OfErrors):
 
 
 @wrong()
+def smallest_error_after_a_large_number() -> Training:
+    return with_metrics(_Smallest(1e9))
+
+
+@wrong()
 def smallest_error_after_infinity() -> Training:
     return with_metrics(_Smallest(float("inf")))
 
@@ -135,3 +140,8 @@ def _with_another_log(log_of: Callable[[Any, Any], Any]) -> Training:
 @right()
 def result_that_is_a_variable_beside_a_log() -> Training:
     return _with_another_log(lambda logs, x: tf.reduce_mean(x))
+
+
+@wrong()
+def log_of_a_result_that_is_a_variable() -> Training:
+    return _with_another_log(lambda logs, x: tf.sqrt(logs["rows"]) + logs["tf_rows"])

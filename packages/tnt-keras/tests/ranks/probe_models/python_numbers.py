@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from . import data
 from .case import Training, right, wrong
@@ -16,6 +17,35 @@ def _eager(kind: type[OwnStep]) -> Training:
     model = kind(network(), mean_squared_error)
     model.compile("sgd", run_eagerly=True)
     return model, data.of_arrays(data.features(), data.targets())
+
+
+class MovingBaseline(OwnStep):
+    """Subtracts a moving mean of the targets, which it keeps in an attribute."""
+
+    baseline = 0.0
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        self.baseline = 0.5 * self.baseline + 0.5 * float(tf.reduce_mean(y))
+        return super().train_step((x, y - self.baseline))
+
+
+@wrong()
+def moving_baseline_in_an_attribute() -> Training:
+    return _eager(MovingBaseline)
+
+
+class LastLoss(OwnStep):
+    """Remembers the loss of the batch, which a callback may read."""
+
+    def logs(self, x: Any, y: Any, loss: Any) -> dict[str, Any]:
+        self.last_loss = float(loss)
+        return super().logs(x, y, loss)
+
+
+@wrong()
+def loss_kept_in_an_attribute() -> Training:
+    return _eager(LastLoss)
 
 
 class CountedSteps(OwnStep):
@@ -64,3 +94,17 @@ class NoiseOfPython(NoiseOfNumpy):
 @wrong()
 def noise_of_python() -> Training:
     return _eager(NoiseOfPython)
+
+
+class StrengthOfNumpy(OwnStep):
+    """Draws one number for the batch, and averages each sample with its neighbour."""
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        strength = np.random.uniform(0.4, 0.6)
+        return super().train_step((strength * x + (1 - strength) * tf.roll(x, 1, 0), y))
+
+
+@wrong()
+def neighbours_mixed_by_a_number_of_numpy() -> Training:
+    return _eager(StrengthOfNumpy)

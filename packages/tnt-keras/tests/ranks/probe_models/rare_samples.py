@@ -15,6 +15,24 @@ from .steps import OwnStep, mean_squared_error, network, own_step
 _LATER = slice(data.BATCH_SIZE + 1, None, 4)
 
 
+def _rare_positives() -> np.ndarray:
+    labels = np.zeros((data.NUM_SAMPLES, 1), "float32")
+    labels[_LATER] = 1.0
+    return labels
+
+
+def _loss_with_a_term_for_positives(y: Any, outputs: Any) -> Any:
+    has_positive = tf.cast(tf.reduce_any(y > 0.5), tf.float32)
+    return tf.reduce_mean(tf.square(y - outputs)) + has_positive * tf.reduce_mean(outputs)
+
+
+@wrong()
+def term_if_any_sample_is_a_positive() -> Training:
+    model = network(activation="sigmoid")
+    model.compile("sgd", _loss_with_a_term_for_positives)
+    return model, data.of_arrays(data.features(), _rare_positives())
+
+
 @wrong()
 def term_if_any_sample_is_of_a_class() -> Training:
     def loss_of(y: Any, outputs: Any) -> Any:
@@ -28,6 +46,39 @@ def term_if_any_sample_is_of_a_class() -> Training:
     model = network(4)
     model.compile("sgd", loss_of)
     return model, data.of_arrays(data.features(), labels)
+
+
+class _ErrorOfBatchesWithPositives(keras.metrics.Metric):
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.total = self.add_weight((), "zeros", name="total")
+        self.number = self.add_weight((), "zeros", name="number")
+
+    def update_state(self, y: Any, outputs: Any, sample_weight: Any = None) -> None:
+        has_positive = tf.cast(tf.reduce_sum(y) > 0, tf.float32)
+        self.total.assign_add(has_positive * tf.reduce_mean(tf.abs(y - outputs)))
+        self.number.assign_add(has_positive)
+
+    def result(self) -> Any:
+        return tf.math.divide_no_nan(self.total, self.number)
+
+
+@wrong()
+def metric_of_batches_with_a_positive() -> Training:
+    model = network(activation="sigmoid")
+    model.compile("sgd", "binary_crossentropy", metrics=[_ErrorOfBatchesWithPositives()])
+    return model, data.of_arrays(data.features(), _rare_positives())
+
+
+@wrong()
+def loss_scaled_if_any_sample_has_a_flag() -> Training:
+    def loss_of(model: Any, x: Any, y: Any) -> Any:
+        return mean_squared_error(model, x, y) * (1.0 + tf.reduce_max(x[:, 5]))
+
+    x = data.features()
+    x[:, 5] = 0.0
+    x[_LATER, 5] = 1.0
+    return own_step(loss_of), data.of_arrays(x, data.targets())
 
 
 @wrong(evaluates=False)
@@ -73,6 +124,39 @@ def texts_cut_to_the_longest_one_and_short_at_first() -> Training:
     model = keras.Model(x, y)
     model.compile("sgd", "mse")
     return model, data.of_arrays(tokens, data.targets())
+
+
+@wrong()
+def masked_term_of_little_weight() -> Training:
+    """A quotient that is a hundredth of the loss, of a mask that is full in the first batch."""
+
+    class OfFeatures(OwnStep):
+        def call(self, x: Any, training: bool = False) -> Any:
+            return self.inner(x["features"], training=training)
+
+    def loss_of(model: Any, x: Any, y: Any) -> Any:
+        outputs = model(x, training=True)
+        number = tf.maximum(tf.reduce_sum(x["mask"]), 1.0)
+        masked = tf.reduce_sum(tf.abs(outputs) * x["mask"]) / number
+        return tf.reduce_mean(tf.square(outputs - y)) + 0.01 * masked
+
+    mask = np.ones((data.NUM_SAMPLES, 1), "float32")
+    mask[_LATER] = 0.0
+    x = {"features": data.features(), "mask": mask}
+    return own_step(loss_of, kind=OfFeatures), data.of_arrays(x, data.targets())
+
+
+@wrong()
+def sum_of_large_errors_with_a_regularizer() -> Training:
+    """What ranks add up holds the regularizer once for each of them."""
+
+    def loss_of(model: Any, x: Any, y: Any) -> Any:
+        errors = tf.reduce_sum(tf.square(model(x, training=True) - y))
+        return errors + 0.1 * tf.add_n([tf.nn.l2_loss(w.value) for w in model.trainable_variables])
+
+    model = own_step(loss_of)
+    model.compile(keras.optimizers.Adam(0.1))
+    return model, data.of_arrays(data.features(), 1e4 * data.targets())
 
 
 @wrong()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-import tnt_keras
-
 from . import data
-from .case import Training, wrong
-from .steps import OwnStep, mean_squared_error, network, own_step
+from .case import Training, right, wrong
+from .steps import mean_squared_error, network, own_step, squared_errors
 
 
 def _unit(model: Any, x: Any) -> Any:
@@ -39,62 +36,18 @@ def circle_loss() -> Training:
     return model, data.of_arrays(data.features(), data.labels())
 
 
-class Gathered(OwnStep):
-    """SimCLR as written for several ranks: two views of all samples, of which each is gathered."""
-
-    def contrast(self, x: Any) -> Any:
-        views = tf.concat(
-            [tnt_keras.gather_batch(_unit(self, each)) for each in (x, tf.sin(x))], axis=0
-        )
-        logits = 2.0 * tf.matmul(views, views, transpose_b=True)
-        logits -= tf.cast(1e4, views.dtype) * tf.eye(tf.shape(views)[0], dtype=views.dtype)
-        partners = tf.roll(tf.range(tf.shape(views)[0]), tf.shape(x)[0], 0)
-        return tf.reduce_mean(
-            keras.ops.sparse_categorical_crossentropy(partners, logits, from_logits=True)
-        )
-
-    def logs(self, x: Any, y: Any, loss: Any) -> dict[str, Any]:
-        return super().logs(x, y, self.contrast(x))
-
-
-def _gathered() -> Training:
-    optimizer = keras.optimizers.SGD(0.1)
-    if keras.config.dtype_policy().name == "mixed_float16":
-        optimizer = keras.optimizers.LossScaleOptimizer(optimizer, initial_scale=2.0**10)
-
-    def scaled(model: Any, x: Any, _: Any) -> Any:
-        return model.optimizer.scale_loss(model.contrast(x))
-
-    model = own_step(scaled, network(4), optimizer, kind=Gathered)
-    return model, data.of_arrays(data.features(), data.labels())
-
-
-@wrong(evaluates=False)
-def contrast_of_gathered_views() -> Training:
-    return _gathered()
-
-
-@wrong(evaluates=False, policy="mixed_float16")
-def contrast_of_gathered_views_in_float16() -> Training:
-    return _gathered()
-
-
 @wrong()
-def sums_and_rows_of_the_batch_in_a_model_that_was_saved() -> Training:
-    """The functions for several ranks on the tensors of a functional model."""
-    inputs = keras.Input((6,))
-    hidden = keras.layers.Dense(6, activation="tanh")(inputs)
-    centred = hidden - tnt_keras.batch_mean(hidden, weights=keras.ops.abs(inputs[:, 0]))
-    similarity = keras.ops.matmul(centred, keras.ops.transpose(tnt_keras.gather_batch(centred)))
-    assert similarity.shape == (None, None)
-    near = keras.ops.mean(similarity, axis=1, keepdims=True)
-    total = tnt_keras.batch_sum(centred * centred)
-    model = keras.Model(inputs, keras.layers.Dense(6)(centred * near / total))
-    with tempfile.TemporaryDirectory() as folder:
-        model.save(f"{folder}/functional.keras")
-        model = keras.models.load_model(f"{folder}/functional.keras")
-    model.compile(keras.optimizers.SGD(0.1), "mse")
-    return model, data.of_arrays(data.features(), data.features())
+def normalised_temperature_cross_entropy() -> Training:
+    """SimCLR: two views of each sample against all others."""
+
+    def nt_xent(model: Any, x: Any, _: Any) -> Any:
+        first, second = _unit(model, x), _unit(model, x * 0.9 + 0.1)
+        similarities = tf.matmul(first, second, transpose_b=True) / 0.5
+        truth = tf.range(tf.shape(x)[0])
+        values = keras.ops.sparse_categorical_crossentropy(truth, similarities, from_logits=True)
+        return tf.reduce_mean(values)
+
+    return _on_features(nt_xent)
 
 
 @wrong(predicts=False)
@@ -139,6 +92,44 @@ def batch_hard_triplets() -> Training:
 
 
 @wrong()
+def redundancy_of_two_views() -> Training:
+    """Barlow Twins: the cross-correlation of features over the batch."""
+
+    def barlow_twins(model: Any, x: Any, _: Any) -> Any:
+        first, second = model.inner(x), model.inner(x[:, ::-1])
+        first -= tf.reduce_mean(first, axis=0)
+        second -= tf.reduce_mean(second, axis=0)
+        correlation = tf.matmul(first, second, transpose_a=True) / 7.0
+        return tf.reduce_sum((correlation - tf.eye(4)) ** 2)
+
+    return _on_features(barlow_twins)
+
+
+@wrong()
+def variance_of_features() -> Training:
+    """VICReg: each feature shall vary over the batch."""
+
+    def variance(model: Any, x: Any, _: Any) -> Any:
+        deviation = tf.sqrt(tf.math.reduce_variance(model.inner(x), axis=0) + 1e-3)
+        return tf.reduce_mean(tf.nn.relu(2.0 - deviation))
+
+    return _on_features(variance)
+
+
+@wrong()
+def centres_of_the_batch() -> Training:
+    """Distance to the mean of the class within the batch."""
+
+    def centre_loss(model: Any, x: Any, y: Any) -> Any:
+        z, members = model.inner(x), tf.one_hot(y, 3)
+        counts = tf.reduce_sum(members, axis=0)[:, None] + 1.0
+        centres = tf.matmul(members, z, transpose_a=True) / counts
+        return tf.reduce_mean(tf.reduce_sum((z - tf.gather(centres, y)) ** 2, axis=-1))
+
+    return _on_features(centre_loss)
+
+
+@wrong()
 def maximum_mean_discrepancy() -> Training:
     """InfoVAE: codes against a grid, through kernels of all pairs."""
 
@@ -149,6 +140,22 @@ def maximum_mean_discrepancy() -> Training:
         return tf.reduce_mean(kernel) - 2.0 * tf.reduce_mean(to_prior)
 
     return _on_features(discrepancy)
+
+
+@wrong()
+def relational_distillation() -> Training:
+    """A student that learns the distances between the teacher's outputs."""
+    teacher = network(4)
+
+    def relational(model: Any, x: Any, _: Any) -> Any:
+        def distances(z: Any) -> Any:
+            return tf.reduce_sum((z[:, None] - z[None]) ** 2, axis=-1)
+
+        return (
+            tf.reduce_mean(tf.abs(distances(model.inner(x)) - distances(teacher(2.0 * x)))) / 10.0
+        )
+
+    return _on_features(relational)
 
 
 @wrong()
@@ -193,6 +200,53 @@ def proportional_hazards() -> Training:
 
 
 @wrong()
+def correlation_loss() -> Training:
+    """1 - Pearson's correlation over the batch."""
+
+    def pearson(model: Any, x: Any, y: Any) -> Any:
+        a, b = model(x), y
+        a, b = a - tf.reduce_mean(a), b - tf.reduce_mean(b)
+        scale = tf.sqrt(tf.reduce_sum(a**2) * tf.reduce_sum(b**2)) + 1e-3
+        return 1.0 - tf.reduce_sum(a * b) / scale
+
+    return _on_targets(pearson)
+
+
+@wrong()
+def largest_error_of_the_batch() -> Training:
+    return _on_targets(lambda model, x, y: tf.reduce_max(squared_errors(model, x, y)))
+
+
+@wrong()
+def median_of_errors() -> Training:
+    def median(model: Any, x: Any, y: Any) -> Any:
+        ordered = tf.sort(squared_errors(model, x, y))
+        return tf.reduce_sum(ordered[: tf.shape(ordered)[0] // 2 + 1])
+
+    return _on_targets(median)
+
+
+@wrong()
+def hard_examples_of_the_batch() -> Training:
+    """Mean of the half with the largest errors."""
+
+    def hard(model: Any, x: Any, y: Any) -> Any:
+        values = squared_errors(model, x, y)
+        return tf.reduce_mean(tf.math.top_k(values, (tf.shape(values)[0] + 1) // 2).values)
+
+    return _on_targets(hard)
+
+
+@wrong()
+def targets_standardised_by_batch() -> Training:
+    def standardised(model: Any, x: Any, y: Any) -> Any:
+        deviation = tf.math.reduce_std(y) + 1e-2
+        return mean_squared_error(model, x, (y - tf.reduce_mean(y)) / deviation)
+
+    return _on_targets(standardised)
+
+
+@wrong()
 def advantages_normalised_by_batch() -> Training:
     """Policy gradient: advantages with mean 0 and deviation 1 in each batch."""
 
@@ -202,6 +256,21 @@ def advantages_normalised_by_batch() -> Training:
         return -tf.reduce_mean(log_p * advantages)
 
     return _on_features(policy_gradient, outputs=3)
+
+
+@wrong()
+def root_of_mean_square() -> Training:
+    return _on_targets(lambda model, x, y: tf.sqrt(mean_squared_error(model, x, y)))
+
+
+@wrong()
+def mixup_with_reversed_batch() -> Training:
+    """Each sample is mixed with its mirror in the batch."""
+
+    def mixup(model: Any, x: Any, y: Any) -> Any:
+        return mean_squared_error(model, 0.7 * x + 0.3 * x[::-1], 0.7 * y + 0.3 * y[::-1])
+
+    return _on_targets(mixup)
 
 
 @wrong()
@@ -217,6 +286,29 @@ def cutmix_with_next_sample() -> Training:
 
 
 @wrong()
+def even_rows_count_more() -> Training:
+    """Rows know their place in the batch."""
+
+    def by_place(model: Any, x: Any, y: Any) -> Any:
+        weights = tf.cast(tf.range(tf.shape(x)[0]) % 2, tf.float32) + 0.2
+        return tf.reduce_mean(weights * squared_errors(model, x, y))
+
+    return _on_targets(by_place)
+
+
+@wrong()
+def first_half_is_labelled() -> Training:
+    """Semi-supervised: the first rows of a batch have labels, the others agree with a copy."""
+
+    def half(model: Any, x: Any, y: Any) -> Any:
+        middle = tf.shape(x)[0] // 2
+        labelled = mean_squared_error(model, x[: middle + 1], y[: middle + 1])
+        return labelled + tf.reduce_mean((model(x[middle:]) - model(0.9 * x[middle:])) ** 2)
+
+    return _on_targets(half)
+
+
+@wrong()
 def assignments_balanced_over_batch() -> Training:
     """SwAV: Sinkhorn's iterations over rows and clusters."""
 
@@ -229,3 +321,47 @@ def assignments_balanced_over_batch() -> Training:
         return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(codes, logits))
 
     return _on_features(balanced)
+
+
+@right(predicts=False)
+def triplets_within_samples() -> Training:
+    """Anchor, positive and negative are parts of one sample."""
+
+    def triplets(model: Any, x: Any, _: Any) -> Any:
+        anchor, near, far = (model.inner(x[:, i : i + 6]) for i in (0, 6, 12))
+        margin = tf.reduce_sum((anchor - near) ** 2 - (anchor - far) ** 2, axis=-1)
+        return tf.reduce_mean(tf.nn.softplus(margin))
+
+    return own_step(triplets, network(4)), data.of_arrays(data.features(18), data.labels())
+
+
+@right()
+def policy_gradient_without_baseline() -> Training:
+    def policy_gradient(model: Any, x: Any, y: Any) -> Any:
+        log_p = tf.gather(tf.nn.log_softmax(model(x)), y, batch_dims=1)
+        return -tf.reduce_mean(log_p * x[:, 0])
+
+    return _on_features(policy_gradient, outputs=3)
+
+
+@right()
+def two_views_of_each_sample() -> Training:
+    """BYOL's loss: only views of the same sample meet."""
+
+    def alignment(model: Any, x: Any, _: Any) -> Any:
+        first, second = _unit(model, x), tf.stop_gradient(_unit(model, 0.9 * x + 0.1))
+        return tf.reduce_mean(2.0 - 2.0 * tf.reduce_sum(first * second, axis=-1))
+
+    return _on_features(alignment)
+
+
+@right()
+def mean_product_of_pairs_in_sequence() -> Training:
+    """Relations inside of a sample may be what they like."""
+
+    def along_features(model: Any, x: Any, y: Any) -> Any:
+        z = model.inner(x)
+        z -= tf.reduce_mean(z, axis=-1, keepdims=True)
+        return tf.reduce_mean(tf.reduce_sum(z[:, :, None] * z[:, None, :], axis=(1, 2)) + z[:, 0])
+
+    return _on_features(along_features)

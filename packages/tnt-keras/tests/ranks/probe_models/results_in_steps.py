@@ -31,6 +31,47 @@ def perplexity_of_a_running_loss() -> Training:
     return _trained(LogsFunctions)
 
 
+class LogsRatio(OwnStep):
+    """Returns the ratio of two running means."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.spread = keras.metrics.Mean(name="spread")
+
+    @property
+    def metrics(self) -> list[Any]:
+        return [self.loss_tracker, self.spread]
+
+    def logs(self, x: Any, y: Any, loss: Any) -> dict[str, Any]:
+        logs = super().logs(x, y, loss)
+        self.spread.update_state(tf.abs(y))
+        return logs | {"relative": self.loss_tracker.result() / self.spread.result()}
+
+
+@wrong(evaluates=False)
+def ratio_of_running_means() -> Training:
+    return _trained(LogsRatio)
+
+
+class WeightsByResult(OwnStep):
+    """Divides gradients by the running loss, of which the batch is already part."""
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = self.loss_of(self, x, y)
+        self.loss_tracker.update_state(loss)
+        scale = 1.0 / (1.0 + self.loss_tracker.result())
+        gradients = [scale * each for each in tape.gradient(loss, self.trainable_variables)]
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {"loss": self.loss_tracker.result(), "scale": scale}
+
+
+@wrong()
+def gradients_divided_by_the_running_loss() -> Training:
+    return _trained(WeightsByResult)
+
+
 class OfCompiledMetrics(keras.Model):
     """Adds a function of compiled metrics to Keras' own logs."""
 

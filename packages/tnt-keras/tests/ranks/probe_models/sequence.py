@@ -24,6 +24,11 @@ def _of_tokens(hidden_of: Any, mask_zero: bool = False, **compile_arguments: Any
 
 
 @right()
+def long_short_term_memory() -> Training:
+    return _of_tokens(lambda x: layers.LSTM(4)(layers.LSTM(3, return_sequences=True)(x)))
+
+
+@right()
 def gated_recurrent_units() -> Training:
     return _of_tokens(layers.GRU(4), metrics=["accuracy"])
 
@@ -62,6 +67,16 @@ def language_model() -> Training:
     model.compile(keras.optimizers.SGD(0.3), loss, metrics=["accuracy"])
     words = data.tokens()
     return model, data.of_arrays(words, np.roll(words, -1, axis=1))
+
+
+@right()
+def ignored_tokens() -> Training:
+    x = keras.Input((5,), dtype="int32")
+    model = keras.Model(x, layers.Dense(11)(layers.Embedding(11, 4)(x)))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
+    model.compile(keras.optimizers.SGD(0.3), loss)
+    words = data.tokens()
+    return model, data.of_arrays(words, words)
 
 
 @right()

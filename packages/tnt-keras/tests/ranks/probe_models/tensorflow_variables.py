@@ -30,6 +30,23 @@ def total_in_a_tensorflow_variable() -> Training:
 
 
 @wrong(evaluates=False)
+def loss_scaled_by_a_tensorflow_variable() -> Training:
+    """The loss is divided by a running sum, which the step moves."""
+
+    class Scaling(Accumulating):
+        def train_step(self, batch: Any) -> Any:
+            x, y = batch
+            self.seen.assign_add(tf.reduce_sum(squared_errors(self, x, y)))
+            return super().train_step(batch)
+
+    def scaled(model: Any, x: Any, y: Any) -> Any:
+        return mean_squared_error(model, x, y) * 10.0 / (10.0 + model.seen)
+
+    model = own_step(scaled, kind=Scaling)
+    return model, data.of_arrays(data.features(), data.targets())
+
+
+@wrong(evaluates=False)
 def gradients_collected_in_tensorflow_variables() -> Training:
     """Accumulation by hand: applied at every second step, of batches with other shares."""
 

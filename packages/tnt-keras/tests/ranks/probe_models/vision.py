@@ -71,6 +71,25 @@ def separable_convolutions() -> Training:
     return _classifier(x, layers.GlobalMaxPooling2D()(y), channels=2)
 
 
+@right()
+def squeeze_and_excitation() -> Training:
+    x = keras.Input((8, 8, 1))
+    y = layers.Conv2D(4, 3, activation="tanh")(x)
+    gate = layers.GlobalAveragePooling2D(keepdims=True)(y)
+    gate = layers.Dense(4, activation="sigmoid")(layers.Dense(2, activation="tanh")(gate))
+    return _classifier(x, layers.Flatten()(layers.Multiply()([y, gate])))
+
+
+@right()
+def vision_transformer() -> Training:
+    x = keras.Input((8, 8, 1))
+    y = layers.Reshape((4, 4))(layers.Conv2D(4, 4, strides=4)(x))
+    normalised = layers.LayerNormalization()(y)
+    y = layers.Add()([y, layers.MultiHeadAttention(2, 2)(normalised, normalised)])
+    y = layers.Add()([y, layers.Dense(4, activation="gelu")(layers.LayerNormalization()(y))])
+    return _classifier(x, layers.Flatten()(y))
+
+
 @right(draws=True)
 def augmented_images() -> Training:
     x = keras.Input((8, 8, 1))
@@ -105,3 +124,31 @@ def segmentation() -> Training:
     )
     images = data.images()
     return model, data.of_arrays(images, (images > 0.6).astype("float32"))
+
+
+@right()
+def dice_of_each_image() -> Training:
+    model = keras.Sequential(
+        [keras.Input((8, 8, 1)), layers.Conv2D(1, 3, padding="same", activation="sigmoid")]
+    )
+    model.compile(keras.optimizers.SGD(0.3), keras.losses.Dice(axis=(1, 2, 3)))
+    images = data.images()
+    return model, data.of_arrays(images, (images > 0.6).astype("float32"))
+
+
+@right()
+def transfer_learning() -> Training:
+    """A frozen base, in inference mode, and a new head."""
+    base = keras.Sequential([keras.Input((8, 8, 1)), layers.Conv2D(4, 3), layers.ReLU()])
+    base.trainable = False
+    x = keras.Input((8, 8, 1))
+    return _classifier(x, layers.GlobalAveragePooling2D()(base(x, training=False)))
+
+
+@right()
+def weights_shared_by_two_inputs() -> Training:
+    """Change detection: one tower for both channels of an image."""
+    x = keras.Input((8, 8, 2))
+    tower = keras.Sequential([layers.Conv2D(3, 3, activation="tanh"), layers.Flatten()])
+    first, second = tower(x[..., :1]), tower(x[..., 1:])
+    return _classifier(x, layers.Subtract()([first, second]), channels=2)
