@@ -27,8 +27,9 @@ from probe_models.training import BOUNDS
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 EAGER = {
-    *("run_eagerly", "metric_with_a_list_in_python", "steps_counted_in_an_attribute"),
-    *("noise_of_numpy", "noise_of_python"),
+    *("run_eagerly", "metric_with_a_list_in_python", "moving_baseline_in_an_attribute"),
+    *("loss_kept_in_an_attribute", "steps_counted_in_an_attribute", "noise_of_numpy"),
+    *("noise_of_python", "neighbours_mixed_by_a_number_of_numpy"),
 }
 """Cases whose steps have no graph."""
 
