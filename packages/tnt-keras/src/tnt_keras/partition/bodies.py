@@ -8,7 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from tnt_keras.partition.effects import OUTPUT
-from tnt_keras.partition.emission import Emission, Emitted, OnDemand
+from tnt_keras.partition.emission import Emission
+from tnt_keras.partition.emitted import Emitted, OnDemand
 from tnt_keras.partition.flat_graph import Edge, users_line
 from tnt_keras.partition.lanes import Lanes
 from tnt_keras.partition.operations import create_operation

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from tnt_keras.partition.analysis import Analysis
 from tnt_keras.partition.bodies import run_in_order
-from tnt_keras.partition.emission import Emission, Emitted
+from tnt_keras.partition.emission import Emission
+from tnt_keras.partition.emitted import Emitted
 from tnt_keras.partition.explain import Explanation, explain
 from tnt_keras.partition.flat_graph import Decide, Edge, FlatGraph, Node, past_aliases
 from tnt_keras.partition.global_shapes import GlobalShapes

@@ -12,6 +12,8 @@ import tensorflow as tf
 
 from tnt_keras.partition.analysis import PartitionError, describe
 from tnt_keras.partition.draws import is_draw, rows_of_draw
+from tnt_keras.partition.emitted import Emitted
+from tnt_keras.partition.emitted_lists import bring_list
 from tnt_keras.partition.explain import Exchanged, exchanged_value
 from tnt_keras.partition.flat_graph import Node, users_line
 from tnt_keras.partition.operations import ADDITIONS, attribute, create_operation, sum_of
@@ -33,42 +35,6 @@ from tnt_keras.partition.requests import Alone, Exchange, Request
 from tnt_keras.partition.reshard import Count, Layout, local_sizes
 from tnt_keras.partition.row_numbers import static
 from tnt_keras.partition.value import Value
-
-
-class Emitted:
-    """A value in the graph that is being built, in all placements to which it was brought.
-
-    Attributes:
-        value: What is known of it.
-        tensors: For each placement: one tensor if all lanes share it, else one for each lane of
-            this process.
-        source: What computes it on demand, None if it has been computed.
-        node: The node it comes from, for messages.
-    """
-
-    __slots__ = ("node", "source", "tensors", "value")
-
-    def __init__(
-        self,
-        value: Value,
-        tensors: Sequence[tf.Tensor] | None,
-        node: Node | None,
-        source: OnDemand | None = None,
-    ) -> None:
-        self.value = value
-        self.node = node
-        self.source = source
-        self.tensors: dict[Placement, list[tf.Tensor]] = {}
-        if tensors is not None:
-            self.tensors[value.placement] = list(tensors)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class OnDemand:
-    """An operation that is made when its output is read."""
-
-    step: Compute
-    inputs: tuple[Emitted, ...]
 
 
 class Emission:
@@ -195,7 +161,7 @@ class Emission:
         if isinstance(value.placement, Handle):
             return emitted.tensors[value.placement]
         if isinstance(value.placement, ListOf) and isinstance(placement, ListOf):
-            return self._brought_list(emitted, placement)
+            return bring_list(emitted, placement, self.layout, self.bring, self._integers)
         if value.placement == OWN and placement == PARTIAL:
             return self.layout.weighted(emitted.tensors[OWN])
         if self.needs_exchange(emitted, placement):
@@ -285,72 +251,6 @@ class Emission:
         step = dataclasses.replace(step, decision=decision, outputs=(step.outputs[0].placed(rows),))
         folded = Emitted(key.value.placed(OWN), own, key.node)
         return self.compute(step, [inputs[0], folded, *inputs[2:]])[0]
-
-    def _brought_list(self, emitted: Emitted, placement: ListOf) -> list[tf.Tensor]:
-        """Return a list with its elements in a placement, by way of one tensor of all elements."""
-        value = emitted.value
-        held = value.placement
-        assert isinstance(held, ListOf)
-        if held.element is None:
-            [handle] = emitted.tensors[held]
-            return [handle] * (1 if is_shared(placement) else self.layout.lanes.count)
-        if placement.element is None or placement.element == held.element:
-            return emitted.tensors[held]
-        if is_shared(held) and is_shared(placement):
-            return emitted.tensors[held]
-        element = value.element
-        is_nested = isinstance(held.element, ListOf)
-        if element is None or element.shape is None or (is_nested and not element.is_optional):
-            node = emitted.node
-            where = f"{node.name!r} ({users_line(node) or 'no line'})" if node else "an argument"
-            raise PartitionError(
-                f"A list of {held.element} cannot become one of {placement.element}, in {where}."
-            )
-        if element.is_optional:
-            return self._brought_optional(emitted, placement)
-        lanes = [None] if is_shared(held) else self.layout.lane_rows
-        sizes = [-1 if size is None else size for size in element.shape]
-        operand = Value(REPLICATED, (len(sizes),), tf.int32)
-        axis = held.element.axis if isinstance(held.element, Rows) else None
-        counts = [a == axis for a in range(len(sizes))]
-        stacked = [
-            tf.raw_ops.TensorListStack(
-                input_handle=handle,
-                element_shape=self._integers(sizes, operand, counts, k),
-                element_dtype=element.dtype,
-            )
-            for handle, k in zip(emitted.tensors[held], lanes, strict=True)
-        ]
-        shape = (None, *element.shape)
-        tensor = Emitted(Value(_behind(held.element), shape, element.dtype), stacked, emitted.node)
-        return [
-            tf.raw_ops.TensorListFromTensor(tensor=t, element_shape=tf.constant(-1, tf.int32))
-            for t in self.bring(tensor, _behind(placement.element))
-        ]
-
-    def _brought_optional(self, emitted: Emitted, placement: ListOf) -> list[tf.Tensor]:
-        """Return an optional with what it holds in a placement."""
-        held, element = emitted.value.placement, emitted.value.element
-        assert isinstance(held, ListOf)
-        assert held.element is not None
-        assert placement.element is not None
-        assert element is not None
-        lanes = [None] if is_shared(held) else self.layout.lane_rows
-        values = [
-            tf.raw_ops.OptionalGetValue(
-                optional=optional,
-                output_types=[element.dtype],
-                output_shapes=[
-                    tf.TensorShape(self.layout.part_shape(element.shape, held.element, k))
-                ],
-            )[0]
-            for optional, k in zip(emitted.tensors[held], lanes, strict=True)
-        ]
-        described = Value(held.element, element.shape, element.dtype, element=element.element)
-        item = Emitted(described, values, emitted.node)
-        is_whole_list = isinstance(held.element, ListOf) and placement.element == REPLICATED
-        wanted = ListOf(REPLICATED) if is_whole_list else placement.element
-        return [tf.raw_ops.OptionalFromValue(components=[t]) for t in self.bring(item, wanted)]
 
     # ---------------------------------------------------------------- operations
 
@@ -522,13 +422,6 @@ def _aligned(operand: Value, rank: int, rows: Rows) -> Placement | None:
     if operand.shape[axis] is None:
         return None
     return Rows(axis, rows.outer, rows.inner)
-
-
-def _behind(element: Placement) -> Placement:
-    """Return the placement of the tensor in which the elements of a list are stacked."""
-    if isinstance(element, Rows):
-        return Rows(element.axis + 1, element.outer, element.inner)
-    return element
 
 
 def _attributes(

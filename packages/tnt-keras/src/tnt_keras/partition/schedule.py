@@ -16,7 +16,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tnt_keras.partition import bodies
-from tnt_keras.partition.emission import Emission, Emitted
+from tnt_keras.partition.emission import Emission
+from tnt_keras.partition.emitted import Emitted
 from tnt_keras.partition.flat_graph import Edge, Node
 from tnt_keras.partition.placement import Placement, Rows
 from tnt_keras.partition.plan import Alias, Body, Known, Step
