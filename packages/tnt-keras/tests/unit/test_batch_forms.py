@@ -57,3 +57,11 @@ def test_a_step_that_needs_all_sizes_is_given_them() -> None:
         forms.form_of((t,))
     forms.know_all()
     assert [forms.form_of((t,)) for t in (5, 6, 9)] == [(5,), (6,), (9,)]
+
+
+def test_a_run_that_goes_on_chooses_as_the_one_that_was_killed() -> None:
+    killed = BatchForms()
+    for t in (5, 7, 6):
+        killed.form_of((t,))
+    continued = BatchForms(killed.seen)
+    assert [continued.form_of((t,)) for t in (6, 5, 9)] == [killed.form_of((t,)) for t in (6, 5, 9)]

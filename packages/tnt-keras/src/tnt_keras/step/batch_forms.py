@@ -38,13 +38,23 @@ class BatchForms:
     """The forms of the batches of one step that have the same structure, dtypes and ranks.
 
     A form depends on the sizes of global batches, in the order in which they came, and on nothing
-    else: so all ranks choose the same.
+    else: so all ranks choose the same, and so does a run that goes on where another one was killed,
+    if it is given what that has seen. A function that knows a size may round otherwise than one
+    that does not.
+
+    Args:
+        seen: What a former run has seen.
+
+    Attributes:
+        seen: Sizes of the batches for which a form was chosen, in that order.
     """
 
-    def __init__(self) -> None:
-        self._seen: list[Sizes] = []
+    def __init__(self, seen: Sequence[Sizes] = ()) -> None:
+        self.seen: list[Sizes] = []
         self._forms: list[Form] = []
         self._knows_all = False
+        for sizes in seen:
+            self.form_of(sizes)
 
     def form_of(self, sizes: Sizes) -> Form:
         """Return the form of the function for a batch. Local.
@@ -57,9 +67,9 @@ class BatchForms:
         known = next((form for form in reversed(self._forms) if _holds(form, sizes)), None)
         if known is not None:
             return known
-        self._seen.append(sizes)
-        is_known = self._knows_all or len(self._seen) < _MANY_SIZES
-        form = sizes if is_known else _common(self._seen)
+        self.seen.append(sizes)
+        is_known = self._knows_all or len(self.seen) < _MANY_SIZES
+        form = sizes if is_known else _common(self.seen)
         self._forms.append(form)
         return form
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tnt_keras.collectives.step_channels import StepChannels
+from tnt_keras.step.batch_forms import BatchForms, Sizes
 from tnt_keras.step.data_check import DataCheck
 from tnt_keras.step.options import StepOptions
 
@@ -30,6 +31,7 @@ class StepOwner:
             steps of all ranks.
         num_checks: How often some variables were compared before a single step.
         num_fits: How often `fit` was called.
+        sizes_of_former_run: What `sizes_seen` gave in the run that this one continues.
     """
 
     def __init__(self, options: StepOptions, model: Any = None) -> None:
@@ -43,6 +45,8 @@ class StepOwner:
         self.is_synchronized = False
         self.num_checks = 0
         self.num_fits = 0
+        self.sizes_of_former_run: dict[str, list[Sizes]] = {}
+        self._forms: dict[str, BatchForms] = {}
         self._channels: dict[str, StepChannels] = {}
         self._data_check: DataCheck | None = None
 
@@ -51,6 +55,16 @@ class StepOwner:
         if self._data_check is None:
             self._data_check = DataCheck()
         return self._data_check
+
+    def new_forms(self, kind: str) -> BatchForms:
+        """Return the forms of batches of one kind, as a former run has left them. Local."""
+        self._forms[kind] = BatchForms(self.sizes_of_former_run.get(kind, ()))
+        return self._forms[kind]
+
+    def sizes_seen(self) -> dict[str, list[Sizes]]:
+        """Return the sizes of the batches for which forms were chosen, by their kind. Local."""
+        seen = {kind: forms.seen for kind, forms in self._forms.items()}
+        return self.sizes_of_former_run | seen
 
     def channels(self, name: str) -> StepChannels:
         """Return what all graphs of a step exchange by. Local."""

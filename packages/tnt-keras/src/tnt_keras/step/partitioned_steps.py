@@ -13,7 +13,7 @@ from tnt_keras.collectives.failed_call import give_up
 from tnt_keras.partition import PartitionedStep, PartitionError
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import get_size
-from tnt_keras.step.batch_forms import BatchForms, Unknown
+from tnt_keras.step.batch_forms import BatchForms, Form, Unknown
 from tnt_keras.step.batch_part import BatchPart, cut, has_rows, rows_at
 from tnt_keras.step.check import compare_with_serial, num_compared_rows, why_not_compared
 from tnt_keras.step.form_functions import FormFunctions, inputs_of
@@ -171,23 +171,41 @@ class PartitionedSteps:
     ) -> FormFunctions:
         """Return what computes steps of batches of the same form. Collective."""
         kind = signature.layout, is_cut, signature.kinds
-        forms = self._forms.setdefault(kind, BatchForms())
+        forms = self._forms.get(kind) or self._new_forms(self._forms, kind, "sizes")
         form = forms.form_of(signature.sizes(with_rows=not is_cut))
         num_rows = self._rows_of_form(part, kind) if is_cut else None
         knows_others = not any(isinstance(size, Unknown) for size in form)
         if isinstance(num_rows, Unknown):
             form = tuple(num_rows if size is None else size for size in form)
-        functions = self._functions.get((kind, num_rows, form))
+        functions = self._with_form(part, is_cut, signature, element_spec, num_rows, form)
         if functions is None:
+            (self._numbers_of_rows[kind] if knows_others else forms).know_all()
+            return self._of_form(part, is_cut, signature, element_spec)
+        return functions
+
+    def _with_form(
+        self,
+        part: BatchPart,
+        is_cut: bool,
+        signature: Signature,
+        element_spec: Any,
+        num_rows: int | Unknown | None,
+        form: Form,
+    ) -> FormFunctions | None:
+        """Return what computes steps of batches of a form, None if the step needs more sizes."""
+        key = (signature.layout, is_cut, signature.kinds), num_rows, form
+        if key not in self._functions:
             trace = self._traces.for_batch(signature.in_form(form), part.rows, element_spec)
             if trace is None:
-                (self._numbers_of_rows[kind] if knows_others else forms).know_all()
-                return self._of_form(part, is_cut, signature, element_spec)
+                return None
             self._warn_of_other_rows(part, signature)
             inputs = inputs_of(part, signature, form, is_cut)
-            functions = FormFunctions(self.name, self._owner, trace, inputs, num_rows)
-            self._functions[kind, num_rows, form] = functions
-        return functions
+            self._functions[key] = FormFunctions(self.name, self._owner, trace, inputs, num_rows)
+        return self._functions[key]
+
+    def _new_forms(self, forms: dict[Any, BatchForms], kind: Any, what: str) -> BatchForms:
+        forms[kind] = self._owner.new_forms(f"{what} in {self.name} of {kind}")
+        return forms[kind]
 
     def _rows_of_form(self, part: BatchPart, kind: Any) -> int | Unknown:
         """Return the number of rows that a function knows. Local.
@@ -197,7 +215,9 @@ class PartitionedSteps:
         """
         if part.shared or part.num_global < 2:
             return part.num_global
-        numbers = self._numbers_of_rows.setdefault(kind, BatchForms())
+        numbers = self._numbers_of_rows.get(kind) or self._new_forms(
+            self._numbers_of_rows, kind, "rows"
+        )
         [known] = numbers.form_of((part.num_global,))
         return part.num_global if known is None else known
 
@@ -236,7 +256,14 @@ class PartitionedSteps:
                 lambda leaf: rows_at(leaf, some) if has_rows(leaf) else leaf, whole
             )
         few = with_whole_values(cut(whole))
-        functions, tensors = self._functions_for(few, True, element_spec)
+        leaves = tf.nest.flatten(few.rows)
+        signature = Signature.of(layout_of(few.rows, leaves), few, element_spec)
+        # No sizes that are seen, which decide what functions a training runs.
+        form = signature.sizes(with_rows=False)
+        functions = self._with_form(few, True, signature, element_spec, few.num_global, form)
+        assert functions is not None, "A step whose sizes are all known needs no more of them."
+        present = [leaf for leaf in leaves if leaf is not None]
+        tensors = tf.nest.flatten(present, expand_composites=True)
         of_all = [leaf for leaf in tf.nest.flatten(as_tensors(whole)) if leaf is not None]
         compare_with_serial(
             self.name, trace.traced, of_all, lambda: functions.for_updates(())(*tensors)

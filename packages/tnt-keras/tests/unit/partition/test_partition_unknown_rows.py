@@ -255,7 +255,14 @@ def test_local_regions_take_the_statistics_of_any_number_of_rows() -> None:
 
 
 @pytest.mark.parametrize("knows_lengths", [True, False])
-@pytest.mark.parametrize("name", ["transformer", "images", "bidirectional", "convolutions"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "transformer",
+        "images",
+        *(pytest.param(n, marks=pytest.mark.thorough) for n in ("bidirectional", "convolutions")),
+    ],
+)
 def test_models_exchange_no_more_for_any_number_of_rows_than_for_known_ones(
     name: str, knows_lengths: bool
 ) -> None:

@@ -446,7 +446,14 @@ WORDS = 11
 
 
 @pytest.mark.parametrize(
-    "name", ["bidirectional", "tagger", "convolutions", "transformer", "attentions", "images"]
+    "name",
+    [
+        *("tagger", "transformer", "images"),
+        *(
+            pytest.param(name, marks=pytest.mark.thorough)
+            for name in ("bidirectional", "convolutions", "attentions")
+        ),
+    ],
 )
 def test_models_exchange_no_more_for_unknown_lengths_than_for_known_ones(name: str) -> None:
     keras.utils.set_random_seed(1)

@@ -21,6 +21,7 @@ from tnt_keras.model.backup.position import Progress
 from tnt_keras.process.log import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
 from tnt_keras.step.accumulation import note_totals, settle
+from tnt_keras.step.batch_forms import Sizes
 from tnt_keras.step.generators import generator_states
 from tnt_keras.step.variables import (
     array_of,
@@ -49,6 +50,7 @@ class SavedState:
         first_generators: States of random generators when the training began.
         generators: Those when the backup was written.
         callbacks: What `CallbackState.save` has returned for each callback.
+        sizes: What `StepOwner.sizes_seen` has returned.
     """
 
     fit_number: int
@@ -60,6 +62,7 @@ class SavedState:
     first_generators: dict[str, Any]
     generators: dict[str, Any]
     callbacks: list[bytes]
+    sizes: dict[str, list[Sizes]]
 
     @classmethod
     def of_file(cls, content: dict[str, Any], arrays: _Arrays) -> SavedState:
@@ -81,6 +84,10 @@ class SavedState:
             generators["first"],
             generators["now"],
             parts[1:],
+            {
+                kind: [tuple(each) for each in seen]
+                for kind, seen in content.get("sizes", {}).items()
+            },
         )
 
 
@@ -121,6 +128,7 @@ class TrainingState:
             "has_global_seed": has_global_seed(),
             "variables": describe(variables),
             "parts": places,
+            "sizes": self._model._tnt_owner.sizes_seen(),
         }
         return content, arrays
 
@@ -161,6 +169,7 @@ def restore_variables(model: Any, saved: SavedState) -> None:
         variable.assign(value)
     for optimizer in model._tnt_owner.optimizers:
         note_totals(optimizer)
+    model._tnt_owner.sizes_of_former_run = saved.sizes
 
 
 def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:
