@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import layers
+from probe_models.generative import Distiller
 from serial_comparison import Values
 
 from .registry import example
@@ -226,32 +227,6 @@ def metric_learning(tnt: Any) -> Values:
     model.compile(keras.optimizers.SGD(1e-3), keras.losses.Circle(gamma=2.0))
     history = model.fit(images(), labels(), **FIT)
     return shown(model, history=history, embeddings=model.predict(images(), verbose=0))
-
-
-class Distiller(keras.Model):
-    """Distillation of keras.io: a student learns from labels and from a teacher."""
-
-    def __init__(self, teacher: Any, student: Any) -> None:
-        super().__init__()
-        self.teacher = teacher
-        self.student = student
-        self.teacher.trainable = False
-
-    def call(self, x: Any) -> Any:
-        return self.student(x)
-
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Any = None,
-        training: bool = True,
-    ) -> Any:
-        soft = tf.nn.softmax(self.teacher(x, training=False) / 3.0)
-        student_loss = super().compute_loss(x, y, y_pred, sample_weight)
-        divergence = keras.losses.KLDivergence()(soft, tf.nn.softmax(y_pred / 3.0))
-        return 0.3 * student_loss + 0.7 * divergence * 9.0
 
 
 @example("vision", "knowledge distillation from a trained teacher")

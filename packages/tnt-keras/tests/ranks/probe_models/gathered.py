@@ -12,11 +12,8 @@ import tnt_keras
 
 from . import data
 from .case import Training, wrong
+from .relations import unit
 from .steps import OwnStep, network, own_step
-
-
-def _unit(model: Any, x: Any) -> Any:
-    return tf.math.l2_normalize(model.inner(x), axis=-1)
 
 
 class Gathered(OwnStep):
@@ -24,7 +21,7 @@ class Gathered(OwnStep):
 
     def contrast(self, x: Any) -> Any:
         views = tf.concat(
-            [tnt_keras.gather_batch(_unit(self, each)) for each in (x, tf.sin(x))], axis=0
+            [tnt_keras.gather_batch(unit(self, each)) for each in (x, tf.sin(x))], axis=0
         )
         logits = 2.0 * tf.matmul(views, views, transpose_b=True)
         logits -= tf.cast(1e4, views.dtype) * tf.eye(tf.shape(views)[0], dtype=views.dtype)

@@ -12,7 +12,7 @@ from .case import Training, right, wrong
 from .steps import mean_squared_error, network, own_step, squared_errors
 
 
-def _unit(model: Any, x: Any) -> Any:
+def unit(model: Any, x: Any) -> Any:
     return tf.math.l2_normalize(model.inner(x), axis=-1)
 
 
@@ -41,7 +41,7 @@ def normalised_temperature_cross_entropy() -> Training:
     """SimCLR: two views of each sample against all others."""
 
     def nt_xent(model: Any, x: Any, _: Any) -> Any:
-        first, second = _unit(model, x), _unit(model, x * 0.9 + 0.1)
+        first, second = unit(model, x), unit(model, x * 0.9 + 0.1)
         similarities = tf.matmul(first, second, transpose_b=True) / 0.5
         truth = tf.range(tf.shape(x)[0])
         values = keras.ops.sparse_categorical_crossentropy(truth, similarities, from_logits=True)
@@ -55,7 +55,7 @@ def image_and_text_contrast() -> Training:
     """CLIP: the matching half of each sample among those of the batch, in both directions."""
 
     def clip(model: Any, x: Any, _: Any) -> Any:
-        logits = tf.matmul(_unit(model, x[:, :6]), _unit(model, x[:, 6:]), transpose_b=True) * 3.0
+        logits = tf.matmul(unit(model, x[:, :6]), unit(model, x[:, 6:]), transpose_b=True) * 3.0
         truth = tf.eye(tf.shape(x)[0])
         rows = tf.nn.softmax_cross_entropy_with_logits(truth, logits)
         columns = tf.nn.softmax_cross_entropy_with_logits(truth, tf.transpose(logits))
@@ -67,7 +67,7 @@ def image_and_text_contrast() -> Training:
 @wrong()
 def supervised_contrast() -> Training:
     def supervised(model: Any, x: Any, y: Any) -> Any:
-        z = _unit(model, x)
+        z = unit(model, x)
         logits = tf.matmul(z, z, transpose_b=True) / 0.5
         same = tf.cast(y[:, None] == y[None, :], tf.float32)
         same /= tf.reduce_sum(same, axis=1, keepdims=True)
@@ -349,7 +349,7 @@ def two_views_of_each_sample() -> Training:
     """BYOL's loss: only views of the same sample meet."""
 
     def alignment(model: Any, x: Any, _: Any) -> Any:
-        first, second = _unit(model, x), tf.stop_gradient(_unit(model, 0.9 * x + 0.1))
+        first, second = unit(model, x), tf.stop_gradient(unit(model, 0.9 * x + 0.1))
         return tf.reduce_mean(2.0 - 2.0 * tf.reduce_sum(first * second, axis=-1))
 
     return _on_features(alignment)

@@ -12,9 +12,9 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 from step_cases import loss_of
-from step_lanes import OneProcess, StepInLanes, assert_lanes, assert_step, exchanged, gathered
+from step_lanes import OneProcess, StepInLanes, assert_lanes, assert_step, gathered
 from test_partition_steps import STEPS
-from test_partition_unknown_sizes import OfEachLength
+from test_partition_unknown_sizes import OfEachLength, assert_no_more_is_exchanged
 
 from tnt_keras.partition import Input, Lanes, Rows, build, local_region, trace
 from tnt_keras.partition.row_numbers import ANY_ROWS, counts_rows, for_rows, multiple, quotient
@@ -269,9 +269,6 @@ def test_models_exchange_no_more_for_any_number_of_rows_than_for_known_ones(
     keras.utils.set_random_seed(1)
     models = OfEachLength()
     model = getattr(models, name)()
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.SGD(0.1), loss, metrics=["accuracy"])
-    model.optimizer.build(model.trainable_variables)
     lengths = (12, 12, 12) if knows_lengths else (12, 7, 9)
     batches = [
         [part[:n] for part in models.batch(model, length)]
@@ -279,27 +276,7 @@ def test_models_exchange_no_more_for_any_number_of_rows_than_for_known_ones(
     ]
     others = [] if knows_lengths else [1, 2] if name == "images" else [1]
     unknown = {0: [0, *others], 1: [0, *(others if np.ndim(batches[0][1]) > 1 else [])]}
-
-    def step(x: Any, y: Any) -> Any:
-        return model.train_step((x, y))
-
-    known = StepInLanes(step, batches[0])
-    traced = assert_lanes(
-        step,
-        *batches,
-        lanes=[2],
-        unknown=unknown,
-        with_example=True,
-        variables=[
-            v.value
-            for v in (*model.variables, *model.metrics_variables, *model.optimizer.variables)
-        ],
-        rtol=1e-4,
-    )
-    [built] = traced.built.values()
-    known.traced = traced.traced
-    assert exchanged(built) == exchanged(known.step(batches[0], 2))
-    assert gathered(traced) == []
+    assert_no_more_is_exchanged(model, batches, unknown)
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(2, 50))
