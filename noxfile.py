@@ -91,7 +91,7 @@ def install(session: nox.Session, packages: Iterable[str], *others: str) -> None
         session.install("--no-compile", *others)
         return
     tools = {need for name in names for need in PACKAGES[name]["build-system"]["requires"]}
-    session.install("--no-compile", *sorted(tools), *requirements("cpp", "sources"))
+    session.install("--no-compile", *sorted(tools), *requirements("cpp"))
     session.env["SKBUILD_BUILD_DIR"] = BUILD_FOLDER
     session.env["SKBUILD_CMAKE_DEFINE"] = "TNT_COMM_WERROR=ON"
     paths = [f"./packages/{name}{extra_of(name)}" for name in names]

@@ -17,7 +17,7 @@ from tnt_launch.planning.parser import make_parser
 
 HEAVY_MODULES = (
     *("tensorflow", "numpy", "logging", "subprocess", "ctypes", "importlib.metadata"),
-    *("hostlist", "ipaddress"),
+    "ipaddress",
 )
 
 

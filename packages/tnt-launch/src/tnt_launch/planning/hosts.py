@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.planning.host_ranges import expand_ranges
 from tnt_launch.planning.user_file import read_user_file
 
 MAX_RANKS_PER_NODE = 256
@@ -147,16 +148,7 @@ def _expand(name: str) -> list[str]:
     address = _read_ipv6(name)
     if address:
         return [address]
-    if "[" not in name:
-        return [name] if _NAME.fullmatch(name) else []
-    import hostlist  # rarely needed
-
-    if _COMMAS_BETWEEN_HOSTS.search(name):
-        return []
-    try:
-        names: list[str] = hostlist.expand_hostlist(name, allow_duplicates=True)
-    except hostlist.BadHostlist:
-        return []
+    names = expand_ranges(name)
     return names if all(map(_NAME.fullmatch, names)) else []
 
 
