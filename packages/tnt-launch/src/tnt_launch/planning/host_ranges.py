@@ -27,7 +27,7 @@ def expand_ranges(name: str) -> list[str]:
 
     Each pair of brackets holds numbers and ranges of numbers, separated by commas. All numbers of
     a range have at least the digits of its first one. With several pairs the last varies fastest.
-    This is the grammar of `scontrol show hostnames`.
+    This is the grammar of `scontrol show hostnames`, which allows brackets only at the end.
 
     Returns:
         The hosts in their order; none if the name is malformed, or stands for more than
