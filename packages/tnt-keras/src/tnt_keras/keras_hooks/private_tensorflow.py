@@ -1,7 +1,7 @@
 """The only module that uses what TensorFlow does not document.
 
-That is where a graph keeps the functions that its operations call, and what makes a graph of the
-definition of one.
+That is where a graph keeps the functions that its operations call, what makes a graph of the
+definition of one, and by what a traced function notices that it makes variables.
 
 Other versions of TensorFlow than those of the `VersionGate` are noticed when the first of these
 names is needed, or by `check_version`: importing this module neither fails nor logs.
@@ -36,6 +36,9 @@ _AtomicFunction = _GATE.find(
 )
 _function_def_to_graph = _GATE.find(
     "tensorflow.python.framework.function_def_to_graph", "function_def_to_graph"
+)
+_variable_creators = _GATE.find(
+    "tensorflow.python.framework.ops", "Graph", "_variable_creator_stack"
 )
 _made_bodies: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
@@ -89,3 +92,20 @@ def _called(graph: Any, function: Any) -> CalledFunction:
         with graph.as_default():  # which has the functions that this one calls
             body = _made_bodies[function] = _function_def_to_graph(function.cached_definition)
     return CalledFunction(body, function.cached_definition)
+
+
+def made_outside(**options: Any) -> tf.Variable:
+    """Make a variable outside of the graph that is traced, which does not notice. Local.
+
+    Args:
+        **options: Of `tf.Variable`.
+    """
+    check_version()
+    traced = tf.compat.v1.get_default_graph()  # also in `tf.init_scope`, as far as creators go
+    creators = traced._variable_creator_stack
+    traced._variable_creator_stack = []
+    try:
+        with tf.init_scope():
+            return tf.Variable(**options)
+    finally:
+        traced._variable_creator_stack = creators

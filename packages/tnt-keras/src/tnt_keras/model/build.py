@@ -1,4 +1,4 @@
-"""Create all variables of a model before its first step, in order to restore them."""
+"""Create variables of a model before its first step."""
 
 from __future__ import annotations
 
@@ -14,6 +14,17 @@ from tnt_keras.keras_hooks.class_swap import has_keras_methods
 from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.step.generators import generator_states, set_generator_states
 from tnt_keras.step.owner import step_scope
+
+
+def build_optimizer(model: keras.Model) -> None:
+    """Create the variables of the optimizer before Keras' own `train_step` does so. Local.
+
+    A step that does so is traced twice, since Python may go another way with them.
+    """
+    if model.optimizer is None or model.optimizer.built:
+        return
+    if has_keras_methods(model, "train_step") and all(each.built for each in all_layers(model)):
+        model.optimizer.build(model.trainable_weights)
 
 
 def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> None:

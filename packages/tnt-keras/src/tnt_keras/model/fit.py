@@ -24,7 +24,7 @@ from tnt_keras.inputs.py_dataset import with_same_order
 from tnt_keras.inputs.seed import SEED
 from tnt_keras.keras_hooks.class_swap import MixinBase
 from tnt_keras.model.backup.fit_backup import FitBackup, backup_of
-from tnt_keras.model.build import build_by_tracing
+from tnt_keras.model.build import build_by_tracing, build_optimizer
 from tnt_keras.model.first_step import (
     callbacks_for_data,
     check_compiled,
@@ -140,6 +140,8 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
         training, shuffle=given["shuffle"], class_weight=given["class_weight"], seed=seed
     )
     test_input = None if validation.x is None else distribute_input(validation)
+    if not model.run_eagerly:
+        build_optimizer(model)
     prepare_steps(model)
     first = callbacks_for_data(model, training=train_input, testing=test_input)
     replacements = {

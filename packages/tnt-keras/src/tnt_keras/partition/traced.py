@@ -11,6 +11,7 @@ import tensorflow as tf
 from tnt_keras.partition.description import describe_graph
 from tnt_keras.partition.flat_graph import FlatGraph, Node
 from tnt_keras.partition.operations import uncollected
+from tnt_keras.partition.variables_of_trace import OwnVariables, trace_with_variables
 
 
 class TracedStep:
@@ -26,10 +27,12 @@ class TracedStep:
         graph: The traced graph.
     """
 
-    def __init__(self, function: Callable[..., Any], specs: Sequence[Any], autograph: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], specs: Sequence[Any], made_at_once: OwnVariables
+    ) -> None:
         begin = time.process_time()
         with uncollected():
-            traced = tf.function(function, autograph=autograph).get_concrete_function(*specs)
+            traced = trace_with_variables(function, specs, made_at_once)
         self.seconds = time.process_time() - begin
         self.concrete_function = traced  # owns the graph, and what that has captured
         self.graph = traced.graph
@@ -55,13 +58,16 @@ class TracedStep:
 
 
 def trace(
-    function: Callable[..., Any], specs: Sequence[Any], *, autograph: bool = False
+    function: Callable[..., Any], specs: Sequence[Any], made_at_once: OwnVariables = tuple
 ) -> TracedStep:
-    """Trace a function as `tf.function` does, with its Python effects. Local.
+    """Trace a function as `tf.function` does without AutoGraph, with its Python effects. Local.
 
     Args:
         function: Called once with one tensor (or composite tensor) for each of `specs`.
         specs: `tf.TypeSpec`s in which the size of the batch is None.
-        autograph: As for `tf.function`. Keras traces its steps without it.
+        made_at_once: See `trace_with_variables`.
+
+    Raises:
+        ValueError: If the function makes variables each time that it is traced.
     """
-    return TracedStep(function, specs, autograph)
+    return TracedStep(function, specs, made_at_once)

@@ -25,7 +25,7 @@ from tnt_keras.step.signature import (
     relaxed,
     traced_specs,
 )
-from tnt_keras.step.variables import synchronize_new
+from tnt_keras.step.variables import backing, metric_variables, synchronize_new
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -109,7 +109,8 @@ class TracedSteps:
                 step_scope(self._owner),
                 marked_batch_norm(self._owner.options) as normalisations,
             ):
-                traced = trace(_flat_step(self._step, batch), list(specs))
+                step = _flat_step(self._step, batch)
+                traced = trace(step, list(specs), self._made_at_once)
         except Exception:
             if self._traces_exactly and signature.lacks_sizes:
                 return None
@@ -123,6 +124,9 @@ class TracedSteps:
         made = StepTrace(signature.layout, specs, traced, normalisations, accumulations)
         self._known.append(made)
         return made
+
+    def _made_at_once(self) -> list[tf.Variable]:
+        return [backing(variable) for variable in metric_variables(self._owner)]
 
     def _compare(self, traced: TracedStep) -> None:
         """Compare what ranks have traced: types, attributes, edges and constants. Collective."""

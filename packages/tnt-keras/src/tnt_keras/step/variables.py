@@ -35,7 +35,7 @@ def replicated_variables(owner: StepOwner) -> list[Any]:
     model = owner.model
     of_optimizers = [each for optimizer in owner.optimizers for each in optimizer.variables]
     of_model = [] if model is None else model.weights
-    left_out = [] if model is None else _of_metrics(model)
+    left_out = metric_variables(owner)
     left_out += pending_variables(owner.optimizers)
     known = {id(backing(variable)) for variable in left_out}
     variables = []
@@ -55,9 +55,8 @@ def synchronize(owner: StepOwner) -> None:
     """
     require_same_optimizers(owner.optimizers)
     variables = replicated_variables(owner)
-    of_metrics: list[Any] = []
+    of_metrics = metric_variables(owner)
     if owner.model is not None:
-        of_metrics = _of_metrics(owner.model)
         variables += [*seed_states(owner), *states_of_generators(owner.model)]
     _check_same_structure([*variables, *of_metrics])
     if broadcast("whether Keras has a seed", np.array(has_global_seed())):
@@ -126,7 +125,7 @@ def seed_states(owner: StepOwner) -> list[Any]:
 
     They are what a model has besides weights and metrics: pairs of a seed and a counter.
     """
-    others = [*replicated_variables(owner), *_of_metrics(owner.model)]
+    others = [*replicated_variables(owner), *metric_variables(owner)]
     known = {id(backing(variable)) for variable in others}
     return [
         variable
@@ -156,8 +155,10 @@ def tensorflow_variables(model: keras.Model) -> list[tf.Variable]:
     return [each for each in found if tf.as_dtype(each.dtype) != tf.string]
 
 
-def _of_metrics(model: keras.Model) -> list[Any]:
-    return [variable for metric in model.metrics for variable in metric.variables]
+def metric_variables(owner: StepOwner) -> list[Any]:
+    """Return the variables of the metrics of a model, none of a function. Local."""
+    metrics = [] if owner.model is None else owner.model.metrics
+    return [variable for metric in metrics for variable in metric.variables]
 
 
 def _give_values_of_master(variables: Sequence[Any]) -> None:

@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 from step_lanes import OneProcess
 
+from tnt_keras.model.build import build_optimizer
 from tnt_keras.partition import REPLICATED, Input, Lanes, Rows, build, trace
 
 LOOPS = ("train", "test", "predict")
@@ -62,12 +63,17 @@ class KerasSteps:
         specs = [_any_rows(spec) for spec in types_of]
         key = form, str(specs)
         if key not in self.traces:
-            self.traces[key] = trace(packed, specs)
+            if self.kind == "train":
+                build_optimizer(self.model)
+            self.traces[key] = trace(packed, specs, self._variables_of_metrics)
         parts = form, str(types_of)
         if parts not in self.built:
             self.built[parts] = self._build(self.traces[key], types_of, given)
         step, placements = self.built[parts]
         return step(*_local(given, placements, self.lanes))
+
+    def _variables_of_metrics(self) -> list[tf.Variable]:
+        return [each.value for metric in self.model.metrics for each in metric.variables]
 
     def _build(self, traced: Any, specs: Sequence[Any], given: Sequence[Any]) -> Any:
         tensors = tf.nest.flatten(given, expand_composites=True)
