@@ -14,30 +14,20 @@ from tnt_keras.partition.operations import uncollected
 
 
 class TracedStep:
-    """A function as TensorFlow traced it, for any batch. Local.
-
-    Attributes:
-        flat: Its operations.
-        concrete_function: The function itself.
-        variables: Those that it reads or assigns, in the order in which it captured them.
-        captures: The outside tensors and resources that it reads, which are its last arguments.
-        structured_outputs: What it returns, in the structure in which it does.
-        seconds: Processor time that tracing took.
-        graph: The traced graph.
-    """
+    """A function as TensorFlow traced it, for any batch. Local."""
 
     def __init__(self, function: Callable[..., Any], specs: Sequence[Any], autograph: bool) -> None:
         begin = time.process_time()
         with uncollected():
             traced = tf.function(function, autograph=autograph).get_concrete_function(*specs)
-        self.seconds = time.process_time() - begin
+        self.seconds = time.process_time() - begin  # processor time of tracing
         self.concrete_function = traced  # owns the graph, and what that has captured
         self.graph = traced.graph
         places = {id(t): i for i, t in enumerate(traced.captured_inputs)}
         self.variables = tuple(
             sorted(traced.graph.variables, key=lambda v: places.get(id(v.handle), -1))
         )
-        self.captures = list(traced.captured_inputs)
+        self.captures = list(traced.captured_inputs)  # from outside: its last arguments
         self.structured_outputs = traced.graph.structured_outputs
         self.flat = FlatGraph(traced.graph, is_step=True)
         self.bodies: dict[Any, FlatGraph] = {}
@@ -57,11 +47,5 @@ class TracedStep:
 def trace(
     function: Callable[..., Any], specs: Sequence[Any], *, autograph: bool = False
 ) -> TracedStep:
-    """Trace a function as `tf.function` does, with its Python effects. Local.
-
-    Args:
-        function: Called once with one tensor (or composite tensor) for each of `specs`.
-        specs: `tf.TypeSpec`s in which the size of the batch is None.
-        autograph: As for `tf.function`. Keras traces its steps without it.
-    """
+    """Trace a function of tensors as `tf.function` does, with its Python effects. Local."""
     return TracedStep(function, specs, autograph)
